@@ -1,0 +1,120 @@
+/**
+ * Configuration as people write it (`longhaul.yaml`), with its defaults and their sources. Unknown keys are refused.
+ * The client resolves it once at a session's start; the session's row keeps the result, so that a later change of the
+ * file never changes a running session.
+ */
+import { z } from "zod";
+
+const tokens = z.number().int().positive();
+const ms = z.number().int().positive();
+
+export const modelConfigSchema = z.strictObject({
+  contextWindow: tokens.min(4_000),
+  maxOutput: tokens.optional(),
+  api: z.enum(["responses", "chat"]).optional(),
+  input: z.array(z.enum(["text", "image", "pdf"])).optional(),
+  /** Share of the usable window at which compaction starts. */
+  headroom: z.number().min(0.05).max(0.95).optional(),
+  /** USD per million tokens. */
+  price: z.strictObject({ input: z.number(), cached: z.number(), output: z.number() }).optional(),
+});
+export type ModelConfig = z.infer<typeof modelConfigSchema>;
+
+export const strategyNames = [
+  "reactive-overflow",
+  "proactive-threshold",
+  "threshold-rounds",
+  "middle-removal",
+  "oldest-removal",
+  "deterministic",
+] as const;
+export type StrategyName = (typeof strategyNames)[number];
+
+export const toolConfigSchema = z.strictObject({
+  timeout: ms.optional(),
+  limits: z
+    .strictObject({
+      maxTimeout: ms.optional(),
+      maxChars: z.number().int().positive().optional(),
+      maxLines: z.number().int().positive().optional(),
+      maxLineChars: z.number().int().positive().optional(),
+      maxMatches: z.number().int().positive().optional(),
+    })
+    .optional(),
+});
+export type ToolConfig = z.infer<typeof toolConfigSchema>;
+
+export const sandboxConfigSchema = z.strictObject({
+  image: z.string().default("longhaul-sandbox:1"),
+  /** Source: requirements D4 (bridge). `none` closes it. */
+  network: z.enum(["bridge", "none"]).default("bridge"),
+  memory: z
+    .string()
+    .regex(/^\d+(m|g)$/, "a number with m or g, such as 2g")
+    .default("2g"),
+  cpus: z.number().positive().default(2),
+  /** Source: reliability S6 (256–512). */
+  pids: z.number().int().min(16).default(512),
+});
+
+export const limitsConfigSchema = z.strictObject({
+  /** Source: requirements, default 50; a day's work needs more, so the product's default is 500. */
+  maxSteps: z.number().int().positive().default(500),
+  /** Continue as new past this many events; the server itself suggests it at 4,096. Source: durable-engines 1b. */
+  maxHistoryEvents: z.number().int().min(50).default(3_000),
+  modelTimeout: ms.default(600_000),
+  connectTimeout: ms.default(30_000),
+  firstTokenTimeout: ms.default(180_000),
+  silenceTimeout: ms.default(90_000),
+});
+
+export const contextConfigSchema = z.strictObject({
+  strategy: z.enum(strategyNames).default("reactive-overflow"),
+  options: z
+    .strictObject({
+      /** Share of the usable window at which compaction starts, 0–1. Source: requirements D4, 0.8. */
+      trigger: z.number().min(0.05).max(0.95).optional(),
+      keepMessages: z.number().int().min(2).optional(),
+      /** Share of the messages that is kept, 0–1. */
+      keepRatio: z.number().min(0.05).max(0.9).optional(),
+      /** Model for summaries; default the session's own. */
+      summaryModel: z.string().optional(),
+    })
+    .default({}),
+});
+
+export const mcpServerSchema = z.union([
+  z.strictObject({
+    command: z.string(),
+    args: z.array(z.string()).default([]),
+    env: z.record(z.string(), z.string()).default({}),
+  }),
+  z.strictObject({ url: z.url(), headers: z.record(z.string(), z.string()).default({}) }),
+]);
+
+export const agentConfigSchema = z.strictObject({
+  model: z.string().optional(),
+  models: z.record(z.string(), modelConfigSchema).default({}),
+  context: contextConfigSchema.prefault({}),
+  tools: z.record(z.string(), toolConfigSchema).default({}),
+  sandbox: sandboxConfigSchema.prefault({}),
+  limits: limitsConfigSchema.prefault({}),
+  mcpServers: z.record(z.string(), mcpServerSchema).default({}),
+});
+export type AgentConfig = z.infer<typeof agentConfigSchema>;
+
+/** What a session runs by: the file's settings with model and prices resolved. Kept in `sessions.config`. */
+export const runConfigSchema = z.object({
+  model: z.string(),
+  contextWindow: tokens,
+  maxOutput: tokens,
+  api: z.enum(["responses", "chat"]),
+  input: z.array(z.enum(["text", "image", "pdf"])),
+  headroom: z.number().optional(),
+  price: z.object({ input: z.number(), cached: z.number(), output: z.number() }).optional(),
+  context: contextConfigSchema,
+  tools: z.record(z.string(), toolConfigSchema),
+  sandbox: sandboxConfigSchema,
+  limits: limitsConfigSchema,
+});
+export type RunConfig = z.infer<typeof runConfigSchema>;

@@ -1,0 +1,61 @@
+/** Where the window goes: reserves, trigger, tail, prune. Pure: no clock, no I/O. */
+
+/** Figures in force for one model, all in tokens of the full request (system + tools + messages). */
+export interface Budget {
+  readonly windowTokens: number;
+  /** Room for the answer, kept free. */
+  readonly outputTokens: number;
+  /** Compaction starts at this size. */
+  readonly triggerTokens: number;
+  /** No request larger than this is sent. */
+  readonly limitTokens: number;
+  /** The newest messages that compaction leaves alone: at most this. */
+  readonly tailTokens: number;
+  readonly tailMessages: number;
+  /** User messages kept word for word beside a summary: at most this. */
+  readonly userTokens: number;
+  readonly summaryTokens: number;
+  readonly pruneProtectTokens: number;
+  readonly pruneMinimumTokens: number;
+}
+
+/** Windows from here on use DESIGN's absolute numbers; smaller ones shrink in proportion. */
+export const FULL_WINDOW_TOKENS = 128_000;
+
+const SYSTEM_RESERVE = 2_000;
+const OUTPUT_RESERVE = 4_000;
+const SAFETY_RESERVE = 5_000;
+
+export interface BudgetOptions {
+  /** Share of the usable window at which compaction starts, 0–1. Source: requirements D4, 0.8. */
+  readonly triggerRatio: number;
+  /** Measured tokens of system prompt and tools; counts where it is larger than the reserve. */
+  readonly prefixTokens?: number;
+  /** Longest answer that is asked for, in tokens. */
+  readonly maxOutputTokens?: number;
+  readonly tailMessages?: number;
+}
+
+/**
+ * The figures in force for a window.
+ * Source: DESIGN 4 (128k figures; reserves ≤ 20 % of the window, tail ≤ 25 %, user messages ≤ 15 %,
+ * prune's protect ≤ 30 % and minimum ≤ 15 %).
+ */
+export function budgetFor(windowTokens: number, options: BudgetOptions): Budget {
+  const share = (ratio: number, full: number) => Math.floor(Math.min(full, ratio * windowTokens));
+  const prefix = Math.max(SYSTEM_RESERVE, options.prefixTokens ?? 0);
+  const reserves = share(0.2, prefix + OUTPUT_RESERVE + SAFETY_RESERVE);
+  const output = Math.min(share(0.08, OUTPUT_RESERVE), options.maxOutputTokens ?? OUTPUT_RESERVE);
+  return {
+    windowTokens,
+    outputTokens: output,
+    triggerTokens: Math.floor((windowTokens - reserves) * options.triggerRatio),
+    limitTokens: windowTokens - output,
+    tailTokens: share(0.25, 20_000),
+    tailMessages: options.tailMessages ?? 10,
+    userTokens: share(0.15, 20_000),
+    summaryTokens: share(0.1, 4_096),
+    pruneProtectTokens: share(0.3, 40_000),
+    pruneMinimumTokens: share(0.15, 20_000),
+  };
+}

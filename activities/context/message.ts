@@ -1,0 +1,87 @@
+/**
+ * The transcript's own words: what one stored message holds. Pure types: no I/O, nothing at run time.
+ * The shape follows the AI SDK's model messages, so that sending one back is a copy, not a translation.
+ */
+
+/** Opaque data of a provider (item ids, encrypted reasoning), sent back exactly as it came. */
+export type ProviderData = Record<string, Record<string, unknown>>;
+
+export interface TextPart {
+  readonly type: "text";
+  readonly text: string;
+  readonly providerOptions?: ProviderData;
+}
+
+/** The model's reasoning, with what its provider needs to take it back. Never empty of both. */
+export interface ReasoningPart {
+  readonly type: "reasoning";
+  readonly text: string;
+  readonly providerOptions?: ProviderData;
+}
+
+/** An image or a file. `data` is `@blob:<sha256>` wherever it is stored; the bytes are put in when it is sent. */
+export interface FilePart {
+  readonly type: "file";
+  readonly mediaType: string;
+  readonly data: string;
+  readonly filename?: string;
+}
+
+/** A request of the model to run a tool. `toolCallId` is the provider's, made unique within the session. */
+export interface ToolCallPart {
+  readonly type: "tool-call";
+  readonly toolCallId: string;
+  readonly toolName: string;
+  /** The arguments as the model wrote them: an object, or the raw text where it was not JSON. */
+  readonly input: unknown;
+  readonly providerOptions?: ProviderData;
+}
+
+/** The answer to one tool call. */
+export interface ToolResultPart {
+  readonly type: "tool-result";
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly outcome: ToolOutcome;
+  readonly text: string;
+  /** Images the model sees beside the text. */
+  readonly files?: readonly FilePart[];
+}
+
+/** How a tool call ended. `unknown`: it was started, and nobody can say how it ended. */
+export type ToolOutcome = "completed" | "error" | "interrupted" | "unknown";
+
+export type UserPart = TextPart | FilePart;
+export type AssistantPart = TextPart | ReasoningPart | ToolCallPart;
+
+/** What a row is, beside its role. `summary` stands for a compaction round, `nudge` and `wrap-up` are ours. */
+export type MessageKind =
+  | "task"
+  | "guidance"
+  | "answer"
+  | "tool"
+  | "summary"
+  | "nudge"
+  | "wrap-up"
+  | "notice";
+
+export type Message =
+  | { readonly role: "user"; readonly content: readonly UserPart[] }
+  | { readonly role: "assistant"; readonly content: readonly AssistantPart[] }
+  | { readonly role: "tool"; readonly content: readonly [ToolResultPart] };
+
+/** One row of the transcript as the context code sees it. */
+export type StoredMessage = Message & {
+  /** Position in the session, from 1, without holes once a step is complete. */
+  readonly sequence: number;
+  /** Order in the view: the sequence, except that a summary stands right after what it replaced. */
+  readonly position: number;
+  readonly step: number;
+  readonly kind: MessageKind;
+  /** Estimated tokens of the content as it is stored. */
+  readonly tokens: number;
+  /** The round that replaced it, where one did. */
+  readonly compactedRound: number | undefined;
+  /** The step at which prune hid its content, where it did. */
+  readonly prunedStep: number | undefined;
+};

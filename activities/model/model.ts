@@ -1,0 +1,96 @@
+/** The port to a language model. Two adapters: the AI SDK (ai-sdk.ts) and the tests' scripted one. */
+import type { AssistantPart, Message } from "../context/message.ts";
+import type { StepUsage } from "../contract.ts";
+
+export interface Model {
+  /**
+   * One request, streamed. Never retries: Temporal owns retrying.
+   * `onDelta` is called for each piece in order and must not throw.
+   * @throws ModelError; on abort whatever the signal's reason is.
+   */
+  ask(request: ModelRequest, onDelta: (delta: ModelDelta) => void, signal: AbortSignal): Promise<ModelAnswer>;
+}
+
+export interface ModelRequest {
+  /** `provider/model`. */
+  readonly model: string;
+  readonly api: "responses" | "chat";
+  readonly system: string;
+  /** Files carry their bytes as `data:` URLs here. */
+  readonly messages: readonly Message[];
+  readonly tools: readonly ToolSpec[];
+  readonly maxOutputTokens: number;
+  /** Groups requests with a common prefix at the provider: the session's id. */
+  readonly cacheKey: string;
+  readonly deadlines: Deadlines;
+}
+
+/** A tool as the model sees it. */
+export interface ToolSpec {
+  readonly name: string;
+  readonly description: string;
+  /** JSON schema of the input. */
+  readonly inputSchema: Record<string, unknown>;
+}
+
+/** How long a provider may keep silent, in ms. Source: DESIGN 3, reliability R32–R34. */
+export interface Deadlines {
+  /** Until the response's headers. */
+  readonly connectMs: number;
+  /** From then until the first piece of the answer. */
+  readonly firstTokenMs: number;
+  /** Between two pieces. */
+  readonly silenceMs: number;
+}
+
+export type ModelDelta =
+  | { readonly type: "text" | "reasoning"; readonly text: string }
+  /** A tool call has begun to arrive. */
+  | { readonly type: "tool-call"; readonly toolName: string };
+
+export interface ModelAnswer {
+  /** In the order in which it came; empty reasoning left out. */
+  readonly content: readonly AssistantPart[];
+  readonly finish: "stop" | "tool-calls" | "length" | "content-filter" | "error" | "other";
+  /** Absent where the provider's figures are missing, zero or absurd. */
+  readonly usage: StepUsage | undefined;
+  readonly firstTokenMs: number;
+  readonly durationMs: number;
+}
+
+/**
+ * Classes of provider failures, each with its own way on:
+ * `overflow` compact · `rate-limit`, `unavailable`, `malformed` retry · `rejected`, `credentials`, `not-found` end.
+ */
+export type ModelErrorClass =
+  | "overflow"
+  | "rate-limit"
+  | "unavailable"
+  | "silent"
+  | "malformed"
+  | "rejected"
+  | "credentials"
+  | "not-found";
+
+export interface ModelErrorFields {
+  readonly class: ModelErrorClass;
+  readonly status?: number;
+  /** What the provider asked to be waited. */
+  readonly retryAfterMs?: number;
+  readonly cause?: unknown;
+}
+
+export class ModelError extends Error {
+  override readonly name = "ModelError";
+  readonly class: ModelErrorClass;
+  readonly status: number | undefined;
+  readonly retryAfterMs: number | undefined;
+
+  /** @param message the provider's text, masked and at most 1,000 characters */
+  constructor(message: string, fields: ModelErrorFields) {
+    super(message, { cause: fields.cause });
+    this.class = fields.class;
+    this.status = fields.status;
+    this.retryAfterMs = fields.retryAfterMs;
+  }
+}

@@ -1,0 +1,161 @@
+/** The port to where commands run. Two adapters: Docker (docker.ts) and the tests' in-process one. */
+
+/** What a session's box is made of. Source of the defaults: DESIGN 5, reference measurements in docs/decisions. */
+export interface BoxSpec {
+  readonly sessionId: string;
+  readonly image: string;
+  readonly network: "bridge" | "none";
+  readonly memoryBytes: number;
+  readonly cpus: number;
+  readonly pids: number;
+}
+
+export interface SandboxHost {
+  /** Name of the host, for the ledger and the task queue. */
+  readonly name: string;
+  /**
+   * The session's box, running: adopts the one that is there, starts a stopped one, else creates it.
+   * Idempotent; two callers at once get the same box.
+   * @throws SandboxUnavailable (retryable) when the engine does not answer, SandboxRefused (fatal) when the box
+   * differs from the profile, ImageMissing (fatal).
+   */
+  open(spec: BoxSpec, signal?: AbortSignal): Promise<Sandbox>;
+  /** Removes container and volume. A session without a box is no error. */
+  remove(sessionId: string): Promise<void>;
+  /** Removes the boxes of sessions of which `isOver` says so, by label; leaves all others. */
+  reap(isOver: (sessionId: string) => Promise<boolean>): Promise<{ readonly removed: readonly string[] }>;
+  /** Drops kept streams; boxes stay. */
+  close(): Promise<void>;
+}
+
+export interface Sandbox {
+  readonly container: string;
+  /** True if this `open` created the container, so that its workspace is empty. */
+  readonly fresh: boolean;
+  /**
+   * Starts a command under the supervisor, or finds the one that was started under this id before: a command is
+   * never started twice under one id.
+   * @throws SandboxLost when the box went away.
+   */
+  start(command: BoxCommand): Promise<CommandState>;
+  /**
+   * The command's state once it has ended, or after `timeoutMs`. Aborting stops the waiting, not the command.
+   * `onOutput` is called now and then with how many bytes there are by now.
+   */
+  wait(id: string, options?: WaitOptions): Promise<CommandState>;
+  /** Bytes of a command's output from `offset`, at most `maxBytes` (1 MiB a call). */
+  read(id: string, stream: OutputStream, offset: number, maxBytes: number): Promise<Uint8Array>;
+  /** Ends the command, its process group and all it left behind: TERM, then KILL after `graceMs`. */
+  kill(id: string, graceMs?: number): Promise<CommandState>;
+  /** State of a command, or undefined where no such id was ever started in this box. */
+  state(id: string): Promise<CommandState | undefined>;
+  /** Commands started in this box, oldest first. */
+  list(): Promise<readonly CommandState[]>;
+  readonly files: BoxFiles;
+}
+
+export type OutputStream = "out" | "err";
+
+export interface BoxCommand {
+  /** Unique within the session: letters, digits, dot, dash. */
+  readonly id: string;
+  readonly argv: readonly string[];
+  /** Inside /workspace; default /workspace. */
+  readonly cwd?: string;
+  readonly stdin?: Uint8Array;
+  /** Added to the box's fixed environment. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Ends it after this long, reckoned inside the box: it holds although the worker is gone. */
+  readonly timeoutMs?: number;
+  /** Standard error goes into `out`, in order. */
+  readonly mergeOutput?: boolean;
+  /** What is asked to be kept of each stream: its beginning up to this, then the last 1 MiB. Default 64 MiB. */
+  readonly maxOutputBytes?: number;
+}
+
+export interface WaitOptions {
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+  readonly onOutput?: (bytes: number) => void;
+}
+
+/** `killed` carries why: by its own timeout, by us, or by a signal from elsewhere (memory, itself). */
+export type CommandState = {
+  readonly id: string;
+  readonly startedAtMs: number;
+  /** Bytes the command wrote, kept or not. */
+  readonly outBytes: number;
+  readonly errBytes: number;
+  /** Bytes that `read` can give, from offset 0 on. */
+  readonly outKept: number;
+  readonly errKept: number;
+} & (
+  | { readonly kind: "running"; readonly pid: number }
+  | { readonly kind: "exited"; readonly exitCode: number; readonly durationMs: number }
+  | {
+      readonly kind: "killed";
+      readonly by: "timeout" | "request" | "signal";
+      readonly signal: string;
+      readonly durationMs: number;
+    }
+  /** It could not be started: no such program, no such folder, no process to be had. */
+  | { readonly kind: "refused"; readonly reason: string }
+  /** The box was restarted while it ran: nobody can say how it ended. */
+  | { readonly kind: "lost" }
+);
+
+/** Files, handled inside the box as uid 1000, in one process each: no path leaves /workspace, also by symlinks. */
+export interface BoxFiles {
+  /** @returns at most `maxBytes` from `offset`, the file's full size and a hash of the whole (hex sha256, up to 64 MiB). */
+  read(
+    path: string,
+    options?: { readonly offset?: number; readonly maxBytes?: number },
+  ): Promise<FileAnswer<FileContent>>;
+  /**
+   * Writes whole and atomically (temporary file, rename), making folders as needed, keeping an existing file's mode.
+   * With `ifHash`: only if the file still has it (`null`: only if there is none).
+   */
+  write(
+    path: string,
+    bytes: Uint8Array,
+    options?: { readonly ifHash?: string | null; readonly mode?: number },
+  ): Promise<FileAnswer<{ readonly created: boolean; readonly hash: string }>>;
+  remove(path: string, options?: { readonly ifHash?: string }): Promise<FileAnswer<Record<never, never>>>;
+  list(
+    path: string,
+    options?: { readonly maxEntries?: number },
+  ): Promise<FileAnswer<{ readonly entries: readonly FileEntry[]; readonly total: number }>>;
+  stat(path: string): Promise<FileAnswer<FileEntry>>;
+}
+
+export interface FileContent {
+  readonly bytes: Uint8Array;
+  readonly size: number;
+  readonly hash: string;
+}
+
+export interface FileEntry {
+  readonly name: string;
+  readonly kind: "file" | "folder" | "link" | "other";
+  readonly size: number;
+  /** Where a link points. */
+  readonly target?: string;
+}
+
+/** A refusal is a value: its text names the path and is fit for the model. */
+export type FileAnswer<T> =
+  | ({ readonly ok: true } & T)
+  | {
+      readonly ok: false;
+      readonly reason:
+        | "not-found"
+        | "outside"
+        | "not-a-file"
+        | "not-a-folder"
+        | "denied"
+        | "changed"
+        | "exists"
+        | "no-space"
+        | "failed";
+      readonly message: string;
+    };

@@ -1,0 +1,95 @@
+/** Events as watchers see them. Names are fixed (DESIGN 6); fields may be added, never renamed. */
+
+export interface EventData {
+  "session:started": { task: string; model: string; continued: boolean };
+  "step:started": { estimatedInput: number; estimated: boolean; limit: number };
+  /** The request is on its way. */
+  "llm:thinking": { model: string };
+  "llm:chunk": { chunkType: "text" | "reasoning"; text: string };
+  "llm:response": {
+    content: string;
+    reasoning: string;
+    finish: string;
+    tokenUsage: { input: number; output: number; cached: number; reasoning: number };
+    contextUsed: number;
+    contextLimit: number;
+    costUsd: number | null;
+    durationMs: number;
+  };
+  /** `about`: a command's first line, a path. */
+  "llm:tool-call": { callId: string; index: number; name: string; about: string };
+  /** `excerpt`: the result's end, at most 300 characters. */
+  "llm:tool-result": {
+    callId: string;
+    index: number;
+    name: string;
+    outcome: string;
+    durationMs: number;
+    exitCode: number | null;
+    truncated: boolean;
+    excerpt: string;
+  };
+  "llm:error": { class: string; message: string; retryInMs: number | null; final: boolean };
+  "llm:switched": { from: string; to: string };
+  "llm:unsupported-input": { mediaType: string; message: string };
+  "context:compressing": { trigger: string; strategy: string; tokensBefore: number };
+  "context:compressed": {
+    round: number;
+    strategy: string;
+    trigger: string;
+    tokensBefore: number;
+    tokensAfter: number;
+    messages: number;
+    status: string;
+    reason: string | null;
+  };
+  "context:pruned": { prunedCount: number; savedTokens: number };
+  "message:queued": { id: string; position: number; excerpt: string };
+  "message:dequeued": {
+    count: number;
+    ids: string[];
+    coalesced: boolean;
+    text: string;
+    firstQueuedAt: string;
+    lastQueuedAt: string;
+  };
+  "sandbox:created": { container: string; workspace: string };
+  "sandbox:adopted": { container: string };
+  "sandbox:lost": { container: string; message: string };
+  "sandbox:saved": { files: number; bytes: number };
+  "sandbox:removed": { container: string };
+  "session:ended": {
+    status: string;
+    reason: string | null;
+    text: string;
+    usage: { input: number; cached: number; output: number; reasoning: number; calls: number };
+    costUsd: number | null;
+    steps: number;
+    rounds: number;
+    durationMs: number;
+  };
+}
+
+export type EventType = keyof EventData;
+
+/** An event before it has its place in the order. */
+export type NewEvent = {
+  [Type in EventType]: {
+    readonly type: Type;
+    readonly step: number;
+    readonly attempt?: number;
+    readonly data: EventData[Type];
+  };
+}[EventType];
+
+/** An event as it is read back. `seq` grows; chunks of finished steps are gone, which leaves holes. */
+export interface SessionEvent<Type extends EventType = EventType> {
+  readonly seq: number;
+  readonly sessionId: string;
+  readonly epoch: number;
+  readonly step: number;
+  readonly attempt: number;
+  readonly at: string;
+  readonly type: Type;
+  readonly data: EventData[Type];
+}

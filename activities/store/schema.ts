@@ -1,0 +1,314 @@
+/**
+ * The tables. Import-free but for drizzle, so that migrations can be generated from this file alone.
+ *
+ * Rules: nothing is deleted (live chunks of a finished step apart): rows are marked. A row of an abandoned
+ * line of history (Temporal reset) carries `superseded_epoch`; the live line is where that is null.
+ * Messages are `json`, never `jsonb`, which reorders keys and so breaks prompt-cache bytes and signatures.
+ */
+import { sql } from "drizzle-orm";
+import {
+  bigint,
+  bigserial,
+  boolean,
+  check,
+  customType,
+  doublePrecision,
+  index,
+  integer,
+  json,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  unique,
+  uniqueIndex,
+} from "drizzle-orm/pg-core";
+
+const bytea = customType<{ data: Uint8Array; driverData: Buffer }>({
+  dataType: () => "bytea",
+  toDriver: (value) => Buffer.from(value.buffer, value.byteOffset, value.byteLength),
+});
+const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
+
+export const sessions = pgTable(
+  "sessions",
+  {
+    id: text().primaryKey(),
+    createdAt: at("created_at").notNull().defaultNow(),
+    updatedAt: at("updated_at").notNull().defaultNow(),
+    endedAt: at("ended_at"),
+    status: text().notNull().default("active"),
+    /** The task's text; images and files of it are in the first message. */
+    task: text().notNull(),
+    /** The resolved run configuration, without secrets. */
+    config: json().notNull(),
+    /** AGENTS.md of the workspace that was put in, bounded. */
+    instructions: text(),
+    epoch: integer().notNull().default(1),
+    /** The newest run; writes of any other are refused. */
+    runId: text("run_id"),
+    /** Container and host, once there. */
+    container: text(),
+    host: text(),
+    /** The model's last words once the session ended. */
+    result: text(),
+    error: json(),
+  },
+  (t) => [
+    check(
+      "sessions_status_check",
+      sql`${t.status} in ('active','waiting','completed','failed','cancelled','max_steps')`,
+    ),
+    index("sessions_created_at_idx").on(t.createdAt),
+  ],
+);
+
+/** Temporal runs of a session in the order in which they took it over: only the newest may write. */
+export const runs = pgTable(
+  "runs",
+  {
+    sessionId: text("session_id")
+      .notNull()
+      .references(() => sessions.id),
+    runId: text("run_id").notNull(),
+    ordinal: integer().notNull(),
+    epoch: integer().notNull(),
+    startedAt: at("started_at").notNull().defaultNow(),
+  },
+  (t) => [primaryKey({ columns: [t.sessionId, t.runId] })],
+);
+
+/** Counters that change with every write, apart from the wide session row. */
+export const cursors = pgTable("cursors", {
+  sessionId: text("session_id")
+    .primaryKey()
+    .references(() => sessions.id),
+  messageSequence: bigint("message_sequence", { mode: "number" }).notNull().default(0),
+  eventSeq: bigint("event_seq", { mode: "number" }).notNull().default(0),
+});
+
+export const messages = pgTable(
+  "messages",
+  {
+    id: bigserial({ mode: "number" }).primaryKey(),
+    sessionId: text("session_id").notNull(),
+    sequence: bigint({ mode: "number" }).notNull(),
+    /** Order in the view: the sequence, but a summary stands at (last replaced + 0.5). */
+    position: doublePrecision().notNull(),
+    epoch: integer().notNull(),
+    step: integer().notNull(),
+    /** Which message of the step: `user`, `assistant`, `tool:0` …, `summary:3`, `nudge`. */
+    slot: text().notNull(),
+    role: text().notNull(),
+    kind: text().notNull(),
+    content: json().notNull(),
+    /** Client ids, first and last queuedAt of coalesced guidance. */
+    meta: json(),
+    tokenCount: integer("token_count").notNull(),
+    isCompacted: boolean("is_compacted").notNull().default(false),
+    compactedRound: integer("compacted_round"),
+    compactedAt: at("compacted_at"),
+    prunedStep: integer("pruned_step"),
+    supersededEpoch: integer("superseded_epoch"),
+    createdAt: at("created_at").notNull().defaultNow(),
+  },
+  (t) => [
+    unique("messages_session_sequence_key").on(t.sessionId, t.sequence),
+    unique("messages_session_epoch_step_slot_key").on(t.sessionId, t.epoch, t.step, t.slot),
+    index("messages_view_idx")
+      .on(t.sessionId, t.position)
+      .where(sql`is_compacted = false and superseded_epoch is null`),
+    check("messages_role_check", sql`${t.role} in ('user','assistant','tool')`),
+  ],
+);
+
+/** The ledger: a row is written with the assistant message, before anything is run. */
+export const toolCalls = pgTable(
+  "tool_calls",
+  {
+    sessionId: text("session_id").notNull(),
+    epoch: integer().notNull(),
+    step: integer().notNull(),
+    index: integer().notNull(),
+    /** The provider's id, made unique within the session. */
+    callId: text("call_id").notNull(),
+    name: text().notNull(),
+    /** The sequence its result takes, set aside when the call was stored. */
+    sequence: bigint({ mode: "number" }).notNull(),
+    status: text().notNull().default("pending"),
+    /** Raised by each attempt that claims the call; a late attempt's write with an older one is refused. */
+    fence: integer().notNull().default(0),
+    container: text(),
+    exitCode: integer("exit_code"),
+    truncated: boolean().notNull().default(false),
+    startedAt: at("started_at"),
+    finishedAt: at("finished_at"),
+    supersededEpoch: integer("superseded_epoch"),
+  },
+  (t) => [
+    primaryKey({ columns: [t.sessionId, t.epoch, t.step, t.index] }),
+    unique("tool_calls_session_sequence_key").on(t.sessionId, t.sequence),
+    index("tool_calls_call_id_idx").on(t.sessionId, t.callId),
+    check(
+      "tool_calls_status_check",
+      sql`${t.status} in ('pending','running','completed','error','interrupted','unknown')`,
+    ),
+  ],
+);
+
+/** Whole outputs that were too long for the model, in pieces, behind a handle. */
+export const toolOutputs = pgTable(
+  "tool_outputs",
+  {
+    sessionId: text("session_id").notNull(),
+    handle: text().notNull(),
+    part: integer().notNull(),
+    /** Characters before this piece. */
+    offset: bigint({ mode: "number" }).notNull(),
+    content: text().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.sessionId, t.handle, t.part] })],
+);
+
+export const compactionEvents = pgTable(
+  "compaction_events",
+  {
+    id: bigserial({ mode: "number" }).primaryKey(),
+    sessionId: text("session_id").notNull(),
+    epoch: integer().notNull(),
+    step: integer().notNull(),
+    round: integer().notNull(),
+    trigger: text().notNull(),
+    strategy: text().notNull(),
+    /** `compacted`, `failed`: history unchanged, `undone`: taken back by a person. */
+    status: text().notNull(),
+    /** Typed reason of a failure. */
+    reason: text(),
+    /** What each rung of the ladder came to. */
+    attempts: json().notNull(),
+    tokensBefore: integer("tokens_before").notNull(),
+    tokensAfter: integer("tokens_after").notNull(),
+    fromSequence: bigint("from_sequence", { mode: "number" }),
+    toSequence: bigint("to_sequence", { mode: "number" }),
+    summaryContent: text("summary_content"),
+    durationMs: integer("duration_ms").notNull(),
+    supersededEpoch: integer("superseded_epoch"),
+    createdAt: at("created_at").notNull().defaultNow(),
+  },
+  (t) => [
+    uniqueIndex("compaction_events_round_key")
+      .on(t.sessionId, t.epoch, t.round)
+      .where(sql`status <> 'failed'`),
+  ],
+);
+
+export const modelCalls = pgTable(
+  "model_calls",
+  {
+    id: bigserial({ mode: "number" }).primaryKey(),
+    sessionId: text("session_id").notNull(),
+    epoch: integer().notNull(),
+    step: integer().notNull(),
+    attempt: integer().notNull(),
+    /** `step` or `summary`. */
+    purpose: text().notNull(),
+    model: text().notNull(),
+    /** `kept`: its answer is in the transcript; `wasted`: it was paid, or may have been, for nothing. */
+    status: text().notNull(),
+    finish: text(),
+    error: text(),
+    estimatedInput: integer("estimated_input").notNull(),
+    /** True where the estimate had no bill to stand on. */
+    estimatePure: boolean("estimate_pure").notNull(),
+    inputTokens: integer("input_tokens"),
+    cachedTokens: integer("cached_tokens"),
+    outputTokens: integer("output_tokens"),
+    reasoningTokens: integer("reasoning_tokens"),
+    firstTokenMs: integer("first_token_ms"),
+    durationMs: integer("duration_ms"),
+    createdAt: at("created_at").notNull().defaultNow(),
+  },
+  (t) => [index("model_calls_session_idx").on(t.sessionId, t.step)],
+);
+
+/** What estimates of a model's input turned out to be: actual / estimated, smoothed. Survives restarts. */
+export const tokenRatios = pgTable("token_ratios", {
+  model: text().primaryKey(),
+  ratio: doublePrecision().notNull(),
+  samples: integer().notNull(),
+  updatedAt: at("updated_at").notNull().defaultNow(),
+});
+
+export const blobs = pgTable("blobs", {
+  sha256: text().primaryKey(),
+  mediaType: text("media_type").notNull(),
+  bytes: bytea().notNull(),
+  createdAt: at("created_at").notNull().defaultNow(),
+});
+
+/** Guidance that was too much for the workflow to carry. */
+export const guidance = pgTable(
+  "guidance",
+  {
+    sessionId: text("session_id").notNull(),
+    id: text().notNull(),
+    ordinal: bigserial({ mode: "number" }).notNull(),
+    parts: json().notNull(),
+    queuedAt: text("queued_at").notNull(),
+    /** The message that carries it, once delivered. */
+    deliveredSequence: bigint("delivered_sequence", { mode: "number" }),
+  },
+  (t) => [primaryKey({ columns: [t.sessionId, t.id] })],
+);
+
+/** What watchers see, apart from the deltas. `seq` is shared with the chunks. */
+export const events = pgTable(
+  "events",
+  {
+    sessionId: text("session_id").notNull(),
+    seq: bigint({ mode: "number" }).notNull(),
+    epoch: integer().notNull(),
+    step: integer().notNull(),
+    attempt: integer().notNull(),
+    type: text().notNull(),
+    data: json().notNull(),
+    at: at("at").notNull().defaultNow(),
+  },
+  (t) => [primaryKey({ columns: [t.sessionId, t.seq] })],
+);
+
+/** Deltas of the step in flight; dropped once its answer is stored. */
+export const streamChunks = pgTable(
+  "stream_chunks",
+  {
+    sessionId: text("session_id").notNull(),
+    seq: bigint({ mode: "number" }).notNull(),
+    epoch: integer().notNull(),
+    step: integer().notNull(),
+    attempt: integer().notNull(),
+    chunkType: text("chunk_type").notNull(),
+    text: text().notNull(),
+    at: at("at").notNull().defaultNow(),
+  },
+  (t) => [primaryKey({ columns: [t.sessionId, t.seq] })],
+);
+
+/** The workspace's files after a step: a tar of what changed since the parent, and the list of all files. */
+export const checkpoints = pgTable(
+  "checkpoints",
+  {
+    id: bigserial({ mode: "number" }).primaryKey(),
+    sessionId: text("session_id").notNull(),
+    epoch: integer().notNull(),
+    step: integer().notNull(),
+    /** The checkpoint it builds on; null for a whole one. */
+    parentId: bigint("parent_id", { mode: "number" }),
+    /** gzip of one line per file: mode, size, modification time, path. */
+    manifest: bytea().notNull(),
+    /** gzip of a tar with the files that are new or changed since the parent. */
+    pack: bytea().notNull(),
+    supersededEpoch: integer("superseded_epoch"),
+    createdAt: at("created_at").notNull().defaultNow(),
+  },
+  (t) => [unique("checkpoints_session_epoch_step_key").on(t.sessionId, t.epoch, t.step)],
+);

@@ -1,0 +1,71 @@
+/** Signals, updates and queries of a session: names are part of the public contract. */
+import { defineQuery, defineSignal, defineUpdate } from "@temporalio/workflow";
+import type { Guidance, SessionStatus, StepUsage } from "../activities/contract.ts";
+import type { UserPart } from "../activities/context/message.ts";
+
+/** A message as it is sent. `id` is the sender's, for telling duplicates; text beyond 16 KB goes as a blob. */
+export interface GuidanceMessage {
+  readonly id?: string;
+  readonly text?: string;
+  readonly parts?: readonly UserPart[];
+}
+
+export interface QueuedReply {
+  readonly queued: boolean;
+  /** From 1: how many messages are waiting, this one included. */
+  readonly position: number;
+}
+
+export interface CompactRequest {
+  readonly focus?: string;
+}
+
+/** What the workflow knows without asking anybody; everything else is in Postgres. */
+export interface SessionView {
+  readonly status: SessionStatus;
+  readonly phase: string;
+  readonly step: number;
+  readonly maxSteps: number;
+  readonly epoch: number;
+  readonly model: string;
+  readonly queue: readonly { readonly id: string; readonly text: string; readonly queuedAt: string }[];
+  readonly context: { readonly used: number; readonly limit: number; readonly estimated: boolean };
+  readonly compactionRounds: number;
+  readonly usage: StepUsage & { readonly calls: number };
+}
+
+/** From the Web UI a bare string is accepted too. */
+export const guidanceSignal = defineSignal<[GuidanceMessage | string]>("guidance");
+export const interruptSignal = defineSignal<[(GuidanceMessage | string)?]>("interrupt");
+export const compactSignal = defineSignal<[(CompactRequest | string)?]>("compact");
+export const sendGuidanceUpdate = defineUpdate<QueuedReply, [GuidanceMessage]>("sendGuidance");
+export const statusQuery = defineQuery<SessionView>("status");
+export const queueQuery = defineQuery<readonly Guidance[]>("queue");
+
+/** Name under which the workflow is registered. */
+export const WORKFLOW_TYPE = "codingAgent";
+
+/** Carried from run to run of one session. */
+export interface CodingAgentInput {
+  /** Only where nobody prepared the session: started from the Web UI or Temporal's CLI. */
+  readonly task?: string;
+  /** First message of a session that is taken up again. */
+  readonly guidance?: readonly Guidance[];
+  /** What an earlier run of this session hands over (continue-as-new). */
+  readonly carried?: CarriedState;
+}
+
+export interface CarriedState {
+  readonly queue: readonly Guidance[];
+  readonly parked: number;
+  /** Client ids seen lately, newest last. */
+  readonly seenIds: readonly string[];
+  readonly step: number;
+  readonly steps: number;
+  readonly round: number;
+  readonly breaker: number;
+  readonly recentCalls: readonly string[];
+  readonly nudged: boolean;
+  readonly context: { readonly used: number; readonly estimated: boolean; readonly prunable: number };
+  readonly usage: StepUsage & { readonly calls: number };
+}
