@@ -20,8 +20,10 @@ export interface Guidance {
 export interface OpenSessionInput {
   /** The task, where the session was not prepared by the client (started from Temporal's own tools). */
   readonly task?: string;
-  /** A new run after a continue-as-new: the session's row is there and the status stays. */
-  readonly continued?: boolean;
+  /** First run id of the chain: kept by reset and continue-as-new. */
+  readonly chain: string;
+  /** Steps finished, of a run that continues an earlier one as new. */
+  readonly continuedStep?: number;
 }
 
 /** The policy of a run, fixed at its start and recorded in its history: what the workflow decides by. */

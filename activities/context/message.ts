@@ -77,6 +77,8 @@ export type StoredMessage = Message & {
   /** Order in the view: the sequence, except that a summary stands right after what it replaced. */
   readonly position: number;
   readonly step: number;
+  /** Which message of the step: `user`, `assistant`, `tool:0` …, `summary:3`, `nudge`. */
+  readonly slot: string;
   readonly kind: MessageKind;
   /** Estimated tokens of the content as it is stored. */
   readonly tokens: number;
@@ -84,4 +86,6 @@ export type StoredMessage = Message & {
   readonly compactedRound: number | undefined;
   /** The step at which prune hid its content, where it did. */
   readonly prunedStep: number | undefined;
+  /** Of an answer: the provider's bill for the request it answered, in tokens, where it can be trusted. */
+  readonly usage?: { readonly input: number; readonly output: number } | undefined;
 };

@@ -50,6 +50,8 @@ export const sessions = pgTable(
     /** Container and host, once there. */
     container: text(),
     host: text(),
+    /** True from a reset until the workspace was brought back to the newest live checkpoint. */
+    restoreWorkspace: boolean("restore_workspace").notNull().default(false),
     /** The model's last words once the session ended. */
     result: text(),
     error: json(),
@@ -73,6 +75,10 @@ export const runs = pgTable(
     runId: text("run_id").notNull(),
     ordinal: integer().notNull(),
     epoch: integer().notNull(),
+    /** First run of the chain (kept by reset and continue-as-new; a resume by `say` starts another). */
+    chain: text().notNull(),
+    /** Steps that were finished when it took over. */
+    startStep: integer("start_step").notNull(),
     startedAt: at("started_at").notNull().defaultNow(),
   },
   (t) => [primaryKey({ columns: [t.sessionId, t.runId] })],

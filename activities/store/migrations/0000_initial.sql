@@ -118,6 +118,8 @@ CREATE TABLE "runs" (
 	"run_id" text NOT NULL,
 	"ordinal" integer NOT NULL,
 	"epoch" integer NOT NULL,
+	"chain" text NOT NULL,
+	"start_step" integer NOT NULL,
 	"started_at" timestamp with time zone DEFAULT now() NOT NULL,
 	CONSTRAINT "runs_session_id_run_id_pk" PRIMARY KEY("session_id","run_id")
 );
@@ -135,6 +137,7 @@ CREATE TABLE "sessions" (
 	"run_id" text,
 	"container" text,
 	"host" text,
+	"restore_workspace" boolean DEFAULT false NOT NULL,
 	"result" text,
 	"error" json,
 	CONSTRAINT "sessions_status_check" CHECK ("sessions"."status" in ('active','waiting','completed','failed','cancelled','max_steps'))

@@ -1,0 +1,69 @@
+/** The connection to Postgres: pool, transactions, migrations. The rest of `store/` holds one file per aggregate. */
+import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
+import { migrate } from "drizzle-orm/node-postgres/migrator";
+import pg from "pg";
+import * as schema from "./schema.ts";
+
+export type Database = NodePgDatabase<typeof schema>;
+/** Inside `transaction`, or the database itself: what the query functions take. */
+export type Queryable = Pick<
+  Database,
+  "select" | "selectDistinct" | "insert" | "update" | "delete" | "execute" | "query"
+>;
+
+export interface Store {
+  readonly db: Database;
+  readonly pool: pg.Pool;
+  close(): Promise<void>;
+}
+
+export interface StoreOptions {
+  readonly url: string;
+  /** Default 10. Each activity in flight uses at most one at a time. */
+  readonly maxConnections?: number;
+  /** Told of every lost connection; the pool replaces it by itself. */
+  readonly onError?: (error: Error) => void;
+}
+
+/** Any number; the same in every version, so that old and new workers exclude each other. */
+const MIGRATION_LOCK = 7_305_142;
+const CONNECT_TIMEOUT_MS = 5_000;
+
+/** Opens a pool. Connects when first used; a database that restarts costs its connections, never the process. */
+export function openStore(options: StoreOptions): Store {
+  const onError = options.onError ?? (() => undefined);
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    max: options.maxConnections ?? 10,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    idleTimeoutMillis: 30_000,
+    application_name: "longhaul",
+  });
+  // A checked-out client emits its own error when the server goes away; without a listener Node ends the process.
+  pool.on("error", onError);
+  pool.on("connect", (client) => client.on("error", onError));
+  return { db: drizzle(pool, { schema }), pool, close: () => pool.end() };
+}
+
+/**
+ * Brings the tables up to date. Several processes may call it at once: an advisory lock on one connection lets them
+ * in one after the other (the migrator itself takes no lock).
+ */
+export async function migrateStore(store: Store): Promise<void> {
+  const client = await store.pool.connect();
+  try {
+    await client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
+    try {
+      const migrationsFolder = new URL("./migrations", import.meta.url).pathname;
+      await migrate(drizzle(client), {
+        migrationsFolder,
+        migrationsTable: "longhaul_migrations",
+        migrationsSchema: "public",
+      });
+    } finally {
+      await client.query("select pg_advisory_unlock($1)", [MIGRATION_LOCK]);
+    }
+  } finally {
+    client.release();
+  }
+}

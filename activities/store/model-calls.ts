@@ -1,0 +1,68 @@
+/** The bill: one row per request to a provider, kept or wasted, and what estimates turned out to be. */
+import { eq, sql } from "drizzle-orm";
+import type { StepUsage } from "../contract.ts";
+import type { Queryable } from "./db.ts";
+import { modelCalls, tokenRatios } from "./schema.ts";
+
+export interface ModelCallRow {
+  readonly sessionId: string;
+  readonly epoch: number;
+  readonly step: number;
+  readonly attempt: number;
+  readonly purpose: "step" | "summary";
+  readonly model: string;
+  readonly status: "kept" | "wasted";
+  readonly finish?: string;
+  readonly error?: string;
+  readonly estimatedInput: number;
+  readonly estimatePure: boolean;
+  readonly usage: StepUsage | undefined;
+  readonly firstTokenMs?: number;
+  readonly durationMs?: number;
+}
+
+export async function recordCall(db: Queryable, { usage, ...row }: ModelCallRow): Promise<void> {
+  await db.insert(modelCalls).values({
+    ...row,
+    ...(usage && {
+      inputTokens: usage.input,
+      cachedTokens: usage.cached,
+      outputTokens: usage.output,
+      reasoningTokens: usage.reasoning,
+    }),
+  });
+}
+
+/** Everything a session was billed, kept and wasted. */
+export async function totalUsage(db: Queryable, sessionId: string): Promise<StepUsage & { calls: number }> {
+  const [row] = await db
+    .select({
+      input: sql<number>`coalesce(sum(${modelCalls.inputTokens}), 0)::int`,
+      output: sql<number>`coalesce(sum(${modelCalls.outputTokens}), 0)::int`,
+      cached: sql<number>`coalesce(sum(${modelCalls.cachedTokens}), 0)::int`,
+      reasoning: sql<number>`coalesce(sum(${modelCalls.reasoningTokens}), 0)::int`,
+      calls: sql<number>`count(*)::int`,
+    })
+    .from(modelCalls)
+    .where(eq(modelCalls.sessionId, sessionId));
+  return row ?? { input: 0, output: 0, cached: 0, reasoning: 0, calls: 0 };
+}
+
+/** What a model's real count is to our estimate; 1 where nothing was learned. */
+export async function loadRatio(db: Queryable, model: string): Promise<number> {
+  const [row] = await db
+    .select({ ratio: tokenRatios.ratio })
+    .from(tokenRatios)
+    .where(eq(tokenRatios.model, model));
+  return row?.ratio ?? 1;
+}
+
+export async function saveRatio(db: Queryable, model: string, ratio: number): Promise<void> {
+  await db
+    .insert(tokenRatios)
+    .values({ model, ratio, samples: 1 })
+    .onConflictDoUpdate({
+      target: tokenRatios.model,
+      set: { ratio, samples: sql`${tokenRatios.samples} + 1`, updatedAt: sql`now()` },
+    });
+}

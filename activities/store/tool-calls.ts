@@ -1,0 +1,113 @@
+/** The ledger of tool calls: who may run a call, and how it ended. */
+import { and, asc, eq, inArray, isNull, sql } from "drizzle-orm";
+import type { ToolOutcome } from "../context/message.ts";
+import type { Queryable } from "./db.ts";
+import { messages, toolCalls, toolOutputs } from "./schema.ts";
+
+export type LedgerRow = typeof toolCalls.$inferSelect;
+
+/** Stable name of a call within its session: names the supervised command and the output's handle. */
+export function callKey(call: {
+  readonly epoch: number;
+  readonly step: number;
+  readonly index: number;
+}): string {
+  return `${call.epoch === 1 ? "" : `e${call.epoch}`}s${call.step}c${call.index}`;
+}
+
+const one = (sessionId: string, step: number, index: number) =>
+  and(
+    eq(toolCalls.sessionId, sessionId),
+    isNull(toolCalls.supersededEpoch),
+    eq(toolCalls.step, step),
+    eq(toolCalls.index, index),
+  );
+
+/**
+ * Claims a call for this attempt before anything is run. The fence it raises makes late writes of earlier attempts fail.
+ * @returns the row as it was before, so that `pending` means nobody began it; undefined where there is no such call
+ */
+export async function claimCall(
+  db: Queryable,
+  sessionId: string,
+  step: number,
+  index: number,
+): Promise<{ before: LedgerRow; fence: number } | undefined> {
+  const [before] = await db
+    .select()
+    .from(toolCalls)
+    .where(one(sessionId, step, index));
+  if (!before) return undefined;
+  if (before.status !== "pending" && before.status !== "running") return { before, fence: before.fence };
+  const [row] = await db
+    .update(toolCalls)
+    .set({ status: "running", fence: sql`${toolCalls.fence} + 1`, startedAt: before.startedAt ?? sql`now()` })
+    .where(one(sessionId, step, index))
+    .returning({ fence: toolCalls.fence });
+  return row && { before, fence: row.fence };
+}
+
+/** Writes how a call ended, once and by the attempt that holds the fence. @returns false where another did */
+export async function finishCall(
+  db: Queryable,
+  call: LedgerRow,
+  fence: number,
+  end: { readonly outcome: ToolOutcome; readonly exitCode: number | undefined; readonly truncated: boolean },
+): Promise<boolean> {
+  const rows = await db
+    .update(toolCalls)
+    .set({
+      status: end.outcome,
+      exitCode: end.exitCode ?? null,
+      truncated: end.truncated,
+      finishedAt: sql`now()`,
+    })
+    .where(
+      and(
+        one(call.sessionId, call.step, call.index),
+        eq(toolCalls.fence, fence),
+        inArray(toolCalls.status, ["pending", "running"]),
+      ),
+    )
+    .returning({ index: toolCalls.index });
+  return rows.length > 0;
+}
+
+/** Calls of the live line without an end: what a closing session gives interrupted results. */
+export async function openCalls(db: Queryable, sessionId: string): Promise<LedgerRow[]> {
+  return db
+    .select()
+    .from(toolCalls)
+    .where(
+      and(
+        eq(toolCalls.sessionId, sessionId),
+        isNull(toolCalls.supersededEpoch),
+        inArray(toolCalls.status, ["pending", "running"]),
+      ),
+    )
+    .orderBy(asc(toolCalls.sequence));
+}
+
+/** Result rows of a step, for facts of a call that ended before. */
+export async function resultOf(
+  db: Queryable,
+  call: LedgerRow,
+): Promise<{ tokens: number; content: unknown } | undefined> {
+  const [row] = await db
+    .select({ tokens: messages.tokenCount, content: messages.content })
+    .from(messages)
+    .where(and(eq(messages.sessionId, call.sessionId), eq(messages.sequence, call.sequence)));
+  return row;
+}
+
+/** Appends a piece of a whole output. Idempotent by part, so that a second attempt writes the same again. */
+export async function saveOutputPart(
+  db: Queryable,
+  sessionId: string,
+  handle: string,
+  part: number,
+  offset: number,
+  content: string,
+): Promise<void> {
+  await db.insert(toolOutputs).values({ sessionId, handle, part, offset, content }).onConflictDoNothing();
+}

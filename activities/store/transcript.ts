@@ -1,0 +1,207 @@
+/** The transcript: rows of the live line, and the one transaction in which a step's answer is stored. */
+import { and, asc, desc, eq, inArray, isNull, sql } from "drizzle-orm";
+import type {
+  AssistantPart,
+  Message,
+  MessageKind,
+  StoredMessage,
+  ToolCallPart,
+  UserPart,
+} from "../context/message.ts";
+import type { Guidance } from "../contract.ts";
+import { dropChunks } from "./events.ts";
+import type { Queryable } from "./db.ts";
+import { cursors, guidance, messages, toolCalls } from "./schema.ts";
+
+/** What a row remembers beside its content. */
+export interface MessageMeta {
+  readonly usage?: { readonly input: number; readonly output: number } | undefined;
+  readonly finish?: string;
+  /** Of coalesced guidance. */
+  readonly ids?: readonly string[];
+  readonly firstQueuedAt?: string;
+  readonly lastQueuedAt?: string;
+}
+
+const live = (sessionId: string) => and(eq(messages.sessionId, sessionId), isNull(messages.supersededEpoch));
+
+type Row = typeof messages.$inferSelect;
+
+function toStored(row: Row): StoredMessage {
+  const meta = (row.meta ?? {}) as MessageMeta;
+  return {
+    role: row.role,
+    content: row.content,
+    sequence: row.sequence,
+    position: row.position,
+    step: row.step,
+    slot: row.slot,
+    kind: row.kind as MessageKind,
+    tokens: row.tokenCount,
+    compactedRound: row.compactedRound ?? undefined,
+    prunedStep: row.prunedStep ?? undefined,
+    ...(meta.usage ? { usage: meta.usage } : {}),
+  } as StoredMessage;
+}
+
+/** What the model sees: rows that are neither compacted nor superseded, in the view's order. O(active rows), by a partial index. */
+export async function loadView(db: Queryable, sessionId: string): Promise<StoredMessage[]> {
+  const rows = await db
+    .select()
+    .from(messages)
+    .where(and(live(sessionId), eq(messages.isCompacted, false)))
+    .orderBy(asc(messages.position));
+  return rows.map(toStored);
+}
+
+/** The answer of a step, where it is stored: then the step is paid. */
+export async function findAnswer(
+  db: Queryable,
+  sessionId: string,
+  step: number,
+): Promise<(StoredMessage & { finish: string }) | undefined> {
+  const [row] = await db
+    .select()
+    .from(messages)
+    .where(and(live(sessionId), eq(messages.step, step), eq(messages.slot, "assistant")));
+  return row && { ...toStored(row), finish: ((row.meta ?? {}) as MessageMeta).finish ?? "other" };
+}
+
+/** The newest answer of the live line. */
+export async function lastAnswer(db: Queryable, sessionId: string): Promise<StoredMessage | undefined> {
+  const [row] = await db
+    .select()
+    .from(messages)
+    .where(and(live(sessionId), eq(messages.slot, "assistant")))
+    .orderBy(desc(messages.sequence))
+    .limit(1);
+  return row && toStored(row);
+}
+
+/** Sets sequences aside. @returns the first of `count` */
+export async function takeSequences(db: Queryable, sessionId: string, count: number): Promise<number> {
+  const [row] = await db
+    .update(cursors)
+    .set({ messageSequence: sql`${cursors.messageSequence} + ${count}` })
+    .where(eq(cursors.sessionId, sessionId))
+    .returning({ last: cursors.messageSequence });
+  if (!row) throw new Error(`Session ${sessionId} has no counters; its row was not made by createSession.`);
+  return row.last - count + 1;
+}
+
+export interface NewMessage {
+  readonly epoch: number;
+  readonly step: number;
+  readonly slot: string;
+  readonly kind: MessageKind;
+  readonly message: Message;
+  readonly tokens: number;
+  readonly meta?: MessageMeta;
+}
+
+/** Stores a message at a sequence that was set aside. Idempotent by (session, epoch, step, slot). @returns false where it was there */
+export async function insertMessage(
+  db: Queryable,
+  sessionId: string,
+  sequence: number,
+  row: NewMessage,
+): Promise<boolean> {
+  const made = await db
+    .insert(messages)
+    .values({
+      sessionId,
+      sequence,
+      position: sequence,
+      epoch: row.epoch,
+      step: row.step,
+      slot: row.slot,
+      role: row.message.role,
+      kind: row.kind,
+      content: row.message.content,
+      meta: row.meta ?? null,
+      tokenCount: row.tokens,
+    })
+    .onConflictDoNothing()
+    .returning({ id: messages.id });
+  return made.length > 0;
+}
+
+/** Stores an answer with its calls (as pending ledger rows), sequences set aside for their results. */
+export async function insertAnswer(
+  db: Queryable,
+  sessionId: string,
+  row: NewMessage & { readonly calls: readonly ToolCallPart[] },
+): Promise<number> {
+  const first = await takeSequences(db, sessionId, 1 + row.calls.length);
+  await insertMessage(db, sessionId, first, row);
+  if (row.calls.length > 0) {
+    await db.insert(toolCalls).values(
+      row.calls.map((call, index) => ({
+        sessionId,
+        epoch: row.epoch,
+        step: row.step,
+        index,
+        callId: call.toolCallId,
+        name: call.toolName.slice(0, 100),
+        sequence: first + 1 + index,
+      })),
+    );
+  }
+  await dropChunks(db, sessionId, row.step);
+  return first;
+}
+
+/** Call ids of the session among the given: a provider may use one twice, a transcript may not. */
+export async function takenCallIds(
+  db: Queryable,
+  sessionId: string,
+  ids: readonly string[],
+): Promise<ReadonlySet<string>> {
+  if (ids.length === 0) return new Set();
+  const rows = await db
+    .select({ id: toolCalls.callId })
+    .from(toolCalls)
+    .where(and(eq(toolCalls.sessionId, sessionId), inArray(toolCalls.callId, [...ids])));
+  return new Set(rows.map((row) => row.id));
+}
+
+/** Keeps messages that are too many to carry. Idempotent by client id. */
+export async function parkGuidance(
+  db: Queryable,
+  sessionId: string,
+  items: readonly Guidance[],
+): Promise<void> {
+  if (items.length === 0) return;
+  await db
+    .insert(guidance)
+    .values(items.map((item) => ({ sessionId, id: item.id, parts: item.parts, queuedAt: item.queuedAt })))
+    .onConflictDoNothing();
+}
+
+/** Parked messages that were not delivered, oldest first. */
+export async function parkedGuidance(db: Queryable, sessionId: string): Promise<Guidance[]> {
+  const rows = await db
+    .select()
+    .from(guidance)
+    .where(and(eq(guidance.sessionId, sessionId), isNull(guidance.deliveredSequence)))
+    .orderBy(asc(guidance.ordinal));
+  return rows.map((row) => ({ id: row.id, parts: row.parts as UserPart[], queuedAt: row.queuedAt }));
+}
+
+export async function markDelivered(
+  db: Queryable,
+  sessionId: string,
+  ids: readonly string[],
+  sequence: number,
+): Promise<void> {
+  if (ids.length === 0) return;
+  await db
+    .update(guidance)
+    .set({ deliveredSequence: sequence })
+    .where(and(eq(guidance.sessionId, sessionId), inArray(guidance.id, [...ids])));
+}
+
+/** The calls an answer asks for, in order. */
+export function callsOf(content: readonly AssistantPart[]): ToolCallPart[] {
+  return content.filter((part) => part.type === "tool-call");
+}
