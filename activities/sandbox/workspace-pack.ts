@@ -1,0 +1,155 @@
+/** Files in and out of the tar packs that checkpoints are made of. Nothing here touches a disk. */
+import { createGunzip, gzipSync } from "node:zlib";
+import { Readable } from "node:stream";
+import { extract, pack as createPack, type Header } from "tar-stream";
+import {
+  assertSafePaths,
+  MAX_PACK_BYTES,
+  packManifest,
+  unpackManifest,
+  type ManifestEntry,
+} from "./workspace-manifest.ts";
+
+/** A file of a workspace, outside of any box. */
+export type WorkspaceFile = {
+  /** Relative to the workspace, with `/`. */
+  readonly path: string;
+  /** Permission bits, such as 0o644. */
+  readonly mode: number;
+} & (
+  | { readonly kind: "file"; readonly bytes: Uint8Array; readonly mtimeMs?: number }
+  | { readonly kind: "folder" }
+  | { readonly kind: "link"; readonly target: string }
+);
+
+/** The two columns of a checkpoint that hold content. */
+export interface StoredPack {
+  readonly manifest: Uint8Array;
+  readonly pack: Uint8Array;
+}
+
+/** Files with the head of a tar block each; beyond it a pack is not what we wrote. */
+const MAX_UNPACKED_BYTES = 2 * MAX_PACK_BYTES;
+
+/**
+ * A whole checkpoint of these files, for a workspace that is put in from outside (`--workspace DIR`).
+ * Files without a time get the present one.
+ * @throws RangeError for a path that leaves the workspace, or files beyond 256 MiB together.
+ */
+export async function packWorkspace(files: readonly WorkspaceFile[]): Promise<StoredPack> {
+  const nowMs = Date.now();
+  const entries = files.map((file): ManifestEntry => {
+    const common = { path: file.path, mode: file.mode & 0o7777, size: 0, mtime: "", target: "" };
+    switch (file.kind) {
+      case "file":
+        return {
+          ...common,
+          kind: "file",
+          size: file.bytes.byteLength,
+          mtime: ((file.mtimeMs ?? nowMs) / 1000).toFixed(9) + "0",
+        };
+      case "folder":
+        return { ...common, kind: "folder" };
+      case "link":
+        return { ...common, kind: "link", target: file.target };
+    }
+  });
+  assertSafePaths(entries);
+  const total = entries.reduce((sum, entry) => sum + entry.size, 0);
+  if (total > MAX_PACK_BYTES) {
+    throw new RangeError(
+      `The files have ${Math.ceil(total / 2 ** 20)} MiB together; a workspace may be put in with ${MAX_PACK_BYTES / 2 ** 20}.` +
+        " Leave out what can be built or fetched again.",
+    );
+  }
+  const bytes = new Map(files.flatMap((file) => (file.kind === "file" ? [[file.path, file.bytes]] : [])));
+  return {
+    manifest: packManifest(entries),
+    pack: await packEntries(entries, (path) => bytes.get(path)),
+  };
+}
+
+/** gzip of a tar with these entries in this order; a file without bytes is left out. */
+export async function packEntries(
+  entries: readonly ManifestEntry[],
+  bytesOf: (path: string) => Uint8Array | undefined,
+): Promise<Uint8Array> {
+  const tar = createPack();
+  const pieces: Buffer[] = [];
+  const whole = (async () => {
+    for await (const piece of tar) pieces.push(piece as Buffer);
+  })();
+  for (const entry of entries) {
+    const bytes = entry.kind === "file" ? bytesOf(entry.path) : undefined;
+    if (entry.kind === "file" && bytes === undefined) continue;
+    // The time goes as a pax record too: the plain field has whole seconds, and a file that came back with another
+    // time than its manifest says would count as changed for ever.
+    const head: Partial<Header> & { name: string } = {
+      name: entry.path,
+      mode: entry.mode,
+      type: entry.kind === "folder" ? "directory" : entry.kind === "link" ? "symlink" : "file",
+      ...(entry.kind === "link" ? { linkname: entry.target } : {}),
+      ...(entry.kind === "file"
+        ? { mtime: new Date(Number(entry.mtime) * 1000), pax: { mtime: entry.mtime } }
+        : {}),
+    };
+    tar.entry(head, Buffer.from(bytes ?? new Uint8Array(0)));
+  }
+  tar.finalize();
+  await whole;
+  return gzipSync(Buffer.concat(pieces), { level: 3 });
+}
+
+/**
+ * The files after a chain of checkpoints, oldest first: of each path of the last manifest the newest content.
+ * A path that no pack has (it vanished while it was saved) is left out.
+ * @throws RangeError when a pack holds a path that leaves the workspace, or more than was ever saved.
+ */
+export async function readChain(
+  chain: readonly StoredPack[],
+): Promise<{ readonly entries: ManifestEntry[]; readonly bytes: ReadonlyMap<string, Uint8Array> }> {
+  const newest = chain.at(-1);
+  if (newest === undefined) return { entries: [], bytes: new Map() };
+  const entries = unpackManifest(newest.manifest);
+  const wanted = new Set(entries.flatMap((entry) => (entry.kind === "file" ? [entry.path] : [])));
+  const bytes = new Map<string, Uint8Array>();
+  for (const { pack } of chain.toReversed()) {
+    if (wanted.size === 0) break;
+    // Within one pack the last entry of a path counts, as with tar itself.
+    const found = await unpack(pack, wanted);
+    for (const [path, content] of found) {
+      bytes.set(path, content);
+      wanted.delete(path);
+    }
+  }
+  return { entries: entries.filter((entry) => entry.kind !== "file" || bytes.has(entry.path)), bytes };
+}
+
+async function unpack(pack: Uint8Array, wanted: ReadonlySet<string>): Promise<Map<string, Uint8Array>> {
+  const found = new Map<string, Uint8Array>();
+  const tar = extract();
+  const source = Readable.from([Buffer.from(pack.buffer, pack.byteOffset, pack.byteLength)]);
+  const gunzip = source.pipe(createGunzip());
+  // Errors must reach the loop below: a stream that breaks alone would leave it waiting.
+  gunzip.on("error", (error) => tar.destroy(error));
+  gunzip.pipe(tar);
+  let total = 0;
+  for await (const entry of tar) {
+    const path = entry.header.name.replace(/^\.\//, "");
+    assertSafeName(path.replace(/\/$/, ""));
+    total += entry.header.size ?? 0;
+    if (total > MAX_UNPACKED_BYTES) throw new RangeError("The pack holds more than was ever saved: refused.");
+    if (entry.header.type === "file" && wanted.has(path)) {
+      const pieces: Buffer[] = [];
+      for await (const piece of entry) pieces.push(piece as Buffer);
+      found.set(path, Buffer.concat(pieces));
+    } else {
+      entry.resume();
+    }
+  }
+  return found;
+}
+
+function assertSafeName(path: string): void {
+  assertSafePaths([{ kind: "file", path, mode: 0, size: 0, mtime: "", target: "" }]);
+}

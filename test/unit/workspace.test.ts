@@ -1,0 +1,264 @@
+import {
+  chmod,
+  lstat,
+  mkdir,
+  readFile,
+  readlink,
+  rm,
+  symlink,
+  truncate,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { pack as createPack } from "tar-stream";
+import { afterEach, describe, expect, it } from "vitest";
+import { MAX_CHAIN, restoreWorkspace, saveWorkspace } from "../../activities/sandbox/workspace.ts";
+import {
+  assertSafePaths,
+  packManifest,
+  parseListing,
+  unpackManifest,
+  withinBytes,
+} from "../../activities/sandbox/workspace-manifest.ts";
+import { packWorkspace, readChain, type StoredPack } from "../../activities/sandbox/workspace-pack.ts";
+import { createLocalBox, type LocalBox } from "../support/local-box.ts";
+
+const boxes: LocalBox[] = [];
+async function newBox(): Promise<LocalBox> {
+  const box = await createLocalBox();
+  boxes.push(box);
+  return box;
+}
+afterEach(async () => {
+  await Promise.all(boxes.splice(0).map((box) => box.dispose()));
+});
+
+async function put(box: LocalBox, path: string, content: string): Promise<void> {
+  await mkdir(join(box.folder, path, ".."), { recursive: true });
+  await writeFile(join(box.folder, path), content);
+}
+
+async function contentsOf(chain: readonly StoredPack[]): Promise<Record<string, string>> {
+  const { entries, bytes } = await readChain(chain);
+  return Object.fromEntries(
+    entries.map(({ path, kind, target }) => [
+      path,
+      kind === "file"
+        ? Buffer.from(bytes.get(path) ?? []).toString()
+        : kind === "link"
+          ? `-> ${target}`
+          : "/",
+    ]),
+  );
+}
+
+async function saved(box: LocalBox, latest?: StoredPack & { depth: number }) {
+  const result = await saveWorkspace(box, latest);
+  if (result === undefined) throw new Error("Nothing was saved.");
+  return { ...result, depth: result.whole ? 1 : (latest?.depth ?? 0) + 1 };
+}
+
+describe("a saved workspace", () => {
+  it("packs only what changed since the checkpoint before it", async () => {
+    const box = await newBox();
+    await put(box, "src/a.txt", "one");
+    await put(box, "src/b.txt", "two");
+    const first = await saved(box);
+    expect(await saveWorkspace(box, first)).toBeUndefined();
+
+    await put(box, "src/b.txt", "three");
+    await rm(join(box.folder, "src/a.txt"));
+    const second = await saved(box, first);
+
+    expect([second.changed, second.removed, second.whole]).toEqual([1, 1, false]);
+    expect(await contentsOf([{ ...second }])).toEqual({ src: "/", "src/b.txt": "three" });
+    expect(await contentsOf([first, second])).toEqual({ src: "/", "src/b.txt": "three" });
+  });
+
+  it("keeps names with spaces, line breaks, quotes, leading dashes and other scripts", async () => {
+    const box = await newBox();
+    const names = [
+      "a b.txt",
+      "line\nbreak",
+      "-rf",
+      "--checkpoint-action=exec=touch owned",
+      "quote'\"",
+      "überß 漢字",
+      "*",
+    ];
+    for (const name of names) await put(box, name, name);
+    const first = await saved(box);
+    const other = await newBox();
+    await restoreWorkspace(other, [first]);
+    for (const name of names) expect(await readFile(join(other.folder, name), "utf8")).toBe(name);
+  });
+
+  it("leaves out rebuilt folders silently and files beyond 64 MB by name", async () => {
+    const box = await newBox();
+    await put(box, "node_modules/x/index.js", "x");
+    await put(box, "deep/.venv/bin/python", "x");
+    await put(box, "big.bin", "");
+    await truncate(join(box.folder, "big.bin"), 65 * 1024 * 1024);
+    const first = await saved(box);
+    expect(first.skipped).toEqual([{ path: "big.bin", bytes: 65 * 1024 * 1024, reason: "too-large" }]);
+    expect(await contentsOf([first])).toEqual({ deep: "/" });
+    expect(await saveWorkspace(box, first)).toBeUndefined();
+  });
+
+  it("is whole again after the longest chain, so that restoring stays short", async () => {
+    const box = await newBox();
+    await put(box, "same.txt", "same");
+    let last = await saved(box);
+    const depths = [last.depth];
+    for (let step = 0; step < MAX_CHAIN; step++) {
+      await put(box, "count.txt", String(step));
+      last = await saved(box, last);
+      depths.push(last.depth);
+    }
+    expect(depths.at(-2)).toBe(MAX_CHAIN);
+    expect(depths.at(-1)).toBe(1);
+    expect(Object.keys(await contentsOf([last]))).toEqual(["count.txt", "same.txt"]);
+  });
+
+  it("packs against the base where the same step is saved again", async () => {
+    const box = await newBox();
+    await put(box, "a.txt", "1");
+    const base = await saved(box);
+    await put(box, "b.txt", "1");
+    const latest = await saved(box, base);
+    expect(await saveWorkspace(box, latest, base)).toBeUndefined();
+    await put(box, "c.txt", "1");
+    const again = await saveWorkspace(box, latest, base);
+    expect(Object.keys(await contentsOf(again ? [base, again] : []))).toEqual(["a.txt", "b.txt", "c.txt"]);
+  });
+});
+
+describe("a restored workspace", () => {
+  it("has the same content, modes, times and links, so that saving it again finds nothing", async () => {
+    const box = await newBox();
+    await put(box, "run.sh", "#!/bin/sh\n");
+    await chmod(join(box.folder, "run.sh"), 0o751);
+    await utimes(join(box.folder, "run.sh"), 1_700_000_000, 1_700_000_000.123456);
+    await mkdir(join(box.folder, "empty"));
+    await put(box, "closed/file", "in a folder without write permission");
+    await chmod(join(box.folder, "closed"), 0o555);
+    await symlink("../../outside", join(box.folder, "link"));
+    const first = await saved(box);
+
+    const other = await newBox();
+    await restoreWorkspace(other, [first]);
+    expect((await lstat(join(other.folder, "run.sh"))).mode & 0o7777).toBe(0o751);
+    expect(await readlink(join(other.folder, "link"))).toBe("../../outside");
+    expect((await lstat(join(other.folder, "closed"))).mode & 0o777).toBe(0o555);
+    expect(await saveWorkspace(other, first)).toBeUndefined();
+  });
+
+  it("takes a later workspace back: removes, rewrites, and leaves rebuilt folders and equal files alone", async () => {
+    const box = await newBox();
+    await put(box, "keep.txt", "keep");
+    await put(box, "edit.txt", "before");
+    await put(box, "kind", "a file");
+    const first = await saved(box);
+    await put(box, "edit.txt", "after!");
+    await put(box, "new/file.txt", "new");
+    await rm(join(box.folder, "kind"));
+    await mkdir(join(box.folder, "kind"));
+    await put(box, "node_modules/x.js", "x");
+    const inode = (await lstat(join(box.folder, "keep.txt"))).ino;
+
+    await restoreWorkspace(box, [first]);
+    expect(await saveWorkspace(box, first)).toBeUndefined();
+    expect(await readFile(join(box.folder, "kind"), "utf8")).toBe("a file");
+    expect(await readFile(join(box.folder, "node_modules/x.js"), "utf8")).toBe("x");
+    expect((await lstat(join(box.folder, "keep.txt"))).ino).toBe(inode);
+    const commandsBefore = box.commands.length;
+    await restoreWorkspace(box, [first]);
+    expect(box.commands.length).toBe(commandsBefore + 1);
+  });
+
+  it("does not write through a link that took the place of a folder", async () => {
+    const box = await newBox();
+    const outside = await newBox();
+    await put(box, "folder/file.txt", "inside");
+    const first = await saved(box);
+    await rm(join(box.folder, "folder"), { recursive: true });
+    await symlink(outside.folder, join(box.folder, "folder"));
+    await restoreWorkspace(box, [first]);
+    expect(await readFile(join(box.folder, "folder/file.txt"), "utf8")).toBe("inside");
+    await expect(lstat(join(outside.folder, "file.txt"))).rejects.toThrow("ENOENT");
+  });
+
+  it("comes from files put in by the client just the same", async () => {
+    const box = await newBox();
+    const upload = await packWorkspace([
+      { kind: "folder", path: "src", mode: 0o755 },
+      {
+        kind: "file",
+        path: "src/long/".padEnd(180, "x") + "/a.js",
+        mode: 0o644,
+        bytes: Buffer.from("1"),
+        mtimeMs: 1.7e12,
+      },
+      { kind: "link", path: "here", mode: 0o755, target: "src" },
+    ]);
+    await restoreWorkspace(box, [upload]);
+    expect(await readlink(join(box.folder, "here"))).toBe("src");
+    const next = await saved(box, { ...upload, depth: 1 });
+    // The folders between were made on the way; the file itself is unchanged.
+    expect(unpackManifest(next.manifest).filter((entry) => entry.kind === "file")).toHaveLength(1);
+    expect((await readChain([{ ...next }])).bytes.size).toBe(0);
+  });
+
+  it("refuses a broken pack with a WorkspaceLost failure before it touches a file", async () => {
+    const box = await newBox();
+    await put(box, "a.txt", "a");
+    const { manifest } = await saved(box);
+    await put(box, "a.txt", "newer");
+    const broken = restoreWorkspace(box, [{ manifest, pack: Buffer.from("no gzip") }]);
+    await expect(broken).rejects.toMatchObject({ type: "WorkspaceLost", nonRetryable: true });
+    expect(await readFile(join(box.folder, "a.txt"), "utf8")).toBe("newer");
+  });
+});
+
+describe("paths", () => {
+  const file = (path: string) =>
+    ({ kind: "file", path, mode: 0o644, size: 0, mtime: "1.0", target: "" }) as const;
+
+  it.each(["../x", "a/../../x", "/etc/passwd", "a//b", "./a", "a/.", ""])("refuses %j", async (path) => {
+    expect(() => assertSafePaths([file(path)])).toThrow(/refused/);
+    await expect(
+      packWorkspace([{ kind: "file", path, mode: 0o644, bytes: Buffer.from("") }]),
+    ).rejects.toThrow(/refused/);
+  });
+
+  it("refuses a file below a link, also in a stored manifest", () => {
+    const link = { ...file("out"), kind: "link", target: "/etc" } as const;
+    expect(() => unpackManifest(packManifest([link, file("out/passwd")]))).toThrow(/below a link/);
+  });
+
+  it("refuses a tar entry that leaves the workspace although the manifest does not name it", async () => {
+    const tar = createPack();
+    tar.entry({ name: "../../evil" }, "x");
+    tar.finalize();
+    const bytes: Buffer[] = [];
+    for await (const piece of tar) bytes.push(piece as Buffer);
+    const chain = [{ manifest: packManifest([file("a")]), pack: gzipSync(Buffer.concat(bytes)) }];
+    await expect(readChain(chain)).rejects.toThrow(/does not stay/);
+  });
+
+  it("names that are no text are left out by name", () => {
+    const listing = Buffer.concat([Buffer.from("f 644 3 1.0 bad"), Buffer.from([0xff, 0, 0])]);
+    const parsed = parseListing(listing);
+    expect(parsed.entries).toEqual([]);
+    expect(parsed.skipped).toMatchObject([{ reason: "name-not-text", bytes: 3 }]);
+  });
+
+  it("the largest files stay out when all together are too much", () => {
+    const entries = [30, 50, 10].map((size, at) => ({ ...file(`f${at}`), size }));
+    const { kept, skipped } = withinBytes(entries, 45);
+    expect(kept.map((entry) => entry.path)).toEqual(["f0", "f2"]);
+    expect(skipped).toEqual([{ path: "f1", bytes: 50, reason: "workspace-too-large" }]);
+  });
+});
