@@ -1,0 +1,62 @@
+/** Exit codes of the client and the one error that carries them. */
+
+/** Source: DESIGN 1.2. The code follows the task's outcome, never the client's own success. */
+export const exitCodes = {
+  completed: 0,
+  failed: 1,
+  usage: 2,
+  limit: 3,
+  missing: 4,
+  impossible: 5,
+  cancelled: 6,
+  interrupted: 130,
+} as const;
+
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
+
+/** What the person is told: what happened, and one way on. Printed without a stack. */
+export class ClientError extends Error {
+  override readonly name = "ClientError";
+  readonly exitCode: ExitCode;
+  /** One way to mend it. */
+  readonly mend: string | undefined;
+
+  constructor(exitCode: ExitCode, message: string, options: { mend?: string; cause?: unknown } = {}) {
+    super(message, { cause: options.cause });
+    this.exitCode = exitCode;
+    this.mend = options.mend;
+  }
+}
+
+export function usageError(message: string, mend?: string): ClientError {
+  return new ClientError(exitCodes.usage, message, mend === undefined ? {} : { mend });
+}
+
+export function noSuchSession(id: string): ClientError {
+  return new ClientError(exitCodes.impossible, `There is no session ${id}.`, {
+    mend: "`longhaul list` shows the sessions there are.",
+  });
+}
+
+export function notPossible(message: string, mend?: string): ClientError {
+  return new ClientError(exitCodes.impossible, message, mend === undefined ? {} : { mend });
+}
+
+/** A service or credential is missing: which, where, one way to mend it. */
+export function missing(message: string, mend: string, cause?: unknown): ClientError {
+  return new ClientError(exitCodes.missing, message, { mend, cause });
+}
+
+/** The exit code for a session's outcome. `active` and `waiting` mean that nothing has ended. */
+export function exitCodeOf(status: string): ExitCode {
+  switch (status) {
+    case "completed":
+      return exitCodes.completed;
+    case "max_steps":
+      return exitCodes.limit;
+    case "cancelled":
+      return exitCodes.cancelled;
+    default:
+      return exitCodes.failed;
+  }
+}

@@ -1,0 +1,94 @@
+/** Numbers, times and text as people read them. Pure. */
+
+/** Tokens: `812`, `3.4k`, `128k`, `1.2M`. */
+export function tokens(count: number): string {
+  if (count < 1_000) return String(Math.round(count));
+  if (count < 999_500) return `${trimmed(count / 1_000)}k`;
+  return `${trimmed(count / 1_000_000)}M`;
+}
+
+function trimmed(value: number): string {
+  return value < 10 ? value.toFixed(1).replace(/\.0$/, "") : String(Math.round(value));
+}
+
+export function bytes(count: number): string {
+  if (count < 1_024) return `${count} B`;
+  if (count < 1_024 * 1_024) return `${trimmed(count / 1_024)} KB`;
+  return `${trimmed(count / 1_024 / 1_024)} MB`;
+}
+
+/** `80 ms`, `3.2 s`, `2 min 5 s`, `3 h 4 min`. */
+export function duration(ms: number): string {
+  if (ms < 100) return `${Math.round(ms)} ms`;
+  if (ms < 59_950) return `${ms < 9_950 ? (ms / 1_000).toFixed(1) : Math.round(ms / 1_000)} s`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 3_600) return joined(Math.floor(seconds / 60), "min", seconds % 60, "s");
+  const minutes = Math.round(seconds / 60);
+  return joined(Math.floor(minutes / 60), "h", minutes % 60, "min");
+}
+
+function joined(large: number, largeUnit: string, small: number, smallUnit: string): string {
+  return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
+}
+
+/** US dollars; small amounts keep two figures that count. */
+export function dollars(amount: number): string {
+  if (amount === 0) return "$0";
+  return amount >= 1 ? `$${amount.toFixed(2)}` : `$${amount.toFixed(Math.min(6, amount >= 0.01 ? 3 : 5))}`;
+}
+
+export function percent(part: number, whole: number): string {
+  if (!(whole > 0)) return "– %";
+  return `${Math.round((100 * part) / whole)} %`;
+}
+
+/** A bar of `width` cells, at least one of them full where there is anything at all. */
+export function bar(part: number, whole: number, width = 10): string {
+  const share = whole > 0 ? Math.min(1, Math.max(0, part / whole)) : 0;
+  const full = part > 0 ? Math.max(1, Math.round(share * width)) : 0;
+  return "█".repeat(full) + "░".repeat(width - full);
+}
+
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`;
+}
+
+/** How long ago, for lists: `12 s ago`, `3 h ago`, `2 d ago`. */
+export function ago(from: Date, now: Date): string {
+  const seconds = Math.max(0, Math.round((now.getTime() - from.getTime()) / 1_000));
+  if (seconds < 60) return `${seconds} s ago`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3_600)} h ago`;
+  return `${Math.floor(seconds / 86_400)} d ago`;
+}
+
+/**
+ * Text that cannot steer a terminal: escape sequences, bells and other control characters are left out; line ends and
+ * tabs stay. What a model or a command prints is not trusted.
+ */
+export function harmless(text: string): string {
+  return (
+    text
+      // oxlint-disable-next-line no-control-regex -- control characters are what this is about
+      .replace(/\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g, "")
+      .replace(/\r\n?/g, "\n")
+      // oxlint-disable-next-line no-control-regex
+      .replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, "")
+  );
+}
+
+/** The text on one line, at most `max` characters, with an ellipsis where something was cut. */
+export function oneLine(text: string, max: number): string {
+  const flat = harmless(text).replace(/\s+/g, " ").trim();
+  const points = [...flat];
+  return points.length <= max ? flat : `${points.slice(0, Math.max(0, max - 1)).join("")}…`;
+}
+
+/** The last lines of a text, each at most `columns` wide. */
+export function lastLines(text: string, lines: number, columns: number): string[] {
+  const all = harmless(text)
+    .split("\n")
+    .map((line) => line.trimEnd())
+    .filter((line) => line !== "");
+  return all.slice(-lines).map((line) => oneLine(line, columns));
+}

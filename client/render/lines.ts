@@ -1,0 +1,56 @@
+/** Single events as lines. Pure. */
+import type { EventData, SessionEvent } from "../../activities/store/event.ts";
+import type { Style } from "../output.ts";
+import { dollars, duration, oneLine, percent, plural, tokens } from "./format.ts";
+
+export function startLine(
+  event: SessionEvent,
+  data: EventData["session:started"],
+  style: Style,
+  columns: number,
+): string[] {
+  const task = oneLine(data.task, columns * 2);
+  if (data.continued) return [style("bold", `\n▶ resumed: ${event.sessionId}`)];
+  return [`${style("bold", "▶ task:")} ${task}`, style("dim", `  model ${data.model}`)];
+}
+
+export function compressedLine(data: EventData["context:compressed"], style: Style): string {
+  if (data.status !== "compacted") {
+    const reason = data.reason === null ? "" : `: ${oneLine(data.reason, 160)}`;
+    return style("yellow", `! context not compacted${reason}; history is unchanged`);
+  }
+  const sizes = `${tokens(data.tokensBefore)} → ${tokens(data.tokensAfter)} tokens`;
+  const how = `${plural(data.messages, "message")} into a summary (${data.strategy}, ${data.trigger})`;
+  return style("cyan", `◆ context compacted, round ${data.round}: ${sizes}, ${how}`);
+}
+
+export function queuedLine(data: EventData["message:queued"], style: Style, columns: number): string {
+  const place = data.position > 1 ? ` (position ${data.position})` : "";
+  return style("magenta", `✉ waits for the next step${place}: ${oneLine(data.excerpt, columns)}`);
+}
+
+export function sandboxLine(what: string, workspace: string, style: Style): string {
+  const files = workspace === "restored" ? ", files restored" : workspace === "empty" ? "" : `, ${workspace}`;
+  return style("dim", `  sandbox ${what}${files}`);
+}
+
+const endings: Record<string, { readonly text: string; readonly look: "green" | "red" | "yellow" }> = {
+  completed: { text: "✓ completed", look: "green" },
+  failed: { text: "✗ failed", look: "red" },
+  cancelled: { text: "■ cancelled", look: "yellow" },
+  max_steps: { text: "■ stopped: step limit reached", look: "yellow" },
+};
+
+export function endLines(data: EventData["session:ended"], style: Style): string[] {
+  const { text, look } = endings[data.status] ?? { text: data.status, look: "yellow" as const };
+  const { usage } = data;
+  const facts = [
+    plural(data.steps, "step"),
+    ...(data.rounds > 0 ? [plural(data.rounds, "compaction round")] : []),
+    `${tokens(usage.input)} tokens in (${percent(usage.cached, usage.input)} cached), ${tokens(usage.output)} out`,
+    ...(data.costUsd === null ? [] : [dollars(data.costUsd)]),
+    duration(data.durationMs),
+  ];
+  const reason = data.reason === null ? [] : [style(look, `  ${oneLine(data.reason, 1_000)}`)];
+  return [`\n${style(look, text)}  ${style("dim", facts.join(" · "))}`, ...reason];
+}

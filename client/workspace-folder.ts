@@ -1,0 +1,123 @@
+/** A folder of the person's machine as the session's first workspace. */
+import { lstat, readdir, readFile, readlink } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import ignore, { type Ignore } from "ignore";
+import type { WorkspaceFile } from "../activities/sandbox/workspace-pack.ts";
+import { usageError } from "./errors.ts";
+import { bytes } from "./render/format.ts";
+
+/** Source: MAX_PACK_BYTES of the checkpoints. */
+const MAX_WORKSPACE_BYTES = 256 * 1024 * 1024;
+const MAX_FILES = 200_000;
+/** Never of use in the sandbox: rebuilt there, or our own. `.git` goes along: agents read its history. */
+const ALWAYS_OUT = ["node_modules", ".longhaul"];
+/** Source: user-experience 1, AGENTS.md. */
+const MAX_INSTRUCTION_BYTES = 32 * 1024;
+
+export interface FolderContent {
+  readonly files: readonly WorkspaceFile[];
+  readonly bytes: number;
+  /** Text of the folder's AGENTS.md, bounded. */
+  readonly instructions: string | undefined;
+}
+
+/**
+ * The folder's files, `.gitignore` files (nested ones too) respected; `node_modules` and `.longhaul` always stay out.
+ * @throws ClientError (usage) when it is no folder, cannot be read or is larger than 256 MB
+ */
+export async function readFolder(folder: string): Promise<FolderContent> {
+  const root = resolve(folder);
+  const stat = await lstat(root).catch(() => undefined);
+  if (stat === undefined || !(await isFolder(root))) {
+    throw usageError(`--workspace: ${folder} is not a folder.`);
+  }
+  const files: WorkspaceFile[] = [];
+  const total = { bytes: 0 };
+  try {
+    await walk(root, "", [], files, total);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === undefined) throw error;
+    throw usageError(
+      `--workspace: ${(error as Error).message}`,
+      "Make it readable, or leave it out with a line in .gitignore.",
+    );
+  }
+  return { files, bytes: total.bytes, instructions: instructionsOf(files) };
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return readdir(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+interface Rules {
+  /** Folder of the `.gitignore`, relative, with a final `/` unless it is the root. */
+  readonly below: string;
+  readonly ignored: Ignore;
+}
+
+async function walk(
+  root: string,
+  folder: string,
+  outer: readonly Rules[],
+  files: WorkspaceFile[],
+  total: { bytes: number },
+): Promise<void> {
+  const entries = await readdir(join(root, folder), { withFileTypes: true });
+  entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+  const own = entries.find((entry) => entry.name === ".gitignore" && entry.isFile());
+  const rules =
+    own === undefined
+      ? outer
+      : [
+          ...outer,
+          { below: folder, ignored: ignore().add(await readFile(join(root, folder, own.name), "utf8")) },
+        ];
+  for (const entry of entries) {
+    const path = `${folder}${entry.name}`;
+    if (ALWAYS_OUT.includes(entry.name)) continue;
+    if (isIgnored(rules, entry.isDirectory() ? `${path}/` : path)) continue;
+    if (files.length >= MAX_FILES) throw usageError(`--workspace: more than ${MAX_FILES} files.`);
+    const full = join(root, path);
+    const stat = await lstat(full);
+    const mode = stat.mode & 0o777;
+    if (stat.isDirectory()) {
+      files.push({ kind: "folder", path, mode });
+      await walk(root, `${path}/`, rules, files, total);
+    } else if (stat.isSymbolicLink()) {
+      files.push({ kind: "link", path, mode, target: await readlink(full) });
+    } else if (stat.isFile()) {
+      total.bytes += stat.size;
+      if (total.bytes > MAX_WORKSPACE_BYTES) {
+        throw usageError(
+          `--workspace: the folder has more than ${bytes(MAX_WORKSPACE_BYTES)} (reached at ${path}).`,
+          "Leave out what can be built or fetched again with lines in .gitignore.",
+        );
+      }
+      files.push({ kind: "file", path, mode, bytes: await readFile(full), mtimeMs: stat.mtimeMs });
+    }
+    // Sockets, pipes and devices are no files to work on.
+  }
+}
+
+/** As git has it: the innermost `.gitignore` with a word on a path decides. */
+function isIgnored(rules: readonly Rules[], path: string): boolean {
+  // What git itself keeps is never subject to its own rules.
+  if (path === ".git/" || path.startsWith(".git/")) return false;
+  for (const { below, ignored } of rules.toReversed()) {
+    const verdict = ignored.test(path.slice(below.length));
+    if (verdict.ignored) return true;
+    if (verdict.unignored) return false;
+  }
+  return false;
+}
+
+function instructionsOf(files: readonly WorkspaceFile[]): string | undefined {
+  const file = files.find((entry) => entry.path === "AGENTS.md");
+  if (file?.kind !== "file" || file.bytes.length === 0) return undefined;
+  // A cut in the middle of a character leaves a replacement character at the end, which goes.
+  const text = new TextDecoder().decode(file.bytes.slice(0, MAX_INSTRUCTION_BYTES)).replace(/\uFFFD+$/, "");
+  return text.replaceAll("\0", "");
+}
