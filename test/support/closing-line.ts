@@ -1,0 +1,46 @@
+/** Ends the run's output with one line that machines read: `N passed, N failed`, with `, N skipped` where there are. */
+import { writeSync } from "node:fs";
+import type { SerializedError } from "vitest";
+import type { Reporter, TestModule } from "vitest/node";
+
+interface Count {
+  passed: number;
+  failed: number;
+  skipped: number;
+}
+
+class ClosingLine implements Reporter {
+  #count: Count = { passed: 0, failed: 0, skipped: 0 };
+
+  onInit(): void {
+    // The set-up ends its services after the last report, and may say so: only at exit is the last line the last.
+    process.once("exit", (code) => {
+      const { failed } = this.#count;
+      // What failed outside any test, the set-up or a filter that matches nothing, counts as one.
+      writeSync(1, `${closingLine({ ...this.#count, failed: code !== 0 && failed === 0 ? 1 : failed })}\n`);
+    });
+  }
+
+  onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): void {
+    const count: Count = { passed: 0, failed: errors.length, skipped: 0 };
+    for (const module of modules) {
+      let failed = 0;
+      for (const test of module.children.allTests()) {
+        const { state } = test.result();
+        if (state === "failed") failed += 1;
+        else if (state === "passed") count.passed += 1;
+        else count.skipped += 1;
+      }
+      // A file that does not load, or whose hooks fail, has no failed test of its own to show for it.
+      count.failed += failed === 0 && module.state() === "failed" ? 1 : failed;
+    }
+    this.#count = count;
+  }
+}
+
+export function closingLine({ passed, failed, skipped }: Count): string {
+  return `${passed} passed, ${failed} failed${skipped === 0 ? "" : `, ${skipped} skipped`}`;
+}
+
+// vitest loads a reporter by its file's default export.
+export default ClosingLine;

@@ -1,0 +1,84 @@
+/** Runs once for each project that needs services; the projects of one run share them. */
+import type { TestProject } from "vitest/node";
+import { ensureWorkflowBundle } from "../../worker/bundle.ts";
+import type { LocalServices, Need } from "../../worker/local/services.ts";
+import {
+  dropDatabase,
+  endServices,
+  makeTemplate,
+  newTestHome,
+  startServices,
+  sweepOldRuns,
+} from "./services.ts";
+
+const NEEDS: Readonly<Record<string, readonly Need[]>> = {
+  activities: ["postgres", "docker", "image"],
+  workflows: ["postgres", "temporal"],
+  e2e: ["postgres", "temporal", "docker", "image"],
+};
+
+interface Run {
+  readonly home: string;
+  users: number;
+  template: Promise<string> | undefined;
+  templateUrl: string | undefined;
+}
+
+// vitest loads this file anew for each project, so what they share is kept on the process.
+const KEY = Symbol.for("longhaul.test-run");
+const shared = globalThis as { [KEY]?: Run };
+
+export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
+  const run = (shared[KEY] ??= await begin());
+  run.users += 1;
+  try {
+    await provideAll(project, run);
+  } catch (error) {
+    await leave(run);
+    throw error;
+  }
+  return () => leave(run);
+}
+
+async function begin(): Promise<Run> {
+  await sweepOldRuns();
+  const run: Run = { home: newTestHome(), users: 0, template: undefined, templateUrl: undefined };
+  for (const [signal, code] of [
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const) {
+    process.once(signal, () => void end(run).finally(() => process.exit(code)));
+  }
+  return run;
+}
+
+async function provideAll(project: TestProject, run: Run): Promise<void> {
+  const need = NEEDS[project.name] ?? [];
+  const services = await startServices(run.home, need);
+  await provideDatabase(project, run, services);
+  project.provide("temporalAddress", services.temporalAddress);
+  project.provide("dockerHost", services.dockerHost ?? "");
+  project.provide("sandboxImage", services.sandboxImage ?? "");
+  if (need.includes("temporal")) project.provide("workflowBundle", (await ensureWorkflowBundle()).codePath);
+}
+
+async function provideDatabase(project: TestProject, run: Run, services: LocalServices): Promise<void> {
+  run.templateUrl = services.databaseUrl;
+  run.template ??= makeTemplate(services.databaseUrl);
+  project.provide("databaseServer", services.databaseUrl);
+  project.provide("databaseTemplate", await run.template);
+}
+
+async function leave(run: Run): Promise<void> {
+  run.users -= 1;
+  if (run.users === 0) await end(run);
+}
+
+async function end(run: Run): Promise<void> {
+  delete shared[KEY];
+  const name = await run.template?.catch(() => undefined);
+  if (name !== undefined && run.templateUrl !== undefined) {
+    await dropDatabase(run.templateUrl, name).catch(() => {});
+  }
+  await endServices(run.home);
+}

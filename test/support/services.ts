@@ -1,0 +1,104 @@
+/** The services of one test run, shared by the projects that need them. */
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import pg from "pg";
+import { agentConfigSchema } from "../../activities/agent-config.ts";
+import { migrateStore, openStore } from "../../activities/store/db.ts";
+import { birthOf } from "../../worker/local/processes.ts";
+import {
+  bringDown,
+  bringUp,
+  findServices,
+  type LocalServices,
+  type Need,
+  projectHome,
+} from "../../worker/local/services.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** A database server on which `createTestDatabase` makes databases. */
+    databaseServer: string;
+    /** Name of the database that has the migrations applied. */
+    databaseTemplate: string;
+    /** host:port */
+    temporalAddress: string;
+    sandboxImage: string;
+    /** Empty = the default socket. */
+    dockerHost: string;
+    /** File with the prebuilt workflow code. */
+    workflowBundle: string;
+  }
+}
+
+export interface TestServices extends LocalServices {
+  readonly databaseTemplate: string;
+}
+
+const say = (line: string) => process.stderr.write(`[set-up] ${line}\n`);
+
+/** True where developers lend theirs: DATABASE_URL, TEMPORAL_ADDRESS and SANDBOX_IMAGE say which. Nothing is started. */
+function lent(): boolean {
+  return process.env["LONGHAUL_TEST_SERVICES"] === "dev";
+}
+
+/** Brings up what is needed, on free ports, with data in a folder of this run. @throws ServiceMissing */
+export async function startServices(home: string, need: readonly Need[]): Promise<LocalServices> {
+  if (!lent()) return bringUp({ home, ports: "free", say, need });
+  const services = findServices(home);
+  return { ...services, sandboxImage: services.sandboxImage ?? agentConfigSchema.parse({}).sandbox.image };
+}
+
+/** A folder for this run's data, named by our process so that a later run can tell whether we are gone. */
+export function newTestHome(): string {
+  const home = join(projectHome, `test-${process.pid}-${randomBytes(3).toString("hex")}`);
+  mkdirSync(home, { recursive: true });
+  return home;
+}
+
+/** Ends the services and removes the data. */
+export async function endServices(home: string): Promise<void> {
+  if (!existsSync(home)) return;
+  await bringDown({ home, say: () => {} });
+  rmSync(home, { recursive: true, force: true, maxRetries: 3 });
+}
+
+/** Ends what runs left behind that were killed before they could. */
+export async function sweepOldRuns(): Promise<void> {
+  if (!existsSync(projectHome)) return;
+  for (const name of readdirSync(projectHome)) {
+    const pid = /^test-(\d+)-/.exec(name)?.[1];
+    if (pid !== undefined && (await birthOf(Number(pid))) === undefined)
+      await endServices(join(projectHome, name));
+  }
+}
+
+/** Makes the database that test databases are copies of. */
+export async function makeTemplate(databaseUrl: string): Promise<string> {
+  const name = `template_${process.pid}_${randomBytes(3).toString("hex")}`;
+  await onServer(databaseUrl, (client) => client.query(`create database ${name}`));
+  const url = new URL(databaseUrl);
+  url.pathname = `/${name}`;
+  const store = openStore({ url: url.href, maxConnections: 1 });
+  try {
+    await migrateStore(store);
+  } finally {
+    await store.close();
+  }
+  return name;
+}
+
+export async function dropDatabase(databaseUrl: string, name: string): Promise<void> {
+  await onServer(databaseUrl, (client) => client.query(`drop database if exists ${name} with (force)`));
+}
+
+/** Runs `work` on a connection of its own. */
+export async function onServer<T>(databaseUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}

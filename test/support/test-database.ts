@@ -1,0 +1,32 @@
+/** A database of its own for a test file: a copy of the migrated template, in milliseconds. */
+import { randomBytes } from "node:crypto";
+import { inject } from "vitest";
+import { openStore, type Store } from "../../activities/store/db.ts";
+import { dropDatabase, onServer } from "./services.ts";
+
+export interface TestDatabase {
+  readonly url: string;
+  readonly store: Store;
+  /** Closes the store and drops the database, also while others are connected. */
+  drop(): Promise<void>;
+}
+
+/** @param maxConnections of the store's pool */
+export async function createTestDatabase(maxConnections = 10): Promise<TestDatabase> {
+  const server = inject("databaseServer");
+  const name = `test_${randomBytes(6).toString("hex")}`;
+  await onServer(server, (client) =>
+    client.query(`create database ${name} template ${inject("databaseTemplate")}`),
+  );
+  const address = new URL(server);
+  address.pathname = `/${name}`;
+  const store = openStore({ url: address.href, maxConnections });
+  return {
+    url: address.href,
+    store,
+    drop: async () => {
+      await store.close();
+      await dropDatabase(server, name);
+    },
+  };
+}

@@ -1,0 +1,42 @@
+import { defineConfig } from "vitest/config";
+
+/** One project per kind of test. Only the last three need services; `vitest --project unit` runs with nothing there. */
+export default defineConfig({
+  test: {
+    pool: "forks",
+    // Two at a time is what two cores take; the services share them.
+    maxWorkers: 2,
+    reporters: ["default", "./test/support/closing-line.ts"],
+    projects: [
+      project("unit", { testTimeout: 10_000 }),
+      project("architecture", { testTimeout: 60_000 }),
+      project("replay", { testTimeout: 60_000 }),
+      project("activities", { testTimeout: 60_000, services: true }),
+      project("workflows", { testTimeout: 60_000, services: true }),
+      project("e2e", { testTimeout: 300_000, services: true, alone: true }),
+    ],
+  },
+});
+
+interface ProjectOptions {
+  readonly testTimeout: number;
+  /** Brings up Postgres, Temporal and Docker first. */
+  readonly services?: boolean;
+  /** One file at a time: its tests measure times or end processes. */
+  readonly alone?: boolean;
+}
+
+function project(name: string, options: ProjectOptions) {
+  return {
+    extends: true as const,
+    test: {
+      name,
+      include: [`test/${name}/**/*.test.ts`],
+      testTimeout: options.testTimeout,
+      hookTimeout: options.testTimeout,
+      teardownTimeout: 30_000,
+      fileParallelism: options.alone !== true,
+      ...(options.services === true ? { globalSetup: ["./test/support/global-setup.ts"] } : {}),
+    },
+  };
+}

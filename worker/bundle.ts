@@ -1,0 +1,65 @@
+/** The workflow code, bundled ahead: built once per state of the sources, kept on disk, read at every later start. */
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export interface WorkflowBundle {
+  readonly codePath: string;
+}
+
+const project = fileURLToPath(new URL("..", import.meta.url));
+const cache = join(project, "node_modules", ".cache", "longhaul");
+/** All the workflow can import: its own folder and the pure code it shares with the activities. */
+const SOURCES = ["workflows", "activities/context"];
+
+/** @returns the bundle of the sources as they are now; built (2 s) where there is none yet. */
+export async function ensureWorkflowBundle(): Promise<WorkflowBundle> {
+  const codePath = join(cache, `workflows-${sourcesHash()}.js`);
+  if (existsSync(codePath)) return { codePath };
+  // Loaded only here: the bundler costs a start half a second.
+  const { bundleWorkflowCode } = await import("@temporalio/worker");
+  const { code } = await bundleWorkflowCode({
+    workflowsPath: join(project, "workflows", "index.ts"),
+    logger: quiet,
+  });
+  mkdirSync(cache, { recursive: true });
+  const next = `${codePath}.${process.pid}`;
+  writeFileSync(next, code);
+  renameSync(next, codePath);
+  forgetOthers(codePath);
+  return { codePath };
+}
+
+/** Names the state of everything that goes into the bundle. */
+function sourcesHash(): string {
+  const hash = createHash("sha256");
+  const require = createRequire(import.meta.url);
+  hash.update(require("@temporalio/worker/package.json").version as string);
+  for (const folder of SOURCES) {
+    for (const name of readdirSync(join(project, folder), { recursive: true, encoding: "utf8" }).sort()) {
+      if (name.endsWith(".ts")) hash.update(name).update(readFileSync(join(project, folder, name)));
+    }
+  }
+  return hash.digest("hex").slice(0, 16);
+}
+
+function forgetOthers(codePath: string): void {
+  const stale = readdirSync(cache).filter((name) => /^workflows-[0-9a-f]{16}\.js$/.test(name));
+  // Two are kept: a running worker of the version before may be asked for its file again.
+  for (const name of stale.slice(0, -2)) {
+    const file = join(cache, name);
+    if (file !== codePath) rmSync(file, { force: true });
+  }
+}
+
+const silent = () => {};
+const quiet = {
+  log: silent,
+  trace: silent,
+  debug: silent,
+  info: silent,
+  warn: (message: string) => process.stderr.write(`${message}\n`),
+  error: (message: string) => process.stderr.write(`${message}\n`),
+};

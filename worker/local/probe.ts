@@ -1,0 +1,132 @@
+/** Is it there? Each probe is bounded, names what it found, and fails with a mend. */
+import { request } from "node:http";
+import { Connection } from "@temporalio/client";
+import pg from "pg";
+import { temporalConnection } from "../temporal-connection.ts";
+import { ServiceMissing } from "./service-missing.ts";
+
+const PROBE_MS = 4_000;
+
+/** @returns such as `PostgreSQL 18.4`. @throws ServiceMissing */
+export async function probePostgres(url: string, timeoutMs = PROBE_MS): Promise<string> {
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: timeoutMs,
+    query_timeout: timeoutMs,
+  });
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ version: string }>(
+      "select current_setting('server_version') as version",
+    );
+    return `PostgreSQL ${rows[0]?.version ?? "?"}`;
+  } catch (error) {
+    throw new ServiceMissing({
+      service: "Postgres",
+      address: withoutPassword(url),
+      reason: reasonOf(error),
+      mend: "Correct DATABASE_URL, or unset it and `npm start` brings up its own.",
+      cause: error,
+    });
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+/** @returns such as `Temporal 1.29.1, namespace default`. @throws ServiceMissing */
+export async function probeTemporal(address?: string, timeoutMs = PROBE_MS): Promise<string> {
+  const { connection: options, namespace } = temporalConnection(address);
+  const where = options.address ?? "127.0.0.1:7233";
+  const deadline = Date.now() + timeoutMs;
+  let connection: Connection | undefined;
+  try {
+    connection = await within(Connection.connect({ ...options, connectTimeout: timeoutMs }), timeoutMs);
+    const service = connection.workflowService;
+    const info = await connection.withDeadline(deadline, async () => {
+      await service.describeNamespace({ namespace });
+      return service.getSystemInfo({});
+    });
+    return `Temporal ${info.serverVersion ?? "?"}, namespace ${namespace}`;
+  } catch (error) {
+    throw new ServiceMissing({
+      service: "Temporal",
+      address: where,
+      reason: reasonOf(error),
+      mend: "Correct TEMPORAL_ADDRESS, or unset it and `npm start` brings up a server of its own.",
+      cause: error,
+    });
+  } finally {
+    await connection?.close().catch(() => {});
+  }
+}
+
+/** @returns such as `Docker 28.2.2`. @throws ServiceMissing */
+export async function probeDocker(dockerHost?: string, timeoutMs = PROBE_MS): Promise<string> {
+  const address = dockerHost ?? "unix:///var/run/docker.sock";
+  try {
+    const version: { Version?: string } = JSON.parse(await get(address, "/version", timeoutMs));
+    return `Docker ${version.Version ?? "?"}`;
+  } catch (error) {
+    throw new ServiceMissing({
+      service: "Docker engine",
+      address,
+      reason: reasonOf(error),
+      mend: "Start Docker, or set DOCKER_HOST to an engine that runs.",
+      cause: error,
+    });
+  }
+}
+
+function get(address: string, path: string, timeoutMs: number): Promise<string> {
+  const url = new URL(address.replace(/^tcp:/, "http:"));
+  if (url.protocol !== "unix:" && url.protocol !== "http:") {
+    // TLS and ssh need certificates and helpers: the sandbox's own client knows them, a probe does not.
+    return Promise.resolve("{}");
+  }
+  const where =
+    url.protocol === "unix:"
+      ? { socketPath: url.pathname }
+      : { host: url.hostname, port: url.port === "" ? 2375 : Number(url.port) };
+  return new Promise((resolve, reject) => {
+    const call = request({ ...where, path, timeout: timeoutMs }, (response) => {
+      let text = "";
+      response.setEncoding("utf8");
+      response.on("data", (piece: string) => (text += piece));
+      response.on("end", () => resolve(text));
+      response.on("error", reject);
+    });
+    call.on("timeout", () => call.destroy(new Error(`no answer in ${timeoutMs} ms`)));
+    call.on("error", reject);
+    call.end();
+  });
+}
+
+async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    return await Promise.race([
+      promise,
+      new Promise<never>((_, reject) => {
+        timer = setTimeout(() => reject(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs);
+      }),
+    ]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+export function withoutPassword(url: string): string {
+  try {
+    const { host, pathname, protocol } = new URL(url);
+    return `${protocol}//${host}${pathname}`;
+  } catch {
+    return "an address that is not a URL";
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const first = error instanceof AggregateError ? error.errors[0] : error;
+  const text = first instanceof Error ? first.message || first.name : String(first);
+  return text.split("\n")[0]?.slice(0, 200) ?? "";
+}

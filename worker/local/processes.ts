@@ -1,0 +1,141 @@
+/** Processes that outlive us: started detached, named by pid and start time so that a recycled pid is never killed. */
+import { execFile, spawn } from "node:child_process";
+import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+
+export const run = promisify(execFile);
+
+/** A process as it can be found again: `born` is its start time as the system tells it. */
+export interface ProcessMark {
+  readonly pid: number;
+  readonly born: string;
+}
+
+export interface Launch {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly log: string;
+  readonly env?: NodeJS.ProcessEnv;
+  readonly cwd?: string;
+  readonly uid?: number;
+  readonly gid?: number;
+}
+
+/** Starts a process in its own session, with its output in `log`: Ctrl-C in our terminal does not reach it. */
+export async function launch(what: Launch): Promise<ProcessMark> {
+  mkdirSync(dirname(what.log), { recursive: true });
+  const log = openSync(what.log, "a");
+  try {
+    const child = spawn(what.command, what.args, {
+      detached: true,
+      stdio: ["ignore", log, log],
+      env: what.env ?? process.env,
+      ...(what.cwd === undefined ? {} : { cwd: what.cwd }),
+      ...(what.uid === undefined ? {} : { uid: what.uid }),
+      ...(what.gid === undefined ? {} : { gid: what.gid }),
+    });
+    await new Promise<void>((resolve, reject) => {
+      child.once("spawn", resolve);
+      child.once("error", reject);
+    });
+    child.unref();
+    const pid = child.pid ?? 0;
+    return { pid, born: (await birthOf(pid)) ?? "gone" };
+  } finally {
+    closeSync(log);
+  }
+}
+
+/** When a process started, as text to be compared; undefined where it is gone or a zombie. */
+export async function birthOf(pid: number): Promise<string | undefined> {
+  if (process.platform === "linux") {
+    try {
+      const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+      // The name in parentheses may hold anything: fields are counted from its last bracket on.
+      const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+      return fields[0] === "Z" ? undefined : fields[19];
+    } catch {
+      return undefined;
+    }
+  }
+  try {
+    const { stdout } = await run("ps", ["-o", "lstart=", "-p", String(pid)]);
+    return stdout.trim() || undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export async function isAlive(mark: ProcessMark): Promise<boolean> {
+  return (await birthOf(mark.pid)) === mark.born;
+}
+
+/** Ends a process: `signal`, then KILL after `graceMs`. Returns false where it was not there any more. */
+export async function endProcess(
+  mark: ProcessMark,
+  options: { signal?: NodeJS.Signals; graceMs?: number } = {},
+): Promise<boolean> {
+  if (!(await isAlive(mark))) return false;
+  send(mark.pid, options.signal ?? "SIGTERM");
+  const gone = await until(async () => !(await isAlive(mark)), options.graceMs ?? 10_000);
+  if (!gone) {
+    send(mark.pid, "SIGKILL");
+    await until(async () => !(await isAlive(mark)), 5_000);
+  }
+  return true;
+}
+
+function send(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    // It ended between the look and the signal.
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
+
+/** Asks until the answer is yes or `timeoutMs` have passed; returns the last answer. */
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  timeoutMs: number,
+  everyMs = 50,
+): Promise<boolean> {
+  const end = Date.now() + timeoutMs;
+  for (;;) {
+    if (await condition()) return true;
+    if (Date.now() >= end) return false;
+    await sleep(everyMs);
+  }
+}
+
+/** `wanted` where nobody listens on it, else any free port; `wanted` 0 = any. On 127.0.0.1. */
+export async function freePort(wanted = 0): Promise<number> {
+  const port = await tryListen(wanted);
+  if (port !== undefined) return port;
+  const other = await tryListen(0);
+  if (other === undefined) throw new Error("No free port on 127.0.0.1.");
+  return other;
+}
+
+function tryListen(port: number): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once("error", () => resolve(undefined));
+    server.listen(port, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : undefined));
+    });
+  });
+}
+
+/** The last lines of a log, for an error's text. */
+export function tail(log: string, lines = 5): string {
+  try {
+    return readFileSync(log, "utf8").trimEnd().split("\n").slice(-lines).join("\n");
+  } catch {
+    return "";
+  }
+}

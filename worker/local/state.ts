@@ -1,0 +1,104 @@
+/** What we started and where it is: `.longhaul/services.json`, written under a lock. */
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { birthOf, isAlive, type ProcessMark } from "./processes.ts";
+import type { Say } from "./progress.ts";
+
+export type ServiceName = "postgres" | "temporal" | "docker" | "rehearsal" | "worker";
+
+/** A process of ours, with what is needed to reach it again. */
+export interface RunningService extends ProcessMark {
+  readonly address: string;
+  readonly log: string;
+  readonly uiUrl?: string;
+  /** Of the worker: what it was started from. */
+  readonly fingerprint?: string;
+}
+
+export interface LocalState {
+  readonly services: Partial<Record<ServiceName, RunningService>>;
+  /** Addresses of services that are not ours, as last found. */
+  readonly found: Partial<Record<ServiceName, string>>;
+}
+
+const LOCK_WAIT_MS = 15 * 60_000;
+
+export function readState(home: string): LocalState {
+  try {
+    const state: Partial<LocalState> = JSON.parse(readFileSync(join(home, "services.json"), "utf8"));
+    return { services: state.services ?? {}, found: state.found ?? {} };
+  } catch {
+    // Missing or half-written by an earlier crash: each service is found again by its port or its own pid file.
+    return { services: {}, found: {} };
+  }
+}
+
+/** Whole or not at all: a reader never sees half a file. */
+export function writeState(home: string, state: LocalState): void {
+  mkdirSync(home, { recursive: true });
+  const file = join(home, "services.json");
+  const next = `${file}.${process.pid}`;
+  writeFileSync(next, `${JSON.stringify(state, null, 2)}\n`, { mode: 0o600 });
+  renameSync(next, file);
+}
+
+export function remember(home: string, name: ServiceName, service: RunningService | undefined): void {
+  const state = readState(home);
+  const { [name]: _, ...others } = state.services;
+  writeState(home, {
+    ...state,
+    services: service === undefined ? others : { ...others, [name]: service },
+  });
+}
+
+export function rememberFound(home: string, name: ServiceName, address: string | undefined): void {
+  const state = readState(home);
+  if (state.found[name] === address) return;
+  const { [name]: _, ...others } = state.found;
+  writeState(home, { ...state, found: address === undefined ? others : { ...others, [name]: address } });
+}
+
+/** Does `work` while no other process sets up or ends services of this home. A dead holder's lock is taken over. */
+export async function locked<T>(home: string, say: Say, work: () => Promise<T>): Promise<T> {
+  mkdirSync(home, { recursive: true });
+  const file = join(home, "lock");
+  const mine = JSON.stringify({ pid: process.pid, born: (await birthOf(process.pid)) ?? "" });
+  const end = Date.now() + LOCK_WAIT_MS;
+  let said = false;
+  while (!take(file, mine)) {
+    const holder = readHolder(file);
+    if (holder !== undefined && !(await isAlive(holder))) {
+      rmSync(file, { force: true });
+    } else {
+      if (!said) say(`Waiting for another longhaul (process ${holder?.pid ?? "?"}) to finish its set-up …`);
+      said = true;
+      if (Date.now() > end)
+        throw new Error(`${file} is still held after 15 minutes. Remove it if nothing runs.`);
+      await sleep(100);
+    }
+  }
+  try {
+    return await work();
+  } finally {
+    rmSync(file, { force: true });
+  }
+}
+
+function take(file: string, content: string): boolean {
+  try {
+    writeFileSync(file, content, { flag: "wx" });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  }
+}
+
+function readHolder(file: string): ProcessMark | undefined {
+  try {
+    return JSON.parse(readFileSync(file, "utf8")) as ProcessMark;
+  } catch {
+    return undefined;
+  }
+}
