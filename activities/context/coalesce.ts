@@ -1,0 +1,81 @@
+/** Several waiting messages become one user message (DESIGN 4.1). Pure: the workflow may import it. */
+import type { UserPart } from "./message.ts";
+
+/** Longest text of one message, in characters (1 Mi). Source: Codex's queue. */
+export const MAX_GUIDANCE_CHARS = 1_048_576;
+
+export interface QueuedMessage {
+  readonly id: string;
+  readonly parts: readonly UserPart[];
+  /** ISO time. */
+  readonly queuedAt: string;
+}
+
+export interface Coalesced {
+  readonly parts: readonly UserPart[];
+  /** In the order of arrival. */
+  readonly ids: readonly string[];
+  readonly firstQueuedAt: string;
+  readonly lastQueuedAt: string;
+  /** True where several messages became one. */
+  readonly coalesced: boolean;
+}
+
+/**
+ * One message from all that wait, oldest first: one as it is; two as `First:` and `Also:`; more as `[1]:`, `[2]:` ….
+ * Parts keep their order; each message's label stands in front of its first part.
+ * @returns undefined where nothing waits
+ */
+export function coalesce(queue: readonly QueuedMessage[]): Coalesced | undefined {
+  const first = queue[0];
+  const last = queue.at(-1);
+  if (first === undefined || last === undefined) return undefined;
+  return {
+    parts: queue.length === 1 ? first.parts : joined(queue),
+    ids: queue.map((message) => message.id),
+    firstQueuedAt: first.queuedAt,
+    lastQueuedAt: last.queuedAt,
+    coalesced: queue.length > 1,
+  };
+}
+
+function joined(queue: readonly QueuedMessage[]): readonly UserPart[] {
+  const parts: UserPart[] = [];
+  for (const [index, message] of queue.entries()) {
+    const label = labelOf(index, queue.length);
+    const [head, ...rest] = message.parts;
+    if (head?.type === "text") addText(parts, `${label} ${head.text}`);
+    else {
+      addText(parts, label);
+      if (head !== undefined) parts.push(head);
+    }
+    parts.push(...rest);
+  }
+  return parts;
+}
+
+function labelOf(index: number, count: number): string {
+  if (count === 2) return index === 0 ? "First:" : "Also:";
+  return `[${index + 1}]:`;
+}
+
+// Neighbouring texts become one, so that plain messages make one plain message.
+function addText(parts: UserPart[], text: string): void {
+  const last = parts.at(-1);
+  if (last?.type === "text" && last.providerOptions === undefined) {
+    parts[parts.length - 1] = { type: "text", text: `${last.text}\n\n${text}` };
+  } else {
+    parts.push({ type: "text", text });
+  }
+}
+
+/** Why a message cannot be queued, in words for its sender; undefined where it can. */
+export function refusalOf(parts: readonly UserPart[]): string | undefined {
+  const hasContent = parts.some((part) => part.type === "file" || part.text.trim() !== "");
+  if (!hasContent) return "The message is empty: nothing was queued. Write a text, or attach a file.";
+  const chars = parts.reduce((sum, part) => sum + (part.type === "text" ? part.text.length : 0), 0);
+  if (chars > MAX_GUIDANCE_CHARS) {
+    return `The message has ${chars} characters, more than ${MAX_GUIDANCE_CHARS}: nothing was queued. Put it in a file of the workspace and name that file.`;
+  }
+  return undefined;
+}

@@ -1,0 +1,63 @@
+/** How large the next request is, from the rows it is made of: for trigger, display and log. Pure. */
+import type { StoredMessage } from "./message.ts";
+import { estimatedNextInput, type NextInputEstimate } from "./tokens.ts";
+import { shownTokens } from "./view.ts";
+
+export interface SizeInput {
+  /** The view's rows in its order. */
+  readonly rows: readonly StoredMessage[];
+  /** Estimated tokens of system prompt and tools. */
+  readonly prefixTokens: number;
+  /** Actual / estimated of the model, as learnt; 1 where nothing is known. */
+  readonly ratio: number;
+  readonly windowTokens: number;
+}
+
+export interface ViewSize {
+  readonly next: NextInputEstimate;
+  /** Estimate without any bill, before the ratio: what the ratio is learnt from. */
+  readonly pureTokens: number;
+  /** Tokens of tool results that are not hidden yet. */
+  readonly prunableTokens: number;
+}
+
+/**
+ * Size of the next request. Stands on the newest answer's bill, unless a compaction came after it; what prune has
+ * hidden since then is taken off.
+ */
+export function viewSize({ rows, prefixTokens, ratio, windowTokens }: SizeInput): ViewSize {
+  const pureTokens = rows.reduce((sum, row) => sum + shownTokens(row), prefixTokens);
+  const billed = newestBilled(rows);
+  const next = estimatedNextInput({
+    bill: billed?.usage,
+    newTokens: billed === undefined ? 0 : tokensSince(rows, billed),
+    pureTokens,
+    ratio,
+    windowTokens,
+  });
+  const prunableTokens = rows.reduce(
+    (sum, row) => sum + (row.role === "tool" && row.prunedStep === undefined ? row.tokens : 0),
+    0,
+  );
+  return { next, pureTokens, prunableTokens };
+}
+
+/** The newest billed answer, where its bill was made for a view that no later compaction changed. */
+function newestBilled(rows: readonly StoredMessage[]): StoredMessage | undefined {
+  const billed = rows.findLast((row) => row.usage !== undefined);
+  if (billed === undefined) return undefined;
+  const compacted = rows.some((row) => row.kind === "summary" && row.sequence > billed.sequence);
+  return compacted ? undefined : billed;
+}
+
+function tokensSince(rows: readonly StoredMessage[], billed: StoredMessage): number {
+  let tokens = 0;
+  for (const row of rows) {
+    if (row.sequence > billed.sequence) tokens += shownTokens(row);
+    // Prune runs after a step's tools: a mark of the billed step or later was not in the billed request.
+    else if (row.prunedStep !== undefined && row.prunedStep >= billed.step) {
+      tokens -= row.tokens - shownTokens(row);
+    }
+  }
+  return tokens;
+}

@@ -1,0 +1,90 @@
+/** Builders of transcript rows for the context tests. */
+import type { Message, MessageKind, StoredMessage, ToolOutcome } from "../../activities/context/message.ts";
+import { estimateMessage } from "../../activities/context/tokens.ts";
+
+export function user(text: string): Message {
+  return { role: "user", content: [{ type: "text", text }] };
+}
+
+export function says(text: string): Message {
+  return { role: "assistant", content: [{ type: "text", text }] };
+}
+
+export interface CallSketch {
+  readonly id: string;
+  readonly name?: string;
+  readonly input?: unknown;
+}
+
+export function calls(text: string, ...sketches: readonly (string | CallSketch)[]): Message {
+  return {
+    role: "assistant",
+    content: [
+      ...(text === "" ? [] : [{ type: "text" as const, text }]),
+      ...sketches.map((sketch) => {
+        const call = typeof sketch === "string" ? { id: sketch } : sketch;
+        return {
+          type: "tool-call" as const,
+          toolCallId: call.id,
+          toolName: call.name ?? "bash",
+          input: call.input ?? { command: "ls" },
+        };
+      }),
+    ],
+  };
+}
+
+export function result(
+  id: string,
+  text = "ok",
+  outcome: ToolOutcome = "completed",
+  toolName = "bash",
+): Message {
+  return { role: "tool", content: [{ type: "tool-result", toolCallId: id, toolName, outcome, text }] };
+}
+
+export type RowExtra = Partial<
+  Pick<StoredMessage, "sequence" | "position" | "step" | "slot" | "kind" | "tokens" | "prunedStep" | "usage">
+>;
+
+/**
+ * Rows of a transcript: sequences from `from`, a new step at each assistant message (a user message belongs to the
+ * step that answers it), slots and kinds as the store gives them. The first user message is the task.
+ */
+export function rowsOf(
+  messages: readonly (Message | [Message, RowExtra])[],
+  from = 1,
+  step = 0,
+): StoredMessage[] {
+  let index = 0;
+  return messages.map((entry, place) => {
+    const [message, extra] = Array.isArray(entry) ? (entry as [Message, RowExtra]) : [entry, {}];
+    const sequence = from + place;
+    if (message.role === "assistant") {
+      step++;
+      index = 0;
+    }
+    const slot =
+      message.role === "tool" ? `tool:${index++}` : message.role === "assistant" ? "assistant" : "user";
+    const kind: MessageKind =
+      message.role === "tool"
+        ? "tool"
+        : message.role === "assistant"
+          ? "answer"
+          : sequence === 1
+            ? "task"
+            : "guidance";
+    return {
+      ...message,
+      sequence,
+      position: sequence,
+      step: message.role === "user" ? step + 1 : step,
+      slot,
+      kind,
+      tokens: estimateMessage(message),
+      compactedRound: undefined,
+      prunedStep: undefined,
+      ...extra,
+    } as StoredMessage;
+  });
+}

@@ -1,0 +1,59 @@
+import { describe, expect, it } from "vitest";
+import { coalesce, MAX_GUIDANCE_CHARS, refusalOf } from "../../../activities/context/coalesce.ts";
+import type { UserPart } from "../../../activities/context/message.ts";
+
+const text = (value: string): UserPart => ({ type: "text", text: value });
+const image: UserPart = { type: "file", mediaType: "image/png", data: "@blob:1" };
+const queued = (id: string, ...parts: UserPart[]) => ({ id, parts, queuedAt: `2026-01-01T00:00:0${id}Z` });
+
+describe("coalesce", () => {
+  it("[case 19] gives nothing for an empty queue", () => {
+    expect(coalesce([])).toBeUndefined();
+  });
+
+  it("[case 19] leaves one message as it is", () => {
+    expect(coalesce([queued("1", text("go"), image)])).toEqual({
+      parts: [text("go"), image],
+      ids: ["1"],
+      firstQueuedAt: "2026-01-01T00:00:01Z",
+      lastQueuedAt: "2026-01-01T00:00:01Z",
+      coalesced: false,
+    });
+  });
+
+  it("[case 19] joins two as First and Also, with ids and both times", () => {
+    expect(coalesce([queued("1", text("one")), queued("2", text("two"))])).toEqual({
+      parts: [text("First: one\n\nAlso: two")],
+      ids: ["1", "2"],
+      firstQueuedAt: "2026-01-01T00:00:01Z",
+      lastQueuedAt: "2026-01-01T00:00:02Z",
+      coalesced: true,
+    });
+  });
+
+  it("[case 19] numbers three and more", () => {
+    const three = ["1", "2", "3"].map((id) => queued(id, text(`m${id}`)));
+    expect(coalesce(three)?.parts).toEqual([text("[1]: m1\n\n[2]: m2\n\n[3]: m3")]);
+  });
+
+  it("[case 19] keeps media between texts in order", () => {
+    const parts = coalesce([
+      queued("1", text("see"), image, text("there")),
+      queued("2", image),
+      queued("3", text("x")),
+    ])?.parts;
+    expect(parts).toEqual([text("[1]: see"), image, text("there\n\n[2]:"), image, text("[3]: x")]);
+  });
+
+  it("[case 19] refuses empty text in words, but not a file alone", () => {
+    expect(refusalOf([])).toMatch(/empty/);
+    expect(refusalOf([text(" \n")])).toMatch(/empty/);
+    expect(refusalOf([image])).toBeUndefined();
+    expect(refusalOf([text("go")])).toBeUndefined();
+  });
+
+  it("refuses more than 1 Mi characters and says what to do", () => {
+    expect(refusalOf([text("x".repeat(MAX_GUIDANCE_CHARS))])).toBeUndefined();
+    expect(refusalOf([text("x".repeat(MAX_GUIDANCE_CHARS)), text("y")])).toMatch(/1048577.*file/);
+  });
+});

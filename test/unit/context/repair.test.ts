@@ -1,0 +1,162 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { AssistantPart, Message } from "../../../activities/context/message.ts";
+import { faultOf, MISSING_RESULT_TEXT, repair } from "../../../activities/context/repair.ts";
+import { calls, result, says, user } from "../../support/rows.ts";
+
+const shape = (messages: readonly Message[]) =>
+  messages.map((message) => {
+    if (message.role === "tool") return `result ${message.content[0].toolCallId}: ${message.content[0].text}`;
+    return `${message.role} ${message.content
+      .map((part) => (part.type === "tool-call" ? part.toolCallId : part.type))
+      .join(" ")}`;
+  });
+
+describe("repair", () => {
+  it("[case 17] hands a sound sequence back as it is", () => {
+    const sound = [user("go"), calls("", "a", "b"), result("a"), result("b"), says("done")];
+    expect(repair(sound)).toEqual({ messages: sound, mended: [] });
+    expect(repair(sound).messages).toBe(sound);
+  });
+
+  it("[case 17] gives a call without a result an interrupted one under the call's own id", () => {
+    const { messages, mended } = repair([user("go"), calls("", "a"), user("and?")]);
+    expect(shape(messages)).toEqual([
+      "user text",
+      "assistant a",
+      `result a: ${MISSING_RESULT_TEXT}`,
+      "user text",
+    ]);
+    expect(messages[2]).toMatchObject({ content: [{ outcome: "interrupted", toolName: "bash" }] });
+    expect(mended).toEqual([{ kind: "missing-result", toolCallId: "a" }]);
+  });
+
+  it("[case 17] drops a result without a call", () => {
+    const { messages, mended } = repair([user("go"), result("ghost"), says("done")]);
+    expect(shape(messages)).toEqual(["user text", "assistant text"]);
+    expect(mended).toEqual([{ kind: "orphan-result", toolCallId: "ghost" }]);
+  });
+
+  it("[case 17] moves a user message out from between a call and its result", () => {
+    const { messages } = repair([user("go"), calls("", "a"), user("wait"), result("a", "R")]);
+    expect(shape(messages)).toEqual(["user text", "assistant a", "result a: R", "user text"]);
+  });
+
+  it("[case 17] moves an assistant message out from between a call and its result", () => {
+    const { messages, mended } = repair([calls("", "a"), says("hm"), result("a", "R")]);
+    expect(shape(messages)).toEqual(["assistant a", "result a: R", "assistant text"]);
+    expect(mended).toEqual([{ kind: "moved-result", toolCallId: "a" }]);
+  });
+
+  it("[case 17] keeps the first of two results with one id", () => {
+    const { messages, mended } = repair([calls("", "a"), result("a", "first"), result("a", "second")]);
+    expect(shape(messages)).toEqual(["assistant a", "result a: first"]);
+    expect(mended).toEqual([{ kind: "duplicate-result", toolCallId: "a" }]);
+  });
+
+  it("[case 17] takes a result with a wrong id for an orphan and its call for unanswered", () => {
+    const { messages, mended } = repair([calls("", "a"), result("b", "R")]);
+    expect(shape(messages)).toEqual(["assistant a", `result a: ${MISSING_RESULT_TEXT}`]);
+    expect(mended.map((mend) => mend.kind).toSorted()).toEqual(["missing-result", "orphan-result"]);
+  });
+
+  it("[case 17] fills in one of three results and keeps call order", () => {
+    const { messages } = repair([calls("", "a", "b", "c"), result("c", "C"), result("a", "A")]);
+    expect(shape(messages)).toEqual([
+      "assistant a b c",
+      "result a: A",
+      `result b: ${MISSING_RESULT_TEXT}`,
+      "result c: C",
+    ]);
+  });
+
+  it("[case 17] puts results that stand before their call behind it", () => {
+    const { messages } = repair([user("go"), result("a", "R"), calls("", "a")]);
+    expect(shape(messages)).toEqual(["user text", "assistant a", "result a: R"]);
+  });
+
+  it("tells calls apart that share an id, and gives each its own result", () => {
+    const { messages } = repair([
+      calls("", "x"),
+      result("x", "1"),
+      calls("", "x", "x"),
+      result("x", "2"),
+      result("x", "3"),
+    ]);
+    expect(shape(messages)).toEqual([
+      "assistant x",
+      "result x: 1",
+      "assistant x_2 x_3",
+      "result x_2: 2",
+      "result x_3: 3",
+    ]);
+  });
+
+  it("never hands a late duplicate result to a later call of the same id", () => {
+    const { messages } = repair([calls("", "x"), result("x", "1"), result("x", "late"), calls("", "x")]);
+    expect(shape(messages).at(-1)).toBe(`result x_2: ${MISSING_RESULT_TEXT}`);
+  });
+
+  it("drops empty messages, empty texts and reasoning that nothing follows", () => {
+    const thought: AssistantPart = {
+      type: "reasoning",
+      text: "hm",
+      providerOptions: { openai: { itemId: "r" } },
+    };
+    const { messages } = repair([
+      { role: "user", content: [] },
+      { role: "user", content: [{ type: "text", text: " " }] },
+      { role: "assistant", content: [thought] },
+      {
+        role: "assistant",
+        content: [thought, { type: "text", text: "" }, { type: "text", text: "yes" }, thought],
+      },
+    ]);
+    expect(messages).toEqual([{ role: "assistant", content: [thought, { type: "text", text: "yes" }] }]);
+  });
+
+  const id = fc.constantFrom("a", "b", "c", "a_2", "call_".padEnd(64, "0"));
+  const text = fc.constantFrom("", " ", "t");
+  const part: fc.Arbitrary<AssistantPart> = fc.oneof(
+    text.map((value) => ({ type: "text" as const, text: value })),
+    text.map((value) => ({ type: "reasoning" as const, text: value })),
+    fc
+      .tuple(id, fc.constantFrom("bash", "glob_files"))
+      .map(([toolCallId, toolName]) => ({ type: "tool-call" as const, toolCallId, toolName, input: {} })),
+  );
+  const message: fc.Arbitrary<Message> = fc.oneof(
+    fc.array(text, { maxLength: 2 }).map((texts) => ({
+      role: "user" as const,
+      content: texts.map((value) => ({ type: "text" as const, text: value })),
+    })),
+    fc.array(part, { maxLength: 4 }).map((content) => ({ role: "assistant" as const, content })),
+    fc.tuple(id, text).map(([toolCallId, value]) => result(toolCallId, value)),
+  );
+
+  it("[case 17] makes every sequence well-formed, changes no input, and has nothing left to do after that", () => {
+    fc.assert(
+      fc.property(fc.array(message, { maxLength: 14 }), (messages) => {
+        const before = JSON.stringify(messages);
+        const once = repair(messages);
+        expect(faultOf(once.messages)).toBeUndefined();
+        expect(JSON.stringify(messages)).toBe(before);
+        expect(repair(once.messages)).toEqual({ messages: once.messages, mended: [] });
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it("keeps every call with something to say, and every result whose call is there, exactly once", () => {
+    fc.assert(
+      fc.property(fc.array(message, { maxLength: 14 }), (messages) => {
+        const count = (list: readonly Message[]) =>
+          list
+            .flatMap((entry) => (entry.role === "assistant" ? entry.content : []))
+            .filter((entry) => entry.type === "tool-call").length;
+        const { messages: after } = repair(messages);
+        expect(count(after)).toBe(count(messages));
+        expect(after.filter((entry) => entry.role === "tool")).toHaveLength(count(messages));
+      }),
+    );
+  });
+});

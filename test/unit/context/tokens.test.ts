@@ -1,0 +1,160 @@
+import { encode } from "gpt-tokenizer/encoding/o200k_base";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Message } from "../../../activities/context/message.ts";
+import {
+  estimatedNextInput,
+  estimateMessage,
+  estimateText,
+  estimateTools,
+  IMAGE_TOKENS,
+  learnRatio,
+  PDF_TOKENS,
+} from "../../../activities/context/tokens.ts";
+import { calls, result, user } from "../../support/rows.ts";
+import { samples } from "./samples.ts";
+
+/** Bounds on |estimate / actual − 1|. Source: DESIGN 9, pure estimate. */
+const bounds: Record<keyof typeof samples, number> = {
+  prose: 0.05,
+  typescript: 0.05,
+  json: 0.1,
+  hashes: 0.2,
+  toolOutput: 0.2,
+  chinese: 0.05,
+  japanese: 0.1,
+  russian: 0.1,
+};
+
+describe("estimateText", () => {
+  for (const [kind, bound] of Object.entries(bounds)) {
+    it(`[case 18] stays within ${bound * 100} % of a real tokenizer on ${kind}`, () => {
+      const text = samples[kind as keyof typeof samples];
+      expect(Math.abs(estimateText(text) / encode(text).length - 1)).toBeLessThanOrEqual(bound);
+    });
+  }
+
+  it("counts nothing as 0 and anything as at least 1", () => {
+    expect(estimateText("")).toBe(0);
+    fc.assert(fc.property(fc.string({ minLength: 1, unit: "binary" }), (text) => estimateText(text) >= 1));
+  });
+
+  it("is never far below a real count, whatever the text", () => {
+    fc.assert(
+      fc.property(fc.string({ minLength: 40, maxLength: 200, unit: "grapheme-ascii" }), (text) => {
+        expect(estimateText(text)).toBeGreaterThan(encode(text).length * 0.5);
+      }),
+    );
+  });
+
+  it("ends in linear time on the worst texts", () => {
+    const before = performance.now();
+    for (const text of ["a", "=", " ", "\n", "9", "漢", "😀", "aB"]) estimateText(text.repeat(200_000));
+    // A quadratic walk would take minutes; a second is generous for 2 million characters.
+    expect(performance.now() - before).toBeLessThan(5_000);
+  });
+});
+
+describe("estimateMessage", () => {
+  it("counts an image as 1,500 and a PDF as 2,000 tokens, in messages and in results", () => {
+    const file = (mediaType: string) => ({ type: "file" as const, mediaType, data: "@blob:0" });
+    const empty = estimateMessage(user(""));
+    const message: Message = { role: "user", content: [file("image/png"), file("application/pdf")] };
+    expect(estimateMessage(message) - empty).toBe(IMAGE_TOKENS + PDF_TOKENS);
+    const answer = result("a", "") as Extract<Message, { role: "tool" }>;
+    const seen: Message = { role: "tool", content: [{ ...answer.content[0], files: [file("image/png")] }] };
+    expect(estimateMessage(seen) - estimateMessage(answer)).toBe(IMAGE_TOKENS);
+  });
+
+  it("counts a call by its name and arguments", () => {
+    const small = estimateMessage(calls("", { id: "a", name: "bash", input: { command: "ls" } }));
+    const large = estimateMessage(calls("", { id: "a", name: "bash", input: { command: samples.prose } }));
+    expect(large - small).toBeGreaterThan(estimateText(samples.prose) * 0.95);
+  });
+
+  it("counts tools by name, description and schema", () => {
+    const tool = { name: "bash", description: "Runs a command.", inputSchema: { type: "object" } };
+    expect(estimateTools([])).toBe(0);
+    expect(estimateTools([tool, tool])).toBe(2 * estimateTools([tool]));
+    expect(estimateTools([{ ...tool, description: samples.prose }])).toBeGreaterThan(150);
+  });
+});
+
+describe("estimatedNextInput", () => {
+  const bill = { input: 5_000, output: 200 };
+  const pureTokens = 5_400;
+
+  it("[case 18] is last input + last output where nothing is new", () => {
+    expect(estimatedNextInput({ bill, newTokens: 0, pureTokens })).toEqual({
+      tokens: 5_200,
+      estimated: false,
+    });
+  });
+
+  it("[case 18] adds what came after, and what cancelled calls left behind accumulates", () => {
+    expect(estimatedNextInput({ bill, newTokens: 100, pureTokens }).tokens).toBe(5_300);
+    expect(estimatedNextInput({ bill, newTokens: 250, pureTokens }).tokens).toBe(5_450);
+  });
+
+  it("[case 18] is the pure estimate, and says so, where there is no bill", () => {
+    expect(estimatedNextInput({ newTokens: 100, pureTokens })).toEqual({ tokens: 5_400, estimated: true });
+  });
+
+  it.each([
+    ["zero", { input: 0, output: 0 }],
+    ["NaN", { input: Number.NaN, output: 20 }],
+    ["negative", { input: 5_000, output: -1 }],
+    ["infinite", { input: Infinity, output: 0 }],
+    ["a sum over many calls", { input: 900_000, output: 200 }],
+    ["a tenth of the request", { input: 300, output: 20 }],
+  ])("[case 18] ignores a bill that is %s", (_what, strange) => {
+    const next = { bill: strange, newTokens: 100, pureTokens, windowTokens: 128_000 };
+    expect(estimatedNextInput(next)).toEqual({ tokens: 5_400, estimated: true });
+  });
+
+  it("[case 31] keeps a bill that is larger than the window: it is what must start a compaction", () => {
+    const next = {
+      bill: { input: 140_000, output: 10 },
+      newTokens: 0,
+      pureTokens: 120_000,
+      windowTokens: 128_000,
+    };
+    expect(estimatedNextInput(next)).toEqual({ tokens: 140_010, estimated: false });
+  });
+
+  it("applies the learnt ratio to what is estimated and never to the bill", () => {
+    expect(estimatedNextInput({ bill, newTokens: 100, pureTokens, ratio: 1.2 }).tokens).toBe(5_320);
+    expect(estimatedNextInput({ newTokens: 0, pureTokens: 1_000, ratio: 1.2 }).tokens).toBe(1_200);
+    expect(estimatedNextInput({ newTokens: 0, pureTokens: 1_000, ratio: Number.NaN }).tokens).toBe(1_000);
+  });
+});
+
+describe("learnRatio", () => {
+  it("comes to the true ratio within some calls and stays there", () => {
+    let learnt = learnRatio(undefined, 1_000, 1_200);
+    for (let call = 0; call < 20; call++) learnt = learnRatio(learnt, 1_000, 1_200);
+    expect(learnt.ratio).toBeCloseTo(1.2, 5);
+    expect(learnt.samples).toBe(21);
+  });
+
+  it("is not thrown off by one absurd sample, nor by unusable ones", () => {
+    const before = { ratio: 1, samples: 50 };
+    expect(learnRatio(before, 10, 1_000_000).ratio).toBeLessThanOrEqual(1.1);
+    expect(learnRatio(before, 1_000, 0)).toEqual(before);
+    expect(learnRatio(before, Number.NaN, 1_000)).toEqual(before);
+    expect(learnRatio(before, 0, 1_000)).toEqual(before);
+  });
+
+  it("always stays within 0.5 and 2", () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.double(), fc.double()), { maxLength: 40 }), (samplesOf) => {
+        const { ratio } = samplesOf.reduce((learnt, [e, a]) => learnRatio(learnt, e, a), {
+          ratio: 1,
+          samples: 0,
+        });
+        expect(ratio).toBeGreaterThanOrEqual(0.5);
+        expect(ratio).toBeLessThanOrEqual(2);
+      }),
+    );
+  });
+});

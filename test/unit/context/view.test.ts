@@ -1,0 +1,97 @@
+import { describe, expect, it } from "vitest";
+import { viewSize } from "../../../activities/context/size.ts";
+import { estimateMessage } from "../../../activities/context/tokens.ts";
+import { buildView, handleOf, PRUNED_TEXT, shownTokens } from "../../../activities/context/view.ts";
+import { calls, result, rowsOf, says, user } from "../../support/rows.ts";
+
+const long = "a line of output\n".repeat(200);
+
+describe("buildView", () => {
+  it("shows rows as they are, with the tokens they were stored with", () => {
+    const rows = rowsOf([
+      user("task"),
+      calls("look", "a"),
+      [result("a", long), { tokens: 777 }],
+      says("done"),
+    ]);
+    const view = buildView(rows);
+    expect(view.messages).toEqual([user("task"), calls("look", "a"), result("a", long), says("done")]);
+    expect(view.sizes[2]).toBe(777);
+    expect(view.tokens).toBe(rows.reduce((sum, row) => sum + row.tokens, 0));
+    expect(view.mended).toEqual([]);
+  });
+
+  it("[case 15] shows a pruned result as a placeholder with its handle, and leaves the row alone", () => {
+    const rows = rowsOf([
+      user("task"),
+      calls("", "a", "b"),
+      result("a", long),
+      [result("b", long), { prunedStep: 3 }],
+    ]);
+    const view = buildView(rows);
+    expect(view.messages[2]).toEqual(result("a", long));
+    expect(view.messages[3]).toEqual(result("b", `${PRUNED_TEXT} read_output handle="s1c1"`));
+    expect(view.sizes[3]).toBe(estimateMessage(view.messages[3]!));
+    expect(rows[3]).toMatchObject({ content: [{ text: long }] });
+  });
+
+  it("[case 17] is well-formed where a result is missing, and says what was mended", () => {
+    const view = buildView(rowsOf([user("task"), calls("", "a", "b"), result("b")]));
+    expect(view.messages.map((message) => message.role)).toEqual(["user", "assistant", "tool", "tool"]);
+    expect(view.sizes).toHaveLength(4);
+    expect(view.mended[0]).toEqual({ kind: "missing-result", toolCallId: "a" });
+  });
+
+  it("names the handle of a tool row only", () => {
+    expect(handleOf({ slot: "tool:0", step: 12 })).toBe("s12c0");
+    expect(handleOf({ slot: "summary:3", step: 12 })).toBeUndefined();
+  });
+});
+
+describe("viewSize", () => {
+  const usage = { input: 5_000, output: 200 };
+  const options = { prefixTokens: 3_000, ratio: 1, windowTokens: 128_000 };
+
+  it("[case 18] stands on the newest bill and adds the rows that came after it", () => {
+    const rows = rowsOf([user(long), [calls("", "a"), { usage }], [result("a", long), { tokens: 400 }]]);
+    expect(viewSize({ rows, ...options })).toMatchObject({
+      next: { tokens: 5_600, estimated: false },
+      prunableTokens: 400,
+    });
+  });
+
+  it("[case 18] is a labelled pure estimate where nothing was billed yet", () => {
+    const rows = rowsOf([user(long)]);
+    const pureTokens = 3_000 + rows[0]!.tokens;
+    expect(viewSize({ rows, ...options })).toEqual({
+      next: { tokens: pureTokens, estimated: true },
+      pureTokens,
+      prunableTokens: 0,
+    });
+  });
+
+  it("[case 18] never uses a bill from before a compaction", () => {
+    const summary = says("Session Summary");
+    const rows = rowsOf([
+      user("task"),
+      [summary, { kind: "summary", slot: "summary:1", sequence: 99 }],
+      [says("older answer, in the tail"), { usage: { input: 120_000, output: 500 } }],
+    ]);
+    expect(viewSize({ rows, ...options })).toMatchObject({ next: { estimated: true } });
+    expect(viewSize({ rows, ...options }).next.tokens).toBeLessThan(4_000);
+  });
+
+  it("takes off what prune has hidden since the bill, and only once", () => {
+    const hidden = rowsOf([
+      user("task"),
+      calls("", "a"),
+      [result("a", long), { tokens: 1_000, prunedStep: 2 }],
+      [calls("", "b"), { usage }],
+      [result("b"), { tokens: 10 }],
+    ]);
+    const saved = 1_000 - shownTokens(hidden[2]!);
+    expect(viewSize({ rows: hidden, ...options }).next.tokens).toBe(5_200 + 10 - saved);
+    const billedAgain = [...hidden, ...rowsOf([[says("x"), { usage }]], 6, 2)];
+    expect(viewSize({ rows: billedAgain, ...options }).next.tokens).toBe(5_200);
+  });
+});
