@@ -1,0 +1,24 @@
+import { structuredPatch } from "diff";
+
+const CONTEXT_LINES = 2;
+const MAX_LINES = 60;
+const MAX_LINE_CHARS = 200;
+
+/** A short unified diff of a change with line numbers, for the model and for people. */
+export function changeView(before: string, after: string): string {
+  const patch = structuredPatch("a", "b", before, after, undefined, undefined, {
+    context: CONTEXT_LINES,
+    // A file rewritten from end to end has no diff worth the time.
+    maxEditLength: 2_000,
+    timeout: 1_000,
+  });
+  if (patch === undefined) return "(the change is too large to show)";
+  const lines = patch.hunks.flatMap((hunk) => [
+    `@@ -${hunk.oldStart},${hunk.oldLines} +${hunk.newStart},${hunk.newLines} @@`,
+    ...hunk.lines.map((line) =>
+      line.length > MAX_LINE_CHARS ? `${line.slice(0, MAX_LINE_CHARS).toWellFormed()}…` : line,
+    ),
+  ]);
+  if (lines.length <= MAX_LINES) return lines.join("\n");
+  return [...lines.slice(0, MAX_LINES), `(${lines.length - MAX_LINES} more lines of the change)`].join("\n");
+}

@@ -1,0 +1,93 @@
+/** Output of a supervised command as text: its ends for the model, the whole in pieces for the store. */
+import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
+
+/** Bytes a `read` may ask for. Source: the port. */
+const READ_BYTES = 1_048_576;
+const PIECE_BYTES = 262_144;
+
+export interface CommandOutput {
+  readonly text: string;
+  /** Set where `text` is only the two ends of the output. */
+  readonly whole?: { readonly chars: number; readonly pieces: () => AsyncIterable<string> };
+}
+
+/**
+ * The output's text; of a long one its first and last characters, each more than `maxChars`, so that cutting to
+ * `maxChars` afterwards (behind the border, which masks) removes the seam. Bytes that are no UTF-8 become U+FFFD.
+ */
+export async function readOutput(
+  sandbox: Sandbox,
+  state: CommandState,
+  maxChars: number,
+): Promise<CommandOutput> {
+  const kept = state.outKept;
+  // A character takes at most 4 bytes of UTF-8 for 2 UTF-16 units and 3 for 1.
+  const endBytes = Math.min(READ_BYTES, maxChars * 3 + 4_096);
+  if (kept <= endBytes * 2) {
+    const text = plain(new TextDecoder().decode(await readBytes(sandbox, state.id, 0, kept)));
+    return { text: state.outBytes > kept ? `${text}\n${lossNote(state)}` : text };
+  }
+  const head = await readBytes(sandbox, state.id, 0, endBytes);
+  const tail = await readBytes(sandbox, state.id, kept - endBytes, endBytes);
+  const note = state.outBytes > kept ? `\n${lossNote(state)}` : "";
+  const text = `${new TextDecoder().decode(head, { stream: true })}${decodeTail(tail)}`;
+  return {
+    text: `${plain(text)}${note}`,
+    whole: { chars: kept, pieces: () => outputPieces(sandbox, state.id, 0, kept) },
+  };
+}
+
+/** Output between two offsets (bytes), as text in pieces; a character is never split over two of them. */
+export async function* outputPieces(
+  sandbox: Sandbox,
+  id: string,
+  from: number,
+  to: number,
+): AsyncIterable<string> {
+  const decoder = new TextDecoder();
+  let at = from;
+  while (at < to) {
+    const bytes = await sandbox.read(id, "out", at, Math.min(PIECE_BYTES, to - at));
+    if (bytes.length === 0) break;
+    at += bytes.length;
+    const text = decoder.decode(bytes, { stream: true });
+    if (text !== "") yield text;
+  }
+  const rest = decoder.decode();
+  if (rest !== "") yield rest;
+}
+
+/** Bytes from an offset on, as many as there are up to `length`. */
+export async function readBytes(
+  sandbox: Sandbox,
+  id: string,
+  offset: number,
+  length: number,
+): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  let got = 0;
+  while (got < length) {
+    const bytes = await sandbox.read(id, "out", offset + got, Math.min(READ_BYTES, length - got));
+    if (bytes.length === 0) break;
+    parts.push(bytes);
+    got += bytes.length;
+  }
+  return parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts);
+}
+
+// The tail may begin inside a character: its continuation bytes belong to what was left out.
+function decodeTail(bytes: Uint8Array): string {
+  let start = 0;
+  while (start < 3 && start < bytes.length && ((bytes[start] ?? 0) & 0b1100_0000) === 0b1000_0000) start += 1;
+  return new TextDecoder().decode(bytes.subarray(start));
+}
+
+function lossNote(state: CommandState): string {
+  const lost = state.outBytes - state.outKept;
+  return `[${lost.toLocaleString("en-US")} bytes from the middle of the output were not kept: send long output to a file]`;
+}
+
+/** Line ends as the model reads them: a terminal's \r\n and a progress bar's \r both end a line. */
+function plain(text: string): string {
+  return text.includes("\r") ? text.replace(/\r\n?/g, "\n") : text;
+}

@@ -1,0 +1,142 @@
+import { z } from "zod";
+import type { BoxFiles } from "../sandbox/sandbox.ts";
+import { changeView } from "./change-view.ts";
+import { applyEdit, type EditOutcome, type EditRequest } from "./edit-match.ts";
+import { failure } from "./failure.ts";
+import { omissionLine } from "./omission.ts";
+import { oneLine, showName, workspacePath } from "./paths.ts";
+import { encodeTextFile, readTextFile } from "./text-file.ts";
+import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+
+const input = z.strictObject({
+  path: z.string().describe("File to edit, relative to /workspace or absolute inside it. It must exist."),
+  old_string: z
+    .string()
+    .min(1)
+    .describe("The text to replace, as it stands in the file, without line numbers. It must occur once."),
+  new_string: z.string().describe("What takes its place, literally. Empty deletes."),
+  replace_all: z.boolean().optional().describe("Replace every occurrence. Default false."),
+});
+export type EditFileInput = z.infer<typeof input>;
+
+/** Each round of parallel edits on one file lets one through, so this many can meet. */
+const MAX_ROUNDS = 20;
+
+export const editFile = defineTool<EditFileInput>({
+  name: "edit_file",
+  description:
+    "Replaces a piece of text in a file. old_string must match exactly one place, or set replace_all; give enough " +
+    "lines around it. Differences in trailing blanks, line ends and a uniform indentation shift are bridged, nothing " +
+    "else. Line ends and byte order mark stay. For several edits in several files use apply_patch.",
+  input,
+  readOnly: false,
+  about: (given) => oneLine(given.path, 60),
+  timeoutMs: (_given, limits) => limits.timeoutMs,
+  run,
+});
+
+async function run(given: EditFileInput, context: ToolContext): Promise<ToolResult> {
+  const where = workspacePath(given.path);
+  if (!where.ok) return failure(where.message);
+  if (given.old_string === given.new_string) {
+    return failure("old_string and new_string are the same: there is nothing to change.");
+  }
+  const omission = omissionLine(given.new_string, given.old_string);
+  if (omission !== undefined) {
+    return failure(
+      `new_string holds "${oneLine(omission, 100)}", which stands for text that was left out and would delete it. Write the text out, or edit a smaller piece.`,
+    );
+  }
+  const { files } = await context.sandbox();
+  const request = {
+    oldString: given.old_string,
+    newString: given.new_string,
+    replaceAll: given.replace_all === true,
+  };
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    context.signal.throwIfAborted();
+    const result = await tryEdit(files, where.relative, request, context.resumed);
+    if (result !== undefined) return result;
+  }
+  return failure(
+    `${showName(where.relative)} kept changing while it was edited: nothing was changed. Read it and try again.`,
+  );
+}
+
+/** @returns undefined where somebody else wrote the file meanwhile */
+async function tryEdit(
+  files: BoxFiles,
+  path: string,
+  request: EditRequest,
+  resumed: boolean,
+): Promise<ToolResult | undefined> {
+  const read = await readTextFile(files, path);
+  if (!read.ok) return failure(editHint(read.reason, read.message));
+  const { text, bom, hash } = read.file;
+  const name = showName(path);
+  if (resumed) {
+    const earlier = earlierAttempt(name, text, request);
+    if (earlier !== undefined) return earlier;
+  }
+  const outcome = applyEdit(text, request);
+  if (outcome.kind !== "edited") return failure(mismatch(name, outcome, request.oldString));
+  if (outcome.text === text) return failure(`The edit leaves ${name} as it is: nothing was written.`);
+  const written = await files.write(path, encodeTextFile(outcome.text, bom), { ifHash: hash });
+  if (!written.ok) {
+    // `not-found`: removed between reading and writing; the next round says so.
+    if (written.reason === "changed" || written.reason === "not-found") return undefined;
+    return failure(written.message);
+  }
+  const places = outcome.count === 1 ? "" : ` in ${outcome.count} places`;
+  return { text: `Edited ${name}${places}${bridged(outcome.how)}.\n${changeView(text, outcome.text)}` };
+}
+
+/** What an attempt before this one has done already: an edit is never made twice. */
+function earlierAttempt(name: string, text: string, request: EditRequest): ToolResult | undefined {
+  const { oldString, newString } = request;
+  if (newString === "" || !text.includes(newString)) return undefined;
+  if (!text.includes(oldString)) {
+    return { text: `Edited ${name} (an attempt before a restart had done it; checked).` };
+  }
+  // The old text is left only inside the new one: edited already, or that is how it was. Nobody can tell.
+  if (newString.includes(oldString) && !text.replaceAll(newString, "").includes(oldString)) {
+    return {
+      unknown: true,
+      text: `A restart came in between: it is not known whether ${name} was edited already. new_string stands in it now. Read the place before you edit it again.`,
+    };
+  }
+  return undefined;
+}
+
+function bridged(how: string): string {
+  if (how === "exact") return "";
+  return how === "indentation"
+    ? " (old_string matched after an indentation shift, which new_string was given too)"
+    : " (old_string matched but for trailing blanks)";
+}
+
+function editHint(reason: string, message: string): string {
+  if (reason === "not-found") return `${message} To make a new file use write_file.`;
+  return message;
+}
+
+function mismatch(
+  name: string,
+  outcome: Exclude<EditOutcome, { kind: "edited" }>,
+  oldString: string,
+): string {
+  if (outcome.kind === "many-matches") {
+    const { lines } = outcome;
+    const shown = lines.slice(0, 20).join(", ");
+    return `old_string has ${lines.length} matches in ${name}, at lines ${shown}${lines.length > 20 ? ", …" : ""}: nothing was changed. Add lines around it until it is unique, or set replace_all.`;
+  }
+  const numbered = oldString.split("\n").every((line) => /^\s*\d+\t/.test(line) || line === "");
+  const hints = numbered ? ["Leave out the line numbers that read_file puts before each line."] : [];
+  if (outcome.nearLines.length > 0) {
+    hints.push(
+      `Its first line stands at line ${outcome.nearLines.slice(0, 5).join(", ")}, but what follows differs.`,
+    );
+  }
+  hints.push("Read the file and copy the text as it stands now.");
+  return `old_string has 0 matches in ${name}: nothing was changed. ${hints.join(" ")}`;
+}

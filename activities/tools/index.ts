@@ -1,0 +1,55 @@
+/** All tools, by name. Adding one: a file of its own, a line here, a row in the snapshot test. */
+import { z } from "zod";
+import type { ToolSpec } from "../model/model.ts";
+import { bash } from "./bash.ts";
+import { editFile } from "./edit-file.ts";
+import { listDirectory } from "./list-directory.ts";
+import { readFile } from "./read-file.ts";
+import type { Tool } from "./tool.ts";
+import { writeFile } from "./write-file.ts";
+
+export type ToolRegistry = ReadonlyMap<string, Tool>;
+
+export function createToolRegistry(tools: readonly Tool[]): ToolRegistry {
+  return new Map(tools.map((tool) => [tool.name, tool]));
+}
+
+/** A tool among others: only its schema knows the input's type from here on, and `invokeTool` always asks it. */
+export function anyTool<Input>(tool: Tool<Input>): Tool {
+  return tool as unknown as Tool;
+}
+
+/** In the order in which the model sees them. */
+export const toolRegistry: ToolRegistry = createToolRegistry([
+  anyTool(bash),
+  anyTool(readFile),
+  anyTool(writeFile),
+  anyTool(editFile),
+  anyTool(listDirectory),
+]);
+
+/** Names of the requirements that stay usable. Source: DESIGN 5. */
+const ALIASES: Readonly<Record<string, string>> = { execute_command: "bash" };
+
+/** The tool of that name, or of the name it stands for. */
+export function findTool(registry: ToolRegistry, name: string): Tool | undefined {
+  return registry.get(name) ?? registry.get(Object.hasOwn(ALIASES, name) ? (ALIASES[name] ?? "") : "");
+}
+
+/** The tools as the model sees them: each once, by its own name. @param names only these; default all */
+export function toolSpecs(registry: ToolRegistry = toolRegistry, names?: ReadonlySet<string>): ToolSpec[] {
+  return [...registry.values()]
+    .filter((tool) => names === undefined || names.has(tool.name))
+    .map((tool) => ({
+      name: tool.name,
+      description: tool.description,
+      inputSchema: inputSchemaOf(tool),
+    }));
+}
+
+function inputSchemaOf(tool: Tool): Record<string, unknown> {
+  const { $schema: _dialect, ...schema } = z.toJSONSchema(tool.input, { io: "input" });
+  return schema;
+}
+
+export { defaultLimits, MAX_RESULT_CHARS } from "./limits.ts";

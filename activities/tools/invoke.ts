@@ -1,0 +1,131 @@
+/** One tool call from its name and raw input to a bounded result. Pure orchestration: no engine, no database. */
+import type { FilePart, ToolOutcome } from "../context/message.ts";
+import { truncateText } from "../context/truncate.ts";
+import { describeInput } from "./describe-input.ts";
+import { ToolFailure } from "./failure.ts";
+import { findTool, MAX_RESULT_CHARS, type ToolRegistry } from "./index.ts";
+import { oneLine } from "./paths.ts";
+import type { Tool, ToolContext, ToolResult } from "./tool.ts";
+
+export interface ToolCall {
+  readonly name: string;
+  /** As the model wrote it: an object, or the raw text where it was not JSON. */
+  readonly input: unknown;
+}
+
+export interface InvokedTool {
+  readonly outcome: ToolOutcome;
+  /** At most `limits.maxChars` characters, and never more than 120,000. */
+  readonly text: string;
+  readonly files: readonly FilePart[];
+  readonly exitCode: number | undefined;
+  readonly truncated: boolean;
+  /** The whole output where `text` is not all of it. `chars` is exact, or the number of bytes where that is cheaper. */
+  readonly whole?: NonNullable<ToolResult["whole"]>;
+}
+
+export interface InvokeOptions {
+  /** Cleans and masks before the cut, so that no half of a secret stands at its edge. */
+  readonly clean?: (text: string) => string;
+}
+
+/**
+ * Runs one tool call. Whatever the model got wrong, and what the tool could not do, comes back as a result.
+ * @throws what is not the tool's own: SandboxLost, the abort reason, a lost database.
+ */
+export async function invokeTool(
+  registry: ToolRegistry,
+  call: ToolCall,
+  context: ToolContext,
+  options: InvokeOptions = {},
+): Promise<InvokedTool> {
+  const result = await run(registry, call, context);
+  const text = options.clean === undefined ? result.text : options.clean(result.text);
+  const cut = truncateText(text, {
+    maxChars: Math.min(context.limits.maxChars, MAX_RESULT_CHARS),
+    handle: context.callKey,
+    ...(result.whole === undefined ? {} : { wholeChars: result.whole.chars }),
+  });
+  const whole = result.whole ?? (cut.truncated ? wholeOf(text) : undefined);
+  return {
+    outcome: outcomeOf(result),
+    text: cut.text,
+    files: result.files ?? [],
+    exitCode: result.exitCode,
+    truncated: cut.truncated,
+    ...(whole === undefined ? {} : { whole }),
+  };
+}
+
+async function run(registry: ToolRegistry, call: ToolCall, context: ToolContext): Promise<ToolResult> {
+  const tool = findTool(registry, call.name);
+  if (tool === undefined) return { text: unknownTool(registry, call.name), isError: true };
+  const parsed = tool.input.safeParse(call.input);
+  if (!parsed.success) return { text: describeInput(tool, call.input, parsed.error), isError: true };
+  try {
+    return await tool.run(parsed.data, context);
+  } catch (error) {
+    if (isToolsOwn(error)) return { text: ownFailure(tool, error), isError: true };
+    throw error;
+  }
+}
+
+/** A failure told in words, or a fault in the tool's code: repeating the activity would only repeat it. */
+function isToolsOwn(error: unknown): error is Error {
+  return (
+    error instanceof ToolFailure ||
+    error instanceof TypeError ||
+    error instanceof RangeError ||
+    error instanceof SyntaxError ||
+    error instanceof ReferenceError
+  );
+}
+
+function ownFailure(tool: Tool, error: Error): string {
+  if (error instanceof ToolFailure) return error.message;
+  return `${tool.name} failed by a fault of its own (${oneLine(`${error.name}: ${error.message}`, 300)}). The same call will fail again: try another way.`;
+}
+
+function outcomeOf(result: ToolResult): ToolOutcome {
+  if (result.unknown === true) return "unknown";
+  if (result.interrupted === true) return "interrupted";
+  return result.isError === true ? "error" : "completed";
+}
+
+function wholeOf(text: string): NonNullable<ToolResult["whole"]> {
+  return {
+    chars: text.length,
+    pieces: async function* pieces() {
+      yield text;
+    },
+  };
+}
+
+function unknownTool(registry: ToolRegistry, name: string): string {
+  const names = [...registry.keys()].toSorted((left, right) => distance(name, left) - distance(name, right));
+  return `There is no tool "${oneLine(name, 80)}". Tools: ${names.join(", ")}.`;
+}
+
+/** Edit distance, for putting the nearest name first. */
+function distance(left: string, right: string): number {
+  const from = left.slice(0, 80);
+  let row = Array.from({ length: right.length + 1 }, (_value, index) => index);
+  for (let i = 1; i <= from.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= right.length; j += 1) {
+      const change = (row[j - 1] ?? 0) + (from[i - 1] === right[j - 1] ? 0 : 1);
+      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[right.length] ?? 0;
+}
+
+/** At most 60 characters on one line that say what a call is about, also where its input is no good. */
+export function aboutCall(registry: ToolRegistry, call: ToolCall): string {
+  const tool = findTool(registry, call.name);
+  const parsed = tool?.input.safeParse(call.input);
+  if (tool !== undefined && parsed?.success === true) return oneLine(tool.about(parsed.data), 60);
+  const written = typeof call.input === "string" ? call.input : (JSON.stringify(call.input) ?? "");
+  return oneLine(written, 60);
+}

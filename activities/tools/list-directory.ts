@@ -1,0 +1,61 @@
+import { z } from "zod";
+import type { FileEntry } from "../sandbox/sandbox.ts";
+import { failure } from "./failure.ts";
+import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
+import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+
+const input = z.strictObject({
+  path: z.string().optional().describe("Folder to list, relative to /workspace. Default: /workspace itself."),
+});
+export type ListDirectoryInput = z.infer<typeof input>;
+
+export const listDirectory = defineTool<ListDirectoryInput>({
+  name: "list_directory",
+  description:
+    "Lists a folder: folders first (with a slash), then files with their size, links with where they point. " +
+    "Hidden entries too. At most 1,000 entries; glob_files finds files by pattern over many folders.",
+  input,
+  readOnly: true,
+  about: (given) => oneLine(given.path ?? ".", 60),
+  timeoutMs: (_given, limits) => limits.timeoutMs,
+  run,
+});
+
+async function run(given: ListDirectoryInput, context: ToolContext): Promise<ToolResult> {
+  const where = workspacePath(given.path);
+  if (!where.ok) return failure(where.message);
+  const { files } = await context.sandbox();
+  const { maxMatches } = context.limits;
+  const listed = await files.list(where.relative, { maxEntries: maxMatches });
+  if (!listed.ok) {
+    return failure(
+      listed.reason === "not-a-folder" ? `${listed.message} Read a file with read_file.` : listed.message,
+    );
+  }
+  const name = showName(where.relative);
+  if (listed.total === 0) return { text: `(${name} is empty)` };
+  const lines = listed.entries.toSorted(foldersFirst).slice(0, maxMatches).map(showEntry);
+  const more = listed.total - lines.length;
+  if (more > 0) lines.push(`(${more.toLocaleString("en-US")} more entries: narrow it with glob_files)`);
+  return { text: lines.join("\n") };
+}
+
+function foldersFirst(left: FileEntry, right: FileEntry): number {
+  const folders = Number(right.kind === "folder") - Number(left.kind === "folder");
+  if (folders !== 0) return folders;
+  return left.name < right.name ? -1 : left.name > right.name ? 1 : 0;
+}
+
+function showEntry(entry: FileEntry): string {
+  const name = showName(entry.name);
+  switch (entry.kind) {
+    case "folder":
+      return `${name}/`;
+    case "link":
+      return `${name} -> ${showName(entry.target ?? "?")}`;
+    case "file":
+      return `${name}  ${showSize(entry.size)}`;
+    case "other":
+      return `${name}  (neither file nor folder)`;
+  }
+}

@@ -1,0 +1,58 @@
+/** A whole text file out of the box, with what must be kept when it is written back. */
+import type { BoxFiles } from "../sandbox/sandbox.ts";
+import { showName, showSize } from "./paths.ts";
+
+/** Largest file the editing tools take into memory. Larger text is data, better handled by a program. */
+const MAX_EDIT_BYTES = 10 * 1_048_576;
+
+const BOM = "\uFEFF";
+
+export interface TextFile {
+  /** Without the byte order mark; line ends as they are. */
+  readonly text: string;
+  readonly bom: boolean;
+  readonly hash: string;
+}
+
+export type TextFileAnswer =
+  | { readonly ok: true; readonly file: TextFile }
+  | { readonly ok: false; readonly reason: string; readonly message: string };
+
+/** Reads a file that is to be edited: refuses what is too large or no UTF-8, because writing it back would harm it. */
+export async function readTextFile(files: BoxFiles, path: string): Promise<TextFileAnswer> {
+  for (;;) {
+    const first = await files.read(path, { offset: 0, maxBytes: MAX_EDIT_BYTES });
+    if (!first.ok) return { ok: false, reason: first.reason, message: first.message };
+    if (first.size > MAX_EDIT_BYTES) {
+      const message = `${showName(path)} has ${showSize(first.size)}, more than the ${showSize(MAX_EDIT_BYTES)} this tool edits: use bash (sed, a script).`;
+      return { ok: false, reason: "failed", message };
+    }
+    const parts = [first.bytes];
+    let got = first.bytes.length;
+    let changed = false;
+    while (got < first.size && !changed) {
+      const next = await files.read(path, { offset: got, maxBytes: MAX_EDIT_BYTES });
+      if (!next.ok) return { ok: false, reason: next.reason, message: next.message };
+      changed = next.hash !== first.hash || next.bytes.length === 0;
+      parts.push(next.bytes);
+      got += next.bytes.length;
+    }
+    if (!changed) return decode(path, Buffer.concat(parts), first.hash);
+  }
+}
+
+function decode(path: string, bytes: Uint8Array, hash: string): TextFileAnswer {
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    const bom = text.startsWith(BOM);
+    return { ok: true, file: { text: bom ? text.slice(1) : text, bom, hash } };
+  } catch {
+    const message = `${showName(path)} is not UTF-8 text; editing it here would damage it. Use bash (sed, python3).`;
+    return { ok: false, reason: "failed", message };
+  }
+}
+
+/** Bytes of a text file as it is written back. */
+export function encodeTextFile(text: string, bom: boolean): Uint8Array {
+  return new TextEncoder().encode(bom ? `${BOM}${text}` : text);
+}

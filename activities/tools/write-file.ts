@@ -1,0 +1,50 @@
+import { z } from "zod";
+import { countLines } from "../context/truncate.ts";
+import { failure } from "./failure.ts";
+import { omissionLine } from "./omission.ts";
+import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
+import { readTextFile } from "./text-file.ts";
+import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+
+const input = z.strictObject({
+  path: z
+    .string()
+    .describe("File to write, relative to /workspace or absolute inside it. Folders are made as needed."),
+  content: z.string().describe("The whole content of the file."),
+});
+export type WriteFileInput = z.infer<typeof input>;
+
+export const writeFile = defineTool<WriteFileInput>({
+  name: "write_file",
+  description:
+    "Writes a whole file: a new one, or in place of the one that is there (its mode stays). To change a part of a file " +
+    "use edit_file. Write the content out in full: a line such as `... rest unchanged` is refused.",
+  input,
+  readOnly: false,
+  about: (given) => oneLine(given.path, 60),
+  timeoutMs: (_given, limits) => limits.timeoutMs,
+  run,
+});
+
+async function run(given: WriteFileInput, context: ToolContext): Promise<ToolResult> {
+  const where = workspacePath(given.path);
+  if (!where.ok) return failure(where.message);
+  const { files } = await context.sandbox();
+  const name = showName(where.relative);
+  const before =
+    omissionLine(given.content, "") === undefined ? undefined : await readTextFile(files, where.relative);
+  if (before?.ok === true) {
+    const omission = omissionLine(given.content, before.file.text);
+    if (omission !== undefined) {
+      return failure(
+        `The content holds "${oneLine(omission, 100)}", which stands for text that was left out and would delete it from ${name}. Write the file out in full, or use edit_file.`,
+      );
+    }
+  }
+  const bytes = new TextEncoder().encode(given.content);
+  const written = await files.write(where.relative, bytes);
+  if (!written.ok) return failure(written.message);
+  const lines = countLines(given.content);
+  const size = `${lines} ${lines === 1 ? "line" : "lines"}, ${showSize(bytes.length)}`;
+  return { text: `${written.created ? "Created" : "Replaced"} ${name} (${size}).` };
+}

@@ -1,0 +1,134 @@
+/** One command of the fake sandbox: a child process in a group of its own, its output kept in memory. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import path from "node:path";
+import type { BoxCommand, CommandState, OutputStream } from "../../activities/sandbox/sandbox.ts";
+
+export interface FakeProcess {
+  state(): CommandState;
+  output(stream: OutputStream): Buffer;
+  ended(timeoutMs: number | undefined, signal: AbortSignal | undefined): Promise<void>;
+  kill(graceMs: number): Promise<CommandState>;
+}
+
+export async function startProcess(command: BoxCommand, root: string): Promise<FakeProcess> {
+  const startedAtMs = Date.now();
+  const chunks: Record<OutputStream, Buffer[]> = { out: [], err: [] };
+  const output = (stream: OutputStream): Buffer => Buffer.concat(chunks[stream]);
+  const sizes = (): Pick<
+    CommandState,
+    "id" | "startedAtMs" | "outBytes" | "errBytes" | "outKept" | "errKept"
+  > => {
+    const outBytes = output("out").length;
+    const errBytes = output("err").length;
+    return { id: command.id, startedAtMs, outBytes, errBytes, outKept: outBytes, errKept: errBytes };
+  };
+  const cwd = path.join(root, path.posix.relative("/workspace", command.cwd ?? "/workspace"));
+  const refused = (reason: string): FakeProcess => ({
+    state: () => ({ ...sizes(), kind: "refused", reason }),
+    output,
+    ended: async () => {},
+    kill: async () => ({ ...sizes(), kind: "refused", reason }),
+  });
+  if (!existsSync(cwd)) return refused(`no such folder: ${command.cwd}`);
+
+  const [program = "", ...args] = command.argv;
+  const child: ChildProcess = spawn(program, args, {
+    cwd,
+    detached: true,
+    env: { PATH: process.env["PATH"], HOME: root, LANG: "C.UTF-8", ...command.env },
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  const spawned = await Promise.race([
+    once(child, "spawn").then(() => undefined),
+    once(child, "error").then(([error]) => error as Error),
+  ]);
+  if (spawned !== undefined) return refused(spawned.message);
+
+  let by: "timeout" | "request" | "signal" = "signal";
+  let end: { code: number | null; signal: string | null; atMs: number } | undefined;
+  child.stdout?.on("data", (data: Buffer) => chunks.out.push(data));
+  child.stderr?.on("data", (data: Buffer) => chunks[command.mergeOutput === true ? "out" : "err"].push(data));
+  child.stdin?.on("error", () => {});
+  child.stdin?.end(command.stdin ?? new Uint8Array());
+  // `exit`, not `close`: a child that holds the pipe must not hold the command. What is in the pipe gets one turn.
+  const exited = new Promise<void>((resolve) => {
+    child.once("exit", (code, signal) => {
+      const finish = (): void => {
+        end ??= { code, signal, atMs: Date.now() };
+        resolve();
+      };
+      child.once("close", finish);
+      setTimeout(finish, 50);
+    });
+  });
+  const signalGroup = (signal: NodeJS.Signals): void => {
+    try {
+      process.kill(-(child.pid ?? 0), signal);
+    } catch {
+      // The group is gone already.
+    }
+  };
+  const timer =
+    command.timeoutMs === undefined
+      ? undefined
+      : setTimeout(() => {
+          by = "timeout";
+          signalGroup("SIGKILL");
+        }, command.timeoutMs);
+  void exited.then(() => clearTimeout(timer));
+
+  const state = (): CommandState => {
+    if (end === undefined) return { ...sizes(), kind: "running", pid: child.pid ?? 0 };
+    const durationMs = end.atMs - startedAtMs;
+    if (end.signal === null || end.code !== null) {
+      return { ...sizes(), kind: "exited", exitCode: end.code ?? 0, durationMs };
+    }
+    return { ...sizes(), kind: "killed", by, signal: end.signal, durationMs };
+  };
+
+  return {
+    state,
+    output,
+    ended: async (timeoutMs, signal) => {
+      const stop = new AbortController();
+      await Promise.race([
+        exited,
+        ...(timeoutMs === undefined ? [] : [after(timeoutMs, stop.signal)]),
+        ...(signal === undefined ? [] : [aborted(signal, stop.signal)]),
+      ]);
+      stop.abort();
+    },
+    kill: async (graceMs) => {
+      if (end === undefined) {
+        by = "request";
+        signalGroup("SIGTERM");
+        const stop = new AbortController();
+        await Promise.race([exited, after(graceMs, stop.signal)]);
+        stop.abort();
+      }
+      signalGroup("SIGKILL");
+      await exited;
+      return state();
+    },
+  };
+}
+
+async function after(ms: number, stop: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    stop.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
+async function aborted(signal: AbortSignal, stop: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise<void>((resolve) => {
+    signal.addEventListener("abort", () => resolve(), { once: true, signal: stop });
+    stop.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

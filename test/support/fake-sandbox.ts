@@ -1,0 +1,73 @@
+/**
+ * The tests' adapter of the sandbox port: a folder on disk and child processes of this one. It stands in where no
+ * Docker is wanted; it walls nothing off. `/workspace` is that folder.
+ */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import type { BoxCommand, CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
+import { createFakeFiles } from "./fake-box-files.ts";
+import { type FakeProcess, startProcess } from "./fake-process.ts";
+
+export interface FakeSandbox extends Sandbox {
+  /** The folder on disk that is /workspace. */
+  readonly root: string;
+  /** Commands in the order in which they were really started. */
+  readonly started: readonly BoxCommand[];
+  /** Forgets a command, as a box that was made anew would. */
+  forget(id: string): void;
+  /** Ends all commands and removes the folder. */
+  dispose(): Promise<void>;
+}
+
+export interface FakeSandboxOptions {
+  readonly fresh?: boolean;
+}
+
+export async function createFakeSandbox(options: FakeSandboxOptions = {}): Promise<FakeSandbox> {
+  const root = await mkdtemp(path.join(tmpdir(), "longhaul-fake-box-"));
+  const processes = new Map<string, FakeProcess>();
+  const started: BoxCommand[] = [];
+  const find = (id: string): FakeProcess => {
+    const found = processes.get(id);
+    if (found === undefined) throw new Error(`no command ${id} in the fake sandbox`);
+    return found;
+  };
+  const states = (): CommandState[] => [...processes.values()].map((one) => one.state());
+
+  return {
+    container: "fake",
+    fresh: options.fresh === true,
+    root,
+    started,
+    files: createFakeFiles(root),
+    start: async (command) => {
+      const earlier = processes.get(command.id);
+      if (earlier !== undefined) return earlier.state();
+      started.push(command);
+      const process = await startProcess(command, root);
+      processes.set(command.id, process);
+      return process.state();
+    },
+    wait: async (id, waiting = {}) => {
+      const one = find(id);
+      await one.ended(waiting.timeoutMs, waiting.signal);
+      waiting.signal?.throwIfAborted();
+      const state = one.state();
+      waiting.onOutput?.(state.outBytes);
+      return state;
+    },
+    read: async (id, stream, offset, maxBytes) =>
+      find(id)
+        .output(stream)
+        .subarray(offset, offset + Math.min(maxBytes, 1_048_576)),
+    kill: async (id, graceMs) => find(id).kill(graceMs ?? 1_000),
+    state: async (id) => processes.get(id)?.state(),
+    list: async () => states(),
+    forget: (id) => void processes.delete(id),
+    dispose: async () => {
+      await Promise.all([...processes.values()].map((one) => one.kill(0)));
+      await rm(root, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,51 @@
+import { createHash } from "node:crypto";
+import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
+import { invokeTool, type InvokedTool } from "../../activities/tools/invoke.ts";
+import { defaultLimits, toolRegistry } from "../../activities/tools/index.ts";
+import type { SessionMemory, ToolContext } from "../../activities/tools/tool.ts";
+
+/** A session's memory in a map: whole outputs, rows and blobs as the tests put them in. */
+export function createFakeMemory(
+  outputs: ReadonlyMap<string, string> = new Map(),
+  rows: Awaited<ReturnType<SessionMemory["search"]>> = [],
+): SessionMemory & { readonly blobs: Map<string, Uint8Array> } {
+  const blobs = new Map<string, Uint8Array>();
+  return {
+    blobs,
+    readOutput: async (handle, offset, limit) => {
+      const whole = outputs.get(handle);
+      return whole === undefined
+        ? undefined
+        : { text: whole.slice(offset, offset + limit), total: whole.length };
+    },
+    search: async (query, limit) => rows.filter((row) => row.excerpt.includes(query)).slice(0, limit),
+    saveBlob: async (bytes, mediaType) => {
+      const sha = createHash("sha256").update(bytes).digest("hex");
+      blobs.set(sha, bytes);
+      return { type: "file", mediaType, data: `@blob:${sha}` };
+    },
+  };
+}
+
+let calls = 0;
+
+/** Calls a tool in a sandbox the way an activity would, each call under a key of its own. */
+export async function callTool(
+  sandbox: Sandbox,
+  name: string,
+  input: unknown,
+  overrides: Partial<ToolContext> = {},
+): Promise<InvokedTool> {
+  calls += 1;
+  const context: ToolContext = {
+    callKey: `s${calls}c0`,
+    resumed: false,
+    sandbox: async () => sandbox,
+    limits: defaultLimits(name),
+    signal: new AbortController().signal,
+    memory: createFakeMemory(),
+    onProgress: () => {},
+    ...overrides,
+  };
+  return invokeTool(toolRegistry, { name, input }, context);
+}
