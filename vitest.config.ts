@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { ClosingLine } from "./test/support/closing-line.ts";
 
 /** One project per kind of test. Only the last three need services; `vitest --project unit` runs with nothing there. */
 export default defineConfig({
@@ -6,7 +7,7 @@ export default defineConfig({
     pool: "forks",
     // Two at a time is what two cores take; the services share them.
     maxWorkers: 2,
-    reporters: ["default", "./test/support/closing-line.ts"],
+    reporters: ["default", new ClosingLine()],
     projects: [
       project("unit", { testTimeout: 10_000 }),
       project("architecture", { testTimeout: 60_000 }),

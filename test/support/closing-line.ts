@@ -9,7 +9,7 @@ interface Count {
   skipped: number;
 }
 
-class ClosingLine implements Reporter {
+export class ClosingLine implements Reporter {
   #count: Count = { passed: 0, failed: 0, skipped: 0 };
 
   onInit(): void {
@@ -41,6 +41,3 @@ class ClosingLine implements Reporter {
 export function closingLine({ passed, failed, skipped }: Count): string {
   return `${passed} passed, ${failed} failed${skipped === 0 ? "" : `, ${skipped} skipped`}`;
 }
-
-// vitest loads a reporter by its file's default export.
-export default ClosingLine;

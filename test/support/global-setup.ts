@@ -28,7 +28,8 @@ interface Run {
 const KEY = Symbol.for("longhaul.test-run");
 const shared = globalThis as { [KEY]?: Run };
 
-export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
+/** What vitest calls before the first test of a project. */
+export async function setup(project: TestProject): Promise<void> {
   const run = (shared[KEY] ??= await begin());
   run.users += 1;
   try {
@@ -37,7 +38,12 @@ export default async function setUp(project: TestProject): Promise<() => Promise
     await leave(run);
     throw error;
   }
-  return () => leave(run);
+}
+
+/** What vitest calls after the last. */
+export async function teardown(): Promise<void> {
+  const run = shared[KEY];
+  if (run !== undefined) await leave(run);
 }
 
 async function begin(): Promise<Run> {

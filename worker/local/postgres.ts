@@ -57,11 +57,11 @@ export async function ensurePostgres(options: PostgresOptions): Promise<string> 
   }
   const port = await freePort(options.port);
   const server = owner.wrap(binaries.postgres, [
-    ...["-D", data, "-p", String(port)],
-    ...["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=300"],
-    ...(options.durable
-      ? []
-      : ["-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"]),
+    "-D",
+    data,
+    "-p",
+    String(port),
+    ...settings(options.durable),
   ]);
   const mark = await launch({ ...server, log, cwd: "/" });
   remember(home, "postgres", { ...mark, address: `127.0.0.1:${port}`, log });
@@ -113,8 +113,14 @@ async function initialise(
   writeFileSync(handed, readFileSync(secret), { mode: 0o600 });
   owner.own(handed);
   const init = owner.wrap(binaries.initdb, [
-    ...["--pgdata", data, "--username", "postgres", "--auth", "scram-sha-256", "--pwfile", handed],
-    ...["--encoding", "UTF8", "--locale", "C", "--locale-provider", "builtin", "--builtin-locale", "C.UTF-8"],
+    `--pgdata=${data}`,
+    "--username=postgres",
+    "--auth=scram-sha-256",
+    `--pwfile=${handed}`,
+    "--encoding=UTF8",
+    "--locale=C",
+    "--locale-provider=builtin",
+    "--builtin-locale=C.UTF-8",
     "--no-sync",
   ]);
   try {
@@ -136,6 +142,16 @@ async function initialise(
 
 function idsOf(init: { uid?: number; gid?: number }): { uid?: number; gid?: number } {
   return init.uid === undefined || init.gid === undefined ? {} : { uid: init.uid, gid: init.gid };
+}
+
+function settings(durable: boolean): string[] {
+  const values = [
+    "listen_addresses=127.0.0.1",
+    "unix_socket_directories=",
+    "max_connections=300",
+    ...(durable ? [] : ["fsync=off", "synchronous_commit=off", "full_page_writes=off"]),
+  ];
+  return values.flatMap((value) => ["-c", value]);
 }
 
 async function ready(mark: ProcessMark, url: string, port: number, log: string): Promise<void> {

@@ -74,8 +74,13 @@ async function start(options: TemporalOptions, binary: string): Promise<Temporal
   const mark = await launch({
     command: binary,
     args: [
-      ...["server", "start-dev", "--ip", "127.0.0.1", "--port", String(port), "--ui-port", String(uiPort)],
-      ...["--db-filename", join(home, "temporal.db"), "--log-level", "warn"],
+      "server",
+      "start-dev",
+      "--ip=127.0.0.1",
+      `--port=${port}`,
+      `--ui-port=${uiPort}`,
+      `--db-filename=${join(home, "temporal.db")}`,
+      "--log-level=warn",
       ...DYNAMIC_CONFIG.flatMap((value) => ["--dynamic-config-value", value]),
       ...SEARCH_ATTRIBUTES.flatMap((name) => ["--search-attribute", `${name}=Keyword`]),
     ],

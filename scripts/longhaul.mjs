@@ -1,0 +1,6 @@
+#!/usr/bin/env node
+// The client: `npx longhaul COMMAND`, `npm run longhaul -- COMMAND`, `npm start -- "task"`.
+import { join } from "node:path";
+import { main, project } from "./setup.mjs";
+
+main([join(project, "client", "main.ts"), ...process.argv.slice(2)]);

