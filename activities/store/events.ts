@@ -1,8 +1,8 @@
 /** The event log: rows in one order per session, and a coalesced wake-up for watchers. */
-import { and, asc, eq, gt, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import type { NewEvent, SessionEvent } from "./event.ts";
 import type { Queryable, Store } from "./db.ts";
-import { events, streamChunks } from "./schema.ts";
+import { streamChunks } from "./schema.ts";
 
 export const EVENT_CHANNEL = "longhaul_events";
 
@@ -63,58 +63,43 @@ export async function dropChunks(db: Queryable, sessionId: string, step: number)
     .where(and(eq(streamChunks.sessionId, sessionId), eq(streamChunks.step, step)));
 }
 
-/** Events and live pieces after `afterSeq` in order, at most `limit` of each kind and never past a gap between the two. */
+interface EventRow extends Record<string, unknown> {
+  readonly seq: string;
+  readonly epoch: number;
+  readonly step: number;
+  readonly attempt: number;
+  readonly type: string;
+  readonly data: unknown;
+  readonly at: string;
+}
+
+/**
+ * Events and live pieces after `afterSeq` in order, at most `limit`. One statement, so one snapshot: of two, the
+ * second could show seq n + 1 while the first was too early for n, which would then be skipped for good.
+ */
 export async function readEvents(
   db: Queryable,
   sessionId: string,
   afterSeq: number,
   limit = 1_000,
 ): Promise<SessionEvent[]> {
-  const [rows, chunks] = await Promise.all([
-    db
-      .select()
-      .from(events)
-      .where(and(eq(events.sessionId, sessionId), gt(events.seq, afterSeq)))
-      .orderBy(asc(events.seq))
-      .limit(limit),
-    db
-      .select()
-      .from(streamChunks)
-      .where(and(eq(streamChunks.sessionId, sessionId), gt(streamChunks.seq, afterSeq)))
-      .orderBy(asc(streamChunks.seq))
-      .limit(limit),
-  ]);
-  // Where one list was cut by the limit, the other must not run ahead of it.
-  const end = Math.min(
-    rows.length < limit ? Infinity : (rows.at(-1)?.seq ?? Infinity),
-    chunks.length < limit ? Infinity : (chunks.at(-1)?.seq ?? Infinity),
+  const { rows } = await db.execute<EventRow>(sql`
+    (select seq, epoch, step, attempt, type, data, to_json(at) #>> '{}' as at from events
+      where session_id = ${sessionId} and seq > ${afterSeq} order by seq limit ${limit})
+    union all
+    (select seq, epoch, step, attempt, 'llm:chunk', json_build_object('chunkType', chunk_type, 'text', text),
+      to_json(at) #>> '{}' from stream_chunks
+      where session_id = ${sessionId} and seq > ${afterSeq} order by seq limit ${limit})
+    order by seq limit ${limit}`);
+  return rows.map(
+    (row) =>
+      ({
+        ...row,
+        seq: Number(row.seq),
+        sessionId,
+        at: new Date(row.at).toISOString(),
+      }) as SessionEvent,
   );
-  const all: SessionEvent[] = [
-    ...rows.map(
-      (row) =>
-        ({
-          seq: row.seq,
-          sessionId,
-          epoch: row.epoch,
-          step: row.step,
-          attempt: row.attempt,
-          at: row.at.toISOString(),
-          type: row.type,
-          data: row.data,
-        }) as SessionEvent,
-    ),
-    ...chunks.map((row) => ({
-      seq: row.seq,
-      sessionId,
-      epoch: row.epoch,
-      step: row.step,
-      attempt: row.attempt,
-      at: row.at.toISOString(),
-      type: "llm:chunk" as const,
-      data: { chunkType: row.chunkType as "text" | "reasoning", text: row.text },
-    })),
-  ];
-  return all.filter((event) => event.seq <= end).toSorted((a, b) => a.seq - b.seq);
 }
 
 /** Wakes watchers. */

@@ -1,5 +1,6 @@
 /** The bill: one row per request to a provider, kept or wasted, and what estimates turned out to be. */
 import { eq, sql } from "drizzle-orm";
+import type { TokenRatio } from "../context/tokens.ts";
 import type { StepUsage } from "../contract.ts";
 import type { Queryable } from "./db.ts";
 import { modelCalls, tokenRatios } from "./schema.ts";
@@ -48,21 +49,19 @@ export async function totalUsage(db: Queryable, sessionId: string): Promise<Step
   return row ?? { input: 0, output: 0, cached: 0, reasoning: 0, calls: 0 };
 }
 
-/** What a model's real count is to our estimate; 1 where nothing was learned. */
-export async function loadRatio(db: Queryable, model: string): Promise<number> {
+/** What a model's real count is to our estimate, as learnt over all sessions. */
+export async function loadRatio(db: Queryable, model: string): Promise<TokenRatio | undefined> {
   const [row] = await db
-    .select({ ratio: tokenRatios.ratio })
+    .select({ ratio: tokenRatios.ratio, samples: tokenRatios.samples })
     .from(tokenRatios)
     .where(eq(tokenRatios.model, model));
-  return row?.ratio ?? 1;
+  return row;
 }
 
-export async function saveRatio(db: Queryable, model: string, ratio: number): Promise<void> {
+export async function saveRatio(db: Queryable, model: string, learnt: TokenRatio): Promise<void> {
+  const set = { ...learnt, updatedAt: sql`now()` };
   await db
     .insert(tokenRatios)
-    .values({ model, ratio, samples: 1 })
-    .onConflictDoUpdate({
-      target: tokenRatios.model,
-      set: { ratio, samples: sql`${tokenRatios.samples} + 1`, updatedAt: sql`now()` },
-    });
+    .values({ model, ...learnt })
+    .onConflictDoUpdate({ target: tokenRatios.model, set });
 }

@@ -27,6 +27,8 @@ export interface Session {
   readonly instructions: string | undefined;
   readonly epoch: number;
   readonly runId: string | undefined;
+  /** The box it last had; none once it ended. */
+  readonly container: string | undefined;
   readonly restoreWorkspace: boolean;
   readonly createdAt: Date;
 }
@@ -77,6 +79,7 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
     instructions: row.instructions ?? undefined,
     epoch: row.epoch,
     runId: row.runId ?? undefined,
+    container: row.container ?? undefined,
     restoreWorkspace: row.restoreWorkspace,
     createdAt: row.createdAt,
   };

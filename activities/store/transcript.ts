@@ -11,7 +11,7 @@ import type {
 import type { Guidance } from "../contract.ts";
 import { dropChunks } from "./events.ts";
 import type { Queryable } from "./db.ts";
-import { cursors, guidance, messages, toolCalls } from "./schema.ts";
+import { cursors, guidance, messages, sessions, toolCalls } from "./schema.ts";
 
 /** What a row remembers beside its content. */
 export interface MessageMeta {
@@ -204,4 +204,14 @@ export async function markDelivered(
 /** The calls an answer asks for, in order. */
 export function callsOf(content: readonly AssistantPart[]): ToolCallPart[] {
   return content.filter((part) => part.type === "tool-call");
+}
+
+/** Holds the session for this transaction, if the run may write to it. */
+export async function lockRun(db: Queryable, sessionId: string, runId: string): Promise<boolean> {
+  const rows = await db
+    .select({ runId: sessions.runId })
+    .from(sessions)
+    .where(eq(sessions.id, sessionId))
+    .for("share");
+  return rows[0]?.runId === runId;
 }

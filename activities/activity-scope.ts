@@ -1,0 +1,91 @@
+/** What every activity needs of Temporal: who it works for, a heartbeat by timer, and why it was told to stop. */
+import { Context } from "@temporalio/activity";
+import { ApplicationFailure, CancelledFailure } from "@temporalio/common";
+import type { AgentDeps } from "./deps.ts";
+import { rethrowIfCancelled, retryable } from "./failures.ts";
+import { SandboxLost } from "./sandbox/sandbox-lost.ts";
+
+export interface ActivityScope {
+  /** The session's id is the workflow's. */
+  readonly sessionId: string;
+  readonly runId: string;
+  readonly attempt: number;
+  /** Aborted by cancel, interrupt, pause, reset, deploy or a lost heartbeat: ask `stoppedByPerson`. */
+  readonly signal: AbortSignal;
+  /**
+   * True where a person cancelled or interrupted: end it and keep what is there. False for a deploy, a pause, a reset
+   * or a timeout, after which the activity is tried again.
+   */
+  stoppedByPerson(): boolean;
+  /** A note for the Web UI's pending activity, at most 200 characters. */
+  note(text: string): void;
+}
+
+/** Rejects with the cancellation, for those that end because they were told to and are to be tried again. */
+export function stopped(): Promise<never> {
+  return Context.current().cancelled;
+}
+
+/**
+ * Runs an activity's body. Heartbeats begin by timer, so that a quick activity sends none and a cancel reaches a slow
+ * one within `heartbeatMs`. Errors leave it masked and without SQL parameters.
+ */
+export async function inScope<T>(
+  deps: Pick<AgentDeps, "heartbeatMs" | "border">,
+  body: (scope: ActivityScope) => Promise<T>,
+): Promise<T> {
+  const context = Context.current();
+  const execution = context.info.workflowExecution;
+  if (!execution) throw new Error("This activity belongs to a workflow.");
+  let note: string | undefined;
+  const timer = setInterval(() => context.heartbeat(note), deps.heartbeatMs);
+  try {
+    return await body({
+      sessionId: execution.workflowId,
+      runId: execution.runId,
+      attempt: context.info.attempt,
+      signal: context.cancellationSignal,
+      stoppedByPerson: () => context.cancellationDetails?.cancelRequested === true,
+      note: (text) => {
+        note = deps.border.clean(text).slice(0, 200);
+      },
+    });
+  } catch (error) {
+    throw outward(error, context.cancellationSignal, deps);
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+function outward(error: unknown, signal: AbortSignal, deps: Pick<AgentDeps, "border">): unknown {
+  rethrowIfCancelled(error);
+  if (error instanceof ApplicationFailure) return error;
+  // Whatever an aborted call threw, it ended because it was told to; wrapped, it would count as a failure of its own.
+  if (signal.aborted && signal.reason instanceof CancelledFailure) return signal.reason;
+  if (error instanceof SandboxLost) {
+    return retryable(
+      "SandboxUnavailable",
+      deps.border.clean(`${error.message} The step is tried again with a new box.`),
+    );
+  }
+  const database = databaseError(error);
+  if (database)
+    return retryable(
+      "DatabaseUnavailable",
+      `Postgres: ${deps.border.clean(database)}. Nothing of this attempt was kept; it is tried again.`,
+    );
+  return new Error(deps.border.clean(error instanceof Error ? error.message : String(error)).slice(0, 1_000));
+}
+
+/** A query's own message carries its parameters, that is, the transcript: only the cause's words go out. */
+function databaseError(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const cause = error.cause instanceof Error ? error.cause : undefined;
+  if (error.constructor.name === "DrizzleQueryError") return describe(cause ?? new Error("a query failed"));
+  return "code" in error && /^(ECONN|EPIPE|57P|08|53)/.test(String(error.code)) ? describe(error) : undefined;
+}
+
+function describe(error: Error): string {
+  const code = "code" in error ? ` (${String(error.code)})` : "";
+  return `${error.message || "no answer"}${code}`;
+}

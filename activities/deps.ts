@@ -1,0 +1,30 @@
+/** What activities are given, once, when the worker starts. Tests hand in fakes for the ports. */
+import type { RunConfig } from "./agent-config.ts";
+import type { TextBorder } from "./context/text-border.ts";
+import type { Model } from "./model/model.ts";
+import type { SandboxHost } from "./sandbox/sandbox.ts";
+import type { Notifier } from "./store/events.ts";
+import type { Store } from "./store/db.ts";
+import type { ToolRegistry } from "./tools/index.ts";
+
+export interface AgentDeps {
+  readonly store: Store;
+  readonly notifier: Notifier;
+  readonly model: Model;
+  readonly sandboxHost: SandboxHost;
+  /** Cleans and masks whatever enters the model, Postgres, Temporal or a log. */
+  readonly border: TextBorder;
+  readonly tools: ToolRegistry;
+  /** What a session runs by that was started with a task alone, from Temporal's own tools. */
+  readonly defaultConfig: RunConfig | undefined;
+  /** How often an activity reports that it is alive, in ms: also how long a cancel may take to arrive. */
+  readonly heartbeatMs: number;
+  /** Whether the namespace knows our search attributes: an unknown one would fail the workflow's task. */
+  readonly searchAttributes: boolean;
+  readonly taskQueues: {
+    readonly models?: string;
+    readonly admin?: string;
+    /** Queue of this host's sandboxes; absent means the workflow's own. */
+    readonly sandbox?: string;
+  };
+}

@@ -1,0 +1,28 @@
+/** All activities, bound to what they are given. Binds and nothing else. */
+import type { AgentActivities } from "./contract.ts";
+import { createCloseSession } from "./close-session.ts";
+import type { AgentDeps } from "./deps.ts";
+import { createModelStep } from "./model-step.ts";
+import { createOpenSession } from "./open-session.ts";
+import { createParkGuidance } from "./park-guidance.ts";
+import { createPrune } from "./prune.ts";
+import { createRunTool } from "./run-tool.ts";
+import { createSandboxLifecycle } from "./sandbox-lifecycle.ts";
+import { createSessionBoxes } from "./session-box.ts";
+import { createSummarize } from "./summarize.ts";
+
+export function createActivities(deps: AgentDeps): AgentActivities {
+  const boxes = createSessionBoxes(deps);
+  return {
+    openSession: createOpenSession(deps),
+    parkGuidance: createParkGuidance(deps),
+    modelStep: createModelStep(deps),
+    runTool: createRunTool(deps, boxes),
+    summarize: createSummarize(deps),
+    prune: createPrune(deps),
+    ...createSandboxLifecycle(deps, boxes),
+    closeSession: createCloseSession(deps),
+  };
+}
+
+export type { AgentDeps } from "./deps.ts";

@@ -1,0 +1,105 @@
+/** From rows to a request: the view, blobs put in, media the model does not take replaced by words. */
+import type { RunConfig } from "../agent-config.ts";
+import type { FilePart, Message, StoredMessage, ToolResultPart } from "../context/message.ts";
+import { estimateText, estimateTools } from "../context/tokens.ts";
+import { buildView } from "../context/view.ts";
+import { blobId, loadBlobs } from "../store/blobs.ts";
+import type { Queryable } from "../store/db.ts";
+import type { ToolSpec } from "./model.ts";
+
+export interface Prefix {
+  readonly system: string;
+  readonly tools: readonly ToolSpec[];
+  /** Estimated tokens of both. */
+  readonly tokens: number;
+}
+
+export function prefixOf(system: string, tools: readonly ToolSpec[]): Prefix {
+  return { system, tools, tokens: estimateText(system) + estimateTools(tools) };
+}
+
+export interface BuiltMessages {
+  readonly messages: readonly Message[];
+  /** Media types the model does not take, which it got words for. */
+  readonly unsupported: readonly string[];
+  /** What had to be put right, for the log. */
+  readonly mended: number;
+}
+
+/**
+ * Bytes of media in one request; the oldest beyond it are replaced by words.
+ * Source: coding-agents 1.26 (8 MB in all), so that base64 stays under usual request limits.
+ */
+const MAX_MEDIA_BYTES = 8 * 1024 * 1024;
+
+/** The messages as they are sent. Reads blobs only where a message in view has one. */
+export async function buildMessages(
+  db: Queryable,
+  rows: readonly StoredMessage[],
+  input: RunConfig["input"],
+): Promise<BuiltMessages> {
+  const view = buildView(rows);
+  const files = view.messages.flatMap(filesOf);
+  const blobs = await loadBlobs(db, [...new Set(files.map(blobId).filter((id) => id !== undefined))]);
+  const unsupported = new Set<string>();
+  // Newest first, so that the ceiling takes the oldest.
+  let room = MAX_MEDIA_BYTES;
+  const shown = new Map<FilePart, FilePart | string>();
+  for (const file of files.toReversed()) {
+    const bytes = blobs.get(blobId(file) ?? "");
+    if (file.mediaType.startsWith("text/") && bytes) shown.set(file, new TextDecoder().decode(bytes));
+    else if (!accepts(input, file.mediaType)) {
+      unsupported.add(file.mediaType);
+      shown.set(
+        file,
+        `[${file.filename ?? "A file"} (${file.mediaType}) is not shown: this model does not take such files.]`,
+      );
+    } else if (!bytes) shown.set(file, `[${file.filename ?? "A file"} is not stored any more.]`);
+    else if (bytes.byteLength > room)
+      shown.set(
+        file,
+        `[${file.filename ?? "An older file"} (${file.mediaType}) is left out to keep the request small; view_image shows it again.]`,
+      );
+    else {
+      room -= bytes.byteLength;
+      shown.set(file, {
+        ...file,
+        data: `data:${file.mediaType};base64,${Buffer.from(bytes).toString("base64")}`,
+      });
+    }
+  }
+  const messages =
+    files.length === 0 ? view.messages : view.messages.map((message) => expand(message, shown));
+  return { messages, unsupported: [...unsupported], mended: view.mended.length };
+}
+
+function accepts(input: RunConfig["input"], mediaType: string): boolean {
+  if (mediaType.startsWith("image/")) return input.includes("image");
+  return mediaType === "application/pdf" && input.includes("pdf");
+}
+
+function filesOf(message: Message): FilePart[] {
+  if (message.role === "user") return message.content.filter((part) => part.type === "file");
+  return message.role === "tool" ? [...(message.content[0].files ?? [])] : [];
+}
+
+function expand(message: Message, shown: ReadonlyMap<FilePart, FilePart | string>): Message {
+  if (message.role === "user") {
+    const content = message.content.map((part) => {
+      const as = part.type === "file" ? shown.get(part) : undefined;
+      return as === undefined ? part : typeof as === "string" ? ({ type: "text", text: as } as const) : as;
+    });
+    return { role: "user", content };
+  }
+  if (message.role !== "tool" || !message.content[0].files) return message;
+  const { files, ...result } = message.content[0];
+  const kept: FilePart[] = [];
+  let text = result.text;
+  for (const file of files) {
+    const as = shown.get(file) ?? file;
+    if (typeof as === "string") text += `\n${as}`;
+    else kept.push(as);
+  }
+  const content: ToolResultPart = { ...result, text, ...(kept.length > 0 ? { files: kept } : {}) };
+  return { role: "tool", content: [content] };
+}

@@ -1,0 +1,255 @@
+/** An answer on its way into the transcript: one transaction, then facts for the workflow. */
+import type { ActivityScope } from "../activity-scope.ts";
+import { cleanDeep } from "../context/clean-deep.ts";
+import type { AssistantPart, StoredMessage, ToolCallPart } from "../context/message.ts";
+import { viewSize, type SizeInput, type ViewSize } from "../context/size.ts";
+import { estimateMessage, learnRatio, type TokenRatio } from "../context/tokens.ts";
+import type { CallFacts, ContextSize, ModelStepFacts, ModelStepInput, StepUsage } from "../contract.ts";
+import type { AgentDeps } from "../deps.ts";
+import { fatal } from "../failures.ts";
+import { costUsd } from "./cost.ts";
+import type { ModelAnswer } from "./model.ts";
+import { appendEvents } from "../store/events.ts";
+import { recordCall, saveRatio } from "../store/model-calls.ts";
+import type { Session } from "../store/sessions.ts";
+import { callsOf, findAnswer, insertAnswer, lockRun, takenCallIds } from "../store/transcript.ts";
+import { findTool } from "../tools/index.ts";
+import { aboutCall } from "../tools/invoke.ts";
+
+/** A step in hand: everything that was loaded for it. */
+export interface StepInHand {
+  readonly deps: AgentDeps;
+  readonly scope: ActivityScope;
+  readonly session: Session;
+  readonly input: ModelStepInput;
+  readonly rows: readonly StoredMessage[];
+  readonly size: ViewSize;
+  readonly measure: Omit<SizeInput, "rows">;
+  readonly learnt: TokenRatio | undefined;
+}
+
+const NO_USAGE: StepUsage = { input: 0, output: 0, cached: 0, reasoning: 0 };
+const INTERRUPTED = " [interrupted]";
+/** A learnt ratio is written when it moved by this share, not with every call. */
+const RATIO_STEP = 0.01;
+
+/** Stores an answer, its calls and its bill. @throws Superseded (fatal) where a newer run took over meanwhile */
+export async function storeAnswer(step: StepInHand, answer: ModelAnswer): Promise<ModelStepFacts> {
+  const { deps, session, input, scope, size } = step;
+  const content = await uniqueCallIds(step, cleanContent(step, answer.content));
+  const calls = callsOf(content);
+  const message = { role: "assistant", content } as const;
+  const cost = costUsd(session.config.price, answer.usage);
+  const text = content.map((part) => (part.type === "text" ? part.text : "")).join("");
+  const reasoning = content.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
+  const usage = answer.usage ?? NO_USAGE;
+  await write(step, async (tx) => {
+    await insertAnswer(tx, session.id, {
+      epoch: session.epoch,
+      step: input.step,
+      slot: "assistant",
+      kind: "answer",
+      message,
+      tokens: estimateMessage(message),
+      meta: { ...(answer.usage ? { usage: answer.usage } : {}), finish: answer.finish },
+      calls,
+    });
+    await recordCall(tx, {
+      sessionId: session.id,
+      epoch: session.epoch,
+      step: input.step,
+      attempt: scope.attempt,
+      purpose: "step",
+      model: session.config.model,
+      status: "kept",
+      finish: answer.finish,
+      estimatedInput: size.next.tokens,
+      estimatePure: size.next.estimated,
+      usage: answer.usage,
+      firstTokenMs: answer.firstTokenMs,
+      durationMs: answer.durationMs,
+    });
+    await appendEvents(tx, session.id, session.epoch, [
+      {
+        type: "llm:response",
+        step: input.step,
+        attempt: scope.attempt,
+        data: {
+          content: text,
+          reasoning: reasoning.slice(0, 2_000).toWellFormed(),
+          finish: answer.finish,
+          tokenUsage: usage,
+          contextUsed: usage.input + usage.output,
+          contextLimit: step.measure.windowTokens,
+          costUsd: cost,
+          durationMs: answer.durationMs,
+        },
+      },
+      ...calls.map((call, index) => ({
+        type: "llm:tool-call" as const,
+        step: input.step,
+        attempt: scope.attempt,
+        data: { callId: call.toolCallId, index, name: call.toolName, about: about(step, call) },
+      })),
+    ]);
+  });
+  await learn(step, answer.usage);
+  const stored = { ...message, usage: answer.usage, tokens: estimateMessage(message) };
+  return facts(step, calls, answer.finish, usage, nextContext(step, stored));
+}
+
+/** Facts of an answer that an earlier attempt stored: nothing is sent again. */
+export async function answerFacts(step: StepInHand, paid: StoredMessage): Promise<ModelStepFacts> {
+  const stored = await findAnswer(step.deps.store.db, step.session.id, step.input.step);
+  const context = {
+    used: step.size.next.tokens,
+    estimated: step.size.next.estimated,
+    prunable: step.size.prunableTokens,
+  };
+  if (stored?.finish === "interrupted") return { kind: "interrupted", context, epoch: step.session.epoch };
+  const calls = callsOf(paid.role === "assistant" ? paid.content : []);
+  return facts(step, calls, stored?.finish ?? "other", { ...NO_USAGE, ...paid.usage }, context);
+}
+
+/** Keeps what was said before a person stopped it; nothing said leaves no row. @returns the context's size with it */
+export async function keepInterrupted(step: StepInHand, said: string): Promise<ContextSize> {
+  const { deps, session, input, scope, size } = step;
+  const text = deps.border.clean(said);
+  const message = { role: "assistant", content: [{ type: "text", text: `${text}${INTERRUPTED}` }] } as const;
+  const tokens = estimateMessage(message);
+  await write(step, async (tx) => {
+    if (text.trim() !== "") {
+      const row = {
+        epoch: session.epoch,
+        step: input.step,
+        slot: "assistant",
+        kind: "answer",
+        message,
+        tokens,
+      } as const;
+      await insertAnswer(tx, session.id, { ...row, meta: { finish: "interrupted" }, calls: [] });
+    }
+    await recordCall(tx, {
+      sessionId: session.id,
+      epoch: session.epoch,
+      step: input.step,
+      attempt: scope.attempt,
+      purpose: "step",
+      model: session.config.model,
+      status: "wasted",
+      finish: "interrupted",
+      estimatedInput: size.next.tokens,
+      estimatePure: size.next.estimated,
+      usage: undefined,
+    });
+  });
+  return { used: size.next.tokens + tokens, estimated: size.next.estimated, prunable: size.prunableTokens };
+}
+
+async function write(
+  step: StepInHand,
+  body: (tx: Parameters<Parameters<AgentDeps["store"]["db"]["transaction"]>[0]>[0]) => Promise<void>,
+): Promise<void> {
+  const { deps, session, scope } = step;
+  await deps.store.db.transaction(async (tx) => {
+    // The fence: a run that was superseded while it waited for the provider must not write.
+    if (!(await lockRun(tx, session.id, scope.runId))) {
+      throw fatal(
+        "Superseded",
+        "A newer run has taken over this session; the answer of this attempt was dropped.",
+      );
+    }
+    await body(tx);
+  });
+  deps.notifier.wake(session.id);
+}
+
+function cleanContent({ deps }: StepInHand, content: readonly AssistantPart[]): AssistantPart[] {
+  return content.map((part) => {
+    if (part.type !== "tool-call") return { ...part, text: deps.border.clean(part.text) };
+    return { ...part, input: cleanDeep(part.input, deps.border.clean) };
+  });
+}
+
+// Providers have been seen to use an id twice, in one answer and over a session.
+async function uniqueCallIds(
+  { deps, session, input }: StepInHand,
+  content: AssistantPart[],
+): Promise<AssistantPart[]> {
+  const calls = callsOf(content);
+  const taken = new Set(
+    await takenCallIds(
+      deps.store.db,
+      session.id,
+      calls.map((call) => call.toolCallId),
+    ),
+  );
+  let index = -1;
+  return content.map((part) => {
+    if (part.type !== "tool-call") return part;
+    index += 1;
+    const toolCallId =
+      taken.has(part.toolCallId) || part.toolCallId === ""
+        ? `${part.toolCallId}_s${input.step}c${index}`
+        : part.toolCallId;
+    taken.add(toolCallId);
+    return { ...part, toolCallId };
+  });
+}
+
+async function learn(
+  { deps, session, size, learnt }: StepInHand,
+  usage: StepUsage | undefined,
+): Promise<void> {
+  if (!usage) return;
+  const next = learnRatio(learnt, size.pureTokens, usage.input);
+  if (learnt && Math.abs(next.ratio - learnt.ratio) < RATIO_STEP * learnt.ratio) return;
+  await saveRatio(deps.store.db, session.config.model, next);
+}
+
+function nextContext(
+  { rows, measure }: StepInHand,
+  stored: Pick<StoredMessage, "role" | "content" | "usage" | "tokens">,
+): ContextSize {
+  const last = rows.at(-1);
+  const sequence = (last?.sequence ?? 0) + 1;
+  const row = {
+    ...stored,
+    sequence,
+    position: sequence,
+    step: (last?.step ?? 0) + 1,
+    slot: "assistant",
+    kind: "answer",
+    compactedRound: undefined,
+    prunedStep: undefined,
+  } as StoredMessage;
+  const size = viewSize({ rows: [...rows, row], ...measure });
+  return { used: size.next.tokens, estimated: size.next.estimated, prunable: size.prunableTokens };
+}
+
+function facts(
+  step: StepInHand,
+  calls: readonly ToolCallPart[],
+  finish: string,
+  usage: StepUsage,
+  context: ContextSize,
+): ModelStepFacts {
+  const short = calls.map((call): CallFacts => ({
+    name: call.toolName.slice(0, 40),
+    about: about(step, call),
+    readOnly: findTool(step.deps.tools, call.toolName)?.readOnly ?? false,
+  }));
+  const { input, output, cached, reasoning } = usage;
+  return {
+    kind: "answered",
+    calls: short,
+    finish,
+    usage: { input, output, cached, reasoning },
+    context,
+    epoch: step.session.epoch,
+  };
+}
+
+function about({ deps }: StepInHand, call: ToolCallPart): string {
+  return deps.border.clean(aboutCall(deps.tools, { name: call.toolName, input: call.input }));
+}

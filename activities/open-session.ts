@@ -1,0 +1,100 @@
+/**
+ * Opens a session, takes it up again after it ended, or after its run was reset.
+ *
+ * Idempotency key: the session's id and the run's. Side effects: the session's row when nobody prepared it, its run,
+ * an event. Heartbeat: by timer. Retry class: Postgres. Cancel: nothing to undo.
+ */
+import { inScope, type ActivityScope } from "./activity-scope.ts";
+import { viewSize } from "./context/size.ts";
+import type { OpenedSession, OpenSessionInput } from "./contract.ts";
+import type { AgentDeps } from "./deps.ts";
+import { enterSession } from "./enter-session.ts";
+import { fatal } from "./failures.ts";
+import { prefixOf } from "./model/request.ts";
+import { runPolicyOf } from "./run-policy.ts";
+import { highestRound } from "./store/compactions.ts";
+import { appendEvents } from "./store/events.ts";
+import { loadRatio } from "./store/model-calls.ts";
+import { chainStart, createSession, lastStep, takeOver } from "./store/sessions.ts";
+import { loadView } from "./store/transcript.ts";
+import { systemPrompt } from "./system-prompt.ts";
+import { toolSpecs } from "./tools/index.ts";
+
+export function createOpenSession(deps: AgentDeps) {
+  return (input: OpenSessionInput): Promise<OpenedSession> =>
+    inScope(deps, (scope) => openSession(deps, scope, input));
+}
+
+async function openSession(
+  deps: AgentDeps,
+  scope: ActivityScope,
+  input: OpenSessionInput,
+): Promise<OpenedSession> {
+  const { db } = deps.store;
+  if (input.task !== undefined) await prepare(deps, scope.sessionId, input.task);
+  // Steps before this run: of a continued run as it says; of a chain seen before (a reset) where that began.
+  const step =
+    input.continuedStep ??
+    (await chainStart(db, scope.sessionId, input.chain)) ??
+    (await lastStep(db, scope.sessionId));
+  await takeOver(
+    deps.store,
+    { sessionId: scope.sessionId, runId: scope.runId, chain: input.chain },
+    { step: step + 1, phase: "model" },
+  );
+  const session = await enterSession(deps.store, scope, { step: step + 1, phase: "model" });
+
+  const prefix = prefixOf(systemPrompt(session.instructions), toolSpecs(deps.tools));
+  const policy = runPolicyOf(session.config, prefix.tokens, {
+    searchAttributes: deps.searchAttributes,
+    taskQueues: queuesOf(deps),
+  });
+  const [rows, learnt, round] = await Promise.all([
+    loadView(db, session.id),
+    loadRatio(db, session.config.model),
+    highestRound(db, session.id),
+  ]);
+  const size = viewSize({
+    rows,
+    prefixTokens: prefix.tokens,
+    ratio: learnt?.ratio ?? 1,
+    windowTokens: policy.budget.windowTokens,
+  });
+  const about = firstLine(session.task);
+  if (input.continuedStep === undefined && scope.attempt === 1) {
+    await appendEvents(db, session.id, session.epoch, [
+      { type: "session:started", step, data: { task: about, model: policy.model, continued: step > 0 } },
+    ]);
+    deps.notifier.wake(session.id);
+  }
+  return {
+    policy,
+    epoch: session.epoch,
+    step,
+    about,
+    details: session.task.slice(0, 4_000).toWellFormed(),
+    context: { used: size.next.tokens, estimated: size.next.estimated, prunable: size.prunableTokens },
+    round,
+  };
+}
+
+/** A session that was started from the Web UI or Temporal's CLI, with a task and nothing else. */
+async function prepare(deps: AgentDeps, id: string, task: string): Promise<void> {
+  if (!deps.defaultConfig) {
+    throw fatal(
+      "BadConfiguration",
+      "This worker knows no model to run a task with: set LONGHAUL_MODEL, or start the task with the client.",
+    );
+  }
+  await createSession(deps.store, { id, task: deps.border.clean(task), config: deps.defaultConfig });
+}
+
+function queuesOf({ taskQueues }: AgentDeps) {
+  const { models, admin } = taskQueues;
+  return { ...(models === undefined ? {} : { models }), ...(admin === undefined ? {} : { admin }) };
+}
+
+function firstLine(task: string): string {
+  const line = task.trim().split("\n", 1)[0] ?? "";
+  return line.length <= 120 ? line : `${line.slice(0, 119).toWellFormed()}…`;
+}

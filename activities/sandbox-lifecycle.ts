@@ -1,0 +1,96 @@
+/**
+ * The box from the workflow's side: open it, save its files, remove it.
+ *
+ * Idempotency key: the container's name, made from the session's id; checkpoints by (session, epoch, step).
+ * Side effects: container, volume, checkpoint, events. Heartbeat: by timer. Retry class: engine and database.
+ * Cancel: the finaliser runs in a scope that cannot be cancelled.
+ */
+import { inScope, type ActivityScope } from "./activity-scope.ts";
+import type { SandboxFacts, WorkspaceFacts } from "./contract.ts";
+import type { AgentDeps } from "./deps.ts";
+import { enterSession } from "./enter-session.ts";
+import { withoutLost, type SessionBoxes } from "./session-box.ts";
+import { saveWorkspace } from "./sandbox/workspace.ts";
+import { checkpointBase, saveCheckpoint } from "./store/checkpoints.ts";
+import { appendEvents } from "./store/events.ts";
+import { findSession, type Session } from "./store/sessions.ts";
+
+const NOTHING: WorkspaceFacts = { changed: 0, bytes: 0 };
+
+export function createSandboxLifecycle(deps: AgentDeps, boxes: SessionBoxes) {
+  return {
+    openSandbox: (input: { step: number }): Promise<SandboxFacts> =>
+      inScope(deps, async (scope) => {
+        const session = await enterSession(deps.store, scope, { step: input.step, phase: "model" });
+        const { box, workspace } = await boxes.open(session, input.step);
+        const queue = deps.taskQueues.sandbox;
+        return {
+          container: box.container.slice(0, 12),
+          workspace,
+          ...(queue === undefined ? {} : { taskQueue: queue }),
+        };
+      }),
+
+    saveWorkspace: (input: { step: number }): Promise<WorkspaceFacts> =>
+      inScope(deps, async (scope) => {
+        const session = await enterSession(deps.store, scope, { step: input.step + 1, phase: "model" });
+        return save(deps, boxes, scope, session, input.step);
+      }),
+
+    closeSandbox: (input: { step: number }): Promise<WorkspaceFacts> =>
+      inScope(deps, async (scope) => {
+        const session = await findSession(deps.store.db, scope.sessionId);
+        // A run that was superseded leaves the box to its successor.
+        if (!session?.container || session.runId !== scope.runId) return NOTHING;
+        const saved = await save(deps, boxes, scope, session, input.step);
+        boxes.forget(session.id);
+        await deps.sandboxHost.remove(session.id);
+        await emit(deps, session, [
+          { type: "sandbox:removed", step: input.step, data: { container: session.container } },
+        ]);
+        return saved;
+      }),
+  };
+}
+
+async function save(
+  deps: AgentDeps,
+  boxes: SessionBoxes,
+  scope: ActivityScope,
+  session: Session,
+  step: number,
+): Promise<WorkspaceFacts> {
+  return withoutLost(boxes, scope.sessionId, async () => {
+    const { db } = deps.store;
+    const [{ box }, { latest, base }] = await Promise.all([
+      boxes.open(session, step),
+      checkpointBase(db, { sessionId: session.id, epoch: session.epoch, step }),
+    ]);
+    const saved = await saveWorkspace(box, latest, base);
+    if (!saved) return NOTHING;
+    const { manifest, pack, whole, changed, removed } = saved;
+    await saveCheckpoint(db, {
+      sessionId: session.id,
+      epoch: session.epoch,
+      step,
+      manifest,
+      pack,
+      whole,
+      base,
+    });
+    const facts = { changed: changed + removed, bytes: pack.byteLength };
+    await emit(deps, session, [
+      { type: "sandbox:saved", step, data: { files: facts.changed, bytes: facts.bytes } },
+    ]);
+    return facts;
+  });
+}
+
+async function emit(
+  deps: AgentDeps,
+  session: Session,
+  events: Parameters<typeof appendEvents>[3],
+): Promise<void> {
+  await appendEvents(deps.store.db, session.id, session.epoch, events);
+  deps.notifier.wake(session.id);
+}

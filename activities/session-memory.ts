@@ -1,0 +1,106 @@
+/** What tools may ask of the session's past: whole outputs, the transcript, blobs. */
+import { and, asc, desc, eq, isNull, sql } from "drizzle-orm";
+import type { Message, ToolResultPart } from "./context/message.ts";
+import type { Queryable } from "./store/db.ts";
+import { saveBlob } from "./store/blobs.ts";
+import { messages, toolOutputs } from "./store/schema.ts";
+import type { SessionMemory } from "./tools/tool.ts";
+
+const HANDLE = /^(?:e(\d+))?s(\d+)c(\d+)$/;
+const EXCERPT_CHARS = 300;
+
+export function createSessionMemory(db: Queryable, sessionId: string): SessionMemory {
+  return {
+    async readOutput(handle, offset, limit) {
+      const stored = await storedOutput(db, sessionId, handle, offset, limit);
+      if (stored) return stored;
+      // What fitted whole is in the transcript, also when it is pruned or compacted by now.
+      const text = await resultText(db, sessionId, handle);
+      return text === undefined
+        ? undefined
+        : { text: text.slice(offset, offset + limit).toWellFormed(), total: text.length };
+    },
+    async search(query, limit) {
+      const pattern = `%${JSON.stringify(query)
+        .slice(1, -1)
+        .replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;
+      const rows = await db
+        .select({
+          sequence: messages.sequence,
+          step: messages.step,
+          role: messages.role,
+          content: messages.content,
+        })
+        .from(messages)
+        .where(
+          and(
+            eq(messages.sessionId, sessionId),
+            isNull(messages.supersededEpoch),
+            sql`${messages.content}::text ilike ${pattern}`,
+          ),
+        )
+        .orderBy(desc(messages.sequence))
+        .limit(limit);
+      return rows.map(({ content, ...row }) => ({
+        ...row,
+        excerpt: excerptOf({ role: row.role, content } as Message, query),
+      }));
+    },
+    saveBlob: (bytes, mediaType) => saveBlob(db, bytes, mediaType),
+  };
+}
+
+async function storedOutput(db: Queryable, sessionId: string, handle: string, offset: number, limit: number) {
+  const mine = and(eq(toolOutputs.sessionId, sessionId), eq(toolOutputs.handle, handle));
+  const [last] = await db.select().from(toolOutputs).where(mine).orderBy(desc(toolOutputs.part)).limit(1);
+  if (!last) return undefined;
+  const total = last.offset + last.content.length;
+  const parts = await db
+    .select()
+    .from(toolOutputs)
+    .where(
+      and(
+        mine,
+        sql`${toolOutputs.offset} < ${offset + limit}`,
+        sql`${toolOutputs.part} >= coalesce((
+      select max(part) from ${toolOutputs} where session_id = ${sessionId} and handle = ${handle} and "offset" <= ${offset}), 0)`,
+      ),
+    )
+    .orderBy(asc(toolOutputs.part));
+  const start = parts[0]?.offset ?? 0;
+  const text = parts.map((part) => part.content).join("");
+  return { text: text.slice(offset - start, offset - start + limit).toWellFormed(), total };
+}
+
+async function resultText(db: Queryable, sessionId: string, handle: string): Promise<string | undefined> {
+  const match = HANDLE.exec(handle);
+  if (!match) return undefined;
+  const [row] = await db
+    .select({ content: messages.content })
+    .from(messages)
+    .where(
+      and(
+        eq(messages.sessionId, sessionId),
+        eq(messages.epoch, Number(match[1] ?? 1)),
+        eq(messages.step, Number(match[2])),
+        eq(messages.slot, `tool:${match[3]}`),
+      ),
+    );
+  return (row?.content as [ToolResultPart] | undefined)?.[0].text;
+}
+
+function excerptOf(message: Message, query: string): string {
+  const text = message.content
+    .map((part) =>
+      part.type === "tool-call"
+        ? `${part.toolName} ${JSON.stringify(part.input)}`
+        : "text" in part
+          ? part.text
+          : "",
+    )
+    .join("\n");
+  const found = Math.max(0, text.toLowerCase().indexOf(query.toLowerCase()));
+  const start = Math.max(0, found - EXCERPT_CHARS / 2);
+  const end = start + EXCERPT_CHARS;
+  return `${start > 0 ? "…" : ""}${text.slice(start, end)}${end < text.length ? "…" : ""}`.toWellFormed();
+}
