@@ -1,0 +1,98 @@
+/** `longhaul list`: sessions, newest first. */
+import { Command, Option } from "commander";
+import { listSessions, readFigures, type SessionRow } from "../../activities/store/reading.ts";
+import { openServices, within, type Services } from "../connection.ts";
+import { exitCodes, type ExitCode } from "../errors.ts";
+import type { Output, Style } from "../output.ts";
+import { ago, dollars, oneLine, percent } from "../render/format.ts";
+import { positiveInteger } from "../run-options.ts";
+import { statusDocument, type SessionStatusDocument } from "../session-status.ts";
+import { hasEnded, isMissingTable } from "../start-session.ts";
+
+interface ListFlags {
+  readonly limit: number;
+  readonly status?: string;
+  readonly json?: boolean;
+}
+
+const statuses = ["active", "waiting", "completed", "failed", "cancelled", "max_steps"];
+
+export function listCommand(output: Output, done: (code: ExitCode) => void): Command {
+  return new Command("list")
+    .description("sessions, newest first")
+    .option("--limit <n>", "at most so many", positiveInteger, 50)
+    .addOption(new Option("--status <status>", "only those").choices(statuses))
+    .option("--json", "one JSON document")
+    .action(async (flags: ListFlags) => done(await list(flags, output)));
+}
+
+async function list(flags: ListFlags, output: Output): Promise<ExitCode> {
+  const services = await openServices();
+  try {
+    const rows = await readRows(services, flags);
+    const figures = await readFigures(
+      services.store.db,
+      rows.map(({ id }) => id),
+    );
+    const closed = await closedRuns(services, rows);
+    const documents = rows.map((row) => statusDocument(row, figures.get(row.id), closed.get(row.id)));
+    if (flags.json === true) output.json(documents, 2);
+    else if (documents.length === 0) output.note('There are no sessions. Begin one with: longhaul run "…"\n');
+    else output.result(`${listText(documents, output.style, output.columns, new Date())}\n`);
+    return exitCodes.completed;
+  } finally {
+    await services.close();
+  }
+}
+
+async function readRows(services: Services, flags: ListFlags): Promise<SessionRow[]> {
+  try {
+    return await listSessions(services.store.db, flags);
+  } catch (error) {
+    if (isMissingTable(error)) return [];
+    throw error;
+  }
+}
+
+/** Runs that Temporal has as closed though their session's row does not: asked for the newest few only, and briefly. */
+async function closedRuns(services: Services, rows: readonly SessionRow[]) {
+  const { describeRun } = await import("../describe-run.ts");
+  const open = rows.filter((row) => !hasEnded(row)).slice(0, 20);
+  if (open.length === 0) return new Map();
+  const asked = Promise.all(
+    open.map(async ({ id }) => [id, await describeRun(services.temporal, id)] as const),
+  );
+  return new Map(await within(asked, 3_000).catch(() => []));
+}
+
+export function listText(
+  documents: readonly SessionStatusDocument[],
+  style: Style,
+  columns: number,
+  now: Date,
+): string {
+  const rows = documents.map((document) => ({
+    id: document.id,
+    status: document.status,
+    step: String(document.step),
+    context: percent(document.context.used, document.context.limit),
+    cost: document.costUsd === null ? "–" : dollars(document.costUsd),
+    begun: ago(new Date(document.createdAt), now),
+    task: document.task,
+  }));
+  const head = {
+    id: "ID",
+    status: "STATUS",
+    step: "STEP",
+    context: "CONTEXT",
+    cost: "COST",
+    begun: "BEGUN",
+    task: "TASK",
+  };
+  const names = ["id", "status", "step", "context", "cost", "begun"] as const;
+  const widths = names.map((name) => Math.max(...[head, ...rows].map((row) => row[name].length)));
+  const room = Math.max(20, columns - widths.reduce((sum, width) => sum + width + 2, 0));
+  const line = (row: typeof head) =>
+    [...names.map((name, index) => row[name].padEnd(widths[index] ?? 0)), oneLine(row.task, room)].join("  ");
+  return [style("dim", line(head)), ...rows.map(line)].join("\n");
+}

@@ -1,0 +1,69 @@
+/** `longhaul run TASK`: set-up where needed, start, watch, and the files at the end. */
+import { join, resolve } from "node:path";
+import { Command } from "commander";
+import { openServices, type Services } from "../connection.ts";
+import type { FollowEnd } from "../follow.ts";
+import type { ExitCode } from "../errors.ts";
+import type { Output } from "../output.ts";
+import { pullWorkspace } from "../pull-workspace.ts";
+import { prepareStart, REHEARSAL_NOTE, withRunFlags, type RunFlags } from "../run-options.ts";
+import { startSession } from "../start-session.ts";
+import { watchSession } from "../watch-session.ts";
+
+export function runCommand(output: Output, done: (code: ExitCode) => void): Command {
+  return withRunFlags(new Command("run"))
+    .description("start a task and watch it; exits with the code of its outcome")
+    .argument("[task...]", "what to do; - reads it from stdin")
+    .option("--json", "one event a line on stdout")
+    .action(async (words: string[], flags: RunFlags) => done(await run(words, flags, output)));
+}
+
+async function run(words: readonly string[], flags: RunFlags, output: Output): Promise<ExitCode> {
+  const { start, config } = await prepareStart(words, flags, output.note);
+  if (config.rehearsal) output.note(`${output.style("yellow", REHEARSAL_NOTE)}\n`);
+  const { prepare } = await import("../../worker/local/up.ts");
+  const local = await prepare({ say: (line) => output.note(`${output.style("dim", line)}\n`) });
+  const services = await openServices(local);
+  try {
+    const { id, attached } = await startSession(services, start);
+    announce(id, attached, services, output);
+    return await watchSession({
+      services,
+      sessionId: id,
+      afterSeq: 0,
+      json: flags.json === true,
+      output,
+      closing: (end) => closingLines(id, end, services, config.rehearsal),
+    });
+  } finally {
+    await services.close();
+  }
+}
+
+function announce(id: string, attached: boolean, services: Services, output: Output): void {
+  const ui = services.uiUrl(id);
+  const lines = [
+    `${attached ? "attached to" : "session"} ${output.style("bold", id)}${ui === undefined ? "" : `  ${output.style("dim", ui)}`}`,
+    output.style("dim", `guide it: longhaul say ${id} "…"   detach: Ctrl-C, the task goes on`),
+  ];
+  output.note(`${lines.join("\n")}\n`);
+}
+
+/** Where the files are, as the very last line; before it how to go on. */
+async function closingLines(
+  id: string,
+  end: FollowEnd,
+  services: Services,
+  rehearsal: boolean,
+): Promise<string[]> {
+  const ui = services.uiUrl(id);
+  const lines = [
+    ...(rehearsal ? ["This was a rehearsal: set OPENAI_API_KEY to have a model do your own task."] : []),
+    `Go on with it: longhaul say ${id} "…"   End services and worker: longhaul down`,
+    ...(ui === undefined ? [] : [`Web UI: ${ui}`]),
+  ];
+  const folder = resolve(join(".longhaul", "workspaces", id));
+  const pulled = await pullWorkspace(services.store, id, folder, { ours: true });
+  if (pulled === undefined) return [...lines, `No files were saved (${end.status}).`];
+  return [...lines, `Files (${pulled.files}) are in ${folder}`];
+}

@@ -1,0 +1,35 @@
+/** `longhaul start TASK`: starts and leaves; the id alone goes to stdout. */
+import { Command } from "commander";
+import { openServices } from "../connection.ts";
+import { exitCodes, type ExitCode } from "../errors.ts";
+import type { Output } from "../output.ts";
+import { prepareStart, REHEARSAL_NOTE, withRunFlags, type RunFlags } from "../run-options.ts";
+import { startSession } from "../start-session.ts";
+
+export function startCommand(output: Output, done: (code: ExitCode) => void): Command {
+  return withRunFlags(new Command("start"))
+    .description("start a task and print its session id alone on stdout")
+    .argument("[task...]", "what to do; - reads it from stdin")
+    .option("--json", "print one JSON document instead of the id")
+    .action(async (words: string[], flags: RunFlags) => done(await start(words, flags, output)));
+}
+
+async function start(words: readonly string[], flags: RunFlags, output: Output): Promise<ExitCode> {
+  const { start: order, config } = await prepareStart(words, flags, output.note);
+  if (config.rehearsal) output.note(`${REHEARSAL_NOTE}\n`);
+  const { prepare } = await import("../../worker/local/up.ts");
+  const local = await prepare({ say: (line) => output.note(`${line}\n`) });
+  const services = await openServices(local);
+  try {
+    const { id, attached } = await startSession(services, order);
+    const ui = services.uiUrl(id);
+    if (flags.json === true)
+      output.json({ id, workflowId: id, attached, model: order.config.model, ui: ui ?? null });
+    else output.result(`${id}\n`);
+    if (ui !== undefined) output.note(`Web UI: ${ui}\n`);
+    output.note(`Watch it: longhaul watch ${id}\n`);
+    return exitCodes.completed;
+  } finally {
+    await services.close();
+  }
+}

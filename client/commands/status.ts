@@ -1,0 +1,79 @@
+/** `longhaul status ID`: where a session stands. */
+import { Command } from "commander";
+import { openServices } from "../connection.ts";
+import { exitCodes, type ExitCode } from "../errors.ts";
+import type { Output, Style } from "../output.ts";
+import { bar, dollars, duration, oneLine, percent, plural, tokens } from "../render/format.ts";
+import { requireSession } from "../require-session.ts";
+import { readStatus, type SessionStatusDocument } from "../session-status.ts";
+
+export function statusCommand(output: Output, done: (code: ExitCode) => void): Command {
+  return new Command("status")
+    .description("where a session stands: step, context use, queue, cost; needs no worker")
+    .argument("<id>", "session")
+    .option("--json", "one JSON document")
+    .action(async (id: string, flags: { json?: boolean }) => done(await status(id, flags, output)));
+}
+
+async function status(id: string, flags: { json?: boolean }, output: Output): Promise<ExitCode> {
+  const services = await openServices();
+  try {
+    const document = await readStatus(services, await requireSession(services, id));
+    if (flags.json === true) output.json(document, 2);
+    else output.result(`${statusText(document, services.uiUrl(id), output.style, new Date())}\n`);
+    return exitCodes.completed;
+  } finally {
+    await services.close();
+  }
+}
+
+/** A session's state as a few aligned lines. */
+export function statusText(
+  document: SessionStatusDocument,
+  ui: string | undefined,
+  style: Style,
+  now: Date,
+): string {
+  const { context, usage } = document;
+  const until = document.endedAt === null ? now : new Date(document.endedAt);
+  const elapsed = duration(until.getTime() - Date.parse(document.createdAt));
+  const rows: [string, string][] = [
+    ["task", oneLine(document.task, 160)],
+    ["status", `${style("bold", document.status)}${hintOf(document)}, ${elapsed}`],
+    ["step", `${document.step}${document.maxSteps === null ? "" : ` of at most ${document.maxSteps}`}`],
+    [
+      "context",
+      `${bar(context.used, context.limit)} ${percent(context.used, context.limit)} · ${tokens(context.used)} of ${tokens(context.limit)} tokens${context.estimated ? " (estimated)" : ""}`,
+    ],
+    ["compacted", plural(document.compactionRounds, "round")],
+    ["model", document.model ?? "–"],
+    [
+      "used",
+      `${tokens(usage.input)} tokens in (${percent(usage.cached, usage.input)} cached), ${tokens(usage.output)} out, ${plural(usage.calls, "call")}${document.costUsd === null ? "" : `, ${dollars(document.costUsd)}`}`,
+    ],
+    ["queue", document.queue.length === 0 ? "empty" : `${plural(document.queue.length, "message")} waiting`],
+    ...document.queue.map(({ text }, index): [string, string] => ["", `${index + 1}. ${oneLine(text, 100)}`]),
+    ...(document.result === null || document.result === ""
+      ? []
+      : [["result", oneLine(document.result, 400)] satisfies [string, string]]),
+    ...errorRow(document.error),
+    ...(ui === undefined ? [] : [["web", ui] satisfies [string, string]]),
+  ];
+  const title = style("bold", document.id);
+  return [title, ...rows.map(([name, value]) => `  ${style("dim", name.padEnd(10))}${value}`)].join("\n");
+}
+
+function hintOf(document: SessionStatusDocument): string {
+  if (document.endedAt !== null) return "";
+  if (document.workflowStatus === null) return " (Temporal does not answer: this is what Postgres knows)";
+  if (document.workflowStatus === "GONE") return " (not started yet)";
+  if (document.workflowStatus !== "RUNNING")
+    return ` (run ${document.workflowStatus.toLowerCase()} in Temporal)`;
+  return document.live ? "" : " (waiting for a worker: start one with `longhaul worker`)";
+}
+
+function errorRow(error: unknown): [string, string][] {
+  if (typeof error !== "object" || error === null) return [];
+  const { type, message } = error as { type?: unknown; message?: unknown };
+  return [["error", oneLine(`${String(type ?? "")}: ${String(message ?? "")}`, 400)]];
+}

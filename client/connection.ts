@@ -1,0 +1,122 @@
+/** Postgres and Temporal as the client reaches them: bounded waiting, and exit code 4 with a mend where one is missing. */
+import { Client, Connection } from "@temporalio/client";
+import { openStore, type Store } from "../activities/store/db.ts";
+import { withoutPassword } from "../worker/local/probe.ts";
+import { ServiceMissing } from "../worker/local/service-missing.ts";
+import { findServices, type LocalServices } from "../worker/local/services.ts";
+import { temporalConnection } from "../worker/temporal-connection.ts";
+import { taskQueueOf } from "./config.ts";
+
+const CONNECT_MS = 4_000;
+
+export interface Services {
+  readonly store: Store;
+  readonly temporal: Temporal;
+  readonly taskQueue: string;
+  /** Where a session is to be seen in Temporal's Web UI. */
+  readonly uiUrl: (sessionId: string) => string | undefined;
+  close(): Promise<void>;
+}
+
+/** Connects when first asked, so that what needs only Postgres works without it. */
+export interface Temporal {
+  /** @throws ServiceMissing within 4 s */
+  client(): Promise<Client>;
+  readonly address: string;
+  readonly namespace: string;
+}
+
+/**
+ * Opens the store and makes sure that it answers.
+ * @param services where they are; default: what the environment or `longhaul up` says
+ * @throws ServiceMissing within 4 s
+ */
+export async function openServices(services: LocalServices = findServices()): Promise<Services> {
+  const store = openStore({ url: services.databaseUrl, maxConnections: 4 });
+  try {
+    await within(store.pool.query("select 1"), CONNECT_MS);
+  } catch (error) {
+    await store.close().catch(() => undefined);
+    throw new ServiceMissing({
+      service: "Postgres",
+      address: withoutPassword(services.databaseUrl),
+      reason: reasonOf(error),
+      mend: "Correct DATABASE_URL, or unset it and run `longhaul up`, which brings up a server of its own.",
+      cause: error,
+    });
+  }
+  const temporal = lazyTemporal(services.temporalAddress);
+  return {
+    store,
+    temporal,
+    taskQueue: taskQueueOf(),
+    uiUrl: (id) =>
+      services.uiUrl === undefined
+        ? undefined
+        : `${services.uiUrl.replace(/\/$/, "")}/namespaces/${temporal.namespace}/workflows/${id}`,
+    close: async () => {
+      await Promise.allSettled([temporal.close(), store.close()]);
+    },
+  };
+}
+
+function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
+  const { connection: options, namespace } = temporalConnection(address);
+  let opened: Promise<{ connection: Connection; client: Client }> | undefined;
+  const open = async () => {
+    const pending = Connection.connect({ ...options, connectTimeout: CONNECT_MS });
+    try {
+      const connection = await within(pending, CONNECT_MS);
+      return { connection, client: new Client({ connection, namespace }) };
+    } catch (error) {
+      // A connection that comes too late must not keep the process alive.
+      pending.then((late) => late.close()).catch(() => undefined);
+      throw new ServiceMissing({
+        service: "Temporal",
+        address,
+        reason: reasonOf(error),
+        mend: "Correct TEMPORAL_ADDRESS, or unset it and run `longhaul up`, which brings up a server of its own.",
+        cause: error,
+      });
+    }
+  };
+  return {
+    address,
+    namespace,
+    client: async () => {
+      opened ??= open();
+      // The next caller tries again.
+      opened.catch(() => (opened = undefined));
+      return (await opened).client;
+    },
+    close: async () => {
+      await opened?.then(({ connection }) => connection.close()).catch(() => undefined);
+    },
+  };
+}
+
+/** Waits at most so long. The promise itself goes on; its end is nobody's business then. */
+export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  promise.catch(() => undefined);
+  try {
+    return await Promise.race([
+      promise,
+      new Promise<never>((_, reject) => {
+        timer = setTimeout(() => reject(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs);
+      }),
+    ]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The innermost words of an error, on one line. */
+export function reasonOf(error: unknown): string {
+  let inner = error;
+  while (inner instanceof Error && (inner.cause instanceof Error || inner instanceof AggregateError)) {
+    inner = inner instanceof AggregateError ? inner.errors[0] : inner.cause;
+  }
+  const text = inner instanceof Error ? inner.message || inner.name : String(inner);
+  return text.split("\n")[0]?.slice(0, 200) ?? "";
+}

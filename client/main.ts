@@ -1,0 +1,45 @@
+/** The client's entry: arguments to a command, and its outcome to an exit code. */
+import { CommanderError } from "commander";
+import { isVerbose } from "./config.ts";
+import { ClientError, exitCodes, type ExitCode } from "./errors.ts";
+import { endQuietlyWhenClosed, processOutput } from "./output.ts";
+import { createProgram } from "./program.ts";
+import { missingServiceOf } from "./missing-service.ts";
+
+const output = processOutput();
+
+/** What went wrong in words, and its exit code; the stack only on request. */
+function explain(error: unknown, verbose: boolean): ExitCode {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.completed : exitCodes.usage;
+  const known = error instanceof ClientError ? error : missingServiceOf(error);
+  const title = output.style("red", "longhaul:");
+  if (known !== undefined) {
+    output.note(`${title} ${known.message}\n${known.mend === undefined ? "" : `${known.mend}\n`}`);
+  } else {
+    const message = error instanceof Error ? error.message : String(error);
+    output.note(
+      `${title} ${message.split("\n")[0]}\nLONGHAUL_DEBUG=1 or --verbose shows where it came from.\n`,
+    );
+  }
+  if (verbose && error instanceof Error) output.note(`${String(error.stack)}\n`);
+  if (verbose && error instanceof Error && error.cause !== undefined)
+    output.note(`caused by ${String(error.cause)}\n`);
+  return known?.exitCode ?? exitCodes.failed;
+}
+
+async function main(argv: readonly string[]): Promise<ExitCode> {
+  let code: ExitCode = exitCodes.completed;
+  const program = createProgram(output, (outcome) => (code = outcome));
+  try {
+    await program.parseAsync([...argv]);
+    return code;
+  } catch (error) {
+    return explain(error, isVerbose() || argv.includes("--verbose"));
+  }
+}
+
+endQuietlyWhenClosed();
+// Not process.exit: what is still in the pipes' buffers must come out.
+process.exitCode = await main(process.argv);
+// A connection that is slow to close is no reason to stay.
+setTimeout(() => process.exit(), 2_000).unref();

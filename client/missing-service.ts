@@ -1,0 +1,46 @@
+/** Tells errors of services that went away in the middle of things from all others. */
+import { ServiceMissing } from "../worker/local/service-missing.ts";
+import { ClientError, missing } from "./errors.ts";
+
+const NETWORK_CODES = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "ENOTFOUND",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "EPIPE",
+  // Postgres: shutting down, starting up, wrong password, no such database.
+  "57P01",
+  "57P02",
+  "57P03",
+  "28P01",
+  "28000",
+  "3D000",
+  "08006",
+]);
+/** gRPC's UNAVAILABLE and UNAUTHENTICATED. */
+const GRPC_CODES = new Set([14, 16]);
+
+/** The error in the client's words, or undefined where no service is missing. */
+export function missingServiceOf(error: unknown): ClientError | undefined {
+  for (let inner = error; inner instanceof Error; inner = inner.cause) {
+    if (inner instanceof ServiceMissing)
+      return missing(inner.message, "`longhaul doctor` shows what is there and what is not.", error);
+    const code = (inner as { code?: unknown }).code;
+    if (typeof code === "string" && NETWORK_CODES.has(code)) {
+      return missing(
+        `A connection was lost: ${inner.message}`,
+        "`longhaul doctor` shows what is missing; the task itself goes on.",
+        error,
+      );
+    }
+    if (typeof code === "number" && GRPC_CODES.has(code)) {
+      return missing(
+        `Temporal does not answer: ${inner.message}`,
+        "Check TEMPORAL_ADDRESS; `longhaul doctor` shows what is missing.",
+        error,
+      );
+    }
+  }
+  return undefined;
+}
