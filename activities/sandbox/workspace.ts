@@ -35,7 +35,7 @@ export interface SavedWorkspace extends StoredPack {
 /** So many checkpoints make the longest chain; then a whole one. Source: issue 3. */
 export const MAX_CHAIN = 20;
 
-/** Longest a listing or a pack may take in ms: a full pack of 256 MiB took 9 s on 2 cores (2026-11). */
+/** Longest a listing or a pack may take in ms: a full pack of incompressible 250 MiB took 10 s on 2 cores (2026-11). */
 const COMMAND_TIMEOUT_MS = 120_000;
 /** Files per restored piece: bounds what one command takes on its standard input. */
 const PIECE_BYTES = 16 * 1024 * 1024;
