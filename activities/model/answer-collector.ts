@@ -1,0 +1,164 @@
+/** The stream's parts gathered to one answer, in the order in which they began. Pure. */
+import type { TextStreamPart, ToolSet } from "ai";
+import type { AssistantPart, ProviderData } from "../context/message.ts";
+import type { ModelAnswer, ModelDelta } from "./model.ts";
+import { ORIGIN_KEY, reasoningFacts } from "./to-model-messages.ts";
+
+type StreamPart = TextStreamPart<ToolSet>;
+
+interface Spoken {
+  readonly type: "text" | "reasoning";
+  text: string;
+  metadata: ProviderData | undefined;
+}
+interface Called {
+  readonly type: "tool-call";
+  readonly toolCallId: string;
+  readonly toolName: string;
+  /** Arguments as they arrive, while the call is not finished. */
+  written: string;
+  /** Set by the finished call. */
+  call?: AssistantPart;
+}
+
+export class AnswerCollector {
+  readonly #model: string;
+  readonly #onDelta: (delta: ModelDelta) => void;
+  readonly #entries: (Spoken | Called)[] = [];
+  readonly #spoken = new Map<string, Spoken>();
+  readonly #called = new Map<string, Called>();
+
+  /** @param model of the request, noted beside its reasoning */
+  constructor(model: string, onDelta: (delta: ModelDelta) => void) {
+    this.#model = model;
+    this.#onDelta = onDelta;
+  }
+
+  /** Takes one part. True where it was a piece of the answer, which is what deadlines count. */
+  take(part: StreamPart): boolean {
+    switch (part.type) {
+      case "text-start":
+      case "reasoning-start":
+        this.#open(part.type === "text-start" ? "text" : "reasoning", part.id, part.providerMetadata);
+        return false;
+      case "text-delta":
+      case "reasoning-delta":
+        return this.#append(part.type === "text-delta" ? "text" : "reasoning", part);
+      case "text-end":
+      case "reasoning-end":
+        this.#note(part.type === "text-end" ? "text" : "reasoning", part.id, part.providerMetadata);
+        return true;
+      case "tool-input-start":
+        this.#begin(part.id, part.toolName);
+        return true;
+      case "tool-input-delta": {
+        const called = this.#called.get(part.id);
+        if (called !== undefined) called.written += part.delta;
+        return true;
+      }
+      case "tool-call":
+        this.#finish(part);
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** What has come so far. Empty reasoning is left out unless it carries something for its provider. */
+  content(): AssistantPart[] {
+    return this.#entries.flatMap((entry): AssistantPart[] => {
+      if (entry.type === "tool-call") return [entry.call ?? unfinished(entry)];
+      const options = withoutNulls(entry.metadata);
+      if (entry.type === "text")
+        return entry.text === "" ? [] : [{ type: "text", text: entry.text, ...wrap(options) }];
+      const encrypted = reasoningFacts(wrap(options)).encrypted;
+      if (entry.text === "" && !encrypted) return [];
+      const origin = encrypted ? { [ORIGIN_KEY]: { model: this.#model } } : undefined;
+      return [{ type: "reasoning", text: entry.text, ...wrap(options && { ...options, ...origin }) }];
+    });
+  }
+
+  #open(type: Spoken["type"], id: string, metadata: unknown): Spoken {
+    const entry: Spoken = { type, text: "", metadata: metadata as ProviderData | undefined };
+    this.#entries.push(entry);
+    this.#spoken.set(`${type} ${id}`, entry);
+    return entry;
+  }
+
+  #append(type: Spoken["type"], part: { id: string; text: string; providerMetadata?: unknown }): boolean {
+    const entry = this.#spoken.get(`${type} ${part.id}`) ?? this.#open(type, part.id, part.providerMetadata);
+    entry.text += part.text;
+    this.#note(type, part.id, part.providerMetadata);
+    if (part.text !== "") this.#onDelta({ type, text: part.text });
+    return part.text !== "";
+  }
+
+  #note(type: Spoken["type"], id: string, metadata: unknown): void {
+    const entry = this.#spoken.get(`${type} ${id}`);
+    if (entry !== undefined && metadata !== undefined) entry.metadata = metadata as ProviderData;
+  }
+
+  #begin(toolCallId: string, toolName: string): Called {
+    const called: Called = { type: "tool-call", toolCallId, toolName, written: "" };
+    this.#entries.push(called);
+    this.#called.set(toolCallId, called);
+    this.#onDelta({ type: "tool-call", toolName });
+    return called;
+  }
+
+  #finish(part: Extract<StreamPart, { type: "tool-call" }>): void {
+    // Two calls may bear the same id: the second then has its own entry, or it would replace the first.
+    const begun = this.#entries.find(
+      (entry): entry is Called =>
+        entry.type === "tool-call" && entry.toolCallId === part.toolCallId && entry.call === undefined,
+    );
+    const called = begun ?? this.#begin(part.toolCallId, part.toolName);
+    called.call = {
+      type: "tool-call",
+      toolCallId: part.toolCallId,
+      toolName: part.toolName,
+      input: objectOrText(part.input),
+      ...wrap(withoutNulls(part.providerMetadata as ProviderData | undefined)),
+    };
+  }
+}
+
+/** The finish as the loop needs it: calls that are there are what counts, whatever the provider says. */
+export function finishOf(reason: string, content: readonly AssistantPart[]): ModelAnswer["finish"] {
+  if (content.some((part) => part.type === "tool-call") && reason !== "length" && reason !== "content-filter")
+    return "tool-calls";
+  switch (reason) {
+    case "stop":
+    case "length":
+    case "content-filter":
+    case "error":
+      return reason;
+    default:
+      return "other";
+  }
+}
+
+/** A call that never ended, such as one cut off by the output limit: its text, which the tool runner answers. */
+function unfinished(entry: Called): AssistantPart {
+  return { type: "tool-call", toolCallId: entry.toolCallId, toolName: entry.toolName, input: entry.written };
+}
+
+function objectOrText(input: unknown): unknown {
+  if (typeof input === "string" || (typeof input === "object" && input !== null && !Array.isArray(input)))
+    return input;
+  return JSON.stringify(input ?? null);
+}
+
+function wrap(options: ProviderData | undefined): { providerOptions?: ProviderData } {
+  return options === undefined || Object.keys(options).length === 0 ? {} : { providerOptions: options };
+}
+
+function withoutNulls(metadata: ProviderData | undefined): ProviderData | undefined {
+  if (metadata === undefined) return undefined;
+  const kept: ProviderData = {};
+  for (const [provider, data] of Object.entries(metadata)) {
+    const entries = Object.entries(data).filter(([, value]) => value !== null && value !== undefined);
+    if (entries.length > 0) kept[provider] = Object.fromEntries(entries);
+  }
+  return kept;
+}

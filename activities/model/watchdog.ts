@@ -1,0 +1,59 @@
+/** One timer for the three silences of a provider: no headers, no first piece, no next piece. */
+import { ModelError, type Deadlines } from "./model.ts";
+
+export class Watchdog {
+  readonly #deadlines: Deadlines;
+  readonly #onSilent: (error: ModelError) => void;
+  #timer: NodeJS.Timeout | undefined;
+  #phase: "connect" | "first" | "next" = "connect";
+
+  /** Starts at once. @param onSilent called at most once, with an error of class `silent` that says which silence it was */
+  constructor(deadlines: Deadlines, onSilent: (error: ModelError) => void) {
+    this.#deadlines = deadlines;
+    this.#onSilent = onSilent;
+    this.#arm(deadlines.connectMs);
+  }
+
+  /** The response's headers are here. */
+  connected(): void {
+    if (this.#phase !== "connect") return;
+    this.#phase = "first";
+    this.#arm(this.#deadlines.firstTokenMs);
+  }
+
+  /** A piece of the answer is here. */
+  heard(): void {
+    // Thousands of pieces a second: one timer is refreshed, not replaced.
+    if (this.#phase === "next") {
+      this.#timer?.refresh();
+      return;
+    }
+    this.#phase = "next";
+    this.#arm(this.#deadlines.silenceMs);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #arm(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.stop();
+      this.#onSilent(new ModelError(this.#silence(ms), { class: "silent" }));
+    }, ms);
+  }
+
+  #silence(ms: number): string {
+    const seconds = `${ms / 1_000} s`;
+    switch (this.#phase) {
+      case "connect":
+        return `The model's provider sent no response headers within ${seconds} (limits.connectTimeout). The call was ended and can be made again.`;
+      case "first":
+        return `The model's provider sent headers but no first token within ${seconds} (limits.firstTokenTimeout). The call was ended and can be made again.`;
+      case "next":
+        return `The model's provider fell silent in mid-answer for ${seconds} (limits.silenceTimeout). The call was ended and can be made again.`;
+    }
+  }
+}

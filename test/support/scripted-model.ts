@@ -1,0 +1,161 @@
+/**
+ * A model that plays a script behind the strict model server: tests say what it answers and see what it was asked.
+ * A request that the script has nothing for gets a loud 500, and `close` throws, so that the test fails.
+ */
+import { encode } from "gpt-tokenizer/encoding/o200k_base";
+import { createModelServer } from "../../worker/local/model-server/create-model-server.ts";
+import type {
+  ParsedRequest,
+  Reply,
+  ReplyPart,
+  ServedModel,
+  ServedRequest,
+} from "../../worker/local/model-server/wire.ts";
+
+export type Turn = Reply | ((request: ParsedRequest, index: number) => Reply | Promise<Reply>);
+type CallOptions = { readonly callId?: string; readonly cut?: boolean };
+
+export const text = (value: string): ReplyPart => ({ type: "text", text: value });
+export const thought = (value: string, encrypted = true): ReplyPart => ({
+  type: "reasoning",
+  text: value,
+  encrypted,
+});
+/** @param args as text is sent as it is, JSON or not */
+export const call = (name: string, args: unknown, options: CallOptions = {}): ReplyPart => ({
+  type: "call",
+  name,
+  arguments: args,
+  ...options,
+});
+
+/**
+ * A queue of answers; each verb but `with` adds one answer.
+ * @example scriptedModel().calls("bash", { command: "ls" }).says("Done.")
+ */
+export class ModelScript {
+  readonly turns: Turn[] = [];
+  last: Turn | undefined;
+
+  says(value: string): this {
+    return this.answers(text(value));
+  }
+  /** One answer of one call, after some words where `says` is given. */
+  calls(name: string, args: unknown, options: CallOptions & { readonly says?: string } = {}): this {
+    const { says, ...rest } = options;
+    return this.answers(...(says === undefined ? [] : [text(says)]), call(name, args, rest));
+  }
+  /** One answer of several parts, in order: `text`, `thought`, `call`, and wait, hang, drop, end, error, garbage. */
+  answers(...parts: ReplyPart[]): this {
+    return this.replies({ parts });
+  }
+  /** Adds usage, finish, delays or `beforeHeaders` to the newest answer. */
+  with(options: Omit<Reply, "parts">): this {
+    const newest = this.turns.pop();
+    if (newest === undefined || typeof newest === "function") throw new Error("`with` follows an answer");
+    return this.replies({ ...newest, ...options });
+  }
+  /** An HTTP error, `times` times (default once). */
+  fails(
+    status: number,
+    message = `scripted ${status}`,
+    options: {
+      readonly code?: string;
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly times?: number;
+    } = {},
+  ): this {
+    const body = { error: { message, type: "error", param: null, code: options.code ?? null } };
+    const error = { status, body, headers: options.headers ?? {} };
+    for (let time = 0; time < (options.times ?? 1); time += 1) this.replies({ error });
+    return this;
+  }
+  /** One answer as data, or decided when its request is there. */
+  replies(turn: Turn): this {
+    this.turns.push(turn);
+    return this;
+  }
+  /** What every request gets once the queue is empty; may be all there is. */
+  forever(turn: Turn): this {
+    this.last = turn;
+    return this;
+  }
+}
+
+export function scriptedModel(): ModelScript {
+  return new ModelScript();
+}
+
+export interface ScriptedModelOptions {
+  /** Beside `gpt-4o` and `o3`, or in their place. */
+  readonly models?: Readonly<Record<string, ServedModel>>;
+  readonly port?: number;
+  readonly apiKey?: string;
+}
+
+export interface ScriptedModelServer {
+  /** For OPENAI_BASE_URL. */
+  readonly baseUrl: string;
+  /** Accepted requests, in order. */
+  readonly requests: readonly ParsedRequest[];
+  /** All that came, refused ones too, with times and bills. */
+  readonly log: readonly ServedRequest[];
+  /** Those on which the client hung up before the answer was whole. */
+  readonly aborts: readonly ServedRequest[];
+  /** Answers of the queue that nobody has asked for. */
+  readonly remaining: number;
+  /** @throws Error where a request came that the script had no answer for */
+  close(): Promise<void>;
+}
+
+/** The real tokenizer of OpenAI's models since gpt-4o; special tokens in a text count as text. */
+export function countTokens(value: string): number {
+  return encode(value, { allowedSpecial: new Set(), disallowedSpecial: new Set() }).length;
+}
+
+const MODELS: Readonly<Record<string, ServedModel>> = {
+  "gpt-4o": { window: 128_000, maxOutput: 16_384, input: ["text", "image", "pdf"] },
+  o3: { window: 200_000, maxOutput: 100_000, input: ["text", "image", "pdf"], reasoning: true },
+};
+
+/** Starts the server with its script; a function is the same as `scriptedModel().forever(function)`. */
+export async function startScriptedModel(
+  script: ModelScript | Turn,
+  options: ScriptedModelOptions = {},
+): Promise<ScriptedModelServer> {
+  const played = script instanceof ModelScript ? script : scriptedModel().forever(script);
+  const queue = [...played.turns];
+  const problems: string[] = [];
+  let asked = 0;
+  const server = await createModelServer({
+    models: { ...MODELS, ...options.models },
+    countTokens,
+    ...(options.port === undefined ? {} : { port: options.port }),
+    ...(options.apiKey === undefined ? {} : { apiKey: options.apiKey }),
+    reply: (request) => {
+      const index = asked++;
+      const turn = queue.shift() ?? played.last;
+      if (turn !== undefined) return typeof turn === "function" ? turn(request, index) : turn;
+      problems.push(`request ${index + 1}: ${JSON.stringify(request.items.at(-1)).slice(0, 300)}`);
+      throw new Error(`The script has no answer for request ${index + 1}.`);
+    },
+  });
+  return {
+    baseUrl: server.url,
+    get requests() {
+      return server.log.flatMap((entry) => (entry.request === undefined ? [] : [entry.request]));
+    },
+    log: server.log,
+    get aborts() {
+      return server.log.filter((entry) => entry.abortedAt !== undefined);
+    },
+    get remaining() {
+      return queue.length;
+    },
+    close: async () => {
+      await server.close();
+      if (problems.length > 0)
+        throw new Error(`Unscripted requests reached the model: ${problems.join("; ")}`);
+    },
+  };
+}

@@ -1,0 +1,50 @@
+/** What both wires' writers have in common. Pure. */
+import type { ReplyPart, WireUsage } from "./wire.ts";
+
+/** Pieces of content; the rest of the reply's parts act on the stream and never reach a writer. */
+export type ContentPart = Extract<ReplyPart, { type: "text" | "refusal" | "reasoning" | "call" }>;
+
+export interface Frame {
+  readonly text: string;
+  /** A pause may follow it. */
+  readonly delta: boolean;
+}
+
+export interface Closing {
+  readonly finish: "stop" | "tool-calls" | "length" | "content-filter";
+  readonly usage: WireUsage | undefined;
+}
+
+/** Turns a reply into one wire's events. One per answer. */
+export interface AnswerWriter {
+  begin(): string;
+  part(part: ContentPart, chunkChars: number): Iterable<Frame>;
+  finish(closing: Closing): string;
+  error(code: string | null, message: string): string;
+  /** The answer of a request that did not ask for a stream, from the parts written so far. */
+  whole(closing: Closing): unknown;
+}
+
+export interface Answering {
+  readonly model: string;
+  /** Numbers the server's answers: ids are made of it. */
+  readonly number: number;
+  /** The request asked for encrypted reasoning. */
+  readonly encrypted: boolean;
+}
+
+/** Cuts on code points, as the real service never sends half a character. */
+export function* chunksOf(text: string, chars: number): Iterable<string> {
+  for (let start = 0; start < text.length;) {
+    let end = Math.min(text.length, start + chars);
+    const last = text.charCodeAt(end - 1);
+    if (end < text.length && last >= 0xd800 && last <= 0xdbff) end += 1;
+    yield text.slice(start, end);
+    start = end;
+  }
+}
+
+/** The arguments as text on the wire. */
+export function argumentsText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value ?? {});
+}

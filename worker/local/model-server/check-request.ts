@@ -1,0 +1,282 @@
+/** What the real service refuses. Pure. Source: OpenAI's error texts; DESIGN 7.3. */
+import { isOurEncryption } from "./encrypted-reasoning.ts";
+import { isObject } from "./fields.ts";
+import { Refusal } from "./refusal.ts";
+import type { ParsedRequest, ServedModel, WireItem } from "./wire.ts";
+
+const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
+const MAX_CALL_ID_CHARS = 64;
+
+type Request = Omit<ParsedRequest, "inputTokens">;
+
+/** @throws Refusal for a request that the real service would not take */
+export function checkRequest(request: Request, model: ServedModel): void {
+  checkTools(request);
+  checkParameters(request, model);
+  checkPairs(request.api, request.items);
+  if (request.api === "responses") checkResponsesItems(request);
+  checkMedia(request.items, model);
+}
+
+/** @throws Refusal where the request is larger than the window, in the wire's own words */
+export function checkWindow(request: Request, inputTokens: number, model: ServedModel): void {
+  if (inputTokens <= model.window) return;
+  if (request.api === "responses") {
+    throw new Refusal(
+      400,
+      "Your input exceeds the context window of this model. Please adjust your input and try again.",
+      "context_length_exceeded",
+      "input",
+    );
+  }
+  throw new Refusal(
+    400,
+    `This model's maximum context length is ${model.window} tokens. However, your messages resulted in ${inputTokens} tokens. Please reduce the length of the messages.`,
+    "context_length_exceeded",
+    "messages",
+  );
+}
+
+/** @throws Refusal (401) without a key, or with another than the one asked for */
+export function checkAuthorization(header: string | undefined, apiKey: string | undefined): void {
+  const key = /^Bearer (\S+)$/.exec(header ?? "")?.[1];
+  if (key === undefined) {
+    throw new Refusal(
+      401,
+      "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY).",
+    );
+  }
+  if (apiKey !== undefined && key !== apiKey) {
+    throw new Refusal(
+      401,
+      `Incorrect API key provided: ${key.slice(0, 4)}***. You can find your API key at https://platform.openai.com/account/api-keys.`,
+      "invalid_api_key",
+    );
+  }
+}
+
+function checkTools(request: Request): void {
+  const prefix = (index: number) => `tools[${index}]${request.api === "chat" ? ".function" : ""}`;
+  const seen = new Set<string>();
+  request.tools.forEach((tool, index) => {
+    checkName(tool.name, `${prefix(index)}.name`);
+    if (seen.has(tool.name))
+      throw new Refusal(
+        400,
+        `Invalid '${prefix(index)}.name': '${tool.name}' is not unique.`,
+        "invalid_value",
+        prefix(index),
+      );
+    seen.add(tool.name);
+    const problem = schemaProblem(tool.schema, []);
+    if (problem !== undefined) {
+      throw new Refusal(
+        400,
+        `Invalid schema for function '${tool.name}': ${problem}`,
+        "invalid_function_parameters",
+        `${prefix(index)}.parameters`,
+      );
+    }
+  });
+}
+
+function schemaProblem(schema: unknown, context: readonly string[]): string | undefined {
+  const at = `In context=(${context.map((one) => `'${one}'`).join(", ")})`;
+  if (!isObject(schema))
+    return `${at}, ${JSON.stringify(schema) ?? "None"} is not of type 'object', 'boolean'.`;
+  if (context.length === 0 && schema["type"] !== "object") {
+    return `schema must be a JSON Schema of 'type: "object"', got 'type: "${typeof schema["type"] === "string" ? schema["type"] : "None"}"'.`;
+  }
+  if (schema["type"] === "array" && schema["items"] === undefined)
+    return `${at}, array schema missing items.`;
+  const properties = schema["properties"];
+  if (properties !== undefined && !isObject(properties)) return `${at}, properties is not an object.`;
+  for (const [name, one] of Object.entries(properties ?? {})) {
+    const problem = schemaProblem(one, [...context, "properties", name]);
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+function checkParameters(request: Request, model: ServedModel): void {
+  const { raw, api } = request;
+  if (raw["parallel_tool_calls"] !== undefined && request.tools.length === 0 && api === "chat") {
+    throw new Refusal(
+      400,
+      "Invalid value for 'parallel_tool_calls': 'parallel_tool_calls' is only allowed when 'tools' are specified.",
+      null,
+      "parallel_tool_calls",
+    );
+  }
+  const limitName = api === "responses" ? "max_output_tokens" : "max_completion_tokens";
+  const limit = request.maxOutputTokens;
+  if (limit !== undefined && model.maxOutput !== undefined && limit > model.maxOutput) {
+    throw new Refusal(
+      400,
+      `${limitName} is too large: ${limit}. This model supports at most ${model.maxOutput} completion tokens, whereas you provided ${limit}.`,
+      "invalid_value",
+      limitName,
+    );
+  }
+  if (limit !== undefined && api === "responses" && limit < 16) {
+    throw new Refusal(
+      400,
+      `Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got ${limit} instead.`,
+      "integer_below_min_value",
+      limitName,
+    );
+  }
+  if (model.reasoning === true && api === "chat" && raw["max_tokens"] !== undefined) {
+    throw new Refusal(
+      400,
+      "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+      "unsupported_parameter",
+      "max_tokens",
+    );
+  }
+  const include = raw["include"];
+  if (model.reasoning !== true && Array.isArray(include) && include.includes("reasoning.encrypted_content")) {
+    throw new Refusal(400, "Encrypted content is not supported with this model.", null, "include");
+  }
+}
+
+function checkName(name: string, path: string): void {
+  if (NAME.test(name)) return;
+  throw name.length > 64
+    ? new Refusal(
+        400,
+        `Invalid '${path}': string too long. Expected a string with maximum length 64, but got a string with length ${name.length} instead.`,
+        "string_above_max_length",
+        path,
+      )
+    : new Refusal(
+        400,
+        `Invalid '${path}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.`,
+        "invalid_value",
+        path,
+      );
+}
+
+/** Every call has exactly one result, right after the calls of its turn and before anything else. */
+function checkPairs(api: "responses" | "chat", items: readonly WireItem[]): void {
+  const seen = new Set<string>();
+  const open = new Set<string>();
+  let answering = false;
+  items.forEach((item, index) => {
+    if (item.type === "result") {
+      if (!open.delete(item.callId)) refuseResult(api, item.callId, index);
+      answering = true;
+      return;
+    }
+    // Text and reasoning of the same turn may stand between calls; anything after the first result begins a new turn.
+    const sameTurn =
+      item.type === "call" ||
+      item.type === "reasoning" ||
+      (item.type === "message" && item.role === "assistant");
+    if (answering || !sameTurn) refuseOpen(api, open);
+    answering = false;
+    if (item.type !== "call") return;
+    checkName(item.name, api === "responses" ? `input[${index}].name` : "messages.tool_calls.function.name");
+    if (item.callId.length > MAX_CALL_ID_CHARS) {
+      throw new Refusal(
+        400,
+        `Invalid 'call_id': string too long. Expected a string with maximum length ${MAX_CALL_ID_CHARS}, but got a string with length ${item.callId.length} instead.`,
+        "string_above_max_length",
+        "call_id",
+      );
+    }
+    if (seen.has(item.callId))
+      throw new Refusal(
+        400,
+        `Duplicate item found with id ${item.callId}. Remove duplicate items from your input and try again.`,
+        "duplicate_item",
+        "input",
+      );
+    seen.add(item.callId);
+    open.add(item.callId);
+  });
+  refuseOpen(api, open);
+}
+
+function refuseOpen(api: "responses" | "chat", open: ReadonlySet<string>): void {
+  const [first] = open;
+  if (first === undefined) return;
+  throw api === "responses"
+    ? new Refusal(400, `No tool output found for function call ${first}.`, null, "input")
+    : new Refusal(
+        400,
+        `An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: ${[...open].join(", ")}`,
+        null,
+        "messages",
+      );
+}
+
+function refuseResult(api: "responses" | "chat", callId: string, index: number): never {
+  throw api === "responses"
+    ? new Refusal(400, `No tool call found for function call output with call_id ${callId}.`, null, "input")
+    : new Refusal(
+        400,
+        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+        null,
+        `messages.[${index}].role`,
+      );
+}
+
+function checkResponsesItems(request: Request): void {
+  if (request.raw["store"] !== false) return;
+  const gone = (id: string) =>
+    new Refusal(
+      404,
+      `Item with id '${id}' not found. Items are not persisted when \`store\` is set to false. Try again with \`store\` set to true, or remove this item from your input.`,
+      null,
+      "input",
+    );
+  request.items.forEach((item, index) => {
+    if (item.type === "reference") throw gone(item.id);
+    if (item.type !== "reasoning") return;
+    if (item.encrypted === undefined) throw gone(item.id);
+    if (!isOurEncryption(item.id, item.encrypted)) {
+      throw new Refusal(
+        400,
+        `The encrypted content for item ${item.id} could not be verified.`,
+        "invalid_encrypted_content",
+        "input",
+      );
+    }
+    const next = request.items.slice(index + 1).find((one) => one.type !== "reasoning");
+    const follows = next?.type === "call" || (next?.type === "message" && next.role === "assistant");
+    if (!follows) {
+      throw new Refusal(
+        400,
+        `Item '${item.id}' of type 'reasoning' was provided without its required following item.`,
+        null,
+        "input",
+      );
+    }
+  });
+}
+
+function checkMedia(items: readonly WireItem[], model: ServedModel): void {
+  const takes = model.input ?? ["text"];
+  for (const item of items) {
+    if (item.type !== "message" && item.type !== "result") continue;
+    for (const part of item.parts) {
+      if (part.type === "image" && !takes.includes("image")) {
+        throw new Refusal(
+          400,
+          "Invalid content type. image_url is only supported by certain models.",
+          "invalid_value",
+          "input",
+        );
+      }
+      if (part.type === "file" && !takes.includes("pdf")) {
+        throw new Refusal(
+          400,
+          "Invalid content type. This model does not support file content types.",
+          "invalid_value",
+          "input",
+        );
+      }
+    }
+  }
+}

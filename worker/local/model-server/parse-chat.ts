@@ -1,0 +1,148 @@
+/** `messages` of POST /v1/chat/completions. Pure. */
+import { isObject, media, text, type Json } from "./fields.ts";
+import { Refusal } from "./refusal.ts";
+import type { WireItem, WirePart } from "./wire.ts";
+
+export function parseChatItems(raw: Json): { system: string; items: WireItem[] } {
+  const messages = raw["messages"];
+  if (!Array.isArray(messages) || messages.length === 0) {
+    throw new Refusal(
+      400,
+      "Missing required parameter: 'messages'.",
+      "missing_required_parameter",
+      "messages",
+    );
+  }
+  const system: string[] = [];
+  const items: WireItem[] = [];
+  messages.forEach((message: unknown, index) => {
+    const path = `messages[${index}]`;
+    if (!isObject(message))
+      throw new Refusal(400, `Invalid type for '${path}': expected an object.`, "invalid_type", path);
+    switch (message["role"]) {
+      case "system":
+      case "developer":
+        system.push(plain(parts(message["content"], path)));
+        break;
+      case "user":
+        items.push({ type: "message", role: "user", parts: parts(message["content"], path) });
+        break;
+      case "assistant":
+        items.push(...assistant(message, path));
+        break;
+      case "tool": {
+        const content = parts(message["content"], path);
+        if (content.some((one) => one.type !== "text")) {
+          throw new Refusal(
+            400,
+            `Invalid '${path}'. Image URLs are only allowed for messages with role 'user', but this message with role 'tool' contains an image URL.`,
+            "invalid_value",
+            path,
+          );
+        }
+        items.push({
+          type: "result",
+          callId: text(message["tool_call_id"], `${path}.tool_call_id`),
+          parts: content,
+        });
+        break;
+      }
+      default:
+        throw new Refusal(
+          400,
+          `Invalid value: '${String(message["role"])}'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.`,
+          "invalid_value",
+          `${path}.role`,
+        );
+    }
+  });
+  return { system: system.join("\n"), items };
+}
+
+function assistant(message: Json, path: string): WireItem[] {
+  const calls = message["tool_calls"];
+  const content = message["content"];
+  const items: WireItem[] = [];
+  if (content !== null && content !== undefined) {
+    items.push({ type: "message", role: "assistant", parts: parts(content, path) });
+  } else if (!Array.isArray(calls)) {
+    throw new Refusal(
+      400,
+      `Invalid value for 'content': expected a string, got null.`,
+      null,
+      `${path}.content`,
+    );
+  }
+  if (calls === undefined || calls === null) return items;
+  if (!Array.isArray(calls) || calls.length === 0) {
+    throw new Refusal(
+      400,
+      `Invalid '${path}.tool_calls': empty array. Expected an array with minimum length 1, but got an empty array instead.`,
+      "empty_array",
+      `${path}.tool_calls`,
+    );
+  }
+  calls.forEach((call: unknown, index) => {
+    const at = `${path}.tool_calls[${index}]`;
+    const called = isObject(call) ? call["function"] : undefined;
+    if (!isObject(call) || !isObject(called))
+      throw new Refusal(
+        400,
+        `Missing required parameter: '${at}.function'.`,
+        "missing_required_parameter",
+        at,
+      );
+    items.push({
+      type: "call",
+      callId: text(call["id"], `${at}.id`),
+      name: text(called["name"], `${at}.function.name`),
+      arguments: text(called["arguments"], `${at}.function.arguments`),
+    });
+  });
+  return items;
+}
+
+function plain(content: readonly WirePart[]): string {
+  return content.map((one) => (one.type === "text" ? one.text : "")).join("");
+}
+
+function parts(content: unknown, path: string): WirePart[] {
+  if (typeof content === "string") return [{ type: "text", text: content }];
+  if (!Array.isArray(content))
+    throw new Refusal(
+      400,
+      `Missing required parameter: '${path}.content'.`,
+      "missing_required_parameter",
+      path,
+    );
+  return content.map((part: unknown, index) => {
+    const at = `${path}.content[${index}]`;
+    if (!isObject(part))
+      throw new Refusal(400, `Invalid type for '${at}': expected an object.`, "invalid_type", at);
+    switch (part["type"]) {
+      case "text":
+        return { type: "text", text: text(part["text"], `${at}.text`) };
+      case "refusal":
+        return { type: "text", text: text(part["refusal"], `${at}.refusal`) };
+      case "image_url":
+        return media(
+          "image",
+          isObject(part["image_url"]) ? part["image_url"]["url"] : undefined,
+          `${at}.image_url.url`,
+        );
+      case "file":
+        return media(
+          "file",
+          isObject(part["file"]) ? part["file"]["file_data"] : undefined,
+          `${at}.file.file_data`,
+        );
+      default:
+        throw new Refusal(
+          400,
+          `Invalid value: '${String(part["type"])}'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', and 'file'.`,
+          "invalid_value",
+          at,
+        );
+    }
+  });
+}

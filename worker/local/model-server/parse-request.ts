@@ -1,0 +1,77 @@
+/** Body of either wire to the neutral form. Pure. @throws Refusal where the body is not what the format allows. */
+import { isObject, text, type Json } from "./fields.ts";
+import { parseChatItems } from "./parse-chat.ts";
+import { parseResponsesItems } from "./parse-responses.ts";
+import { Refusal } from "./refusal.ts";
+import type { ParsedRequest, WireItem, WireTool } from "./wire.ts";
+
+/**
+ * The request without its token count.
+ * @throws Refusal for what is not JSON, not well-formed or not of the format
+ */
+export function parseRequest(
+  api: "responses" | "chat",
+  body: Buffer,
+  headers: Readonly<Record<string, string>>,
+): Omit<ParsedRequest, "inputTokens"> {
+  const raw = parseBody(body);
+  const read: { system: string; items: WireItem[] } =
+    api === "responses" ? parseResponsesItems(raw) : parseChatItems(raw);
+  const limit = raw[api === "responses" ? "max_output_tokens" : "max_completion_tokens"] ?? raw["max_tokens"];
+  return {
+    api,
+    model: text(raw["model"], "model"),
+    stream: raw["stream"] === true,
+    ...read,
+    tools: parseTools(api, raw["tools"]),
+    maxOutputTokens: typeof limit === "number" ? limit : undefined,
+    cacheKey: typeof raw["prompt_cache_key"] === "string" ? raw["prompt_cache_key"] : undefined,
+    raw,
+    headers,
+    bytes: body.length,
+  };
+}
+
+function parseBody(body: Buffer): Json {
+  const unreadable =
+    "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly.)";
+  let raw: unknown;
+  try {
+    raw = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
+  } catch {
+    throw new Refusal(400, unreadable);
+  }
+  if (!isObject(raw) || !isWellFormed(raw)) throw new Refusal(400, unreadable);
+  return raw;
+}
+
+function isWellFormed(value: unknown): boolean {
+  if (typeof value === "string") return value.isWellFormed();
+  if (Array.isArray(value)) return value.every(isWellFormed);
+  if (isObject(value))
+    return Object.entries(value).every(([key, one]) => key.isWellFormed() && isWellFormed(one));
+  return true;
+}
+
+function parseTools(api: "responses" | "chat", raw: unknown): WireTool[] {
+  if (raw === undefined || raw === null) return [];
+  if (!Array.isArray(raw))
+    throw new Refusal(400, "Invalid type for 'tools': expected an array.", "invalid_type", "tools");
+  return raw.map((one: unknown, index) => {
+    const path = `tools[${index}]${api === "chat" ? ".function" : ""}`;
+    const tool = api === "chat" && isObject(one) ? one["function"] : one;
+    if (!isObject(one) || one["type"] !== "function" || !isObject(tool)) {
+      throw new Refusal(
+        400,
+        `Invalid value: '${path}'. Supported values are: 'function'.`,
+        "invalid_value",
+        path,
+      );
+    }
+    return {
+      name: text(tool["name"], `${path}.name`),
+      description: typeof tool["description"] === "string" ? tool["description"] : "",
+      schema: tool["parameters"],
+    };
+  });
+}

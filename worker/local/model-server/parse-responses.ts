@@ -1,0 +1,118 @@
+/** `input` of POST /v1/responses. Pure. */
+import { isObject, media, text, type Json } from "./fields.ts";
+import { Refusal } from "./refusal.ts";
+import type { WireItem, WirePart } from "./wire.ts";
+
+export function parseResponsesItems(raw: Json): { system: string; items: WireItem[] } {
+  const input = raw["input"];
+  const system: string[] = typeof raw["instructions"] === "string" ? [raw["instructions"]] : [];
+  const items: WireItem[] = [];
+  if (typeof input === "string") {
+    return {
+      system: system.join("\n"),
+      items: [{ type: "message", role: "user", parts: [{ type: "text", text: input }] }],
+    };
+  }
+  if (!Array.isArray(input))
+    throw new Refusal(400, "Missing required parameter: 'input'.", "missing_required_parameter", "input");
+  input.forEach((entry: unknown, index) => {
+    const path = `input[${index}]`;
+    if (!isObject(entry))
+      throw new Refusal(400, `Invalid type for '${path}': expected an object.`, "invalid_type", path);
+    const role = entry["role"];
+    if (role === "system" || role === "developer") {
+      system.push(
+        parts(entry["content"], path)
+          .map((one) => (one.type === "text" ? one.text : ""))
+          .join(""),
+      );
+    } else items.push(item(entry, path));
+  });
+  return { system: system.join("\n"), items };
+}
+
+function item(entry: Json, path: string): WireItem {
+  const type = entry["type"] ?? "message";
+  switch (type) {
+    case "message": {
+      const role = entry["role"];
+      if (role !== "user" && role !== "assistant") {
+        throw new Refusal(
+          400,
+          `Invalid value: '${String(role)}'. Supported values are: 'assistant', 'system', 'developer', and 'user'.`,
+          "invalid_value",
+          `${path}.role`,
+        );
+      }
+      return { type: "message", role, parts: parts(entry["content"], path) };
+    }
+    case "reasoning": {
+      const encrypted = entry["encrypted_content"];
+      const summary = Array.isArray(entry["summary"]) ? entry["summary"] : [];
+      return {
+        type: "reasoning",
+        id: typeof entry["id"] === "string" ? entry["id"] : "",
+        text: summary
+          .map((one: unknown) => (isObject(one) ? text(one["text"], `${path}.summary`) : ""))
+          .join("\n\n"),
+        ...(typeof encrypted === "string" ? { encrypted } : {}),
+      };
+    }
+    case "function_call":
+      return {
+        type: "call",
+        callId: text(entry["call_id"], `${path}.call_id`),
+        name: text(entry["name"], `${path}.name`),
+        arguments: text(entry["arguments"], `${path}.arguments`),
+      };
+    case "function_call_output":
+      return {
+        type: "result",
+        callId: text(entry["call_id"], `${path}.call_id`),
+        parts: parts(entry["output"], `${path}.output`),
+      };
+    case "item_reference":
+      return { type: "reference", id: text(entry["id"], `${path}.id`) };
+    default:
+      throw new Refusal(
+        400,
+        `Invalid value: '${JSON.stringify(type)}'. Supported values are: 'message', 'reasoning', 'function_call', 'function_call_output', and 'item_reference'.`,
+        "invalid_value",
+        path,
+      );
+  }
+}
+
+function parts(content: unknown, path: string): WirePart[] {
+  if (typeof content === "string") return [{ type: "text", text: content }];
+  if (!Array.isArray(content))
+    throw new Refusal(
+      400,
+      `Missing required parameter: '${path}.content'.`,
+      "missing_required_parameter",
+      path,
+    );
+  return content.map((part: unknown, index) => {
+    const at = `${path}.content[${index}]`;
+    if (!isObject(part))
+      throw new Refusal(400, `Invalid type for '${at}': expected an object.`, "invalid_type", at);
+    switch (part["type"]) {
+      case "input_text":
+      case "output_text":
+        return { type: "text", text: text(part["text"], `${at}.text`) };
+      case "refusal":
+        return { type: "text", text: text(part["refusal"], `${at}.refusal`) };
+      case "input_image":
+        return media("image", part["image_url"], `${at}.image_url`);
+      case "input_file":
+        return media("file", part["file_data"], `${at}.file_data`);
+      default:
+        throw new Refusal(
+          400,
+          `Invalid value: '${String(part["type"])}'. Supported values are: 'input_text', 'input_image', 'output_text', 'refusal', and 'input_file'.`,
+          "invalid_value",
+          at,
+        );
+    }
+  });
+}
