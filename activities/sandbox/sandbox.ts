@@ -30,7 +30,7 @@ export interface SandboxHost {
 
 export interface Sandbox {
   readonly container: string;
-  /** True if this `open` created the container, so that its workspace is empty. */
+  /** True if /workspace is empty (a new volume, or one that was lost): what was saved is to be put back. */
   readonly fresh: boolean;
   /**
    * Starts a command under the supervisor, or finds the one that was started under this id before: a command is
@@ -38,12 +38,17 @@ export interface Sandbox {
    * @throws SandboxLost when the box went away.
    */
   start(command: BoxCommand): Promise<CommandState>;
+  /** `start` and `wait` in one round trip. Aborting stops the waiting, not the command. */
+  run(command: BoxCommand, options?: WaitOptions): Promise<CommandState>;
   /**
    * The command's state once it has ended, or after `timeoutMs`. Aborting stops the waiting, not the command.
    * `onOutput` is called now and then with how many bytes there are by now.
    */
   wait(id: string, options?: WaitOptions): Promise<CommandState>;
-  /** Bytes of a command's output from `offset`, at most `maxBytes` (1 MiB a call). */
+  /**
+   * Bytes of what is kept of a command's output, from `offset` in it, at most `maxBytes` (1 MiB a call). Where more was
+   * written than is kept (`outBytes > outKept`), the missing bytes belong before the last 1 MiB, at `outKept - 1 MiB`.
+   */
   read(id: string, stream: OutputStream, offset: number, maxBytes: number): Promise<Uint8Array>;
   /** Ends the command, its process group and all it left behind: TERM, then KILL after `graceMs`. */
   kill(id: string, graceMs?: number): Promise<CommandState>;

@@ -1,0 +1,120 @@
+/** The way to one container's supervisor: connects when first used, and again when the stream ended but the box runs. */
+import type Dockerode from "dockerode";
+import { PROTOCOL, relaySource } from "./box-source.ts";
+import { createBoxStream, StreamEnded } from "./box-stream.ts";
+import type { Answer, BoxStream, RequestOptions } from "./box-stream.ts";
+import { statusOf, unavailable } from "./docker-errors.ts";
+import { SandboxLost } from "./sandbox-lost.ts";
+
+export interface BoxLink {
+  /**
+   * Sends a request; where the stream ends meanwhile and the container still runs, once more on a new stream with
+   * `again: true`. So every request must bear being done twice.
+   * @throws SandboxLost, SandboxUnavailable (retryable), Error with the supervisor's text, the signal's reason.
+   */
+  request(op: string, fields: object, options?: RequestOptions): Promise<Answer>;
+  /** Connects if need be. @returns whether the workspace was empty when the stream was made */
+  connect(): Promise<{ readonly empty: boolean }>;
+  close(): void;
+}
+
+interface Connection {
+  readonly stream: BoxStream;
+  readonly empty: boolean;
+}
+
+const CONNECT_TRIES = 20;
+/** The daemon may take a moment to notice that a container died (reliability M12). */
+const RETRY_MS = 100;
+
+export function createBoxLink(docker: Dockerode, containerId: string): BoxLink {
+  const container = docker.getContainer(containerId);
+  let connecting: Promise<Connection> | undefined;
+  let closed = false;
+
+  async function connectOnce(): Promise<Connection> {
+    const exec = await container.exec({
+      Cmd: ["python3", "-I", "-S", "-c", relaySource],
+      User: "0:0",
+      WorkingDir: "/",
+      AttachStdin: true,
+      AttachStdout: true,
+      AttachStderr: true,
+    });
+    const stream = createBoxStream(await exec.start({ hijack: true, stdin: true }));
+    try {
+      const hello = await stream.request("hello", {});
+      if (hello["protocol"] !== PROTOCOL)
+        throw new Error(`the box speaks protocol ${String(hello["protocol"])}`);
+      return { stream, empty: hello["empty"] === true };
+    } catch (error) {
+      stream.close();
+      throw error;
+    }
+  }
+
+  async function connectWhileItRuns(): Promise<Connection> {
+    let trouble: unknown;
+    for (let tries = 0; tries < CONNECT_TRIES; tries++) {
+      await assertRunning(container);
+      try {
+        return await connectOnce();
+      } catch (error) {
+        trouble = error;
+        if (statusOf(error) === undefined && !(error instanceof StreamEnded)) throw unavailable(error);
+      }
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    }
+    throw new SandboxLost(`the box runs, but its supervisor does not answer: ${String(trouble)}`);
+  }
+
+  async function connection(): Promise<Connection> {
+    if (closed) throw unavailable(new Error("this worker has closed its way to the box"));
+    connecting ??= connectWhileItRuns();
+    const mine = connecting;
+    try {
+      const made = await mine;
+      if (!made.stream.ended) return made;
+    } catch (error) {
+      if (connecting === mine) connecting = undefined;
+      throw error;
+    }
+    if (connecting === mine) connecting = undefined;
+    return connection();
+  }
+
+  return {
+    async connect() {
+      return { empty: (await connection()).empty };
+    },
+    async request(op, fields, options) {
+      for (let again = false; ; again = true) {
+        const { stream } = await connection();
+        try {
+          return await stream.request(op, again ? { ...fields, again } : fields, options);
+        } catch (error) {
+          if (!(error instanceof StreamEnded) || closed) throw closed ? unavailable(error) : error;
+          if (again) throw new SandboxLost(error.message, { cause: error });
+        }
+      }
+    },
+    close() {
+      closed = true;
+      connecting?.then(
+        ({ stream }) => stream.close(),
+        () => undefined,
+      );
+    },
+  };
+}
+
+async function assertRunning(container: Dockerode.Container): Promise<void> {
+  try {
+    const { State: state } = await container.inspect();
+    if (!state.Running) throw new SandboxLost(`the box ended (${state.Status}, exit code ${state.ExitCode})`);
+  } catch (error) {
+    if (error instanceof SandboxLost) throw error;
+    if (statusOf(error) === 404) throw new SandboxLost("the box was removed", { cause: error });
+    throw unavailable(error);
+  }
+}

@@ -1,0 +1,16 @@
+/** The Python programs that run inside the box, read from the files beside this one. */
+import { readFileSync } from "node:fs";
+
+/** In the order in which they are joined: each may use what stands above it. */
+const SUPERVISOR_PARTS = ["loop", "output", "process", "command", "files", "client", "supervisor"];
+
+const part = (name: string): string => readFileSync(new URL(`./box/${name}.py`, import.meta.url), "utf8");
+
+/** The supervisor as one program. It goes into the container's environment, so that `ps` stays readable for tools. */
+export const supervisorSource = SUPERVISOR_PARTS.map(part).join("\n\n");
+
+/** Copies bytes between an exec stream and the supervisor. */
+export const relaySource = part("relay");
+
+/** Both sides' version of the protocol; a box that speaks another one is refused. Equal to PROTOCOL in supervisor.py. */
+export const PROTOCOL = 1;

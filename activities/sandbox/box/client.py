@@ -1,0 +1,125 @@
+"""Connected workers and what they wait for. Part of the supervisor: see box-source.ts."""
+
+import binascii
+import collections
+import json
+import selectors
+import time
+
+CHUNK = 1 << 18
+PROGRESS_SECONDS = 0.25
+
+
+def base64_of(value):
+    return binascii.b2a_base64(value, newline=False).decode()
+
+
+class Waiter:
+    """A request that is answered when the command has ended, or after its time."""
+
+    def __init__(self, client, q, command, wants_progress):
+        self.client = client
+        self.q = q
+        self.command = command
+        self.wants_progress = wants_progress
+        self.told_at = 0.0
+        self.told_later = False
+        self.done = False
+
+    def progress(self):
+        if not self.wants_progress or self.told_later or self.done:
+            return
+        self.told_later = True
+        self.client.box.loop.after(max(0, self.told_at + PROGRESS_SECONDS - time.monotonic()), self.tell)
+
+    def tell(self):
+        self.told_later = False
+        # A worker that does not read is not told more and more.
+        if self.done or self.client.outgoing:
+            return
+        self.told_at = time.monotonic()
+        outputs = self.command.outputs
+        self.client.send({"q": self.q, "bytes": outputs["out"].total + outputs["err"].total})
+
+    def ended(self):
+        if not self.done:
+            self.done = True
+            self.client.waiters.pop(self.q, None)
+            self.client.send({"q": self.q, "ok": self.command.state()})
+
+    def give_up(self, answer=True):
+        if self.done:
+            return
+        if self in self.command.listeners:
+            self.command.listeners.remove(self)
+        if answer:
+            self.ended()
+        self.done = True
+        self.client.waiters.pop(self.q, None)
+
+
+class Client:
+    """One connected worker."""
+
+    def __init__(self, box, sock):
+        self.box = box
+        self.sock = sock
+        self.incoming = bytearray()
+        self.searched = 0
+        self.outgoing = collections.deque()
+        self.waiters = {}
+        sock.setblocking(False)
+        box.loop.watch(sock, selectors.EVENT_READ, self.ready)
+
+    def ready(self):
+        try:
+            if self.outgoing:
+                self.flush()
+            data = self.sock.recv(CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.close()
+            return
+        self.incoming += data
+        while (end := self.incoming.find(b"\n", self.searched)) >= 0:
+            line = bytes(self.incoming[:end])
+            del self.incoming[: end + 1]
+            self.searched = 0
+            self.box.handle(self, json.loads(line))
+        self.searched = len(self.incoming)
+
+    def close(self):
+        for waiter in list(self.waiters.values()):
+            waiter.give_up(answer=False)
+        self.box.loop.unwatch(self.sock)
+        self.sock.close()
+        self.outgoing.clear()
+
+    def send(self, message):
+        self.send_line(json.dumps(message, default=base64_of).encode() + b"\n")
+
+    def send_line(self, line):
+        if self.sock.fileno() < 0:
+            return
+        self.outgoing.append(memoryview(line))
+        if len(self.outgoing) == 1:
+            try:
+                self.flush()
+            except OSError:
+                self.close()
+
+    def flush(self):
+        try:
+            while self.outgoing:
+                sent = self.sock.send(self.outgoing[0])
+                if sent == len(self.outgoing[0]):
+                    self.outgoing.popleft()
+                else:
+                    self.outgoing[0] = self.outgoing[0][sent:]
+        except BlockingIOError:
+            pass
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self.outgoing else 0)
+        self.box.loop.selector.modify(self.sock, events, self.ready)

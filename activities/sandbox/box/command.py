@@ -1,0 +1,302 @@
+"""One command: started once, followed, ended with all it left behind. Part of the supervisor: see box-source.ts."""
+
+import fcntl
+import json
+import os
+import selectors
+import signal
+import time
+
+CALLS = "/var/lib/longhaul/calls"
+CHUNK = 1 << 18
+DEFAULT_MAX_OUTPUT_BYTES = 64 << 20
+# A child that still holds the pipe may be about to write the last line (`cmd | tee`): so long is waited for it.
+DRAIN_SECONDS = 0.2
+# Left-behind children that go on writing are read this slowly and what they write is dropped: no SIGPIPE for a server.
+IDLE_DRAIN_SECONDS = 0.1
+TIMEOUT_GRACE_MS = 1000
+POLL_SECONDS = 0.01
+# After so many sweeps that still found something (a bomb that calls setsid), everything of the tools' uid is ended.
+MAX_SWEEPS = 20
+# What cannot die within 5 s hangs in the kernel; it must not keep the answer from the worker.
+GIVE_UP_SWEEPS = 500
+
+
+def signal_name(number):
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"
+
+
+class Command:
+    """States: running, and once ended one of exited, killed, refused, lost. `start.json` and `end.json` outlive it."""
+
+    def __init__(self, loop, base_env, name, limit, started_ms):
+        self.loop = loop
+        self.base_env = base_env
+        self.id = name
+        self.folder = f"{CALLS}/{name}"
+        self.started_ms = started_ms
+        self.outputs = {stream: Output(f"{self.folder}/{stream}", limit) for stream in ("out", "err")}
+        self.pid = None
+        self.end = None
+        self.ending = None
+        self.status = None
+        self.pipes = {}
+        self.stdin = None
+        self.listeners = []
+
+    @classmethod
+    def load(cls, loop, base_env, name):
+        """After a restart of the box: what had not ended is lost."""
+        try:
+            with open(f"{CALLS}/{name}/start.json") as file:
+                start = json.load(file)
+        except (OSError, ValueError):
+            # Ended between making the folder and this file: the command itself was not started.
+            start = {"limit": DEFAULT_MAX_OUTPUT_BYTES, "startedAtMs": 0}
+        command = cls(loop, base_env, name, start["limit"], start["startedAtMs"])
+        try:
+            with open(f"{command.folder}/end.json") as file:
+                end = json.load(file)
+            command.end = end["end"]
+            sizes = {stream: (end[stream], end[stream + "Kept"]) for stream in command.outputs}
+        except (OSError, ValueError):
+            command.end = {"kind": "lost"}
+            sizes = {}
+        for stream, output in command.outputs.items():
+            try:
+                size = os.stat(output.path).st_size
+            except OSError:
+                size = 0
+            total, kept = sizes.get(stream, (size, size))
+            command.outputs[stream] = Output(output.path, output.limit, total, kept)
+        return command
+
+    def state(self):
+        out, err = self.outputs["out"], self.outputs["err"]
+        answer = {
+            "id": self.id,
+            "startedAtMs": self.started_ms,
+            "outBytes": out.total,
+            "errBytes": err.total,
+            "outKept": out.kept,
+            "errKept": err.kept,
+        }
+        answer.update(self.end or {"kind": "running", "pid": self.pid})
+        return answer
+
+    def start(self, request):
+        self.began = time.monotonic()
+        mine = []
+
+        def pipe():
+            reader, writer = os.pipe()
+            mine.extend((reader, writer))
+            return reader, writer
+
+        try:
+            os.mkdir(self.folder, 0o700)
+            with open(f"{self.folder}/start.json", "w") as file:
+                json.dump({"limit": self.outputs["out"].limit, "startedAtMs": self.started_ms}, file)
+            stdin, self.stdin_bytes = None, memoryview(request.get("stdin") or b"")
+            if self.stdin_bytes:
+                stdin, self.stdin = pipe()
+            else:
+                stdin = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+                mine.append(stdin)
+            out_reader, out_writer = pipe()
+            self.pipes[out_reader] = self.outputs["out"]
+            err_writer = out_writer
+            if not request.get("mergeOutput"):
+                err_reader, err_writer = pipe()
+                self.pipes[err_reader] = self.outputs["err"]
+            env = {**self.base_env, **(request.get("env") or {}), MARK: self.id}
+            cwd = os.path.join(WORKSPACE, request.get("cwd") or "")
+            self.pid = spawn(request["argv"], env, cwd, stdin, out_writer, err_writer)
+        except (Refused, OSError) as error:
+            for fd in mine:
+                os.close(fd)
+            self.pipes, self.stdin = {}, None
+            self.finish({"kind": "refused", "reason": str(error)})
+            return
+        for fd in mine:
+            if fd not in self.pipes and fd != self.stdin:
+                os.close(fd)
+        for fd in self.pipes:
+            os.set_blocking(fd, False)
+            try:
+                fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, CHUNK)
+            except OSError:
+                pass
+            self.loop.watch(fd, selectors.EVENT_READ, lambda fd=fd: self.pump(fd))
+        if self.stdin is not None:
+            os.set_blocking(self.stdin, False)
+            self.loop.watch(self.stdin, selectors.EVENT_WRITE, self.feed)
+        timeout = request.get("timeoutMs")
+        if timeout is not None:
+            self.loop.after(timeout / 1000, lambda: self.kill("timeout", TIMEOUT_GRACE_MS))
+
+    def feed(self):
+        try:
+            self.stdin_bytes = self.stdin_bytes[os.write(self.stdin, self.stdin_bytes[:CHUNK]) :]
+        except BlockingIOError:
+            return
+        except OSError:
+            # It does not read its input; that is its own affair.
+            self.stdin_bytes = memoryview(b"")
+        if not self.stdin_bytes:
+            self.close_stdin()
+
+    def close_stdin(self):
+        if self.stdin is not None:
+            self.loop.unwatch(self.stdin)
+            os.close(self.stdin)
+            self.stdin = None
+            self.stdin_bytes = memoryview(b"")
+
+    def pump(self, fd):
+        """True when something was read, so that there may be more."""
+        try:
+            data = os.read(fd, CHUNK)
+        except BlockingIOError:
+            return False
+        if data:
+            self.pipes[fd].add(data)
+            for listener in self.listeners:
+                listener.progress()
+            return True
+        self.loop.unwatch(fd)
+        os.close(fd)
+        del self.pipes[fd]
+        if not self.pipes and self.status is not None:
+            self.conclude()
+        return False
+
+    def reaped(self, status):
+        """Its first process has ended: with it the command, when what stands in the pipes has been read."""
+        self.status = status
+        self.duration = time.monotonic() - self.began
+        for fd in list(self.pipes):
+            # Bounded by the pipe's size, or a child left behind that floods would keep us here.
+            for _ in range(4):
+                if not self.pump(fd):
+                    break
+        if self.pipes:
+            self.loop.after(DRAIN_SECONDS, self.conclude)
+        else:
+            self.conclude()
+
+    def conclude(self):
+        """Once the pipes are read and, where it is being ended, nothing of it is left."""
+        if self.end or self.status is None or (self.ending and not self.ending.get("swept")):
+            return
+        milliseconds = round(self.duration * 1000)
+        killed = os.WIFSIGNALED(self.status)
+        name = signal_name(os.WTERMSIG(self.status)) if killed else "SIGTERM"
+        if self.ending:
+            end = {"kind": "killed", "by": self.ending["by"], "signal": name, "durationMs": milliseconds}
+        elif killed:
+            end = {"kind": "killed", "by": "signal", "signal": name, "durationMs": milliseconds}
+        else:
+            end = {"kind": "exited", "exitCode": os.WEXITSTATUS(self.status), "durationMs": milliseconds}
+        self.finish(end)
+
+    def finish(self, end):
+        self.close_stdin()
+        record = {"end": end}
+        for stream, output in self.outputs.items():
+            output.close()
+            record[stream], record[stream + "Kept"] = output.total, output.kept
+        # Renamed into place: a record is there whole or not at all.
+        try:
+            with open(f"{self.folder}/end.tmp", "w") as file:
+                json.dump(record, file)
+            os.rename(f"{self.folder}/end.tmp", f"{self.folder}/end.json")
+        except OSError:
+            # A full disk: the worker still hears how it ended; after a restart of the box it would count as lost.
+            pass
+        self.end = end
+        for fd in self.pipes:
+            self.loop.unwatch(fd)
+        self.drop_leftovers()
+        self.tell_ended()
+
+    def tell_ended(self):
+        listeners, self.listeners = self.listeners, []
+        for listener in listeners:
+            listener.ended()
+
+    def drop_leftovers(self):
+        for fd in list(self.pipes):
+            try:
+                if not os.read(fd, CHUNK):
+                    os.close(fd)
+                    del self.pipes[fd]
+            except BlockingIOError:
+                pass
+        if self.pipes:
+            self.loop.after(IDLE_DRAIN_SECONDS, self.drop_leftovers)
+
+    def kill(self, by, grace_ms):
+        """TERM to the group, KILL after the grace, then sweeps till nothing is left. Also ends what an ended command
+        left behind."""
+        if by == "timeout" and self.end:
+            return
+        if self.ending:
+            self.ending["deadline"] = min(self.ending["deadline"], time.monotonic() + grace_ms / 1000)
+            return
+        if self.end and self.end["kind"] in ("refused", "lost"):
+            return
+        self.ending = {"by": by, "deadline": time.monotonic() + grace_ms / 1000, "sweeps": 0}
+        # Its number may belong to a stranger once it was reaped.
+        self.leader = None if self.status is not None else self.pid
+        if self.leader is not None:
+            self.signal_group(signal.SIGTERM)
+        self.press_on()
+
+    def signal_group(self, number):
+        """False when the group is empty."""
+        try:
+            with as_tool():
+                os.killpg(self.leader, number)
+            return True
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+
+    def press_on(self):
+        ending = self.ending
+        overdue = time.monotonic() >= ending["deadline"]
+        if self.leader is not None and not overdue and self.signal_group(0):
+            self.loop.after(POLL_SECONDS, self.press_on)
+            return
+        if self.leader is not None:
+            self.signal_group(signal.SIGKILL)
+        ending["sweeps"] += 1
+        with as_tool():
+            found = family(f"{MARK}={self.id}".encode(), self.leader)
+            for pid in found:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except OSError:
+                    pass
+            if found and ending["sweeps"] > MAX_SWEEPS:
+                # In one stroke, which no fork outruns. Signals neither us nor the first process.
+                try:
+                    os.kill(-1, signal.SIGKILL)
+                except OSError:
+                    pass
+        if found and ending["sweeps"] < GIVE_UP_SWEEPS:
+            self.loop.after(POLL_SECONDS, self.press_on)
+            return
+        ending["swept"] = True
+        if self.end:
+            self.ending = None
+            self.tell_ended()
+        elif self.pipes:
+            # A stranger that was handed the pipe may hold it still.
+            self.loop.after(DRAIN_SECONDS, self.conclude)
+        self.conclude()

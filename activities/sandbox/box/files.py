@@ -1,0 +1,264 @@
+"""File operations as uid 1000 in a forked child that never comes back to root. Part of the supervisor: see box-source.ts.
+
+No path leaves /workspace: a path is walked folder by folder from an open folder, links are read and walked in the same
+way, `..` goes back to the folder we came from. So nothing is ever looked up by a name that a tool could have exchanged.
+"""
+
+import errno
+import hashlib
+import os
+import stat
+
+MAX_LINKS = 40
+MAX_HASHED_BYTES = 64 << 20
+MAX_READ_BYTES = 16 << 20
+MAX_ENTRIES = 100_000
+
+REASONS = {
+    errno.ENOENT: ("not-found", "there is no such file or folder"),
+    errno.ENOTDIR: ("not-a-folder", "a part of the path is not a folder"),
+    errno.EISDIR: ("not-a-file", "it is a folder"),
+    errno.EACCES: ("denied", "permission denied"),
+    errno.EPERM: ("denied", "not permitted"),
+    errno.EROFS: ("denied", "read-only file system"),
+    errno.EEXIST: ("exists", "it exists already"),
+    errno.ENOSPC: ("no-space", "no space left"),
+    errno.EDQUOT: ("no-space", "no space left"),
+    errno.ELOOP: ("failed", "too many links, or a link that was exchanged meanwhile"),
+}
+
+
+class Refusal(Exception):
+    def __init__(self, reason, text):
+        super().__init__(text)
+        self.reason = reason
+
+
+def outside():
+    return Refusal("outside", f"the path leaves {WORKSPACE}")
+
+
+def parts_of(path):
+    if "\0" in path:
+        raise Refusal("failed", "a path cannot hold a NUL character")
+    if path.startswith("/"):
+        if path != WORKSPACE and not path.startswith(WORKSPACE + "/"):
+            raise outside()
+        path = path[len(WORKSPACE) :]
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+class Place:
+    """Where a path ends: an open folder and a name in it, or the workspace itself (name None)."""
+
+    def __init__(self, folder, name, info):
+        self.folder = folder
+        self.name = name
+        # stat of what is there, None where nothing is.
+        self.info = info
+
+
+def walk(path, follow_last=True, make_folders=False):
+    # The folders we came through; none is ever left upwards but to the one before.
+    folders = [os.open(WORKSPACE, os.O_PATH | os.O_DIRECTORY)]
+    todo = parts_of(path)[::-1]
+    # `a/` names a folder: a link at the end is followed as one.
+    follow_last = follow_last or path.endswith("/")
+    links = 0
+    while todo:
+        part = todo.pop()
+        if part == "..":
+            if len(folders) == 1:
+                raise outside()
+            os.close(folders.pop())
+            continue
+        try:
+            fd = os.open(part, os.O_PATH | os.O_NOFOLLOW, dir_fd=folders[-1])
+        except FileNotFoundError:
+            if not todo:
+                return Place(folders[-1], part, None)
+            if not make_folders:
+                raise
+            try:
+                os.mkdir(part, 0o777, dir_fd=folders[-1])
+            except FileExistsError:
+                pass
+            todo.append(part)
+            links += 1
+            if links > MAX_LINKS + len(todo) * 2:
+                raise OSError(errno.ELOOP, "")
+            continue
+        info = os.fstat(fd)
+        if stat.S_ISLNK(info.st_mode) and (todo or follow_last):
+            links += 1
+            if links > MAX_LINKS:
+                raise OSError(errno.ELOOP, "")
+            target = os.readlink("", dir_fd=fd)
+            os.close(fd)
+            if target.startswith("/"):
+                for folder in folders[1:]:
+                    os.close(folder)
+                del folders[1:]
+            todo.extend(parts_of(target)[::-1])
+        elif todo and stat.S_ISDIR(info.st_mode):
+            folders.append(fd)
+        elif todo:
+            raise NotADirectoryError(errno.ENOTDIR, "")
+        else:
+            os.close(fd)
+            return Place(folders[-1], part, info)
+    return Place(folders[-1], None, os.fstat(folders[-1]))
+
+
+def open_regular(place):
+    if place.info is None:
+        raise FileNotFoundError(errno.ENOENT, "")
+    if stat.S_ISDIR(place.info.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "")
+    if not stat.S_ISREG(place.info.st_mode):
+        raise Refusal("not-a-file", "it is a pipe, socket or device")
+    fd = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=place.folder)
+    # It may have been exchanged since it was looked at.
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        raise Refusal("not-a-file", "it is a pipe, socket or device")
+    return fd
+
+
+def hash_of(fd):
+    if os.fstat(fd).st_size > MAX_HASHED_BYTES:
+        return ""
+    digest = hashlib.sha256()
+    offset = 0
+    while data := os.pread(fd, 1 << 20, offset):
+        digest.update(data)
+        offset += len(data)
+    return digest.hexdigest()
+
+
+def read_file(request):
+    fd = open_regular(walk(request["path"]))
+    size = os.fstat(fd).st_size
+    left = min(request.get("maxBytes") or MAX_READ_BYTES, MAX_READ_BYTES)
+    offset, pieces = request.get("offset") or 0, []
+    while left > 0 and (data := os.pread(fd, min(left, 1 << 20), offset)):
+        pieces.append(data)
+        offset += len(data)
+        left -= len(data)
+    return {"data": b"".join(pieces), "size": size, "hash": hash_of(fd)}
+
+
+def check_unchanged(place, if_hash, new_hash):
+    """Raises unless the file is as the caller believes; True where it already holds what is to be written."""
+    current = None if place.info is None else hash_of(open_regular(place))
+    if current is not None and current == new_hash:
+        # A second try of the same write, whose first answer was lost.
+        return True
+    if if_hash is None and current is not None:
+        raise Refusal("exists", "it exists already")
+    if current != if_hash:
+        raise Refusal("changed", "it has changed since it was read; read it again")
+    return False
+
+
+def write_file(request):
+    data = request["data"]
+    new_hash = hashlib.sha256(data).hexdigest()
+    place = walk(request["path"], make_folders=True)
+    info = place.info
+    if place.name is None or (info is not None and stat.S_ISDIR(info.st_mode)) or request["path"].endswith("/"):
+        raise IsADirectoryError(errno.EISDIR, "")
+    if info is not None and not stat.S_ISREG(info.st_mode):
+        raise Refusal("not-a-file", "it is a pipe, socket or device")
+    if info is not None and not os.access(place.name, os.W_OK, dir_fd=place.folder, follow_symlinks=False):
+        raise Refusal("denied", "it is write-protected")
+    if "ifHash" in request and check_unchanged(place, request["ifHash"], new_hash):
+        return {"created": False, "hash": new_hash}
+    mode = request.get("mode")
+    if mode is None:
+        mode = stat.S_IMODE(info.st_mode) if info is not None else 0o644
+    temporary = f".longhaul-{os.urandom(8).hex()}.tmp"
+    fd = os.open(
+        temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=place.folder
+    )
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.fchmod(fd, mode & 0o777)
+        if request.get("ifHash", "") is None:
+            # Fails where somebody else made the file meanwhile.
+            os.link(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+            os.unlink(temporary, dir_fd=place.folder)
+        else:
+            os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+    except BaseException:
+        os.unlink(temporary, dir_fd=place.folder)
+        raise
+    return {"created": info is None, "hash": new_hash}
+
+
+def remove_file(request):
+    place = walk(request["path"], follow_last=False)
+    if place.name is None:
+        raise IsADirectoryError(errno.EISDIR, "")
+    if place.info is None:
+        raise FileNotFoundError(errno.ENOENT, "")
+    if stat.S_ISDIR(place.info.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "")
+    if request.get("ifHash") is not None:
+        check_unchanged(place, request["ifHash"], None)
+    os.unlink(place.name, dir_fd=place.folder)
+    return {}
+
+
+def entry(name, info, folder):
+    if stat.S_ISLNK(info.st_mode):
+        try:
+            return {"name": name, "kind": "link", "size": info.st_size, "target": os.readlink(name, dir_fd=folder)}
+        except OSError:
+            # Exchanged meanwhile.
+            return {"name": name, "kind": "link", "size": info.st_size}
+    kind = "folder" if stat.S_ISDIR(info.st_mode) else "file" if stat.S_ISREG(info.st_mode) else "other"
+    return {"name": name, "kind": kind, "size": info.st_size}
+
+
+def list_folder(request):
+    place = walk(request["path"])
+    name = "." if place.name is None else place.name
+    fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=place.folder)
+    names = sorted(os.listdir(fd))
+    entries = []
+    for name in names[: min(request.get("maxEntries") or MAX_ENTRIES, MAX_ENTRIES)]:
+        try:
+            entries.append(entry(name, os.stat(name, dir_fd=fd, follow_symlinks=False), fd))
+        except FileNotFoundError:
+            pass
+    return {"entries": entries, "total": len(names)}
+
+
+def stat_file(request):
+    place = walk(request["path"], follow_last=False)
+    if place.info is None:
+        raise FileNotFoundError(errno.ENOENT, "")
+    return entry(place.name or ".", place.info, place.folder)
+
+
+FILE_OPERATIONS = {
+    "read": read_file,
+    "write": write_file,
+    "remove": remove_file,
+    "list": list_folder,
+    "stat": stat_file,
+}
+
+
+def answer_file(request):
+    try:
+        return {"ok": True, **FILE_OPERATIONS[request["do"]](request)}
+    except Refusal as error:
+        reason, text = error.reason, str(error)
+    except OSError as error:
+        reason, text = REASONS.get(error.errno, ("failed", error.strerror or str(error)))
+    except UnicodeEncodeError:
+        reason, text = "failed", "the name cannot be written in bytes"
+    return {"ok": False, "reason": reason, "message": f"{request['path']}: {text}"}

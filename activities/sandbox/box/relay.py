@@ -1,0 +1,56 @@
+"""Copies bytes between its standard streams and the supervisor's socket. Runs as root, once per connected worker."""
+
+import os
+import select
+import socket
+import sys
+import time
+
+SOCKET = "/var/lib/longhaul/control.sock"
+CONNECT_SECONDS = 10
+CHUNK = 1 << 18
+
+
+def connect():
+    deadline = time.monotonic() + CONNECT_SECONDS
+    while True:
+        peer = socket.socket(socket.AF_UNIX)
+        try:
+            peer.connect(SOCKET)
+            return peer
+        except OSError:
+            # The box has only just been started.
+            peer.close()
+            if time.monotonic() > deadline:
+                sys.exit(75)
+            time.sleep(0.005)
+
+
+def write_all(write, data):
+    view = memoryview(data)
+    while view:
+        view = view[write(view) :]
+
+
+def main():
+    peer = connect()
+    # The supervisor never blocks on a reader and this process only copies, so blocking writes cannot lock up.
+    while True:
+        ready, _, _ = select.select([0, peer], [], [])
+        if peer in ready:
+            data = peer.recv(CHUNK)
+            if not data:
+                return
+            write_all(lambda view: os.write(1, view), data)
+        if 0 in ready:
+            data = os.read(0, CHUNK)
+            if not data:
+                return
+            write_all(peer.send, data)
+
+
+try:
+    main()
+except OSError:
+    # The worker or the supervisor went away: nothing left to copy.
+    pass

@@ -1,0 +1,223 @@
+"""The box's main process: takes requests over a socket that only root can reach, starts commands as uid 1000 and keeps
+what became of them. It outlives streams and workers; what it knows outlives it in files. Last part: see box-source.ts.
+
+Requests and answers are JSON, one a line, many under way at once: {"q": number, "op": …} is answered by {"q", "ok": …}
+or {"q", "error": text}; a wait may be told {"q", "bytes": n} before that. Bytes travel as base64.
+"""
+
+import binascii
+import json
+import os
+import pwd
+import re
+import selectors
+import signal
+import socket
+import time
+
+PROTOCOL = 1
+HOME = "/var/lib/longhaul"
+SOCKET = f"{HOME}/control.sock"
+CHUNK = 1 << 18
+MAX_READ_BYTES_OF_OUTPUT = 1 << 20
+# A tool may kill the helper (`kill -9 -1`): then another one does the work.
+MAX_FILE_TRIES = 5
+FILE_SECONDS = 60
+COMMAND_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}")
+
+
+class Box:
+    def __init__(self):
+        self.loop = Loop()
+        self.base_env = tool_environment()
+        self.commands = {}
+        # By process id; file helpers are children too, but nobody asks how they ended.
+        self.running = {}
+        os.makedirs(CALLS, 0o700, exist_ok=True)
+        os.chmod(HOME, 0o700)
+        loaded = [Command.load(self.loop, self.base_env, name) for name in os.listdir(CALLS)]
+        for command in sorted(loaded, key=lambda each: each.started_ms):
+            self.commands[command.id] = command
+
+    def handle(self, client, request):
+        q = request["q"]
+        try:
+            answer = getattr(self, "do_" + request["op"])(client, request)
+        except Exception as error:
+            client.send({"q": q, "error": f"{type(error).__name__}: {error}"[:500]})
+            return
+        if answer is not None:
+            client.send({"q": q, "ok": answer})
+
+    def do_hello(self, client, request):
+        with as_tool():
+            empty = not os.listdir(WORKSPACE)
+        return {"protocol": PROTOCOL, "empty": empty}
+
+    def do_ping(self, client, request):
+        return {}
+
+    def do_start(self, client, request):
+        name = request["id"]
+        command = self.commands.get(name)
+        if command is None:
+            if not COMMAND_ID.fullmatch(name):
+                raise ValueError(f"{name!r} is no id for a command: letters, digits, dot, dash")
+            if "stdin" in request:
+                request["stdin"] = binascii.a2b_base64(request["stdin"])
+            limit = request.get("maxOutputBytes", DEFAULT_MAX_OUTPUT_BYTES)
+            command = Command(self.loop, self.base_env, name, limit, round(time.time() * 1000))
+            self.commands[name] = command
+            command.start(request)
+            if command.pid is not None:
+                self.running[command.pid] = command
+        return self.follow(client, request, command) if request.get("wait") else command.state()
+
+    def do_wait(self, client, request):
+        return self.follow(client, request, self.known(request))
+
+    def follow(self, client, request, command):
+        if command.end:
+            return command.state()
+        waiter = Waiter(client, request["q"], command, request.get("progress"))
+        client.waiters[waiter.q] = waiter
+        command.listeners.append(waiter)
+        if request.get("waitMs") is not None:
+            self.loop.after(request["waitMs"] / 1000, waiter.give_up)
+        return None
+
+    def do_unwait(self, client, request):
+        waiter = client.waiters.get(request["of"])
+        if waiter:
+            waiter.give_up(answer=False)
+        return {}
+
+    def do_read(self, client, request):
+        output = self.known(request).outputs[request["stream"]]
+        count = min(request["maxBytes"], MAX_READ_BYTES_OF_OUTPUT)
+        return {"data": output.read(request["offset"], count)}
+
+    def do_kill(self, client, request):
+        command = self.known(request)
+        waiter = Waiter(client, request["q"], command, False)
+        client.waiters[waiter.q] = waiter
+        command.listeners.append(waiter)
+        command.kill("request", request["graceMs"])
+        if command.end and not command.ending:
+            waiter.give_up()
+        return None
+
+    def do_state(self, client, request):
+        command = self.commands.get(request["id"])
+        return {"state": command.state() if command else None}
+
+    def do_list(self, client, request):
+        return {"states": [command.state() for command in self.commands.values()]}
+
+    def known(self, request):
+        command = self.commands.get(request["id"])
+        if command is None:
+            raise KeyError(f"no command was ever started under the id {request['id']!r} in this box")
+        return command
+
+    def do_file(self, client, request):
+        if "data" in request:
+            request["data"] = binascii.a2b_base64(request["data"])
+        self.try_file(client, request, 1)
+
+    def try_file(self, client, request, tries):
+        reader, writer = os.pipe()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            os.close(reader)
+            os.close(writer)
+            text = f"{request['path']}: no process could be started: {error.strerror}; end some first"
+            client.send({"q": request["q"], "ok": {"ok": False, "reason": "failed", "message": text}})
+            return
+        if pid == 0:
+            try:
+                drop_for_good()
+                signal.alarm(FILE_SECONDS)
+                answer = {"q": request["q"], "ok": answer_file(request)}
+                view = memoryview(json.dumps(answer, default=base64_of).encode() + b"\n")
+                while view:
+                    view = view[os.write(writer, view) :]
+            finally:
+                os._exit(0)
+        os.close(writer)
+        os.set_blocking(reader, False)
+        pieces = []
+
+        def collect():
+            try:
+                data = os.read(reader, CHUNK)
+            except BlockingIOError:
+                return
+            if data:
+                pieces.append(data)
+                return
+            self.loop.unwatch(reader)
+            os.close(reader)
+            line = b"".join(pieces)
+            if line.endswith(b"\n"):
+                client.send_line(line)
+            elif tries < MAX_FILE_TRIES:
+                self.try_file(client, request, tries + 1)
+            else:
+                text = f"{request['path']}: the helper was killed {tries} times; something in the box kills everything"
+                client.send({"q": request["q"], "ok": {"ok": False, "reason": "failed", "message": text}})
+
+        self.loop.watch(reader, selectors.EVENT_READ, collect)
+
+    def reap(self):
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            command = self.running.pop(pid, None)
+            if command:
+                command.reaped(status)
+
+    def run(self):
+        wakeup_reader, wakeup_writer = socket.socketpair()
+        wakeup_reader.setblocking(False)
+        wakeup_writer.setblocking(False)
+        signal.set_wakeup_fd(wakeup_writer.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        signal.signal(signal.SIGTERM, lambda number, frame: os._exit(0))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+        def woken():
+            wakeup_reader.recv(4096)
+            self.reap()
+
+        self.loop.watch(wakeup_reader, selectors.EVENT_READ, woken)
+        if os.path.exists(SOCKET):
+            os.unlink(SOCKET)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(SOCKET)
+        os.chmod(SOCKET, 0o600)
+        listener.listen(64)
+        self.loop.watch(listener, selectors.EVENT_READ, lambda: Client(self, listener.accept()[0]))
+        self.loop.run()
+
+
+def tool_environment():
+    """The image's own environment and the tools' user; nothing of the worker's ever comes in here."""
+    env = {key: value for key, value in os.environ.items() if key not in ("HOSTNAME", "HOME")}
+    try:
+        user = pwd.getpwuid(TOOL_UID)
+        home, name = user.pw_dir, user.pw_name
+    except KeyError:
+        home, name = WORKSPACE, "agent"
+    env.setdefault("LANG", "C.UTF-8")
+    env.update(HOME=home, USER=name, LOGNAME=name, SHELL="/bin/bash", TERM="dumb", PAGER="cat", GIT_PAGER="cat")
+    env.update(GIT_TERMINAL_PROMPT="0", GIT_EDITOR="true", DEBIAN_FRONTEND="noninteractive")
+    return env
+
+
+Box().run()

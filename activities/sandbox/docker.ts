@@ -1,0 +1,170 @@
+/** The Docker adapter of the sandbox port: one container and one volume for each session. */
+import type Dockerode from "dockerode";
+import { fatal, retryable } from "../failures.ts";
+import { createBoxLink } from "./box-link.ts";
+import type { BoxLink } from "./box-link.ts";
+import { statusOf, unavailable, unless } from "./docker-errors.ts";
+import { createDockerSandbox } from "./docker-sandbox.ts";
+import { boxLabels, boxName, createOptions, differences, SESSION_LABEL } from "./profile.ts";
+import { reapBoxes, removeBox } from "./reaper.ts";
+import type { BoxSpec, Sandbox, SandboxHost } from "./sandbox.ts";
+import { SandboxLost } from "./sandbox-lost.ts";
+
+export interface DockerHostOptions {
+  readonly docker: Dockerode;
+  /** Name of this host, for the ledger and the task queue. */
+  readonly name: string;
+  /** Told one line for each thing done. */
+  readonly say?: (line: string) => void;
+}
+
+/** Container states change under us (another worker, a daemon that has not noticed yet): so often we look again. */
+const MAX_ROUNDS = 50;
+const ROUND_MS = 100;
+
+export function createDockerHost({ docker, name, say = () => undefined }: DockerHostOptions): SandboxHost {
+  /** By container id, so that a box made anew gets a way of its own. */
+  const links = new Map<string, BoxLink>();
+  const opening = new Map<string, Promise<Sandbox>>();
+
+  async function bringUp(
+    spec: BoxSpec,
+    signal: AbortSignal | undefined,
+  ): Promise<Dockerode.ContainerInspectInfo> {
+    const container = docker.getContainer(boxName(spec.sessionId));
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      signal?.throwIfAborted();
+      const found = await unless([404], () => container.inspect());
+      if (found === undefined) {
+        await create(docker, spec);
+        say(`sandbox: created ${boxName(spec.sessionId)} from ${spec.image}`);
+        continue;
+      }
+      assertOurs(found, spec);
+      if (found.State.Running && !found.State.Paused) return found;
+      if (found.State.Paused) await unless([404, 409, 500], () => container.unpause());
+      else if (found.State.Status === "dead")
+        await unless([404, 409], () => container.remove({ force: true }));
+      // 304: it runs already; 404 and 409: it is being removed. Each time the next look tells.
+      else await unless([304, 404, 409], () => container.start());
+      if (round > 1) await new Promise((resolve) => setTimeout(resolve, ROUND_MS));
+    }
+    throw retryable(
+      "SandboxUnavailable",
+      `the box ${boxName(spec.sessionId)} does not come up; its files are kept`,
+    );
+  }
+
+  async function openNow(spec: BoxSpec, signal: AbortSignal | undefined): Promise<Sandbox> {
+    const { Id: id, Name: container } = await bringUp(spec, signal);
+    const link = links.get(id) ?? createBoxLink(docker, id);
+    links.set(id, link);
+    try {
+      const { empty } = await link.connect();
+      return createDockerSandbox(container.replace(/^\//, ""), empty, link);
+    } catch (error) {
+      drop(id);
+      if (!(error instanceof SandboxLost)) throw error;
+      throw retryable("SandboxUnavailable", `the box ended while it was opened: ${error.message}`, {
+        cause: error,
+      });
+    }
+  }
+
+  function drop(id: string): void {
+    links.get(id)?.close();
+    links.delete(id);
+  }
+
+  async function remove(sessionId: string): Promise<void> {
+    const removed = await removeBox(docker, sessionId);
+    if (removed !== undefined) drop(removed);
+  }
+
+  return {
+    name,
+    async open(spec, signal) {
+      signal?.throwIfAborted();
+      const key = JSON.stringify(spec);
+      let mine = opening.get(key);
+      if (mine === undefined) {
+        // Not under the first caller's signal: a second one waits for the same box.
+        mine = openNow(spec, undefined).finally(() => opening.delete(key));
+        opening.set(key, mine);
+      }
+      return await abortable(mine, signal);
+    },
+    remove,
+    async reap(isOver) {
+      const removed = await reapBoxes(docker, isOver, remove);
+      for (const sessionId of removed) say(`sandbox: removed the box of ${sessionId}, whose session is over`);
+      return { removed };
+    },
+    close() {
+      for (const id of links.keys()) drop(id);
+      return Promise.resolve();
+    },
+  };
+}
+
+async function create(docker: Dockerode, spec: BoxSpec): Promise<void> {
+  const now = new Date();
+  const volume = boxName(spec.sessionId);
+  try {
+    // Gives the one that is there where there is one.
+    await docker.createVolume({ Name: volume, Labels: boxLabels(spec.sessionId, now) });
+    const labels: Record<string, string> = (await docker.getVolume(volume).inspect()).Labels ?? {};
+    if (labels[SESSION_LABEL] !== spec.sessionId) {
+      throw fatal(
+        "SandboxRefused",
+        `there is a volume ${volume} that is not this session's; rename or remove it`,
+      );
+    }
+    const container = await unless([409], () => createContainer(docker, spec, now));
+    // 409: another worker was quicker; the next look adopts its box.
+    if (container === undefined) return;
+    const found = await unless([404], () => container.inspect());
+    const differing = found === undefined ? [] : differences(found, spec);
+    if (differing.length > 0) {
+      await unless([404, 409], () => container.remove({ force: true }));
+      throw refused(spec, differing);
+    }
+  } catch (error) {
+    throw statusOf(error) === undefined ? error : unavailable(error);
+  }
+}
+
+async function createContainer(docker: Dockerode, spec: BoxSpec, now: Date): Promise<Dockerode.Container> {
+  try {
+    return await docker.createContainer(createOptions(spec, now));
+  } catch (error) {
+    if (statusOf(error) !== 404) throw error;
+    throw fatal(
+      "ImageMissing",
+      `there is no sandbox image ${spec.image} on this Docker host; nothing was run; build it (npm start does) or set SANDBOX_IMAGE`,
+      error,
+    );
+  }
+}
+
+function assertOurs(found: Dockerode.ContainerInspectInfo, spec: BoxSpec): void {
+  const differing = differences(found, spec);
+  if (differing.length > 0) throw refused(spec, differing);
+}
+
+function refused(spec: BoxSpec, differing: readonly string[]): Error {
+  return fatal(
+    "SandboxRefused",
+    `the container ${boxName(spec.sessionId)} is not the box it must be, so nothing is run in it: ${differing.join("; ")}. ` +
+      "Its files are kept on the volume of that name; remove the container to have it made anew",
+  );
+}
+
+function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
+  return new Promise<T>((resolve, reject) => {
+    const aborted = (): void => reject(signal.reason);
+    signal.addEventListener("abort", aborted, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", aborted));
+  });
+}

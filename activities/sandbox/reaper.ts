@@ -1,0 +1,62 @@
+/** Removes boxes: a session's own, and those whose session is over. */
+import type Dockerode from "dockerode";
+import { unless } from "./docker-errors.ts";
+import { boxName, SESSION_LABEL } from "./profile.ts";
+
+/** How long a volume may be held by a container that is being removed. */
+const VOLUME_TRIES = 50;
+const RETRY_MS = 100;
+
+/** Removes the session's container and volume. @returns the container's id, where there was one */
+export async function removeBox(docker: Dockerode, sessionId: string): Promise<string | undefined> {
+  const name = boxName(sessionId);
+  const container = docker.getContainer(name);
+  const found = await unless([404], () => container.inspect());
+  if (found !== undefined && found.Config.Labels[SESSION_LABEL] === sessionId) {
+    // 409: its removal is under way already.
+    await unless([404, 409], () => container.remove({ force: true }));
+  }
+  await removeVolume(docker, name, sessionId);
+  return found?.Id;
+}
+
+async function removeVolume(docker: Dockerode, name: string, sessionId: string): Promise<void> {
+  const volume = docker.getVolume(name);
+  for (let tries = 0; tries < VOLUME_TRIES; tries++) {
+    const found = await unless([404], () => volume.inspect());
+    const labels: Record<string, string> = found?.Labels ?? {};
+    if (labels[SESSION_LABEL] !== sessionId) return;
+    const removed = await unless([409], async () => {
+      await volume.remove();
+      return true;
+    });
+    if (removed === true) return;
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+  }
+}
+
+/**
+ * Removes the boxes and left-over volumes of sessions of which `isOver` says so; finds them by label, in any state,
+ * never by name. A session that `isOver` does not know must be answered with false: it may be another installation's.
+ */
+export async function reapBoxes(
+  docker: Dockerode,
+  isOver: (sessionId: string) => Promise<boolean>,
+  remove: (sessionId: string) => Promise<void>,
+): Promise<string[]> {
+  const filters = { label: [SESSION_LABEL] };
+  const containers = (await unless([], () => docker.listContainers({ all: true, filters }))) ?? [];
+  const volumes = (await unless([], () => docker.listVolumes({ filters })))?.Volumes ?? [];
+  const sessions = new Set<string>();
+  for (const { Labels: labels } of [...containers, ...volumes]) {
+    const session: string | undefined = labels?.[SESSION_LABEL];
+    if (session !== undefined) sessions.add(session);
+  }
+  const removed: string[] = [];
+  for (const session of sessions) {
+    if (!(await isOver(session))) continue;
+    await remove(session);
+    removed.push(session);
+  }
+  return removed;
+}

@@ -1,0 +1,17 @@
+#!/bin/sh
+# What makes a Debian system our sandbox image. Run as root inside it, by the Dockerfile or after debootstrap.
+set -eu
+
+# Numeric ids are what counts: the supervisor runs tools as 1000:1000. A fresh named volume takes over the owner.
+useradd --create-home --user-group --uid 1000 --shell /bin/bash agent
+install -d -o agent -g agent -m 0755 /workspace
+
+# So that `git init && git commit` works at once.
+git config --system user.name "Longhaul agent"
+git config --system user.email "agent@localhost"
+git config --system init.defaultBranch main
+
+# no-new-privileges makes them useless in the box; without the bit they do not tempt either.
+find / -xdev -type f -perm /6000 -exec chmod a-s {} +
+apt-get clean
+rm -rf /var/lib/apt/lists/* /var/log/*.log /var/log/apt /debootstrap
