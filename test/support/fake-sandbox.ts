@@ -41,6 +41,10 @@ export async function createFakeSandbox(options: FakeSandboxOptions = {}): Promi
     root,
     started,
     files: createFakeFiles(root),
+    async run(command, waiting) {
+      await this.start(command);
+      return this.wait(command.id, waiting);
+    },
     start: async (command) => {
       const earlier = processes.get(command.id);
       if (earlier !== undefined) return earlier.state();

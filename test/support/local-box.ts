@@ -38,6 +38,9 @@ export async function createLocalBox(): Promise<LocalBox> {
       running.set(command.id, runLocally(folder, command));
       return (await finished(command.id)).state;
     },
+    async run(command) {
+      return await this.start(command);
+    },
     wait: async (id) => (await finished(id)).state,
     read: async (id, stream, offset, maxBytes) => {
       const { out, err } = await finished(id);

@@ -1,0 +1,89 @@
+/** The image in which commands run: there already, built from the Dockerfile, or made without an image registry. */
+import { fileURLToPath } from "node:url";
+import type Dockerode from "dockerode";
+import { type Say, slowly } from "./progress.ts";
+import { bootstrapImage, bootstrapObstacle, followProgress } from "./sandbox-image/bootstrap-image.ts";
+import { ServiceMissing } from "./service-missing.ts";
+
+/** The tag that is made where `SANDBOX_IMAGE` names no other. */
+export const SANDBOX_IMAGE = "longhaul-sandbox:1";
+
+/** What the Dockerfile begins with. */
+const BASE_IMAGE = "debian:bookworm-slim";
+const CONTEXT = ["Dockerfile", "packages.txt", "setup.sh"];
+/** So long a registry may take for its first word; one that is not reachable often says nothing at all. */
+const REGISTRY_TIMEOUT_MS = 15_000;
+
+export interface SandboxImageOptions {
+  readonly docker: Dockerode;
+  readonly tag: string;
+  readonly say: Say;
+  /** False keeps debootstrap from being installed. Default: true unless LONGHAUL_NO_INSTALL=1. */
+  readonly mayInstall?: boolean;
+}
+
+/**
+ * Returns once the image is there. Our own tag is built (`docker build`), or made with debootstrap where no registry
+ * answers; any other is pulled.
+ * @throws ServiceMissing with what was tried and one way to mend it
+ */
+export async function ensureSandboxImage(options: SandboxImageOptions): Promise<void> {
+  const { docker, tag, say } = options;
+  if (await isThere(docker, tag)) return;
+  if (tag !== SANDBOX_IMAGE) {
+    const trouble = await pull(docker, tag, say);
+    if (trouble !== undefined) throw missing(tag, trouble, `docker pull ${tag}, or unset SANDBOX_IMAGE`);
+    return;
+  }
+  const trouble = (await isThere(docker, BASE_IMAGE)) ? undefined : await pull(docker, BASE_IMAGE, say);
+  if (trouble === undefined) {
+    await slowly(say, `Building the sandbox image ${tag}`, () => build(docker, tag));
+    return;
+  }
+  const mayInstall = options.mayInstall ?? process.env["LONGHAUL_NO_INSTALL"] !== "1";
+  const obstacle = bootstrapObstacle(mayInstall);
+  if (obstacle !== undefined) {
+    const mend = `With a registry: docker build -t ${tag} worker/local/sandbox-image. Without one, as root on Debian: apt-get install debootstrap, and again.`;
+    throw missing(tag, `no image registry answers (${trouble}), and ${obstacle}`, mend);
+  }
+  say(`No image registry answers (${trouble}): making the sandbox image from Debian packages.`);
+  await bootstrapImage({ docker, tag, say, mayInstall });
+}
+
+async function isThere(docker: Dockerode, tag: string): Promise<boolean> {
+  try {
+    await docker.getImage(tag).inspect();
+    return true;
+  } catch (error) {
+    if (error instanceof Error && "statusCode" in error && error.statusCode === 404) return false;
+    throw error;
+  }
+}
+
+/** @returns why it could not be pulled, or undefined */
+async function pull(docker: Dockerode, tag: string, say: Say): Promise<string | undefined> {
+  const silence = new AbortController();
+  const timer = setTimeout(() => silence.abort(new Error("it says nothing")), REGISTRY_TIMEOUT_MS);
+  try {
+    const progress = await docker.pull(tag, { abortSignal: silence.signal });
+    clearTimeout(timer);
+    await slowly(say, `Pulling ${tag}`, () => followProgress(docker, progress));
+    return undefined;
+  } catch (error) {
+    return firstLine(silence.signal.aborted ? silence.signal.reason : error);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function build(docker: Dockerode, tag: string): Promise<void> {
+  const context = fileURLToPath(new URL("sandbox-image", import.meta.url));
+  await followProgress(docker, await docker.buildImage({ context, src: CONTEXT }, { t: tag }));
+}
+
+function missing(tag: string, reason: string, mend: string): ServiceMissing {
+  return new ServiceMissing({ service: "Sandbox image", address: tag, reason, mend });
+}
+
+const firstLine = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).split("\n", 1)[0]?.slice(0, 200) ?? "";
