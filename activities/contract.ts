@@ -54,6 +54,8 @@ export interface OpenedSession {
   readonly context: ContextSize;
   /** Highest compaction round so far. */
   readonly round: number;
+  /** Messages of an earlier run wait in Postgres. */
+  readonly parked?: boolean;
 }
 
 /** What the next request is made of, in tokens. */

@@ -16,7 +16,7 @@ import { highestRound } from "./store/compactions.ts";
 import { appendEvents } from "./store/events.ts";
 import { loadRatio } from "./store/model-calls.ts";
 import { chainStart, createSession, lastStep, takeOver } from "./store/sessions.ts";
-import { loadView } from "./store/transcript.ts";
+import { loadView, parkedGuidance } from "./store/transcript.ts";
 import { systemPrompt } from "./system-prompt.ts";
 import { toolSpecs } from "./tools/index.ts";
 
@@ -49,10 +49,11 @@ async function openSession(
     searchAttributes: deps.searchAttributes,
     taskQueues: queuesOf(deps),
   });
-  const [rows, learnt, round] = await Promise.all([
+  const [rows, learnt, round, parked] = await Promise.all([
     loadView(db, session.id),
     loadRatio(db, session.config.model),
     highestRound(db, session.id),
+    parkedGuidance(db, session.id),
   ]);
   const size = viewSize({
     rows,
@@ -75,6 +76,7 @@ async function openSession(
     details: session.task.slice(0, 4_000).toWellFormed(),
     context: { used: size.next.tokens, estimated: size.next.estimated, prunable: size.prunableTokens },
     round,
+    ...(parked.length > 0 ? { parked: true } : {}),
   };
 }
 

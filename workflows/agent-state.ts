@@ -1,0 +1,144 @@
+/** What a run holds in memory: numbers, ids and the queue. Everything else is in Postgres. Pure. */
+import type {
+  CallFacts,
+  CompactionFacts,
+  ContextSize,
+  ModelStepFacts,
+  PruneFacts,
+  OpenedSession,
+  StepUsage,
+  ToolFacts,
+} from "../activities/contract.ts";
+import type { Inbox } from "./inbox.ts";
+import { createInbox } from "./inbox.ts";
+import type { CarriedState, CodingAgentInput, CompactRequest } from "./messages.ts";
+
+export interface AgentState {
+  phase: Phase;
+  readonly inbox: Inbox;
+  /** Steps finished in the session. */
+  step: number;
+  /** Steps of this task, from start or resume: what `maxSteps` counts. */
+  steps: number;
+  epoch: number;
+  context: ContextSize;
+  round: number;
+  /** Failed compactions in a row (invariant 9). */
+  breaker: number;
+  /** A round was made since the last step: never two without a step between. */
+  compacted: boolean;
+  compactRequest: CompactRequest | undefined;
+  /** A person interrupted the step in flight. */
+  interrupting: boolean;
+  recentCalls: string[];
+  /** A hint was given since the last message of a person. */
+  nudged: boolean;
+  /** The next step begins with that hint. */
+  nudge: boolean;
+  usage: StepUsage & { calls: number };
+  /** For people: the last calls, newest last. */
+  lastCalls: { readonly step: number; readonly call: CallFacts; readonly facts: ToolFacts | undefined }[];
+  sandbox: { readonly container: string; readonly taskQueue: string | undefined } | undefined;
+  /** Something to tell the person in the Web UI: a malformed signal, a retry. */
+  remark: string | undefined;
+}
+
+export type Phase = "opening" | "thinking" | "running tools" | "compacting" | "pruning" | "closing" | "ended";
+
+const SHOWN_CALLS = 5;
+
+export function createState(input: CodingAgentInput): AgentState {
+  const carried: CarriedState | undefined = input.carried;
+  return {
+    phase: "opening",
+    inbox: createInbox(
+      carried?.queue ?? input.guidance ?? [],
+      carried?.parked ?? 0,
+      carried?.seenIds ?? (input.guidance ?? []).map((item) => item.id),
+    ),
+    step: carried?.step ?? 0,
+    steps: carried?.steps ?? 0,
+    epoch: 1,
+    context: carried?.context ?? { used: 0, estimated: true, prunable: 0 },
+    round: carried?.round ?? 0,
+    breaker: carried?.breaker ?? 0,
+    compacted: false,
+    compactRequest: undefined,
+    interrupting: false,
+    recentCalls: [...(carried?.recentCalls ?? [])],
+    nudged: carried?.nudged ?? false,
+    nudge: false,
+    usage: carried?.usage ?? { input: 0, output: 0, cached: 0, reasoning: 0, calls: 0 },
+    lastCalls: [],
+    sandbox: undefined,
+    remark: undefined,
+  };
+}
+
+export function opened(state: AgentState, session: OpenedSession): void {
+  state.step = session.step;
+  state.epoch = session.epoch;
+  state.context = session.context;
+  state.round = session.round;
+  if (session.parked) state.inbox.parked = Math.max(1, state.inbox.parked);
+}
+
+export function stepped(state: AgentState, facts: ModelStepFacts): void {
+  state.epoch = facts.epoch;
+  if (facts.kind === "empty" || facts.kind === "answered") {
+    for (const key of ["input", "output", "cached", "reasoning"] as const)
+      state.usage[key] += facts.usage[key];
+    state.usage.calls += 1;
+  }
+  if (facts.kind !== "empty") state.context = facts.context;
+  if (facts.kind === "answered" || facts.kind === "interrupted") {
+    state.step += 1;
+    state.steps += 1;
+    state.compacted = false;
+  }
+}
+
+export function ran(state: AgentState, call: CallFacts, facts: ToolFacts): void {
+  const { context } = state;
+  state.context = {
+    ...context,
+    used: context.used + facts.tokens,
+    prunable: context.prunable + facts.tokens,
+  };
+  state.recentCalls.push(facts.hash);
+  state.lastCalls = [...state.lastCalls, { step: state.step, call, facts }].slice(-SHOWN_CALLS);
+}
+
+export function compacted(state: AgentState, facts: CompactionFacts): void {
+  state.context = facts.context;
+  state.compacted = true;
+  if (facts.kind === "compacted") {
+    state.round = facts.round;
+    state.breaker = 0;
+  }
+  if (facts.kind === "failed") {
+    state.breaker += 1;
+    state.remark = `Compaction failed: ${facts.reason}`;
+  }
+}
+
+export function pruned(state: AgentState, facts: PruneFacts): void {
+  state.context = facts.context;
+}
+
+/** What the next run of this session is given. */
+export function carry(state: AgentState): CarriedState {
+  return {
+    queue: state.inbox.queue,
+    parked: state.inbox.parked,
+    seenIds: [...state.inbox.seen].slice(-300),
+    step: state.step,
+    steps: state.steps,
+    round: state.round,
+    breaker: state.breaker,
+    recentCalls: state.recentCalls.slice(-20),
+    nudged: state.nudged,
+    context: state.context,
+    usage: state.usage,
+  };
+}

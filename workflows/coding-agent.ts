@@ -1,0 +1,114 @@
+/** The agent loop. What is decided is in loop-policy.ts, what is remembered in agent-state.ts, what is done in verbs.ts. */
+import { CancellationScope, continueAsNew, workflowInfo } from "@temporalio/workflow";
+import type { ClosedSession } from "../activities/contract.ts";
+import { carry, createState, opened, stepped } from "./agent-state.ts";
+import { setHandlers } from "./handlers.ts";
+import { waiting } from "./inbox.ts";
+import { afterAnswer, afterOverflow, compactionDue, continueDue } from "./loop-policy.ts";
+import type { CodingAgentInput } from "./messages.ts";
+import { failed, failureOf, outcomeOf, type Outcome } from "./outcome.ts";
+import { openSession } from "./proxies.ts";
+import {
+  askModel,
+  close,
+  compact,
+  createRun,
+  interrupted,
+  parkOverflow,
+  pruneOld,
+  runTools,
+  settle,
+  show,
+  type Run,
+} from "./verbs.ts";
+
+/** One session of the agent. The workflow's id is the session's. */
+export async function codingAgent(input: CodingAgentInput = {}): Promise<ClosedSession> {
+  const run = createRun(createState(input));
+  setHandlers(run);
+  const outcome = await work(run, input).catch(outcomeOf);
+  run.status = outcome.status;
+  const closed = await CancellationScope.nonCancellable(() => close(run, outcome));
+  if (outcome.status === "completed" && waiting(run.state.inbox) > 0) {
+    // Something was said while the session was being closed: it is taken up again, and nothing is lost.
+    await continueAsNew<typeof codingAgent>({ carried: { ...carry(run.state), steps: 0 } });
+  }
+  if (outcome.error) throw failureOf(outcome);
+  return closed;
+}
+
+async function work(run: Run, input: CodingAgentInput): Promise<Outcome> {
+  const session = await openSession({
+    ...(input.task === undefined ? {} : { task: input.task }),
+    chain: workflowInfo().firstExecutionRunId,
+    ...(input.carried ? { continuedStep: input.carried.step } : {}),
+  });
+  opened(run.state, session);
+  run.policy = session.policy;
+  return loop(run, session.policy);
+}
+
+async function loop(run: Run, policy: NonNullable<Run["policy"]>): Promise<Outcome> {
+  const { state } = run;
+  let overflows = 0;
+  let empty = 0;
+  for (;;) {
+    await parkOverflow(run);
+    if (continueDue(history(), policy)) await continueSession(run);
+
+    const plan = afterOverflow(overflows) ?? compactionDue(state, policy);
+    if (plan) await compact(run, plan);
+
+    const atLimit = state.steps >= policy.maxSteps;
+    const answer = await askModel(run, { wrapUp: atLimit });
+    if (interrupted(run, answer)) continue;
+    stepped(state, answer);
+    show(run);
+
+    if (answer.kind === "overflow") {
+      overflows += 1;
+      if (!afterOverflow(overflows))
+        return failed(
+          "ContextOverflow",
+          "The request does not fit the model's window, even after a summary made without a model. The conversation is kept: resume with a model that has a larger window.",
+        );
+      continue;
+    }
+    overflows = 0;
+    if (answer.kind === "interrupted") continue;
+    if (answer.kind === "empty") {
+      empty += 1;
+      if (empty > 1)
+        return failed(
+          "EmptyAnswer",
+          "The model answered with nothing, twice. The conversation is kept: say something to resume.",
+        );
+      continue;
+    }
+    empty = 0;
+
+    const next = atLimit ? ({ kind: "max_steps" } as const) : afterAnswer(state, answer);
+    if (next.kind === "completed" || next.kind === "max_steps") return { status: next.kind };
+    if (next.kind === "failed") return failed(next.type, next.message);
+    if (next.kind === "again") continue;
+
+    const stuck = await runTools(run, answer.calls);
+    if (stuck)
+      return failed(
+        "Stuck",
+        "The same call gave the same result again and again, also after a hint. The conversation is kept: say what to do differently to resume.",
+      );
+    await pruneOld(run, policy);
+  }
+}
+
+function history() {
+  const { continueAsNewSuggested, historyLength } = workflowInfo();
+  return { suggested: continueAsNewSuggested, events: historyLength };
+}
+
+/** The same session in a fresh history: only here, at a boundary, with nothing pending. */
+async function continueSession(run: Run): Promise<never> {
+  await settle(run);
+  return continueAsNew<typeof codingAgent>({ carried: carry(run.state) });
+}

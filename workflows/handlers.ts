@@ -1,0 +1,89 @@
+/** Signals, updates and queries of a run: each a line onto the state. All synchronous; set before anything is awaited. */
+import { ApplicationFailure, setHandler, uuid4 } from "@temporalio/workflow";
+import { accept, idOf, partsOf, refusal, waiting } from "./inbox.ts";
+import {
+  compactSignal,
+  guidanceSignal,
+  interruptSignal,
+  queueQuery,
+  sendGuidanceUpdate,
+  statusQuery,
+  type CompactRequest,
+} from "./messages.ts";
+import { sessionView } from "./presentation.ts";
+import { interrupt, show, type Run } from "./verbs.ts";
+
+export function setHandlers(run: Run): void {
+  const { state } = run;
+  const take = (message: unknown): boolean => {
+    const parts = partsOf(message);
+    // The Web UI sends whatever was typed: a malformed message is shown, and never fails the workflow's task.
+    if (!parts || parts.length === 0) {
+      state.remark = 'A guidance signal was ignored: send {"text": "…"} or a plain string.';
+      show(run);
+      return false;
+    }
+    const queuedAt = new Date().toISOString();
+    const taken = accept(state.inbox, { id: idOf(message) ?? uuid4(), parts, queuedAt });
+    // A person's word starts the count of repeated calls anew.
+    if (taken) {
+      state.recentCalls = [];
+      state.nudged = false;
+    }
+    show(run);
+    return taken;
+  };
+
+  setHandler(guidanceSignal, (message) => void take(message), {
+    description:
+      'Say something to the agent; it reads it before its next step. `{"text": "use pnpm"}` or just `"use pnpm"`.',
+  });
+  setHandler(
+    interruptSignal,
+    (message) => {
+      if (message !== undefined && message !== null && message !== "") take(message);
+      interrupt(run);
+    },
+    {
+      description:
+        "Abort the step in flight and go on, with what waits in the queue. Takes an optional message, like `guidance`.",
+    },
+  );
+  setHandler(
+    compactSignal,
+    (request) => {
+      state.compactRequest =
+        typeof request === "string" ? { focus: request.slice(0, 2_000) } : focusOf(request);
+      show(run);
+    },
+    {
+      description:
+        'Summarise the conversation before the next step. Optional: `{"focus": "what to keep in view"}`.',
+    },
+  );
+  setHandler(
+    sendGuidanceUpdate,
+    (message) => {
+      const queued = take(message);
+      return { queued, position: waiting(state.inbox) };
+    },
+    {
+      description:
+        "Like `guidance`, with an answer: whether it was queued (a known id is not, twice) and at which position.",
+      validator: (message) => {
+        const reason = refusal(state.inbox, message);
+        if (reason !== undefined) throw ApplicationFailure.nonRetryable(reason, "GuidanceRefused");
+      },
+    },
+  );
+  setHandler(statusQuery, () => sessionView(state, run.policy, run.status), {
+    description: "Step, phase, context use, queue and tokens of this run.",
+  });
+  setHandler(queueQuery, () => state.inbox.queue.slice(0, 100), {
+    description: "Messages that wait for the next step.",
+  });
+}
+
+function focusOf(request: CompactRequest | undefined | null): CompactRequest {
+  return typeof request?.focus === "string" ? { focus: request.focus.slice(0, 2_000) } : {};
+}

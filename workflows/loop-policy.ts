@@ -1,0 +1,63 @@
+/** Decisions of the loop, by the numbers it holds. Pure. */
+import type { CompactionTrigger, ModelStepFacts, RunPolicy } from "../activities/contract.ts";
+import type { AgentState } from "./agent-state.ts";
+import { waiting } from "./inbox.ts";
+
+/** Failed rounds in a row after which only the one without a model is tried. Source: DESIGN 2.9. */
+const BREAKER = 3;
+
+export interface CompactionPlan {
+  readonly trigger: CompactionTrigger;
+  readonly focus?: string;
+  readonly deterministic?: boolean;
+}
+
+/** Whether a round is due before the next step: asked for, or the full request has reached the trigger. */
+export function compactionDue(state: AgentState, policy: RunPolicy): CompactionPlan | undefined {
+  if (state.compactRequest) return { trigger: "manual", ...state.compactRequest };
+  if (state.compacted || state.context.used < policy.budget.triggerTokens) return undefined;
+  return { trigger: "threshold", ...(state.breaker >= BREAKER ? { deterministic: true } : {}) };
+}
+
+/** What follows the nth overflow of one step: a round, a stronger one, the end. */
+export function afterOverflow(overflows: number): CompactionPlan | undefined {
+  if (overflows === 1) return { trigger: "overflow" };
+  return overflows === 2 ? { trigger: "overflow", deterministic: true } : undefined;
+}
+
+export type AfterAnswer =
+  | { readonly kind: "run tools" }
+  | { readonly kind: "again" }
+  | { readonly kind: "completed" }
+  | { readonly kind: "failed"; readonly type: string; readonly message: string };
+
+/** What an answer means. Calls mean that the loop goes on, whatever the provider calls its finish. */
+export function afterAnswer(
+  state: AgentState,
+  answer: Extract<ModelStepFacts, { kind: "answered" }>,
+): AfterAnswer {
+  if (answer.calls.length > 0) return { kind: "run tools" };
+  if (answer.finish === "content-filter") {
+    return {
+      kind: "failed",
+      type: "ContentFilter",
+      message:
+        "The provider's filter ended the answer; what it said is kept. Say it in other words to go on.",
+    };
+  }
+  // Cut off by its length without a call: it has more to say.
+  if (answer.finish === "length" || waiting(state.inbox) > 0) return { kind: "again" };
+  return { kind: "completed" };
+}
+
+/** A new run of the same session is due: only at a boundary. */
+export function continueDue(
+  history: { readonly suggested: boolean; readonly events: number },
+  policy: RunPolicy,
+): boolean {
+  return history.suggested || history.events >= policy.maxHistoryEvents;
+}
+
+/** Of the wrap-up step at the limit. Source: DESIGN 3. */
+export const WRAP_UP_TEXT =
+  "The step limit is reached. Without calling tools, say where things stand: what is done and checked, what is not, and what the next step would be.";

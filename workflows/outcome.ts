@@ -1,0 +1,49 @@
+/** How a run ends, and what of it crosses to Temporal. */
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  CancelledFailure,
+  ContinueAsNew,
+  isCancellation,
+  rootCause,
+} from "@temporalio/workflow";
+import type { CloseSessionInput } from "../activities/contract.ts";
+
+export interface Outcome {
+  readonly status: CloseSessionInput["status"];
+  readonly error?: { readonly type: string; readonly message: string };
+  /** The failure as it came, for the Web UI's chain of causes. */
+  readonly cause?: Error;
+}
+
+export function failed(type: string, message: string): Outcome {
+  return { status: "failed", error: { type, message } };
+}
+
+/** What an error that ended the loop means. Continue-as-new is no error: it goes through. */
+export function outcomeOf(error: unknown): Outcome {
+  if (error instanceof ContinueAsNew) throw error;
+  if (isCancellation(error))
+    return {
+      status: "cancelled",
+      error: { type: "Cancelled", message: "The run was cancelled. What was done and said is kept." },
+    };
+  const cause = error instanceof ActivityFailure ? error.cause : error;
+  const type = cause instanceof ApplicationFailure && cause.type ? cause.type : "Unexpected";
+  return {
+    status: "failed",
+    error: { type, message: rootCause(error) ?? String(error) },
+    ...(error instanceof Error ? { cause: error } : {}),
+  };
+}
+
+/** What the run is closed with: Cancelled as Cancelled, else a typed failure that Temporal does not retry. */
+export function failureOf({ status, error, cause }: Outcome): Error {
+  if (status === "cancelled") return new CancelledFailure(error?.message ?? "Cancelled");
+  return ApplicationFailure.create({
+    type: error?.type ?? "Unexpected",
+    message: error?.message ?? "The run failed.",
+    nonRetryable: true,
+    ...(cause ? { cause } : {}),
+  });
+}

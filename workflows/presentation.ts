@@ -1,0 +1,83 @@
+/** What a person sees of a run in the Web UI. Pure. */
+import type { RunPolicy, SessionStatus } from "../activities/contract.ts";
+import type { AgentState } from "./agent-state.ts";
+import { waiting } from "./inbox.ts";
+import type { SessionView } from "./messages.ts";
+
+const BAR_CELLS = 20;
+
+/** Current details: served by a query, so they cost no events. */
+export function currentDetails(state: AgentState, policy: RunPolicy | undefined): string {
+  if (!policy) return "Opening the session …";
+  const lines = [
+    `**Step ${state.step}** of at most ${state.step - state.steps + policy.maxSteps} · ${state.phase} · ${code(policy.model)}`,
+    "",
+    `Context ${code(bar(state.context.used, policy.budget.triggerTokens))} ${tokens(state.context.used)} of ${tokens(policy.budget.triggerTokens)} tokens${state.context.estimated ? " (estimated)" : ""} until compaction; window ${tokens(policy.budget.windowTokens)}; rounds ${state.round}`,
+    "",
+    `Tokens in ${tokens(state.usage.input)} (cached ${tokens(state.usage.cached)}), out ${tokens(state.usage.output)}, calls ${state.usage.calls} · queue ${waiting(state.inbox)} · sandbox ${state.sandbox ? code(state.sandbox.container) : "not open"}`,
+  ];
+  if (state.epoch > 1)
+    lines.push("", `Epoch ${state.epoch}: this run was reset; later rows of the old line are kept, marked.`);
+  if (state.remark) lines.push("", `> ${plain(state.remark)}`);
+  if (state.lastCalls.length > 0) {
+    lines.push("", "| step | tool | about | outcome | s |", "| --- | --- | --- | --- | --- |");
+    for (const { step, call, facts } of state.lastCalls.toReversed()) {
+      lines.push(
+        `| ${step} | ${plain(call.name)} | ${code(call.about)} | ${facts?.outcome ?? "…"} | ${facts ? (facts.ms / 1000).toFixed(1) : ""} |`,
+      );
+    }
+  }
+  for (const item of state.inbox.queue.slice(0, 3))
+    lines.push("", `Waiting: ${plain(textOf(item.parts).slice(0, 200))}`);
+  return lines.join("\n");
+}
+
+export function sessionView(
+  state: AgentState,
+  policy: RunPolicy | undefined,
+  status: SessionStatus,
+): SessionView {
+  return {
+    status,
+    phase: state.phase,
+    step: state.step,
+    maxSteps: policy?.maxSteps ?? 0,
+    epoch: state.epoch,
+    model: policy?.model ?? "",
+    queue: state.inbox.queue
+      .slice(0, 20)
+      .map(({ id, parts, queuedAt }) => ({ id, text: textOf(parts).slice(0, 500), queuedAt })),
+    context: {
+      used: state.context.used,
+      limit: policy?.budget.triggerTokens ?? 0,
+      estimated: state.context.estimated,
+    },
+    compactionRounds: state.round,
+    usage: state.usage,
+  };
+}
+
+function textOf(parts: AgentState["inbox"]["queue"][number]["parts"]): string {
+  return parts
+    .map((part) => (part.type === "text" ? part.text : `[${part.filename ?? part.mediaType}]`))
+    .join(" ");
+}
+
+function bar(used: number, limit: number): string {
+  const full = Math.max(0, Math.min(BAR_CELLS, Math.round((used / Math.max(1, limit)) * BAR_CELLS)));
+  return "█".repeat(full) + "░".repeat(BAR_CELLS - full);
+}
+
+function tokens(count: number): string {
+  return count < 10_000 ? String(count) : `${(count / 1000).toFixed(1)}k`;
+}
+
+/** In a code span nothing draws links or images; what would end the span or the table's cell is replaced. */
+function code(text: string): string {
+  return `\`${text.replaceAll(/[`|\n\r]/g, " ")}\``;
+}
+
+/** Text of others, so that it cannot draw links, images or headings. */
+function plain(text: string): string {
+  return text.replaceAll(/[\n\r]+/g, " ").replaceAll(/[\\`*_[\]<>|#!]/g, String.raw`\$&`);
+}

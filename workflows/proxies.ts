@@ -1,0 +1,90 @@
+/**
+ * The only place with activity options. Cancellation type, attempts, heartbeat and timeouts are explicit for each: what
+ * is left out is not what the SDK's typings say it is (an undefined cancellation type means TRY_CANCEL).
+ */
+import { ActivityCancellationType, proxyActivities, type ActivityOptions } from "@temporalio/workflow";
+import type { AgentActivities, RunPolicy } from "../activities/contract.ts";
+
+/** A worker that is gone is noticed after this. Source: DESIGN 7.1. */
+const HEARTBEAT_TIMEOUT_MS = 30_000;
+const MINUTE_MS = 60_000;
+/** Web UI and server take 400 bytes with quotes; cut well below on a code point. Source: user-experience X8. */
+const MAX_SUMMARY_CHARS = 90;
+
+const COMMON = {
+  cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+  heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
+} as const satisfies ActivityOptions;
+
+const retry = (maximumAttempts: number, maximumIntervalMs = MINUTE_MS) => ({
+  initialInterval: 1_000,
+  backoffCoefficient: 2,
+  maximumInterval: maximumIntervalMs,
+  maximumAttempts,
+});
+
+/** Options by activity; queues and the model's and tools' own timeouts come with the policy. */
+export function activityOptions(
+  policy: Pick<RunPolicy, "modelTimeoutMs" | "toolTimeoutMs" | "taskQueues">,
+  sandboxQueue: string | undefined,
+) {
+  const models = queue(policy.taskQueues.models);
+  const admin = queue(policy.taskQueues.admin);
+  const host = queue(sandboxQueue);
+  return {
+    openSandbox: { ...COMMON, ...host, startToCloseTimeout: 2 * MINUTE_MS, retry: retry(8) },
+    parkGuidance: { ...COMMON, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(20) },
+    // A provider that is away for an hour is waited for; refusals are not retried at all.
+    modelStep: {
+      ...COMMON,
+      ...models,
+      startToCloseTimeout: policy.modelTimeoutMs,
+      retry: retry(30, 2 * MINUTE_MS),
+    },
+    runTool: { ...COMMON, ...host, startToCloseTimeout: policy.toolTimeoutMs, retry: retry(20, 15_000) },
+    summarize: { ...COMMON, ...models, startToCloseTimeout: policy.modelTimeoutMs, retry: retry(10) },
+    prune: { ...COMMON, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(10) },
+    saveWorkspace: { ...COMMON, ...host, startToCloseTimeout: 5 * MINUTE_MS, retry: retry(3) },
+    closeSandbox: { ...COMMON, ...host, startToCloseTimeout: 5 * MINUTE_MS, retry: retry(5) },
+    closeSession: { ...COMMON, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(20) },
+  } satisfies Record<Exclude<keyof AgentActivities, "openSession">, ActivityOptions>;
+}
+
+function queue(name: string | undefined): { taskQueue?: string } {
+  return name === undefined ? {} : { taskQueue: name };
+}
+
+/** Of the run's first activity, before any policy is known: it stays on the workflow's own queue. */
+export const OPEN_SESSION_OPTIONS = {
+  ...COMMON,
+  startToCloseTimeout: MINUTE_MS,
+  retry: retry(20),
+} satisfies ActivityOptions;
+
+const activities = proxyActivities<AgentActivities>(OPEN_SESSION_OPTIONS);
+
+export const { openSession } = activities;
+
+type Bound = Exclude<keyof AgentActivities, "openSession">;
+type Perform<Name extends Bound> = {
+  executeWithOptions(
+    options: ActivityOptions,
+    args: Parameters<AgentActivities[Name]>,
+  ): ReturnType<AgentActivities[Name]>;
+};
+
+/** Runs an activity with its options and the line that the Web UI shows for it. */
+export function perform<Name extends Bound>(
+  name: Name,
+  options: ReturnType<typeof activityOptions>,
+  summary: string,
+  ...args: Parameters<AgentActivities[Name]>
+): ReturnType<AgentActivities[Name]> {
+  const activity = activities[name] as Perform<Name>;
+  return activity.executeWithOptions({ ...options[name], summary: cut(summary) }, args);
+}
+
+function cut(summary: string): string {
+  const chars = [...summary];
+  return chars.length <= MAX_SUMMARY_CHARS ? summary : `${chars.slice(0, MAX_SUMMARY_CHARS - 1).join("")}…`;
+}

@@ -1,0 +1,252 @@
+/** What the loop does: each verb one line there, here its activity and what the state learns from it. */
+import {
+  CancellationScope,
+  isCancellation,
+  setCurrentDetails,
+  upsertSearchAttributes,
+} from "@temporalio/workflow";
+import { pruneDue } from "../activities/context/prune-plan.ts";
+import { NUDGE_TEXT, stuckVerdict } from "../activities/context/stuck.ts";
+import type {
+  CallFacts,
+  ClosedSession,
+  ModelStepFacts,
+  ModelStepInput,
+  RunPolicy,
+  SessionStatus,
+} from "../activities/contract.ts";
+import { compacted, pruned, ran, type AgentState, type Phase } from "./agent-state.ts";
+import { drain, tooMuch } from "./inbox.ts";
+import { WRAP_UP_TEXT, type CompactionPlan } from "./loop-policy.ts";
+import type { Outcome } from "./outcome.ts";
+import { currentDetails } from "./presentation.ts";
+import { activityOptions, perform } from "./proxies.ts";
+
+export interface Run {
+  readonly state: AgentState;
+  policy: RunPolicy | undefined;
+  status: SessionStatus;
+  /** Of the step in flight: what an interrupt cancels. */
+  scope: CancellationScope | undefined;
+  /** The container on its way, beside the first model step. */
+  opening: Promise<void> | undefined;
+  /** The workspace being saved, beside the next model step. */
+  saving: Promise<void>;
+}
+
+export function createRun(state: AgentState): Run {
+  return {
+    state,
+    policy: undefined,
+    status: "active",
+    scope: undefined,
+    opening: undefined,
+    saving: Promise.resolve(),
+  };
+}
+
+export function show(run: Run): void {
+  setCurrentDetails(currentDetails(run.state, run.policy));
+}
+
+function enter(run: Run, phase: Phase): void {
+  run.state.phase = phase;
+  show(run);
+}
+
+function optionsOf(run: Run): ReturnType<typeof activityOptions> {
+  return activityOptions(
+    run.policy ?? { modelTimeoutMs: 600_000, toolTimeoutMs: 660_000, taskQueues: {} },
+    run.state.sandbox?.taskQueue,
+  );
+}
+
+/** Moves waiting messages to Postgres when they are too many to carry. */
+export async function parkOverflow(run: Run): Promise<void> {
+  const lists = tooMuch(run.state.inbox);
+  if (!lists) return;
+  const { inbox } = run.state;
+  for (const items of lists) {
+    await perform("parkGuidance", optionsOf(run), `park ${items.length} messages`, { items });
+    inbox.queue.splice(0, items.length);
+    inbox.parked += items.length;
+  }
+}
+
+/** Runs what an interrupt may abort. @returns undefined where it was aborted before it had a result */
+async function interruptible<T>(run: Run, body: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await CancellationScope.cancellable(async () => {
+      run.scope = CancellationScope.current();
+      return body();
+    });
+  } catch (error) {
+    if (run.state.interrupting && isCancellation(error)) return undefined;
+    throw error;
+  } finally {
+    run.scope = undefined;
+  }
+}
+
+export function interrupt(run: Run): void {
+  if (!run.scope) return;
+  run.state.interrupting = true;
+  run.scope.cancel();
+}
+
+/** True where the person interrupted before there was an answer: the loop goes on with the queue. */
+export function interrupted(run: Run, answer: ModelStepFacts | undefined): answer is undefined {
+  run.state.interrupting = false;
+  return answer === undefined;
+}
+
+/** One model step, with all that was said since the last one. */
+export async function askModel(
+  run: Run,
+  { wrapUp }: { wrapUp: boolean },
+): Promise<ModelStepFacts | undefined> {
+  const { state } = run;
+  enter(run, "thinking");
+  run.opening ??= openSandbox(run);
+  const { guidance, parked } = drain(state.inbox);
+  if (guidance.length > 0 || parked) state.recentCalls = [];
+  const note: ModelStepInput["note"] = wrapUp
+    ? { kind: "wrap-up", text: WRAP_UP_TEXT }
+    : state.nudge
+      ? { kind: "nudge", text: NUDGE_TEXT }
+      : undefined;
+  state.nudge = false;
+  const step = state.step + 1;
+  const input = {
+    step,
+    guidance,
+    ...(parked ? { parked } : {}),
+    ...(note ? { note } : {}),
+    ...(wrapUp ? { wrapUp } : {}),
+  };
+  const model = run.policy?.model ?? "";
+  const answer = await interruptible(run, () =>
+    perform("modelStep", optionsOf(run), `step ${step} · ${model}`, input),
+  );
+  // Messages of a step that was aborted before it began are not lost: they wait again, in front.
+  if (answer === undefined) {
+    state.inbox.queue.unshift(...guidance);
+    if (parked) state.inbox.parked = Math.max(1, state.inbox.parked);
+  }
+  return answer;
+}
+
+/** Never fails the run by itself: a tool that needs the box opens it again, and says what is wrong. */
+async function openSandbox(run: Run): Promise<void> {
+  const step = run.state.step + 1;
+  try {
+    const { container, taskQueue } = await perform("openSandbox", optionsOf(run), "open the sandbox", {
+      step,
+    });
+    run.state.sandbox = { container, taskQueue };
+    show(run);
+  } catch (error) {
+    if (!isCancellation(error))
+      run.state.remark = "The sandbox could not be opened; the first tool call tries again.";
+  }
+}
+
+/** All calls of a step at once; returns when each has its result. @returns true where the agent is stuck for good */
+export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<boolean> {
+  const { state } = run;
+  enter(run, "running tools");
+  await run.opening;
+  await run.saving;
+  const { step } = state;
+  await interruptible(run, async () => {
+    const results = await Promise.allSettled(
+      calls.map(async (call, index) => {
+        const facts = await perform("runTool", optionsOf(run), `step ${step} · ${call.name}: ${call.about}`, {
+          step,
+          index,
+        });
+        ran(state, call, facts);
+        show(run);
+      }),
+    );
+    const failure = results.find((result) => result.status === "rejected");
+    if (failure) throw failure.reason;
+  });
+  state.interrupting = false;
+  if (calls.some((call) => !call.readOnly)) saveInBackground(run, step);
+  const verdict = stuckVerdict(state.recentCalls, state.nudged);
+  if (verdict === "nudge") {
+    state.nudge = true;
+    state.nudged = true;
+    state.recentCalls = [];
+  }
+  return verdict === "stop";
+}
+
+/** Off the step's critical path: beside the next model step, done before the next tool changes anything. */
+function saveInBackground(run: Run, step: number): void {
+  run.saving = perform("saveWorkspace", optionsOf(run), `save the workspace of step ${step}`, { step }).then(
+    () => undefined,
+    (error: unknown) => {
+      if (!isCancellation(error))
+        run.state.remark = `The workspace of step ${step} could not be saved; the next save makes up for it.`;
+    },
+  );
+}
+
+/** Waits for what goes on beside the loop. */
+export async function settle(run: Run): Promise<void> {
+  await run.opening;
+  await run.saving;
+}
+
+export async function compact(run: Run, plan: CompactionPlan): Promise<void> {
+  const { state } = run;
+  enter(run, "compacting");
+  state.compactRequest = undefined;
+  const round = state.round + 1;
+  const input = { step: state.step + 1, round, ...plan };
+  const facts = await interruptible(run, () =>
+    perform("summarize", optionsOf(run), `compaction round ${round} · ${plan.trigger}`, input),
+  );
+  state.interrupting = false;
+  if (facts) compacted(state, facts);
+}
+
+export async function pruneOld(run: Run, policy: RunPolicy): Promise<void> {
+  const { state } = run;
+  if (!pruneDue({ usedTokens: state.context.used, prunableTokens: state.context.prunable }, policy.budget))
+    return;
+  enter(run, "pruning");
+  pruned(state, await perform("prune", optionsOf(run), "prune old tool results", { step: state.step }));
+}
+
+/** Saves, removes the container, writes the outcome. Nothing here may keep the run from ending. */
+export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> {
+  const { state } = run;
+  enter(run, "closing");
+  await settle(run);
+  // What nobody will read in this run waits for the next one.
+  if (outcome.status !== "completed" && state.inbox.queue.length > 0) {
+    await perform("parkGuidance", optionsOf(run), "keep waiting messages", {
+      items: drain(state.inbox).guidance,
+    });
+  }
+  await perform("closeSandbox", optionsOf(run), "save the workspace, remove the container", {
+    step: state.step,
+  }).catch(() => undefined);
+  const { status, error } = outcome;
+  const closed = await perform("closeSession", optionsOf(run), `close · ${status}`, {
+    step: state.step,
+    status,
+    ...(error ? { error } : {}),
+  });
+  enter(run, "ended");
+  if (run.policy?.searchAttributes) tell(run, status);
+  return closed;
+}
+
+/** Search attributes cost an event each: only when a phase of the session's life begins. */
+export function tell(run: Run, status: SessionStatus): void {
+  upsertSearchAttributes({ AgentPhase: [status], AgentModel: [run.policy?.model ?? ""] });
+}
