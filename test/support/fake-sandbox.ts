@@ -5,7 +5,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import type { BoxCommand, CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
+import type { BoxCommand, CommandState, Sandbox, WaitOptions } from "../../activities/sandbox/sandbox.ts";
 import { createFakeFiles } from "./fake-box-files.ts";
 import { type FakeProcess, startProcess } from "./fake-process.ts";
 
@@ -41,7 +41,7 @@ export async function createFakeSandbox(options: FakeSandboxOptions = {}): Promi
     root,
     started,
     files: createFakeFiles(root),
-    async run(command, waiting) {
+    async run(this: Sandbox, command: BoxCommand, waiting?: WaitOptions) {
       await this.start(command);
       return this.wait(command.id, waiting);
     },

@@ -38,7 +38,7 @@ export async function createLocalBox(): Promise<LocalBox> {
       running.set(command.id, runLocally(folder, command));
       return (await finished(command.id)).state;
     },
-    async run(command) {
+    async run(this: Sandbox, command: BoxCommand) {
       return await this.start(command);
     },
     wait: async (id) => (await finished(id)).state,
