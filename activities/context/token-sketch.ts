@@ -96,9 +96,9 @@ function wordEnd(text: string, start: number, kind: number): number {
 function wordTokens(text: string, start: number, end: number, lead: readonly number[]): number {
   const length = end - start;
   if (length > 1 && ASCII[text.charCodeAt(end - 1)] === UPPER) {
-    return (CAPITALS[length] ?? length * 0.3) + (lead === AFTER_SIGN ? 0.3 : 0);
+    return (CAPITALS[length] ?? length * 0.4) + (lead === AFTER_SIGN ? 0.3 : 0);
   }
-  const price = lead[length] ?? 1 + length * 0.14;
+  const price = lead[length] ?? length * 0.33;
   // Words that nobody says (hashes, base64) are cut into pairs of letters.
   return length >= 6 && !isPronounceable(text, start, end) ? Math.max(price, length * 0.5) : price;
 }

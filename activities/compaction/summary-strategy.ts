@@ -1,0 +1,82 @@
+/** The machinery of every strategy that replaces messages by a summary; they differ in what they keep. */
+import type { StrategyName } from "../agent-config.ts";
+import { cutOptions, cutView, tokensOf, type CutOptions } from "../context/boundary.ts";
+import type { StoredMessage } from "../context/message.ts";
+import { textOf } from "../context/session-facts.ts";
+import { checkSummary } from "../context/summary-check.ts";
+import { estimateMessage } from "../context/tokens.ts";
+import { climbDown } from "./ladder.ts";
+import type { Compaction, CompactionInput, Strategy, Summarise } from "./strategy.ts";
+
+export interface SummaryStrategyOptions {
+  readonly name: StrategyName;
+  readonly trigger: Strategy["trigger"];
+  /** What stays, given the budget's own figures. */
+  readonly keep?: (input: CompactionInput, standard: CutOptions) => CutOptions;
+  /** Never asks a model. */
+  readonly deterministic?: boolean;
+}
+
+export function summaryStrategy(options: SummaryStrategyOptions): Strategy {
+  const { name, trigger } = options;
+  return {
+    name,
+    trigger,
+    validate: checkSummary,
+    compact: (input, summarise) =>
+      compact(
+        { ...input, deterministic: options.deterministic === true || input.deterministic },
+        options,
+        summarise,
+      ),
+  };
+}
+
+async function compact(
+  input: CompactionInput,
+  options: SummaryStrategyOptions,
+  summarise: Summarise,
+): Promise<Compaction> {
+  const before = input.prefixTokens + tokensOf(input.rows);
+  const standard = {
+    ...cutOptions(input.budget),
+    ...(input.keepMessages === undefined ? {} : { tailMessages: input.keepMessages }),
+  };
+  const { replaced, kept, previous } = cutView(input.rows, options.keep?.(input, standard) ?? standard);
+  const last = replaced.at(-1);
+  if (last === undefined) {
+    return { kind: "nothing", reason: "Everything in view is kept word for word.", before };
+  }
+  const replacedTokens = tokensOf(replaced);
+  const previousText = previous === undefined ? undefined : textOf(previous);
+  const { summaryTokens: maxTokens } = input.budget;
+  const { summary, attempts } = await climbDown(
+    {
+      input,
+      material: { round: input.round, replaced, kept, previous: previousText, maxTokens },
+      check: { previous: previousText, replacedTokens, beforeTokens: before, maxTokens },
+      validate: checkSummary,
+    },
+    summarise,
+  );
+  if (summary === undefined) {
+    return { kind: "failed", reason: attempts.at(-1)?.outcome ?? "failed", before, attempts };
+  }
+  const summaryTokens = estimateMessage({ role: "assistant", content: [{ type: "text", text: summary }] });
+  return {
+    kind: "compacted",
+    summary,
+    summaryTokens,
+    replaced: replaced.map((row) => row.sequence),
+    position: positionAfter(last, kept),
+    before,
+    after: before - replacedTokens + summaryTokens,
+    attempts,
+  };
+}
+
+/** Between the last replaced row and whatever comes next: half a place on, or half the way where a summary was there. */
+function positionAfter(last: StoredMessage, kept: readonly StoredMessage[]): number {
+  const next = kept.find((row) => row.position > last.position);
+  return last.position + Math.min(0.5, ((next?.position ?? Infinity) - last.position) / 2);
+}
