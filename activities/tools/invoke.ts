@@ -126,6 +126,5 @@ export function aboutCall(registry: ToolRegistry, call: ToolCall): string {
   const tool = findTool(registry, call.name);
   const parsed = tool?.input.safeParse(call.input);
   if (tool !== undefined && parsed?.success === true) return oneLine(tool.about(parsed.data), 60);
-  const written = typeof call.input === "string" ? call.input : (JSON.stringify(call.input) ?? "");
-  return oneLine(written, 60);
+  return oneLine(typeof call.input === "string" ? call.input : (JSON.stringify(call.input) ?? ""), 60);
 }

@@ -1,0 +1,187 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { cleanText } from "../../activities/context/clean-text.ts";
+import { createMasker, MASK } from "../../activities/context/secret-mask.ts";
+import { createTextBorder } from "../../activities/context/text-border.ts";
+
+const SECRET = "s3cret/Value+with=odd chars~42";
+const TOKEN = `ghp_${"a1B2".repeat(9)}`;
+
+/** Text made of pieces that matter: parts of secrets and sequences, surrogates, controls. */
+const nasty = fc
+  .array(
+    fc.oneof(
+      fc.string({ unit: "binary" }),
+      fc.constantFrom(
+        "\u001b",
+        "[",
+        "]",
+        "6n",
+        "31m",
+        "\u0007",
+        "\\",
+        "\u0000",
+        "\r",
+        "\n",
+        "\ud83d",
+        "\ude00",
+        "😀",
+        "P",
+        "sk-",
+        "ghp_",
+        "a1B2".repeat(5),
+        TOKEN,
+        SECRET,
+        SECRET.slice(0, 9),
+        SECRET.slice(9),
+        " ",
+        Buffer.from(SECRET).toString("base64"),
+        Buffer.from(SECRET).toString("hex").slice(0, 20),
+        "\u009b",
+      ),
+    ),
+    { maxLength: 12 },
+  )
+  .map((parts) => parts.join(""));
+
+function inPieces(
+  border: { push(piece: string): string; end(): string },
+  text: string,
+  cuts: readonly number[],
+): string {
+  const ends = [...new Set(cuts.map((cut) => cut % (text.length + 1)))].toSorted((a, b) => a - b);
+  let at = 0;
+  let result = "";
+  for (const end of [...ends, text.length]) {
+    result += border.push(text.slice(at, end));
+    at = end;
+  }
+  return result + border.end();
+}
+
+describe("cleanText", () => {
+  it("leaves ordinary text, tabs and line ends as they are", () => {
+    const text = "a\tb\r\nc\nπ 😀 日本";
+    expect(cleanText(text)).toBe(text);
+  });
+
+  it("makes NUL and other controls visible and lone surrogates U+FFFD [R25]", () => {
+    expect(cleanText("a\u0000b\u0007\u007f\ud83d!")).toBe("a␀b␇␡\uFFFD!");
+  });
+
+  it("strips colours, titles and the queries a terminal would answer", () => {
+    expect(
+      cleanText(
+        "\u001b[31mred\u001b[0m \u001b]0;title\u0007\u001b[6n\u001b]11;?\u001b\\\u001bP+q\u001b\\end",
+      ),
+    ).toBe("red end");
+  });
+
+  it("is well-formed, free of controls, never longer, and the same when done twice, for any text", () => {
+    fc.assert(
+      fc.property(nasty, (text) => {
+        const clean = cleanText(text);
+        expect(clean.isWellFormed()).toBe(true);
+        // oxlint-disable-next-line no-control-regex
+        expect(clean).not.toMatch(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/);
+        expect(clean.length).toBeLessThanOrEqual(text.length);
+        expect(cleanText(clean)).toBe(clean);
+      }),
+    );
+  });
+});
+
+describe("createMasker", () => {
+  const masker = createMasker([SECRET, "short"]);
+  const bytes = Buffer.from(SECRET);
+
+  it.each([
+    ["the value itself", SECRET],
+    ["URL-encoded", encodeURIComponent(SECRET)],
+    ["URL-encoded in lower case", encodeURIComponent(SECRET).replace(/%../g, (part) => part.toLowerCase())],
+    ["as a form field", encodeURIComponent(SECRET).replaceAll("%20", "+")],
+    ["hex", bytes.toString("hex")],
+    ["hex in upper case", bytes.toString("hex").toUpperCase()],
+  ])("masks a secret written as %s", (_form, written) => {
+    expect(masker.mask(`<${written}>`)).toBe(`<${MASK}>`);
+  });
+
+  it.each([0, 1, 2, 3, 4])("masks a secret's base64 after %i other bytes, in both alphabets", (before) => {
+    for (const alphabet of ["base64", "base64url"] as const) {
+      const encoded = Buffer.concat([Buffer.alloc(before, 120), bytes, Buffer.from("tail")]).toString(
+        alphabet,
+      );
+      expect(masker.mask(encoded)).toContain(MASK);
+      expect(masker.mask(encoded).length).toBeLessThan(MASK.length + 16);
+    }
+  });
+
+  it("masks base64 that was wrapped into lines", () => {
+    const encoded = (bytes.toString("base64").match(/.{1,12}/g) ?? []).join("\n");
+    expect(masker.mask(encoded)).toContain(MASK);
+    expect(masker.mask(encoded).length).toBeLessThan(14);
+  });
+
+  it("masks well-known tokens nobody configured, and not words that look like them", () => {
+    expect(masker.mask(`token: ${TOKEN}.`)).toBe(`token: ${MASK}.`);
+    expect(masker.mask("OPENAI=sk-proj-abcdefghij0123456789_x")).toBe(`OPENAI=${MASK}`);
+    for (const words of [
+      "task-force-of-many-words-in-a-row",
+      "sk-toggleable__content",
+      "desk-1",
+      "npm_config_registry",
+    ]) {
+      expect(masker.mask(words)).toBe(words);
+    }
+  });
+
+  it("leaves values under 8 characters alone", () => {
+    expect(masker.mask("a short word")).toBe("a short word");
+  });
+});
+
+describe("createTextBorder", () => {
+  const border = createTextBorder([SECRET]);
+
+  it("hides a secret in any of its forms however the text is cut into pieces", () => {
+    const text = `x ${SECRET} y ${Buffer.from(SECRET).toString("base64")} z ${TOKEN} end`;
+    const expected = border.clean(text);
+    for (let cut = 0; cut <= text.length; cut += 1)
+      expect(inPieces(border.stream(), text, [cut])).toBe(expected);
+    expect(
+      inPieces(
+        border.stream(),
+        text,
+        [...text].map((_char, index) => index),
+      ),
+    ).toBe(expected);
+    expect(expected).not.toContain(SECRET.slice(0, 12));
+  });
+
+  it("gives for pieces what it gives for the whole, for any text and any cuts", () => {
+    fc.assert(
+      fc.property(nasty, fc.array(fc.nat(400), { maxLength: 8 }), (text, cuts) => {
+        expect(inPieces(border.stream(), text, cuts)).toBe(border.clean(text));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it("finds a secret that terminal colours were woven into", () => {
+    const woven = `${SECRET.slice(0, 7)}\u001b[1m${SECRET.slice(7)}`;
+    expect(border.clean(woven)).toBe(MASK);
+    expect(inPieces(border.stream(), woven, [8, 9, 10])).toBe(MASK);
+  });
+
+  it("masks a token of any length with bounded memory and passes on what follows it", () => {
+    const token = `ghp_${"x".repeat(30_000)}`;
+    for (const size of [1_000, 7_001, 40_000]) {
+      const cuts = Array.from({ length: Math.floor(31_000 / size) }, (_value, index) => (index + 1) * size);
+      expect(inPieces(border.stream(), `a ${token} b`, cuts)).toBe(`a ${MASK} b`);
+    }
+  });
+
+  it("passes a live stream on at once where nothing can be a secret", () => {
+    expect(border.stream().push("Hello, wo")).toBe("Hello, wo");
+  });
+});
