@@ -117,7 +117,7 @@ function followers(text: string): RegExp | undefined {
 
 function patternSource({ chars, wrapped }: SecretPattern): string {
   if (!wrapped) return escapeRegExp(chars);
-  return [...chars].map(escapeRegExp).join(NEWLINE);
+  return Array.from(chars, escapeRegExp).join(NEWLINE);
 }
 
 function tokenSource({ prefix, chars, min }: TokenRule): string {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
-import { type CommandOutput, readOutput } from "./command-output.ts";
+import { type CommandOutput, outputOf } from "./command-output.ts";
 import { failure, LeaveRunning } from "./failure.ts";
 import { oneLine, workspacePath } from "./paths.ts";
 import { defineTool, type ToolContext, type ToolLimits, type ToolResult } from "./tool.ts";
@@ -70,7 +70,7 @@ async function runBash(given: BashInput, context: ToolContext): Promise<ToolResu
     }));
   if (given.background === true) return startedInBackground(started);
   const ended = await waitForEnd(sandbox, started, timeoutMs, context);
-  const output = await readOutput(sandbox, ended.state, context.limits.maxChars);
+  const output = await outputOf(sandbox, ended.state, context.limits.maxChars);
   return resultOf(ended.state, output, { timeoutMs, interrupted: ended.interrupted, limits: context.limits });
 }
 
@@ -183,6 +183,6 @@ async function unknownEnd(
 }
 
 async function lastWords(sandbox: Sandbox, state: CommandState): Promise<string> {
-  const output = await readOutput(sandbox, state, 2_000);
+  const output = await outputOf(sandbox, state, 2_000);
   return output.text.slice(-2_000).toWellFormed();
 }

@@ -2,10 +2,18 @@
 import { z } from "zod";
 import type { ToolSpec } from "../model/model.ts";
 import { bash } from "./bash.ts";
+import { bashOutput } from "./bash-output.ts";
 import { editFile } from "./edit-file.ts";
+import { globFiles } from "./glob-files.ts";
+import { grepContent } from "./grep-content.ts";
+import { killProcess } from "./kill-process.ts";
 import { listDirectory } from "./list-directory.ts";
 import { readFile } from "./read-file.ts";
+import { readOutput } from "./read-output.ts";
+import { searchHistory } from "./search-history.ts";
+import { todo } from "./todo.ts";
 import type { Tool } from "./tool.ts";
+import { viewImage } from "./view-image.ts";
 import { writeFile } from "./write-file.ts";
 
 export type ToolRegistry = ReadonlyMap<string, Tool>;
@@ -22,10 +30,18 @@ export function anyTool<Input>(tool: Tool<Input>): Tool {
 /** In the order in which the model sees them. */
 export const toolRegistry: ToolRegistry = createToolRegistry([
   anyTool(bash),
+  anyTool(bashOutput),
+  anyTool(killProcess),
   anyTool(readFile),
   anyTool(writeFile),
   anyTool(editFile),
   anyTool(listDirectory),
+  anyTool(globFiles),
+  anyTool(grepContent),
+  anyTool(readOutput),
+  anyTool(searchHistory),
+  anyTool(viewImage),
+  anyTool(todo),
 ]);
 
 /** Names of the requirements that stay usable. Source: DESIGN 5. */

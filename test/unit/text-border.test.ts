@@ -152,7 +152,7 @@ describe("createTextBorder", () => {
       inPieces(
         border.stream(),
         text,
-        [...text].map((_char, index) => index),
+        Array.from(text, (_char, index) => index),
       ),
     ).toBe(expected);
     expect(expected).not.toContain(SECRET.slice(0, 12));

@@ -1,0 +1,95 @@
+import { z } from "zod";
+import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
+import { readBytes } from "./command-output.ts";
+import { failure } from "./failure.ts";
+import { oneLine } from "./paths.ts";
+import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+
+const input = z.strictObject({
+  id: z.string().describe("Id that bash gave for the background command."),
+  offset: z
+    .number()
+    .int()
+    .min(0)
+    .optional()
+    .describe("Byte to read from, as the last answer named it. Without it: the newest output."),
+});
+export type BashOutputInput = z.infer<typeof input>;
+
+/** Room for the lines about the command itself. */
+const NOTE_CHARS = 400;
+
+export const bashOutput = defineTool<BashOutputInput>({
+  name: "bash_output",
+  description:
+    "Shows a background command's state and its output: the newest, or from `offset` on. Each answer names the offset " +
+    "to go on from. It does not wait: to wait a while, run `sleep` with bash first.",
+  input,
+  readOnly: true,
+  about: (given) => oneLine(given.id, 60),
+  timeoutMs: (_given, limits) => limits.timeoutMs,
+  run,
+});
+
+async function run(given: BashOutputInput, context: ToolContext): Promise<ToolResult> {
+  const sandbox = await context.sandbox();
+  const state = await sandbox.state(given.id);
+  if (state === undefined) return failure(await noSuchCommand(sandbox, given.id));
+  // A byte is at most one UTF-16 unit of text, so this many bytes never exceed the limit.
+  const room = Math.max(1, context.limits.maxChars - NOTE_CHARS);
+  const from = given.offset ?? Math.max(0, state.outKept - room);
+  if (from > state.outKept) {
+    return failure(
+      `offset ${from} is beyond the ${state.outKept} bytes that there are. ${describeState(state)}`,
+    );
+  }
+  const page = wholeCharacters(
+    await readBytes(sandbox, given.id, from, Math.min(room, state.outKept - from)),
+  );
+  const next = from + page.end;
+  const notes = [
+    given.offset === undefined && from > 0 ? `[bytes 0-${from} left out: read them with offset=0]` : "",
+    page.text.replace(/\r\n?/g, "\n").replace(/\n$/, ""),
+    `[${describeState(state)}; next offset=${next}${next < state.outKept ? ", more is there now" : ""}]`,
+  ];
+  return {
+    text: notes.filter((note) => note !== "").join("\n"),
+    ...(state.kind === "exited" ? { exitCode: state.exitCode } : {}),
+  };
+}
+
+/** Text of the bytes without a character that begins or ends outside of them; `end` is where the next page begins. */
+function wholeCharacters(bytes: Uint8Array): { text: string; end: number } {
+  let start = 0;
+  while (start < 3 && ((bytes[start] ?? 0) & 0b1100_0000) === 0b1000_0000) start += 1;
+  let end = bytes.length;
+  for (let back = 1; back <= 3 && back < bytes.length; back += 1) {
+    const byte = bytes[bytes.length - back] ?? 0;
+    const needs = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    if (needs > back) end = bytes.length - back;
+    if (byte < 0x80 || byte >= 0xc0) break;
+  }
+  return { text: new TextDecoder().decode(bytes.subarray(start, end)), end };
+}
+
+export function describeState(state: CommandState): string {
+  switch (state.kind) {
+    case "running":
+      return `running for ${((Date.now() - state.startedAtMs) / 1_000).toFixed(0)} s`;
+    case "exited":
+      return `exited with code ${state.exitCode} after ${(state.durationMs / 1_000).toFixed(1)} s`;
+    case "killed":
+      return `ended by ${state.signal} (${state.by}) after ${(state.durationMs / 1_000).toFixed(1)} s`;
+    case "refused":
+      return `not started: ${state.reason}`;
+    case "lost":
+      return "the box was restarted while it ran; how it ended is not known";
+  }
+}
+
+/** Says that there is no such command and which ones there are. */
+export async function noSuchCommand(sandbox: Sandbox, id: string): Promise<string> {
+  const running = (await sandbox.list()).filter((state) => state.kind === "running").map((state) => state.id);
+  const known = running.length === 0 ? "None is running." : `Running: ${running.slice(-20).join(", ")}.`;
+  return `There is no command with the id "${oneLine(id, 60)}" in this box. ${known}`;
+}

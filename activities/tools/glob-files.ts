@@ -1,0 +1,87 @@
+import { z } from "zod";
+import { RESOLVE_TARGET, runProgram } from "./box-program.ts";
+import { failure } from "./failure.ts";
+import { globToRegExp } from "./glob-pattern.ts";
+import { oneLine, showName, WORKSPACE, workspacePath } from "./paths.ts";
+import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+
+const input = z.strictObject({
+  pattern: z
+    .string()
+    .min(1)
+    .describe("Glob such as *.ts (in any folder), src/**/*.test.ts or docs/*.{md,txt}."),
+  path: z.string().optional().describe("Folder to search, relative to /workspace. Default /workspace."),
+});
+export type GlobFilesInput = z.infer<typeof input>;
+
+/** Names gathered before the newest are taken: some 50,000 files. */
+const MAX_BYTES = 4_000_000;
+
+// ripgrep knows .gitignore and sorts; where it is missing, find lists all and the pattern is applied here.
+const SCRIPT = `${RESOLVE_TARGET}
+[ -d "$target" ] || exit 95
+cd -- "$target" || exit 96
+if command -v rg >/dev/null 2>&1; then
+  printf 'rg\\0'
+  rg --no-config --no-require-git --hidden --no-messages --files --null --sortr modified \\
+    --glob "$2" --glob '!.git' "\${modules[@]}" | head -c ${MAX_BYTES}
+else
+  printf 'find\\0'
+  find . -mindepth 1 \\( -name .git -o -name node_modules \\) -prune -o \\( -type f -o -type l \\) -printf '%T@\\t%P\\0' | head -c ${MAX_BYTES}
+fi
+exit 0
+`;
+
+export const globFiles = defineTool<GlobFilesInput>({
+  name: "glob_files",
+  description:
+    "Finds files by name pattern, newest first, at most 1,000. Leaves out .git, node_modules and what .gitignore names.",
+  input,
+  readOnly: true,
+  about: (given) => oneLine(`${given.pattern}${given.path === undefined ? "" : ` in ${given.path}`}`, 60),
+  timeoutMs: (_given, limits) => limits.timeoutMs,
+  run,
+});
+
+async function run(given: GlobFilesInput, context: ToolContext): Promise<ToolResult> {
+  const where = workspacePath(given.path);
+  if (!where.ok) return failure(where.message);
+  const pattern = given.pattern.startsWith(`${WORKSPACE}/`)
+    ? given.pattern.slice(WORKSPACE.length + 1)
+    : given.pattern;
+  if (pattern.startsWith("!"))
+    return failure("A pattern cannot begin with !: say what to find, not what to leave out.");
+  if (pattern.startsWith("../") || pattern.includes("\0"))
+    return failure("The pattern must lie inside /workspace.");
+  const end = await runProgram(context, SCRIPT, [where.relative, pattern], MAX_BYTES + 64);
+  const name = showName(where.relative);
+  if (end.exitCode === 95) return failure(`${name} is not a folder.`);
+  if (end.exitCode === 96) return failure(`${name} does not exist. Look around with list_directory.`);
+  if (end.exitCode === 97) return failure(`${name} leads outside of /workspace.`);
+  const found = namesOf(end.out.toString("utf8"), pattern);
+  if (found.length === 0) {
+    return { text: `No file matches ${showName(pattern)}${where.relative === "." ? "" : ` in ${name}`}.` };
+  }
+  const { maxMatches } = context.limits;
+  const prefix = where.relative === "." ? "" : `${where.relative}/`;
+  const lines = found.slice(0, maxMatches).map((file) => showName(prefix + file));
+  const more = found.length - lines.length;
+  if (more > 0) lines.push(`(${more.toLocaleString("en-US")} more files match: narrow the pattern)`);
+  return { text: lines.join("\n") };
+}
+
+function namesOf(out: string, pattern: string): string[] {
+  const [source, ...rows] = out.split("\0");
+  // The last element is empty, or a name that was cut at the limit.
+  rows.pop();
+  if (source === "rg") return rows.map((row) => row.replace(/^\.\//, ""));
+  const matches = globToRegExp(pattern);
+  return rows
+    .map((row) => {
+      const tab = row.indexOf("\t");
+      return { at: Number(row.slice(0, tab)), name: row.slice(tab + 1) };
+    })
+    .filter(({ name }) => matches.test(name))
+    .toSorted((left, right) => right.at - left.at)
+    .map(({ name }) => name);
+}

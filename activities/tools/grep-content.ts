@@ -1,0 +1,114 @@
+import { z } from "zod";
+import { cutChars } from "../context/truncate.ts";
+import { RESOLVE_TARGET, runProgram } from "./box-program.ts";
+import { failure } from "./failure.ts";
+import { oneLine, showName, workspacePath } from "./paths.ts";
+import { defineTool, type ToolContext, type ToolLimits, type ToolResult } from "./tool.ts";
+
+const input = z.strictObject({
+  pattern: z
+    .string()
+    .min(1)
+    .describe("Regular expression, matched line by line. Case matters; begin with (?i) if not."),
+  path: z
+    .string()
+    .optional()
+    .describe("File or folder to search, relative to /workspace. Default /workspace."),
+  include: z.string().optional().describe("Only files whose name matches this glob, such as *.ts."),
+});
+export type GrepContentInput = z.infer<typeof input>;
+
+/** Output taken from the box: 1,000 matches of 2,000 bytes and their names. */
+const MAX_BYTES = 4_000_000;
+/** Bytes of a line that leave the box; the rest of a long one is of no use here. */
+const LINE_BYTES = 2_000;
+
+// One match more than wanted is taken, so that "there are more" is known. Exit codes are ripgrep's and grep's own.
+const SCRIPT = `set -o pipefail
+${RESOLVE_TARGET}
+cd -- "$root" || exit 96
+rel=\${target#"$root"}
+rel=./\${rel#/}
+include=()
+if command -v rg >/dev/null 2>&1; then
+  [ -n "$3" ] && include=(--glob "$3")
+  rg --no-config --no-require-git --hidden --no-heading --with-filename --line-number --color never --null \\
+    --max-columns ${LINE_BYTES} --max-columns-preview --sort path "\${include[@]}" --glob '!.git' "\${modules[@]}" \\
+    -e "$2" -- "$rel" | head -n "$4"
+else
+  [ -n "$3" ] && include=("--include=$3")
+  [ \${#modules[@]} -gt 0 ] && modules=(--exclude-dir=node_modules)
+  grep -rHnIPZ --color=never --exclude-dir=.git "\${modules[@]}" "\${include[@]}" -e "$2" -- "$rel" | head -n "$4"
+fi
+`;
+
+export const grepContent = defineTool<GrepContentInput>({
+  name: "grep_content",
+  description:
+    "Searches file contents by regular expression: matching lines with their numbers, by file, at most 1,000, each cut " +
+    "at 500 characters. Leaves out binary files, .git, node_modules and what .gitignore names.",
+  input,
+  readOnly: true,
+  about: (given) => oneLine(`${given.pattern}${given.path === undefined ? "" : ` in ${given.path}`}`, 60),
+  timeoutMs: (_given, limits) => limits.timeoutMs,
+  run,
+});
+
+async function run(given: GrepContentInput, context: ToolContext): Promise<ToolResult> {
+  const where = workspacePath(given.path);
+  if (!where.ok) return failure(where.message);
+  const { limits } = context;
+  if ([given.pattern, given.include ?? ""].some((text) => text.includes("\0"))) {
+    return failure("A pattern cannot hold a NUL character.");
+  }
+  const args = [where.relative, given.pattern, given.include ?? "", String(limits.maxMatches + 1)];
+  const end = await runProgram(context, SCRIPT, args, MAX_BYTES);
+  const name = showName(where.relative);
+  if (end.exitCode === 96) return failure(`${name} does not exist. Look around with list_directory.`);
+  if (end.exitCode === 97) return failure(`${name} leads outside of /workspace.`);
+  const matches = parseMatches(end.out.toString("utf8"));
+  if (matches.length > 0) return { text: show(matches, limits) };
+  if (end.exitCode === 1 || end.err.trim() === "") {
+    return {
+      text: `No line matches ${oneLine(given.pattern, 200)}${where.relative === "." ? "" : ` in ${name}`}.`,
+    };
+  }
+  return failure(
+    `The search failed: ${oneLine(end.err, 600)}\nThe pattern is a regular expression: escape ( ) [ ] { } . * + ? to take them literally.`,
+  );
+}
+
+interface Match {
+  readonly file: string;
+  readonly line: string;
+  readonly text: string;
+}
+
+/** `name NUL number : text`, one a line; a name may hold anything but NUL. */
+function parseMatches(out: string): Match[] {
+  const matches: Match[] = [];
+  for (const [, file = "", line = "", text = ""] of out.matchAll(/([^\0]+)\0(\d+):([^\n]*)(?:\n|$)/g)) {
+    matches.push({ file: file.replace(/^\.\//, ""), line, text });
+  }
+  return matches;
+}
+
+function show(matches: readonly Match[], limits: ToolLimits): string {
+  const lines: string[] = [];
+  let file: string | undefined;
+  for (const match of matches.slice(0, limits.maxMatches)) {
+    if (match.file !== file) {
+      file = match.file;
+      lines.push(`${lines.length === 0 ? "" : "\n"}${showName(file)}`);
+    }
+    const text = match.text.replace(/\r$/, "");
+    const cut = cutChars(text, limits.maxLineChars);
+    lines.push(`${match.line}: ${cut}${cut === text ? "" : "…"}`);
+  }
+  if (matches.length > limits.maxMatches) {
+    lines.push(
+      `\n(more than ${limits.maxMatches.toLocaleString("en-US")} matches: narrow it with path, include or the pattern)`,
+    );
+  }
+  return lines.join("\n");
+}

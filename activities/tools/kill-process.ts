@@ -1,0 +1,37 @@
+import { z } from "zod";
+import { describeState, noSuchCommand } from "./bash-output.ts";
+import { failure } from "./failure.ts";
+import { oneLine } from "./paths.ts";
+import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+
+const input = z.strictObject({
+  id: z.string().describe("Id that bash gave for the background command."),
+});
+export type KillProcessInput = z.infer<typeof input>;
+
+/** A server gets this long to close its files. */
+const GRACE_MS = 2_000;
+
+export const killProcess = defineTool<KillProcessInput>({
+  name: "kill_process",
+  description:
+    "Ends a background command with all the processes it started: TERM, after 2 s KILL. Its output stays readable with bash_output.",
+  input,
+  readOnly: false,
+  about: (given) => oneLine(given.id, 60),
+  timeoutMs: (_given, limits) => limits.timeoutMs,
+  run,
+});
+
+async function run(given: KillProcessInput, context: ToolContext): Promise<ToolResult> {
+  const sandbox = await context.sandbox();
+  const before = await sandbox.state(given.id);
+  if (before === undefined) return failure(await noSuchCommand(sandbox, given.id));
+  if (before.kind !== "running") {
+    // What it left behind in its group is ended all the same.
+    await sandbox.kill(given.id, GRACE_MS);
+    return { text: `"${given.id}" had ended before: ${describeState(before)}.` };
+  }
+  const after = await sandbox.kill(given.id, GRACE_MS);
+  return { text: `"${given.id}": ${describeState(after)}. Its output: bash_output id="${given.id}".` };
+}

@@ -1,0 +1,44 @@
+import { z } from "zod";
+import { failure } from "./failure.ts";
+import { oneLine } from "./paths.ts";
+import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+
+const input = z.strictObject({
+  handle: z.string().describe("Handle of the output, such as s12c0, from a truncation or clearing notice."),
+  offset: z.number().int().min(0).optional().describe("First character to show, counted from 0. Default 0."),
+  limit: z.number().int().min(1).optional().describe("How many characters. Default and at most 29,500."),
+});
+export type ReadOutputInput = z.infer<typeof input>;
+
+/** Room for the line that says which page this is. */
+const NOTE_CHARS = 500;
+
+export const readOutput = defineTool<ReadOutputInput>({
+  name: "read_output",
+  description:
+    "Reads again the whole output of an earlier tool call that was truncated or cleared, page by page, also after a restart.",
+  input,
+  readOnly: true,
+  about: (given) => oneLine(given.handle, 60),
+  timeoutMs: (_given, limits) => limits.timeoutMs,
+  run,
+});
+
+async function run(given: ReadOutputInput, context: ToolContext): Promise<ToolResult> {
+  const offset = given.offset ?? 0;
+  const room = Math.max(1, context.limits.maxChars - NOTE_CHARS);
+  const page = await context.memory.readOutput(given.handle, offset, Math.min(given.limit ?? room, room));
+  if (page === undefined) {
+    return failure(
+      `There is no output with the handle "${oneLine(given.handle, 60)}". Handles look like s12c0 and stand in the notice of a truncated or cleared result.`,
+    );
+  }
+  if (offset >= page.total && page.total > 0) {
+    return failure(
+      `The output "${given.handle}" has ${page.total} characters; offset ${offset} is beyond its end.`,
+    );
+  }
+  const end = offset + page.text.length;
+  const more = end < page.total ? `; go on with offset=${end}` : "; end of the output";
+  return { text: `${page.text}\n[characters ${offset}-${end} of ${page.total}${more}]` };
+}

@@ -1,0 +1,39 @@
+import { z } from "zod";
+import { failure } from "./failure.ts";
+import { oneLine } from "./paths.ts";
+import { defineTool, type ToolResult } from "./tool.ts";
+
+const item = z.strictObject({
+  content: z.string().trim().min(1).max(500).describe("What is to be done, in one line."),
+  status: z.enum(["pending", "in_progress", "completed"]).describe("Where it stands."),
+});
+
+const input = z.strictObject({
+  items: z.array(item).max(100).describe("The whole list, in order: it takes the place of the one before."),
+});
+export type TodoInput = z.infer<typeof input>;
+
+const BOX = { pending: "[ ]", in_progress: "[~]", completed: "[x]" } as const;
+
+/** Keeps no store: the list in force is the newest call in the transcript. */
+export const todo = defineTool<TodoInput>({
+  name: "todo",
+  description:
+    "Writes down the plan as a checklist, for you and for those who watch. Use it for work of three steps and more: " +
+    "send the whole list each time, one item in_progress, and tick off at once what is done.",
+  input,
+  readOnly: true,
+  about: ({ items }) => {
+    const done = items.filter((one) => one.status === "completed").length;
+    const now = items.find((one) => one.status === "in_progress");
+    return oneLine(`${done}/${items.length} done${now === undefined ? "" : `: ${now.content}`}`, 60);
+  },
+  timeoutMs: (_given, limits) => limits.timeoutMs,
+  run: async (given): Promise<ToolResult> => {
+    const active = given.items.filter((one) => one.status === "in_progress").length;
+    if (active > 1)
+      return failure(`${active} items are in_progress; have one at a time. The list was not changed.`);
+    if (given.items.length === 0) return { text: "(the list is empty)" };
+    return { text: given.items.map((one) => `${BOX[one.status]} ${oneLine(one.content, 500)}`).join("\n") };
+  },
+});

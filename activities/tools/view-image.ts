@@ -1,0 +1,55 @@
+import { z } from "zod";
+import { failure } from "./failure.ts";
+import { imageTypeOf } from "./image-type.ts";
+import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
+import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+
+const input = z.strictObject({
+  path: z.string().describe("PNG, JPEG, GIF or WebP file, relative to /workspace or absolute inside it."),
+});
+export type ViewImageInput = z.infer<typeof input>;
+
+/** Largest image that is shown. Source: providers take 5 to 20 MB; Cline allows 6 MB. */
+const MAX_BYTES = 5_000_000;
+const CHUNK_BYTES = 1_048_576;
+
+export const viewImage = defineTool<ViewImageInput>({
+  name: "view_image",
+  description: "Shows you an image file of the workspace: PNG, JPEG, GIF or WebP, at most 5 MB.",
+  input,
+  readOnly: true,
+  about: (given) => oneLine(given.path, 60),
+  timeoutMs: (_given, limits) => limits.timeoutMs,
+  run,
+});
+
+async function run(given: ViewImageInput, context: ToolContext): Promise<ToolResult> {
+  const where = workspacePath(given.path);
+  if (!where.ok) return failure(where.message);
+  const { files } = await context.sandbox();
+  const name = showName(where.relative);
+  const parts: Uint8Array[] = [];
+  for (let got = 0, size = 1; got < size;) {
+    const read = await files.read(where.relative, { offset: got, maxBytes: CHUNK_BYTES });
+    if (!read.ok) return failure(read.message);
+    size = read.size;
+    if (got === 0 && imageTypeOf(read.bytes) === undefined) {
+      return failure(
+        `${name} is no PNG, JPEG, GIF or WebP image, going by its content. For text use read_file.`,
+      );
+    }
+    if (size > MAX_BYTES) {
+      return failure(
+        `${name} has ${showSize(size)}; at most ${showSize(MAX_BYTES)} can be shown. Make a smaller one first, with bash.`,
+      );
+    }
+    if (read.bytes.length === 0) break;
+    parts.push(read.bytes);
+    got += read.bytes.length;
+  }
+  const bytes = Buffer.concat(parts);
+  const mediaType = imageTypeOf(bytes);
+  if (mediaType === undefined) return failure(`${name} changed while it was read. Try again.`);
+  const file = await context.memory.saveBlob(bytes, mediaType);
+  return { text: `${name} (${mediaType}, ${showSize(bytes.length)})`, files: [file] };
+}
