@@ -54,7 +54,7 @@ export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
       if (!need.includes("docker") && !need.includes("image")) return undefined;
       const mayInstall = settingOf("LONGHAUL_NO_INSTALL") !== "1";
       await ensureDocker({ home, say, dockerHost, mayInstall });
-      return need.includes("image") ? ensureImage(say, dockerHost) : undefined;
+      return need.includes("image") ? ensureImage(say) : undefined;
     };
     // Each writes its own entry of the state, synchronously: they do not overwrite each other's.
     const [, temporal, image] = await allOrFirstFailure([
@@ -137,10 +137,15 @@ async function postgres(home: string, ports: "fixed" | "free", say: Say): Promis
   });
 }
 
-// Loaded only when asked for: the image's builder reads packages that a start with everything there does not need.
-async function ensureImage(say: Say, dockerHost: string | undefined): Promise<string> {
-  const { ensureSandboxImage } = await import("./sandbox-image.ts");
-  return ensureSandboxImage({ say, dockerHost, image: settingOf("SANDBOX_IMAGE") });
+// Loaded only when asked for: a start with everything there needs neither the engine's client nor the builder.
+async function ensureImage(say: Say): Promise<string> {
+  const [{ ensureSandboxImage, SANDBOX_IMAGE }, { connectDocker }] = await Promise.all([
+    import("./sandbox-image.ts"),
+    import("../../activities/sandbox/connect-docker.ts"),
+  ]);
+  const tag = settingOf("SANDBOX_IMAGE") ?? SANDBOX_IMAGE;
+  await ensureSandboxImage({ docker: connectDocker(), tag, say });
+  return tag;
 }
 
 /** Waits for all, so that nothing is left half-started, then throws the first failure. */
