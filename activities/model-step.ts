@@ -16,30 +16,31 @@ import { answerFacts, keepInterrupted, storeAnswer } from "./model/store-answer.
 import { createChunkWriter } from "./model/chunk-writer.ts";
 import { ModelError, type ModelAnswer } from "./model/model.ts";
 import { failureOf } from "./model/model-failure.ts";
-import { buildMessages, prefixOf } from "./model/request.ts";
+import { buildMessages, prefixMaker, type Prefix } from "./model/request.ts";
 import { viewSize, type ViewSize } from "./context/size.ts";
 import type { Session } from "./store/sessions.ts";
 import { appendEvents } from "./store/events.ts";
 import { loadRatio, recordCall } from "./store/model-calls.ts";
 import { loadView } from "./store/transcript.ts";
 import { systemPrompt } from "./system-prompt.ts";
-import { toolSpecs } from "./tools/index.ts";
 
 export function createModelStep(deps: AgentDeps) {
+  const prefixFor = prefixMaker(deps.tools);
   return (input: ModelStepInput): Promise<ModelStepFacts> =>
-    inScope(deps, (scope) => modelStep(deps, scope, input));
+    inScope(deps, (scope) => modelStep(deps, scope, input, prefixFor));
 }
 
 async function modelStep(
   deps: AgentDeps,
   scope: ActivityScope,
   input: ModelStepInput,
+  prefixFor: (system: string) => Prefix,
 ): Promise<ModelStepFacts> {
   const { db } = deps.store;
   const session = await enterSession(deps.store, scope, { step: input.step, phase: "model" });
   await deliverGuidance(deps, { sessionId: session.id, epoch: session.epoch }, input);
   const [rows, learnt] = await Promise.all([loadView(db, session.id), loadRatio(db, session.config.model)]);
-  const prefix = prefixOf(systemPrompt(session.instructions), input.wrapUp ? [] : toolSpecs(deps.tools));
+  const prefix = prefixFor(systemPrompt(session.instructions));
   const budget = budgetOf(session.config, prefix.tokens);
   const measure = {
     prefixTokens: prefix.tokens,
@@ -80,7 +81,7 @@ async function modelStep(
         api: session.config.api,
         system: prefix.system,
         messages: built.messages,
-        tools: prefix.tools,
+        tools: input.wrapUp ? [] : prefix.tools,
         maxOutputTokens: session.config.maxOutput,
         cacheKey: session.id,
         deadlines: {

@@ -10,7 +10,7 @@ import type { OpenedSession, OpenSessionInput } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
 import { enterSession } from "./enter-session.ts";
 import { fatal } from "./failures.ts";
-import { prefixOf } from "./model/request.ts";
+import { prefixMaker, type Prefix } from "./model/request.ts";
 import { runPolicyOf } from "./run-policy.ts";
 import { highestRound } from "./store/compactions.ts";
 import { appendEvents } from "./store/events.ts";
@@ -18,17 +18,18 @@ import { loadRatio } from "./store/model-calls.ts";
 import { chainStart, createSession, lastStep, takeOver } from "./store/sessions.ts";
 import { loadView, parkedGuidance } from "./store/transcript.ts";
 import { systemPrompt } from "./system-prompt.ts";
-import { toolSpecs } from "./tools/index.ts";
 
 export function createOpenSession(deps: AgentDeps) {
+  const prefixFor = prefixMaker(deps.tools);
   return (input: OpenSessionInput): Promise<OpenedSession> =>
-    inScope(deps, (scope) => openSession(deps, scope, input));
+    inScope(deps, (scope) => openSession(deps, scope, input, prefixFor));
 }
 
 async function openSession(
   deps: AgentDeps,
   scope: ActivityScope,
   input: OpenSessionInput,
+  prefixFor: (system: string) => Prefix,
 ): Promise<OpenedSession> {
   const { db } = deps.store;
   if (input.task !== undefined) await prepare(deps, scope.sessionId, input.task);
@@ -44,7 +45,7 @@ async function openSession(
   );
   const session = await enterSession(deps.store, scope, { step: step + 1, phase: "model" });
 
-  const prefix = prefixOf(systemPrompt(session.instructions), toolSpecs(deps.tools));
+  const prefix = prefixFor(systemPrompt(session.instructions));
   const policy = runPolicyOf(session.config, prefix.tokens, {
     searchAttributes: deps.searchAttributes,
     taskQueues: queuesOf(deps),

@@ -86,9 +86,14 @@ export function opened(state: AgentState, session: OpenedSession): void {
 export function stepped(state: AgentState, facts: ModelStepFacts): void {
   state.epoch = facts.epoch;
   if (facts.kind === "empty" || facts.kind === "answered") {
-    for (const key of ["input", "output", "cached", "reasoning"] as const)
-      state.usage[key] += facts.usage[key];
-    state.usage.calls += 1;
+    const { usage } = state;
+    state.usage = {
+      input: usage.input + facts.usage.input,
+      output: usage.output + facts.usage.output,
+      cached: usage.cached + facts.usage.cached,
+      reasoning: usage.reasoning + facts.usage.reasoning,
+      calls: usage.calls + 1,
+    };
   }
   if (facts.kind !== "empty") state.context = facts.context;
   if (facts.kind === "answered" || facts.kind === "interrupted") {

@@ -66,11 +66,12 @@ const activities = proxyActivities<AgentActivities>(OPEN_SESSION_OPTIONS);
 export const { openSession } = activities;
 
 type Bound = Exclude<keyof AgentActivities, "openSession">;
+/** The proxy's method for options at the call's site, typed for one activity. */
 type Perform<Name extends Bound> = {
   executeWithOptions(
     options: ActivityOptions,
     args: Parameters<AgentActivities[Name]>,
-  ): ReturnType<AgentActivities[Name]>;
+  ): Promise<Awaited<ReturnType<AgentActivities[Name]>>>;
 };
 
 /** Runs an activity with its options and the line that the Web UI shows for it. */
@@ -79,7 +80,7 @@ export function perform<Name extends Bound>(
   options: ReturnType<typeof activityOptions>,
   summary: string,
   ...args: Parameters<AgentActivities[Name]>
-): ReturnType<AgentActivities[Name]> {
+): Promise<Awaited<ReturnType<AgentActivities[Name]>>> {
   const activity = activities[name] as Perform<Name>;
   return activity.executeWithOptions({ ...options[name], summary: cut(summary) }, args);
 }

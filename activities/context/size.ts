@@ -1,5 +1,6 @@
 /** How large the next request is, from the rows it is made of: for trigger, display and log. Pure. */
 import type { StoredMessage } from "./message.ts";
+import { prunableTokens } from "./prune-plan.ts";
 import { estimatedNextInput, type NextInputEstimate } from "./tokens.ts";
 import { shownTokens } from "./view.ts";
 
@@ -35,11 +36,7 @@ export function viewSize({ rows, prefixTokens, ratio, windowTokens }: SizeInput)
     ratio,
     windowTokens,
   });
-  const prunableTokens = rows.reduce(
-    (sum, row) => sum + (row.role === "tool" && row.prunedStep === undefined ? row.tokens : 0),
-    0,
-  );
-  return { next, pureTokens, prunableTokens };
+  return { next, pureTokens, prunableTokens: prunableTokens(rows) };
 }
 
 /** The newest billed answer, where its bill was made for a view that no later compaction changed. */

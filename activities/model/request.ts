@@ -5,8 +5,10 @@ import { estimateText, estimateTools } from "../context/tokens.ts";
 import { buildView } from "../context/view.ts";
 import { blobId, loadBlobs } from "../store/blobs.ts";
 import type { Queryable } from "../store/db.ts";
+import { toolSpecs, type ToolRegistry } from "../tools/index.ts";
 import type { ToolSpec } from "./model.ts";
 
+/** What stands in front of the messages in every request of a session. */
 export interface Prefix {
   readonly system: string;
   readonly tools: readonly ToolSpec[];
@@ -14,8 +16,11 @@ export interface Prefix {
   readonly tokens: number;
 }
 
-export function prefixOf(system: string, tools: readonly ToolSpec[]): Prefix {
-  return { system, tools, tokens: estimateText(system) + estimateTools(tools) };
+/** Makes prefixes with the same tools, whose schemas and size are worked out once. */
+export function prefixMaker(registry: ToolRegistry): (system: string) => Prefix {
+  const tools = toolSpecs(registry);
+  const toolTokens = estimateTools(tools);
+  return (system) => ({ system, tools, tokens: toolTokens + estimateText(system) });
 }
 
 export interface BuiltMessages {

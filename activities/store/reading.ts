@@ -1,8 +1,7 @@
 /** What clients read: sessions with their figures, and the whole of one session. Writes nothing. */
-import { and, asc, desc, eq, inArray, isNull, sql } from "drizzle-orm";
-import type { NodePgQueryResultHKT } from "drizzle-orm/node-postgres";
-import type { PgDatabase } from "drizzle-orm/pg-core";
+import { and, asc, desc, eq, inArray, isNotNull, isNull, sql } from "drizzle-orm";
 import type { SessionStatus } from "../contract.ts";
+import type { Database, Queryable } from "./db.ts";
 import type { EventData, EventType } from "./event.ts";
 import {
   compactionEvents,
@@ -14,9 +13,6 @@ import {
   sessions,
   toolCalls,
 } from "./schema.ts";
-import type * as schema from "./schema.ts";
-
-type Database = PgDatabase<NodePgQueryResultHKT, typeof schema>;
 
 export interface SessionRow {
   readonly id: string;
@@ -214,13 +210,16 @@ export async function readWaiting(db: Database, sessionId: string): Promise<Wait
     )
     .orderBy(asc(events.seq));
   const waiting = new Map<string, WaitingMessage>();
+  // Who sends tells afterwards, so a quick step may have taken a message before it was told of.
+  const taken = new Set(
+    told.flatMap(({ type, data }) =>
+      type === "message:dequeued" ? (data as EventData["message:dequeued"]).ids : [],
+    ),
+  );
   for (const { type, data, at } of told) {
-    if (type === "message:queued") {
-      const { id, excerpt } = data as EventData["message:queued"];
-      waiting.set(id, { id, text: excerpt, queuedAt: at.toISOString() });
-    } else {
-      for (const id of (data as EventData["message:dequeued"]).ids) waiting.delete(id);
-    }
+    if (type !== "message:queued") continue;
+    const { id, excerpt } = data as EventData["message:queued"];
+    if (!taken.has(id)) waiting.set(id, { id, text: excerpt, queuedAt: at.toISOString() });
   }
   const parked = await db
     .select({ id: guidance.id, parts: guidance.parts, queuedAt: guidance.queuedAt })
@@ -264,4 +263,34 @@ export async function readWhole(db: Database, sessionId: string) {
       .where(eq(modelCalls.sessionId, sessionId))
       .orderBy(asc(modelCalls.id)),
   };
+}
+
+/** One request's input as it was estimated and as it was billed, in tokens. */
+export interface CallEstimate {
+  readonly step: number;
+  readonly estimated: number;
+  readonly actual: number;
+  /** True where the estimate had no bill to stand on. */
+  readonly pure: boolean;
+}
+
+/** The last billed requests of steps, newest first. */
+export async function recentCalls(db: Queryable, sessionId: string, limit: number): Promise<CallEstimate[]> {
+  return db
+    .select({
+      step: modelCalls.step,
+      estimated: modelCalls.estimatedInput,
+      actual: sql<number>`${modelCalls.inputTokens}`,
+      pure: modelCalls.estimatePure,
+    })
+    .from(modelCalls)
+    .where(
+      and(
+        eq(modelCalls.sessionId, sessionId),
+        eq(modelCalls.purpose, "step"),
+        isNotNull(modelCalls.inputTokens),
+      ),
+    )
+    .orderBy(desc(modelCalls.id))
+    .limit(limit);
 }

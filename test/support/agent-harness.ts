@@ -1,0 +1,211 @@
+/** A whole agent for a test: real Temporal, Postgres and Docker, a worker in this process, a scripted model. */
+import { randomBytes } from "node:crypto";
+import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
+import { NativeConnection, Runtime, DefaultLogger, Worker } from "@temporalio/worker";
+import Dockerode from "dockerode";
+import { inject } from "vitest";
+import { agentConfigSchema, type RunConfig } from "../../activities/agent-config.ts";
+import type { ClosedSession } from "../../activities/contract.ts";
+import { createTextBorder } from "../../activities/context/text-border.ts";
+import { createActivities, type AgentDeps } from "../../activities/index.ts";
+import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
+import { createDockerHost } from "../../activities/sandbox/docker.ts";
+import { createNotifier, readEvents } from "../../activities/store/events.ts";
+import type { EventType, SessionEvent } from "../../activities/store/event.ts";
+import { createSession } from "../../activities/store/sessions.ts";
+import { toolRegistry } from "../../activities/tools/index.ts";
+import { dataConverter } from "../../worker/data-converter.ts";
+import type { codingAgent } from "../../workflows/index.ts";
+import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
+import {
+  startScriptedModel,
+  type ModelScript,
+  type ScriptedModelServer,
+  type Turn,
+} from "./scripted-model.ts";
+import { createTestDatabase, type TestDatabase } from "./test-database.ts";
+
+export const CANARY = "sk-canary-5f1e2d3c4b5a69788796a5b4c3d2e1f0";
+
+export interface AgentHarness {
+  readonly database: TestDatabase;
+  readonly client: Client;
+  readonly docker: Dockerode;
+  readonly taskQueue: string;
+  readonly deps: AgentDeps;
+  /** Starts a session on a model of its own. */
+  start(script: ModelScript | Turn, options?: StartOptions): Promise<RunningSession>;
+  close(): Promise<void>;
+}
+
+export interface StartOptions {
+  readonly task?: string;
+  readonly config?: (config: RunConfig) => RunConfig;
+  readonly input?: CodingAgentInput;
+}
+
+export interface RunningSession {
+  readonly id: string;
+  readonly model: ScriptedModelServer;
+  readonly handle: WorkflowHandle<typeof codingAgent>;
+  result(): Promise<ClosedSession>;
+  events(): Promise<SessionEvent[]>;
+  /** Waits until an event of that kind is there (and fits). */
+  until<Type extends EventType>(
+    type: Type,
+    fits?: (event: SessionEvent<Type>) => boolean,
+  ): Promise<SessionEvent<Type>>;
+}
+
+let runtimeInstalled = false;
+
+/** Waits for a condition, looking every 20 ms. @throws Error naming what was waited for */
+export async function eventually<T>(
+  what: string,
+  look: () => Promise<T | undefined | false> | T | undefined | false,
+  timeoutMs = 20_000,
+): Promise<T> {
+  const end = Date.now() + timeoutMs;
+  for (;;) {
+    const found = await look();
+    if (found !== undefined && found !== false) return found as T;
+    if (Date.now() > end) throw new Error(`Not within ${timeoutMs} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+export async function startAgent(): Promise<AgentHarness> {
+  if (!runtimeInstalled) Runtime.install({ logger: new DefaultLogger("ERROR") });
+  runtimeInstalled = true;
+  const database = await createTestDatabase(20);
+  const taskQueue = `test-${randomBytes(4).toString("hex")}`;
+  const docker = new Dockerode();
+  const sandboxHost = createDockerHost({ docker, name: "test" });
+  const notifier = createNotifier(database.store);
+  const address = inject("temporalAddress");
+  const models = new Map<string, ReturnType<typeof createAiSdkModel>>();
+  const border = createTextBorder([CANARY]);
+  const deps: AgentDeps = {
+    store: database.store,
+    notifier,
+    // Each session has a server of its own, found by the cache key, which is its id.
+    model: {
+      ask: (request, onDelta, signal) => pick(models, request.cacheKey).ask(request, onDelta, signal),
+    },
+    sandboxHost,
+    border,
+    tools: toolRegistry,
+    defaultConfig: undefined,
+    heartbeatMs: 100,
+    searchAttributes: false,
+    taskQueues: {},
+  };
+  const [native, connection] = await Promise.all([
+    NativeConnection.connect({ address }),
+    Connection.connect({ address }),
+  ]);
+  const worker = await Worker.create({
+    connection: native,
+    taskQueue,
+    workflowBundle: { codePath: inject("workflowBundle") },
+    activities: createActivities(deps),
+    dataConverter,
+    maxHeartbeatThrottleInterval: 100,
+    stickyQueueScheduleToStartTimeout: 1_000,
+  });
+  const running = worker.run();
+  const client = new Client({ connection, dataConverter });
+  const servers: ScriptedModelServer[] = [];
+  const sessions: string[] = [];
+  return {
+    database,
+    client,
+    docker,
+    taskQueue,
+    deps,
+    async start(script, options = {}) {
+      const id = `test-${randomBytes(5).toString("hex")}`;
+      const model = await startScriptedModel(script, { apiKey: CANARY });
+      servers.push(model);
+      sessions.push(id);
+      models.set(
+        id,
+        createAiSdkModel({
+          providers: { openai: { apiKey: CANARY, baseUrl: model.baseUrl } },
+          mask: border.clean,
+        }),
+      );
+      const config = runConfig();
+      await createSession(database.store, {
+        id,
+        task: options.task ?? "Do what is asked.",
+        config: options.config?.(config) ?? config,
+      });
+      const handle = await client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, {
+        workflowId: id,
+        taskQueue,
+        args: [options.input ?? {}],
+      });
+      return runningSession(id, model, handle, database);
+    },
+    async close() {
+      for (const id of sessions)
+        await client.workflow
+          .getHandle(id)
+          .terminate("the test is over")
+          .catch(() => undefined);
+      worker.shutdown();
+      await running;
+      for (const id of sessions) await sandboxHost.remove(id);
+      await sandboxHost.close();
+      notifier.close();
+      await Promise.all([
+        native.close(),
+        connection.close(),
+        ...servers.map((server) => server.close()),
+      ]).finally(() => database.drop());
+    },
+  };
+}
+
+export function runConfig(): RunConfig {
+  const settings = agentConfigSchema.parse({ sandbox: { image: inject("sandboxImage"), memory: "512m" } });
+  return {
+    model: "openai/gpt-4o",
+    contextWindow: 128_000,
+    maxOutput: 4_000,
+    api: "responses",
+    input: ["text", "image"],
+    context: settings.context,
+    tools: {},
+    sandbox: settings.sandbox,
+    limits: settings.limits,
+  };
+}
+
+function pick(models: ReadonlyMap<string, ReturnType<typeof createAiSdkModel>>, id: string) {
+  const model = models.get(id);
+  if (!model) throw new Error(`No model for session ${id}.`);
+  return model;
+}
+
+function runningSession(
+  id: string,
+  model: ScriptedModelServer,
+  handle: WorkflowHandle<typeof codingAgent>,
+  database: TestDatabase,
+): RunningSession {
+  const events = () => readEvents(database.store, id, 0, 100_000);
+  return {
+    id,
+    model,
+    handle,
+    result: () => handle.result(),
+    events,
+    until: (type, fits = () => true) =>
+      eventually(`event ${type}`, async () => {
+        const list = await events();
+        return list.find((event) => event.type === type && fits(event as never)) as never;
+      }),
+  };
+}
