@@ -5,14 +5,14 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve } from "node:path";
 import { agentConfigSchema, type AgentConfig, type RunConfig } from "../activities/agent-config.ts";
-import { resolveModel, UnknownModel } from "../activities/model/models.ts";
+import { resolveModel } from "../activities/model/models.ts";
 import { parseConfigFile, type ConfigFile } from "./config-file.ts";
-import { missing, usageError } from "./errors.ts";
+import { ClientError, missing, usageError } from "./errors.ts";
 
 /** Plays a written script when there is no model to be had. */
 export const REHEARSAL_MODEL = "rehearsal/flashcards";
 /** What an API key without a word about the model gets. */
-const DEFAULT_MODEL = "openai/gpt-5.1";
+const DEFAULT_MODEL = "openai/gpt-5";
 const CONFIG_NAME = "longhaul.yaml";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -48,14 +48,76 @@ export function resolveConfig(
   const file: ConfigFile = path === undefined ? {} : parseConfigFile(shown(path, cwd), readConfig(path));
   const settings = overlaid(file, flags, environment);
   const chosen = settings.model ?? (hasCredentials(environment) ? DEFAULT_MODEL : undefined);
-  const model = chosen ?? REHEARSAL_MODEL;
-  requireCredentials(model, environment);
+  // First what is wrong with the order, then what it lacks.
+  const run = runConfigOf(settings, chosen ?? REHEARSAL_MODEL, environment);
+  requireCredentials(run.model, environment);
   return {
-    run: runConfigOf(settings, model, path === undefined ? CONFIG_NAME : shown(path, cwd)),
+    run,
     rehearsal: chosen === undefined,
     file: path,
     notes,
   };
+}
+
+export interface Setting {
+  readonly name: string;
+  readonly value: string;
+  readonly source: string;
+}
+
+/** What `resolveConfig` comes to, with where each value is from; a mistake is a check that failed. */
+export function describeSettings(
+  flags: ConfigFlags,
+  environment: Environment = process.env,
+  cwd: string = process.cwd(),
+): { check: { name: string; ok: boolean; found: string; mend?: string }; settings: Setting[] } {
+  const name = "configuration";
+  try {
+    const { path } = findConfigFile(flags, environment, cwd);
+    const file: ConfigFile = path === undefined ? {} : parseConfigFile(shown(path, cwd), readConfig(path));
+    const settings = overlaid(file, flags, environment);
+    const model = setting(environment, "LONGHAUL_MODEL");
+    const image = setting(environment, "SANDBOX_IMAGE");
+    const sourceOf = (fromEnvironment: unknown, fromFile: unknown) =>
+      fromEnvironment !== undefined ? "environment" : fromFile !== undefined ? "file" : "default";
+    const chosen = settings.model ?? (hasCredentials(environment) ? DEFAULT_MODEL : REHEARSAL_MODEL);
+    runConfigOf(settings, chosen, environment);
+    return {
+      check: { name, ok: true, found: path ?? `no ${CONFIG_NAME}: defaults` },
+      settings: [
+        { name: "model", value: chosen, source: sourceOf(model, file.model) },
+        {
+          name: "sandbox.image",
+          value: settings.sandbox.image,
+          source: sourceOf(image, file.sandbox?.image),
+        },
+        {
+          name: "sandbox.network",
+          value: settings.sandbox.network,
+          source: sourceOf(undefined, file.sandbox?.network),
+        },
+        {
+          name: "limits.maxSteps",
+          value: String(settings.limits.maxSteps),
+          source: sourceOf(undefined, file.limits?.maxSteps),
+        },
+        {
+          name: "context.strategy",
+          value: settings.context.strategy,
+          source: sourceOf(undefined, file.context?.strategy),
+        },
+        {
+          name: "task queue",
+          value: taskQueueOf(environment),
+          source: sourceOf(setting(environment, "LONGHAUL_TASK_QUEUE"), undefined),
+        },
+      ],
+    };
+  } catch (error) {
+    if (!(error instanceof ClientError)) throw error;
+    const mend = error.mend === undefined ? {} : { mend: error.mend };
+    return { check: { name, ok: false, found: error.message, ...mend }, settings: [] };
+  }
 }
 
 /** Name of the workflows' task queue. */
@@ -141,13 +203,10 @@ function requireCredentials(model: string, environment: Environment): void {
   );
 }
 
-function runConfigOf(settings: AgentConfig, model: string, file: string): RunConfig {
+/** @throws ClientError (usage) for a model that nobody knows, with the lines to add */
+function runConfigOf(settings: AgentConfig, name: string, environment: Environment): RunConfig {
   const { context, tools, sandbox, limits } = settings;
-  try {
-    const known = resolveModel(model, settings.models);
-    return { ...known, context, tools, sandbox, limits };
-  } catch (error) {
-    if (!(error instanceof UnknownModel)) throw error;
-    throw usageError(error.message, `Add to ${file}:\n${error.lineToAdd}`);
-  }
+  const resolution = resolveModel(name, settings.models, environment);
+  if (!resolution.ok) throw usageError(resolution.message);
+  return { ...resolution.model, context, tools, sandbox, limits };
 }

@@ -1,15 +1,46 @@
 /** The commands and what they share. */
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
+import { cancelCommand } from "./commands/cancel.ts";
+import { compactCommand } from "./commands/compact.ts";
+import { contextCommand } from "./commands/context.ts";
+import { diffCommand } from "./commands/diff.ts";
+import { doctorCommand } from "./commands/doctor.ts";
+import { downCommand } from "./commands/down.ts";
+import { exportCommand } from "./commands/export.ts";
+import { interruptCommand } from "./commands/interrupt.ts";
 import { listCommand } from "./commands/list.ts";
+import { pullCommand } from "./commands/pull.ts";
 import { runCommand } from "./commands/run.ts";
+import { sayCommand } from "./commands/say.ts";
 import { startCommand } from "./commands/start.ts";
 import { statusCommand } from "./commands/status.ts";
+import { upCommand } from "./commands/up.ts";
 import { watchCommand } from "./commands/watch.ts";
+import { workerCommand } from "./commands/worker.ts";
 import type { ExitCode } from "./errors.ts";
 import type { Output } from "./output.ts";
 
-const commands = [runCommand, startCommand, watchCommand, statusCommand, listCommand];
+/** In the order of the help text. */
+const commands = [
+  runCommand,
+  startCommand,
+  sayCommand,
+  interruptCommand,
+  cancelCommand,
+  watchCommand,
+  statusCommand,
+  listCommand,
+  contextCommand,
+  compactCommand,
+  exportCommand,
+  pullCommand,
+  diffCommand,
+  workerCommand,
+  upCommand,
+  downCommand,
+  doctorCommand,
+];
 
 const EXIT_CODES = `
 Exit codes: 0 completed · 1 failed · 2 wrong usage or configuration, nothing started · 3 stopped by a limit ·

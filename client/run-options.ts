@@ -20,7 +20,7 @@ export interface RunFlags {
 /** Adds the flags of DESIGN 1.2. */
 export function withRunFlags(command: Command): Command {
   return command
-    .option("--model <provider/model>", "model to ask, such as openai/gpt-5.1")
+    .option("--model <provider/model>", "model to ask, such as openai/gpt-5")
     .option("--workspace <dir>", "folder to work on: copied in, .gitignore respected")
     .option("--max-steps <n>", "stop after so many steps", positiveInteger)
     .option("--config <file>", "configuration file (default: LONGHAUL_CONFIG or ./longhaul.yaml)")

@@ -35,7 +35,8 @@ export function createRenderer(write: (text: string) => void, style: Style, colu
   const open = new Map<string, OpenCall>();
   let costUsd = 0;
   let priced = false;
-  let waiting = 0;
+  const waiting = new Set<string>();
+  const taken = new Set<string>();
   let stepShown = 0;
   let attemptShown = 0;
   let lastShown = "";
@@ -56,7 +57,7 @@ export function createRenderer(write: (text: string) => void, style: Style, colu
       const parts = [
         `${bar(data.estimatedInput, data.limit)} ${percent(data.estimatedInput, data.limit)} of ${tokens(data.limit)}`,
         ...(priced ? [dollars(costUsd)] : []),
-        ...(waiting > 0 ? [style("magenta", `${plural(waiting, "message")} waiting`)] : []),
+        ...(waiting.size > 0 ? [style("magenta", `${plural(waiting.size, "message")} waiting`)] : []),
       ];
       line(`\n${style("bold", `step ${event.step}`)}  ${style("dim", parts.join(" · "))}`);
     }
@@ -115,11 +116,16 @@ export function createRenderer(write: (text: string) => void, style: Style, colu
       line(style("cyan", `✂ ${what} hidden, ${tokens(data.savedTokens)} tokens freed`));
     },
     "message:queued": (_event, data) => {
-      waiting = Math.max(waiting + 1, data.position);
+      // Who sends tells afterwards, so a quick step may have taken the message before.
+      if (taken.has(data.id)) return;
+      waiting.add(data.id);
       line(queuedLine(data, style, columns));
     },
     "message:dequeued": (_event, data) => {
-      waiting = Math.max(0, waiting - data.count);
+      for (const id of data.ids) {
+        taken.add(id);
+        waiting.delete(id);
+      }
       line(`${style("magenta", "▸ you:")} ${oneLine(data.text, columns * 3)}`);
     },
     "sandbox:created": (_event, data) => line(sandboxLine("created", data.workspace, style)),
@@ -129,7 +135,6 @@ export function createRenderer(write: (text: string) => void, style: Style, colu
     "sandbox:removed": () => undefined,
     "session:ended": (_event, data) => {
       open.clear();
-      waiting = 0;
       for (const text of endLines(data, style)) line(text);
     },
   };

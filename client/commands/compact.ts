@@ -1,0 +1,33 @@
+/** `longhaul compact ID [FOCUS]`: a compaction round at the next step boundary. */
+import { Command } from "commander";
+import { compactSignal } from "../../workflows/messages.ts";
+import { openServices } from "../connection.ts";
+import { exitCodes, usageError, type ExitCode } from "../errors.ts";
+import type { Output } from "../output.ts";
+import { withRunning } from "../running-session.ts";
+
+const MAX_FOCUS_CHARS = 2_000;
+
+export function compactCommand(output: Output, done: (code: ExitCode) => void): Command {
+  return new Command("compact")
+    .description("replace old messages by a summary at the next step boundary")
+    .argument("<id>", "session")
+    .argument("[focus...]", "what the summary must keep in view")
+    .action(async (id: string, words: string[]) => done(await compact(id, words.join(" ").trim(), output)));
+}
+
+async function compact(id: string, focus: string, output: Output): Promise<ExitCode> {
+  if (focus.length > MAX_FOCUS_CHARS)
+    throw usageError(`The focus has at most ${MAX_FOCUS_CHARS} characters.`);
+  const services = await openServices();
+  try {
+    const request = focus === "" ? undefined : { focus: focus.toWellFormed().replaceAll("\0", "") };
+    await withRunning(services, id, (handle) => handle.signal(compactSignal, request));
+    output.note(
+      `${id} compacts its context at the next step boundary; longhaul watch ${id} shows what comes of it.\n`,
+    );
+    return exitCodes.completed;
+  } finally {
+    await services.close();
+  }
+}

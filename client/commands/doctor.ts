@@ -1,0 +1,53 @@
+/** `longhaul doctor`: what is found, what is missing, how to mend it, and where each setting comes from. */
+import { Command } from "commander";
+import type { Diagnosis } from "../../worker/local/doctor.ts";
+import { describeSettings } from "../config.ts";
+import { exitCodes, type ExitCode } from "../errors.ts";
+import type { Output, Style } from "../output.ts";
+
+interface DoctorFlags {
+  readonly config?: string;
+  readonly json?: boolean;
+}
+
+export function doctorCommand(output: Output, done: (code: ExitCode) => void): Command {
+  return new Command("doctor")
+    .description("what is found, what is missing and how to mend it; each setting and its source")
+    .option("--config <file>", "configuration file")
+    .option("--json", "one JSON document")
+    .action(async (flags: DoctorFlags) => done(await doctor(flags, output)));
+}
+
+async function doctor(flags: DoctorFlags, output: Output): Promise<ExitCode> {
+  const own = describeSettings(flags);
+  const { diagnose } = await import("../../worker/local/doctor.ts");
+  const { checks, settings } = await diagnose();
+  const diagnosis = {
+    checks: [...checks, own.check],
+    settings: [
+      ...settings.filter(({ name }) => !own.settings.some((other) => other.name === name)),
+      ...own.settings,
+    ],
+  };
+  if (flags.json === true) output.json(diagnosis, 2);
+  else output.result(`${doctorText(diagnosis, output.style)}\n`);
+  if (!own.check.ok) return exitCodes.usage;
+  return checks.every(({ ok }) => ok) ? exitCodes.completed : exitCodes.missing;
+}
+
+export function doctorText({ checks, settings }: Diagnosis, style: Style): string {
+  const width = Math.max(
+    ...checks.map(({ name }) => name.length),
+    ...settings.map(({ name }) => name.length),
+  );
+  return [
+    ...checks.flatMap(({ name, ok, found, mend }) => [
+      `${ok ? style("green", "✓") : style("red", "✗")} ${name.padEnd(width)}  ${found}`,
+      ...(mend === undefined ? [] : [`  ${"".padEnd(width)}  ${style("yellow", `→ ${mend}`)}`]),
+    ]),
+    "",
+    ...settings.map(
+      ({ name, value, source }) => `  ${name.padEnd(width)}  ${value}  ${style("dim", `(${source})`)}`,
+    ),
+  ].join("\n");
+}

@@ -1,0 +1,13 @@
+/** `longhaul down`: ends the worker and the services that were brought up; data stays. */
+import { Command } from "commander";
+import type { ExitCode } from "../errors.ts";
+import type { Output } from "../output.ts";
+
+export function downCommand(output: Output, done: (code: ExitCode) => void): Command {
+  return new Command("down")
+    .description("end the local worker and services that longhaul started; data stays")
+    .action(async () => {
+      const { down } = await import("../../worker/local/up.ts");
+      done((await down({ say: (line) => output.note(`${line}\n`) })) as ExitCode);
+    });
+}

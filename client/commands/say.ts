@@ -1,0 +1,56 @@
+/** `longhaul say ID MESSAGE`: guidance for a session that runs; one that has ended is taken up again. */
+import { Command } from "commander";
+import { openServices } from "../connection.ts";
+import { exitCodes, usageError, type ExitCode } from "../errors.ts";
+import { readAttachments } from "../images.ts";
+import type { Output } from "../output.ts";
+import { requireSession } from "../require-session.ts";
+import { collect } from "../run-options.ts";
+import { sendGuidance } from "../send-guidance.ts";
+import { processStdin, readMessage } from "../task-input.ts";
+
+interface SayFlags {
+  readonly image: readonly string[];
+  readonly id?: string;
+  readonly json?: boolean;
+}
+
+export function sayCommand(output: Output, done: (code: ExitCode) => void): Command {
+  return new Command("say")
+    .description("guide a session: at its next step if it runs, as its next task if it has ended")
+    .argument("<id>", "session")
+    .argument("<message...>", "what to say; - reads it from stdin")
+    .option("--image <file>", "image or PDF to show; may be repeated", collect, [])
+    .option("--id <id>", "the message's own id: the same one is delivered once")
+    .option("--json", "one JSON document")
+    .action(async (id: string, words: string[], flags: SayFlags) =>
+      done(await say(id, words, flags, output)),
+    );
+}
+
+async function say(
+  sessionId: string,
+  words: readonly string[],
+  flags: SayFlags,
+  output: Output,
+): Promise<ExitCode> {
+  const attachments = await readAttachments(flags.image);
+  const text = await readMessage(words, processStdin());
+  if (flags.id !== undefined && !/^[\w.:-]{1,128}$/.test(flags.id)) {
+    throw usageError("--id has 1 to 128 letters, digits, dots, colons, dashes and underscores.");
+  }
+  const services = await openServices();
+  try {
+    const row = await requireSession(services, sessionId);
+    const sent = await sendGuidance(services, row, { id: flags.id, text, attachments });
+    if (flags.json === true) output.json({ id: sessionId, queued: true, ...sent });
+    else output.result(`queued, position ${sent.position}\n`);
+    if (!sent.acknowledged)
+      output.note("No worker has taken it yet; Temporal keeps it until one does (longhaul worker).\n");
+    if (sent.resumed)
+      output.note(`${sessionId} had ended and goes on with it. Watch it: longhaul watch ${sessionId}\n`);
+    return exitCodes.completed;
+  } finally {
+    await services.close();
+  }
+}
