@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { payloadConverterPath } from "./data-converter.ts";
 
 export interface WorkflowBundle {
   readonly codePath: string;
@@ -22,6 +23,7 @@ export async function ensureWorkflowBundle(): Promise<WorkflowBundle> {
   const { bundleWorkflowCode } = await import("@temporalio/worker");
   const { code } = await bundleWorkflowCode({
     workflowsPath: join(project, "workflows", "index.ts"),
+    payloadConverterPath,
     logger: quiet,
   });
   mkdirSync(cache, { recursive: true });
@@ -37,6 +39,7 @@ function sourcesHash(): string {
   const hash = createHash("sha256");
   const require = createRequire(import.meta.url);
   hash.update(require("@temporalio/worker/package.json").version as string);
+  hash.update(readFileSync(payloadConverterPath));
   for (const folder of SOURCES) {
     for (const name of readdirSync(join(project, folder), { recursive: true, encoding: "utf8" }).sort()) {
       if (name.endsWith(".ts")) hash.update(name).update(readFileSync(join(project, folder, name)));

@@ -1,0 +1,153 @@
+/** The worker's configuration: its only reader of the environment. Temporal's own names are read by Temporal's package. */
+import { hostname } from "node:os";
+import { z } from "zod";
+import { ServiceMissing } from "./local/service-missing.ts";
+
+const positive = z.coerce.number().int().positive();
+/** An empty variable counts as one that is not set. */
+const text = z.preprocess((value) => (value === "" ? undefined : value), z.string().optional());
+const number = (fallback: number) =>
+  z.preprocess((value) => (value === "" ? undefined : value), positive.default(fallback));
+
+const schema = z.object({
+  DATABASE_URL: z.string().min(1, "set it to postgres://user:password@host:5432/database"),
+  DATABASE_CONNECTIONS: number(20),
+  OPENAI_API_KEY: text,
+  OPENAI_BASE_URL: text,
+  LONGHAUL_REHEARSAL_URL: text,
+  LONGHAUL_MODEL: text,
+  SANDBOX_IMAGE: text,
+  LONGHAUL_HOST: text,
+  LONGHAUL_BUILD_ID: text,
+  LONGHAUL_TASK_QUEUE: z.preprocess((value) => value || undefined, z.string().default("longhaul")),
+  LONGHAUL_MODELS_QUEUE: text,
+  LONGHAUL_SANDBOX_QUEUE: text,
+  LONGHAUL_ADMIN_QUEUE: text,
+  LONGHAUL_MODEL_CALLS_PER_SECOND: z.preprocess(
+    (value) => value || undefined,
+    z.coerce.number().positive().optional(),
+  ),
+  LONGHAUL_ACTIVITY_SLOTS: number(100),
+  LONGHAUL_WORKFLOW_SLOTS: number(40),
+  LONGHAUL_CACHED_WORKFLOWS: number(500),
+  LONGHAUL_HEARTBEAT_MS: number(200),
+  LONGHAUL_SHUTDOWN_GRACE_MS: number(10_000),
+  LONGHAUL_REAP_MINUTES: number(10),
+  LONGHAUL_LOG_LEVEL: z.preprocess(
+    (value) => value || undefined,
+    z.enum(["trace", "debug", "info", "warn", "error"]).default("info"),
+  ),
+  LONGHAUL_READY_FILE: text,
+});
+
+export interface WorkerConfig {
+  readonly databaseUrl: string;
+  readonly databaseConnections: number;
+  readonly openai: { readonly apiKey: string | undefined; readonly baseUrl: string | undefined } | undefined;
+  readonly rehearsalUrl: string | undefined;
+  /** What a session started from Temporal's own tools runs by. */
+  readonly model: string | undefined;
+  readonly sandboxImage: string | undefined;
+  /** Name of this machine: of its sandboxes, for the ledger. */
+  readonly host: string;
+  readonly buildId: string;
+  readonly queues: TaskQueues;
+  readonly activitySlots: number;
+  readonly workflowSlots: number;
+  readonly cachedWorkflows: number;
+  /**
+   * How often an activity reports to Temporal, in ms, which is how long a cancel takes to arrive at most. 200 suits one
+   * machine; fleets of hundreds of activities raise it. Source: reference measurements (the SDK's own default made a
+   * cancel take 7.9 s, 200 ms 0.11 s).
+   */
+  readonly heartbeatMs: number;
+  /** How long running activities may go on after SIGTERM before they are handed to another worker, in ms. */
+  readonly shutdownGraceMs: number;
+  readonly reapMs: number;
+  readonly logLevel: "trace" | "debug" | "info" | "warn" | "error";
+  /** Written once the worker polls, removed when it ends. */
+  readonly readyFile: string | undefined;
+  /** Values that must never show. */
+  readonly secrets: readonly string[];
+}
+
+/** By role; the default lays all on one, since eager dispatch works only within a queue. */
+export interface TaskQueues {
+  readonly workflows: string;
+  readonly models: string;
+  readonly sandbox: string;
+  readonly admin: string;
+  /** Of the models' queue, over all workers; needs a queue of its own. */
+  readonly modelCallsPerSecond: number | undefined;
+}
+
+/** @throws ServiceMissing where DATABASE_URL is not set, Error that names each wrong variable */
+export function readWorkerConfig(
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): WorkerConfig {
+  if (!environment["DATABASE_URL"]) {
+    throw new ServiceMissing({
+      service: "Postgres",
+      address: "DATABASE_URL",
+      reason: "it is not set",
+      mend: "Set it to postgres://user:password@host:5432/database, or use `longhaul up`, which brings up its own.",
+    });
+  }
+  const result = schema.safeParse(environment);
+  if (!result.success) {
+    const wrong = result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
+    throw new Error(`The worker's environment is wrong; nothing was started.\n${wrong.join("\n")}`);
+  }
+  const e = result.data;
+  const workflows = e.LONGHAUL_TASK_QUEUE;
+  const hasOpenai = e.OPENAI_API_KEY !== undefined || e.OPENAI_BASE_URL !== undefined;
+  return {
+    databaseUrl: e.DATABASE_URL,
+    databaseConnections: e.DATABASE_CONNECTIONS,
+    openai: hasOpenai ? { apiKey: e.OPENAI_API_KEY, baseUrl: e.OPENAI_BASE_URL } : undefined,
+    rehearsalUrl: e.LONGHAUL_REHEARSAL_URL,
+    model: e.LONGHAUL_MODEL,
+    sandboxImage: e.SANDBOX_IMAGE,
+    host: e.LONGHAUL_HOST ?? hostname(),
+    buildId: e.LONGHAUL_BUILD_ID ?? "local",
+    queues: {
+      workflows,
+      models: e.LONGHAUL_MODELS_QUEUE ?? workflows,
+      sandbox: e.LONGHAUL_SANDBOX_QUEUE ?? workflows,
+      admin: e.LONGHAUL_ADMIN_QUEUE ?? workflows,
+      modelCallsPerSecond: e.LONGHAUL_MODEL_CALLS_PER_SECOND,
+    },
+    activitySlots: e.LONGHAUL_ACTIVITY_SLOTS,
+    workflowSlots: e.LONGHAUL_WORKFLOW_SLOTS,
+    cachedWorkflows: e.LONGHAUL_CACHED_WORKFLOWS,
+    heartbeatMs: e.LONGHAUL_HEARTBEAT_MS,
+    shutdownGraceMs: e.LONGHAUL_SHUTDOWN_GRACE_MS,
+    reapMs: e.LONGHAUL_REAP_MINUTES * 60_000,
+    logLevel: e.LONGHAUL_LOG_LEVEL,
+    readyFile: e.LONGHAUL_READY_FILE,
+    secrets: secretsOf(environment),
+  };
+}
+
+const SECRET_NAME = /(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$/i;
+
+/** Every variable whose name says so, and the passwords inside addresses. */
+function secretsOf(environment: Readonly<Record<string, string | undefined>>): string[] {
+  const secrets = new Set<string>();
+  for (const [name, value] of Object.entries(environment)) {
+    if (!value) continue;
+    if (SECRET_NAME.test(name)) secrets.add(value);
+    for (const password of passwordsIn(value)) secrets.add(password);
+  }
+  return [...secrets];
+}
+
+function passwordsIn(value: string): string[] {
+  if (!value.includes("://")) return [];
+  try {
+    const { password } = new URL(value);
+    return password === "" ? [] : [password, decodeURIComponent(password)];
+  } catch {
+    return [];
+  }
+}

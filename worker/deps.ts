@@ -1,0 +1,114 @@
+/** Configuration to ports: the one place where adapters are chosen. Closes what it opened, in reverse order. */
+import type { NativeConnection } from "@temporalio/worker";
+import { agentConfigSchema, type RunConfig } from "../activities/agent-config.ts";
+import type { TextBorder } from "../activities/context/text-border.ts";
+import type { AgentDeps } from "../activities/index.ts";
+import { createAiSdkModel } from "../activities/model/ai-sdk.ts";
+import { resolveModel } from "../activities/model/models.ts";
+import { connectDocker } from "../activities/sandbox/connect-docker.ts";
+import { createDockerHost } from "../activities/sandbox/docker.ts";
+import { migrateStore, openStore } from "../activities/store/db.ts";
+import { createNotifier } from "../activities/store/events.ts";
+import { toolRegistry } from "../activities/tools/index.ts";
+import type { TaskQueues, WorkerConfig } from "./config.ts";
+import type { Logger } from "./logger.ts";
+import { hasSearchAttributes } from "./search-attributes.ts";
+
+export interface BoundDeps {
+  readonly deps: AgentDeps;
+  close(): Promise<void>;
+}
+
+/** Opens everything; applies migrations. What fails closes what was opened. */
+export async function bindDeps(
+  config: WorkerConfig,
+  tools: {
+    readonly connection: NativeConnection;
+    readonly namespace: string;
+    readonly border: TextBorder;
+    readonly logger: Logger;
+  },
+): Promise<BoundDeps> {
+  const { border, logger } = tools;
+  const store = openStore({
+    url: config.databaseUrl,
+    maxConnections: config.databaseConnections,
+    onError: (error) =>
+      logger.warn({ reason: error.message }, "a database connection was lost; the pool replaces it"),
+  });
+  const sandboxHost = createDockerHost({
+    docker: connectDocker(),
+    name: config.host,
+    say: (line) => logger.info(line),
+  });
+  const close = async () => {
+    await sandboxHost.close();
+    await store.close();
+  };
+  try {
+    const [searchAttributes] = await Promise.all([
+      hasSearchAttributes(tools.connection, tools.namespace, logger),
+      migrateStore(store),
+    ]);
+    const model = createAiSdkModel({ providers: providersOf(config), mask: (text) => border.clean(text) });
+    // Loading the SDK takes 0.3 s: it is over before the first task asks for it.
+    model.warm().catch((error: unknown) => logger.error({ err: error }, "the model SDK does not load"));
+    return {
+      close,
+      deps: {
+        store,
+        notifier: createNotifier(store),
+        model,
+        sandboxHost,
+        border,
+        tools: toolRegistry,
+        defaultConfig: defaultConfig(config),
+        heartbeatMs: config.heartbeatMs,
+        searchAttributes,
+        taskQueues: separateQueues(config.queues),
+      },
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function providersOf(config: WorkerConfig): Parameters<typeof createAiSdkModel>[0]["providers"] {
+  const { openai, rehearsalUrl } = config;
+  return {
+    ...(openai === undefined
+      ? {}
+      : {
+          openai: {
+            apiKey: openai.apiKey,
+            ...(openai.baseUrl === undefined ? {} : { baseUrl: openai.baseUrl }),
+          },
+        }),
+    ...(rehearsalUrl === undefined ? {} : { rehearsal: { baseUrl: rehearsalUrl } }),
+  };
+}
+
+/** For sessions started from Temporal's own tools, which bring a task alone; undefined where no model is configured. */
+function defaultConfig(config: WorkerConfig): RunConfig | undefined {
+  const name = config.model ?? (config.rehearsalUrl === undefined ? undefined : "rehearsal/flashcards");
+  if (name === undefined) return undefined;
+  const settings = agentConfigSchema.parse(
+    config.sandboxImage === undefined ? {} : { sandbox: { image: config.sandboxImage } },
+  );
+  const resolved = resolveModel(name, settings.models, { OPENAI_BASE_URL: config.openai?.baseUrl });
+  if (!resolved.ok) return undefined;
+  const { context, tools, sandbox, limits } = settings;
+  return { ...resolved.model, context, tools, sandbox, limits };
+}
+
+/** A queue that is the workflow's own is left out: so is eager dispatch kept. */
+function separateQueues(queues: TaskQueues): AgentDeps["taskQueues"] {
+  const other = (name: string) => (name === queues.workflows ? undefined : name);
+  const [models, admin, sandbox] = [other(queues.models), other(queues.admin), other(queues.sandbox)];
+  return {
+    ...(models === undefined ? {} : { models }),
+    ...(admin === undefined ? {} : { admin }),
+    ...(sandbox === undefined ? {} : { sandbox }),
+  };
+}

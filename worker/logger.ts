@@ -1,0 +1,32 @@
+/** The worker's log: JSON lines on standard error, masked, with Temporal's own lines among them. */
+import type { Logger as TemporalLogger, LogLevel } from "@temporalio/worker";
+import { pino, type Logger } from "pino";
+import type { TextBorder } from "../activities/context/text-border.ts";
+
+export type { Logger } from "pino";
+
+/** Every line passes the border as a whole, so that no field, name or stack can carry a secret out. */
+export function createLogger(level: string, border: TextBorder, name = "worker"): Logger {
+  const clean = (line: string) => process.stderr.write(`${border.clean(line.trimEnd())}\n`);
+  return pino({ level, name, timestamp: pino.stdTimeFunctions.isoTime }, { write: clean });
+}
+
+/** Temporal's Runtime takes this as its logger. */
+export function temporalLogger(logger: Logger): TemporalLogger {
+  const own = logger.child({ from: "temporal" });
+  const write = (level: LogLevel, message: string, meta: Record<string | symbol, unknown> = {}) => {
+    // Symbol keys are the SDK's own notes to itself.
+    const fields = Object.fromEntries(Object.entries(meta));
+    own[levels[level]](fields, message);
+  };
+  return {
+    log: write,
+    trace: (message, meta) => write("TRACE", message, meta),
+    debug: (message, meta) => write("DEBUG", message, meta),
+    info: (message, meta) => write("INFO", message, meta),
+    warn: (message, meta) => write("WARN", message, meta),
+    error: (message, meta) => write("ERROR", message, meta),
+  };
+}
+
+const levels = { TRACE: "trace", DEBUG: "debug", INFO: "info", WARN: "warn", ERROR: "error" } as const;

@@ -1,0 +1,32 @@
+/** The worker as a process: what compose, `npm start` and a cluster run. Exit codes as the client's: 0, 1, 2, 4. */
+import { type WorkerConfig, readWorkerConfig } from "./config.ts";
+import { ServiceMissing } from "./local/service-missing.ts";
+import { runWorker } from "./run-worker.ts";
+
+async function main(): Promise<number> {
+  let config: WorkerConfig;
+  try {
+    config = readWorkerConfig();
+  } catch (error) {
+    return tell(error, 2);
+  }
+  try {
+    await runWorker(config);
+    return 0;
+  } catch (error) {
+    return tell(error, 1);
+  }
+}
+
+function tell(error: unknown, code: number): number {
+  if (error instanceof ServiceMissing) {
+    process.stderr.write(`${error.message}\n`);
+    return 4;
+  }
+  const text = error instanceof Error ? (code === 2 ? error.message : error.stack) : String(error);
+  process.stderr.write(`${text ?? ""}\n`);
+  return code;
+}
+
+// Not left to an empty event loop: a hanging handle must not keep a drained worker alive.
+process.exit(await main());

@@ -1,0 +1,144 @@
+/** The worker's life: connect, poll, go on whatever its dependencies do, drain when told to end. */
+import { rmSync, writeFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { makeTelemetryFilterString, NativeConnection, Runtime, Worker } from "@temporalio/worker";
+import { createTextBorder } from "../activities/context/text-border.ts";
+import { createActivities } from "../activities/index.ts";
+import { ensureWorkflowBundle } from "./bundle.ts";
+import type { WorkerConfig } from "./config.ts";
+import { bindDeps } from "./deps.ts";
+import { probeDocker, probePostgres, probeTemporal } from "./local/probe.ts";
+import { createLogger, type Logger, temporalLogger } from "./logger.ts";
+import { startReaper } from "./reaper.ts";
+import { temporalConnection } from "./temporal-connection.ts";
+import { workerOptions } from "./worker-options.ts";
+
+/** Each longer than the one before, so that a server that is down for long is not hammered. */
+const RESTART_MS = [1_000, 2_000, 5_000, 10_000, 30_000] as const;
+const STOP_SIGNALS = ["SIGTERM", "SIGINT"] as const;
+
+/**
+ * Runs until SIGTERM or SIGINT, then drains: what is in flight may end within the grace, the rest goes to another worker.
+ * @throws ServiceMissing when a dependency does not answer at the start; later ones are waited for
+ */
+export async function runWorker(config: WorkerConfig): Promise<void> {
+  const border = createTextBorder(config.secrets);
+  const logger = createLogger(config.logLevel, border);
+  const { connection: options, namespace } = temporalConnection();
+  await Promise.all([probeTemporal(), probePostgres(config.databaseUrl), probeDocker()]);
+  guardProcess(logger);
+  Runtime.install({
+    logger: temporalLogger(logger),
+    telemetryOptions: { logging: { forward: {}, filter: makeTelemetryFilterString({ core: "WARN" }) } },
+    // We listen ourselves, so that a worker that is between two lives can be ended too.
+    shutdownSignals: [],
+  });
+  const [connection, bundle] = await Promise.all([NativeConnection.connect(options), ensureWorkflowBundle()]);
+  const bound = await bindDeps(config, { connection, namespace, border, logger });
+  const { deps } = bound;
+  const stopReaper = startReaper({
+    host: deps.sandboxHost,
+    store: deps.store,
+    connection,
+    namespace,
+    logger,
+    everyMs: config.reapMs,
+  });
+  const common = { config, connection, namespace, bundle, activities: createActivities(deps) };
+  try {
+    await pollUntilStopped(config, logger, () =>
+      Promise.all(workerOptions(common).map((each) => Worker.create(each))),
+    );
+  } finally {
+    if (config.readyFile !== undefined) rmSync(config.readyFile, { force: true });
+    await stopReaper();
+    await bound.close();
+    await connection.close();
+    logger.info("worker ended");
+  }
+}
+
+/** One life after another until told to end: a failed poll (a namespace away, a server's refusal) ends a life only. */
+async function pollUntilStopped(
+  config: WorkerConfig,
+  logger: Logger,
+  create: () => Promise<Worker[]>,
+): Promise<void> {
+  const stop = new AbortController();
+  const onSignal = (signal: NodeJS.Signals) => {
+    logger.info({ signal }, "draining: running activities may end, others go to another worker");
+    stop.abort();
+  };
+  for (const signal of STOP_SIGNALS) process.on(signal, onSignal);
+  try {
+    for (let life = 0; !stop.signal.aborted; life += 1) {
+      const began = Date.now();
+      try {
+        await oneLife(await create(), stop.signal, config, logger);
+      } catch (error) {
+        // A life of a minute was a healthy one: start counting anew.
+        if (Date.now() - began > 60_000) life = 0;
+        const waitMs = RESTART_MS[Math.min(life, RESTART_MS.length - 1)] ?? 0;
+        logger.error({ err: error, waitMs }, "polling failed; it begins again");
+        await sleep(waitMs, undefined, { signal: stop.signal }).catch(() => {});
+      }
+    }
+  } finally {
+    for (const signal of STOP_SIGNALS) process.off(signal, onSignal);
+  }
+}
+
+async function oneLife(
+  workers: readonly Worker[],
+  stop: AbortSignal,
+  config: WorkerConfig,
+  logger: Logger,
+): Promise<void> {
+  const shutdown = () => {
+    for (const worker of workers) if (worker.getState() === "RUNNING") worker.shutdown();
+  };
+  const runs = workers.map((worker) => worker.run());
+  stop.addEventListener("abort", shutdown, { once: true });
+  if (stop.aborted) shutdown();
+  const { queues, host, buildId, readyFile } = config;
+  logger.info({ queues, host, buildId, pid: process.pid }, "worker polls");
+  if (readyFile !== undefined) writeFileSync(readyFile, `${process.pid}\n`);
+  try {
+    await Promise.all(runs);
+  } finally {
+    // One of several failed: the others end too, and the next life has all of them.
+    shutdown();
+    await Promise.allSettled(runs);
+    stop.removeEventListener("abort", shutdown);
+  }
+}
+
+/** Codes of connections that broke: states of a dependency, not errors of ours. */
+const CONNECTION_CODES = new Set([
+  "ECONNRESET",
+  "ECONNREFUSED",
+  "EPIPE",
+  "ETIMEDOUT",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "ENOENT",
+]);
+
+/**
+ * What nobody awaited. A broken connection is logged and the worker goes on: a dependency's restart never ends a
+ * worker. Anything else leaves state that nobody can vouch for: the process ends, and Temporal gives its work to another.
+ */
+function guardProcess(logger: Logger): void {
+  const judge = (error: unknown) => {
+    const code = (error as { code?: unknown } | null)?.code;
+    // Postgres' class 57P: it is shutting down or starting.
+    if (typeof code === "string" && (CONNECTION_CODES.has(code) || code.startsWith("57P"))) {
+      logger.warn({ err: error }, "a connection broke; the worker goes on");
+      return;
+    }
+    logger.fatal({ err: error }, "an error that nobody handled; the worker ends, its work is taken over");
+    process.exit(1);
+  };
+  process.on("unhandledRejection", judge);
+  process.on("uncaughtException", judge);
+}

@@ -1,0 +1,30 @@
+/** Our search attributes, registered where the namespace lacks them and we may. */
+import type { NativeConnection } from "@temporalio/worker";
+import type { Logger } from "./logger.ts";
+import { SEARCH_ATTRIBUTES } from "./local/temporal.ts";
+
+/** temporal.api.enums.v1.IndexedValueType */
+const KEYWORD = 2;
+
+/** @returns false where they are not there and could not be added: a workflow task that used one would fail */
+export async function hasSearchAttributes(
+  connection: NativeConnection,
+  namespace: string,
+  logger: Logger,
+): Promise<boolean> {
+  const { operatorService } = connection;
+  try {
+    const { customAttributes } = await operatorService.listSearchAttributes({ namespace });
+    const missing = SEARCH_ATTRIBUTES.filter((name) => customAttributes?.[name] === undefined);
+    if (missing.length > 0) {
+      const searchAttributes = Object.fromEntries(missing.map((name) => [name, KEYWORD]));
+      await operatorService.addSearchAttributes({ namespace, searchAttributes });
+    }
+    return true;
+  } catch (error) {
+    // Temporal Cloud has no operator service, and some clusters keep it to their admins.
+    const reason = error instanceof Error ? error.message : String(error);
+    logger.warn({ reason }, `search attributes are left out: add ${SEARCH_ATTRIBUTES.join(", ")} as Keyword`);
+    return false;
+  }
+}

@@ -1,0 +1,51 @@
+/** Which queues this process serves, and how. Pure. */
+import { hostname } from "node:os";
+import type { NativeConnection, WorkerOptions } from "@temporalio/worker";
+import type { AgentActivities } from "../activities/contract.ts";
+import type { WorkflowBundle } from "./bundle.ts";
+import type { WorkerConfig } from "./config.ts";
+import { dataConverter } from "./data-converter.ts";
+import { activityInterceptors } from "./interceptors.ts";
+
+export interface WorkerParts {
+  readonly config: WorkerConfig;
+  readonly connection: NativeConnection;
+  readonly namespace: string;
+  readonly bundle: WorkflowBundle;
+  readonly activities: AgentActivities;
+}
+
+/** One worker for each distinct queue; the workflows' own has the bundle. */
+export function workerOptions(parts: WorkerParts): WorkerOptions[] {
+  const { config } = parts;
+  const { workflows, models, sandbox, admin, modelCallsPerSecond } = config.queues;
+  return [...new Set([workflows, models, sandbox, admin])].map((taskQueue) => ({
+    connection: parts.connection,
+    namespace: parts.namespace,
+    taskQueue,
+    ...(taskQueue === workflows ? { workflowBundle: { codePath: parts.bundle.codePath } } : {}),
+    activities: { ...parts.activities },
+    dataConverter,
+    interceptors: { activity: [activityInterceptors] },
+    identity: `${process.pid}@${hostname()}:${config.buildId}`,
+    maxConcurrentActivityTaskExecutions: config.activitySlots,
+    ...(taskQueue === workflows
+      ? {
+          maxConcurrentWorkflowTaskExecutions: config.workflowSlots,
+          maxCachedWorkflows: config.cachedWorkflows,
+        }
+      : {}),
+    // Eager dispatch ignores a queue's rate, so it only holds on a queue of its own.
+    ...(taskQueue === models && models !== workflows && modelCallsPerSecond !== undefined
+      ? { maxTaskQueueActivitiesPerSecond: modelCallsPerSecond }
+      : {}),
+    // Heartbeats carry the cancels back: the SDK's own throttle made one take 7.9 s. Source: reference measurements.
+    maxHeartbeatThrottleInterval: config.heartbeatMs,
+    defaultHeartbeatThrottleInterval: config.heartbeatMs,
+    // The default of 10 s is what the step after a kill -9 waits. Source: reference measurements (14 s against 5 s).
+    stickyQueueScheduleToStartTimeout: "1s",
+    shutdownGraceTime: config.shutdownGraceMs,
+    // Then the process ends whatever hangs; compose's stop_grace_period is longer.
+    shutdownForceTime: config.shutdownGraceMs + 8_000,
+  }));
+}
