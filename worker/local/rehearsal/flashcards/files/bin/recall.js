@@ -1,16 +1,19 @@
 #!/usr/bin/env node
-import { createInterface } from "node:readline/promises";
+import { createInterface } from "node:readline";
 import { runCli } from "../src/cli.js";
 
-// Asked for only by commands that ask something, so that a pipe is never waited for.
+// Opened only by commands that ask something, so that a pipe is never waited for. Lines are taken one by one: an answer
+// that comes before its question, as from a pipe, is not lost.
 let reader;
+let lines;
 const io = {
   out: (text) => process.stdout.write(`${text}\n`),
   err: (text) => process.stderr.write(`${text}\n`),
   ask: async (question) => {
-    reader ??= createInterface({ input: process.stdin, output: process.stdout });
-    const closed = new Promise((resolve) => reader.once("close", () => resolve(undefined)));
-    return await Promise.race([reader.question(question), closed]);
+    process.stdout.write(question);
+    reader ??= createInterface({ input: process.stdin });
+    lines ??= reader[Symbol.asyncIterator]();
+    return (await lines.next()).value;
   },
 };
 

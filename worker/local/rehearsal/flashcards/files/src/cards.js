@@ -95,5 +95,9 @@ function checkedTags(tags) {
   const wrong = words.find((tag) => /[\s,;:"]/.test(tag));
   if (wrong !== undefined)
     throw new RangeError(`The tag "${wrong}" must be one word without , ; : or quotes.`);
-  return [...new Set(words)].sort();
+  return [...new Set(words)].sort(byName);
+}
+
+function byName(a, b) {
+  return a.localeCompare(b, "en");
 }

@@ -46,7 +46,7 @@ function dayFor(env, now) {
 }
 
 function help() {
-  const lines = Object.values(COMMANDS).map(({ usage, about }) => `  ${usage.padEnd(46)} ${about}`);
+  const lines = Object.values(COMMANDS).map(({ usage, about }) => `  ${usage.padEnd(52)} ${about}`);
   return [
     "recall: flashcards with spaced repetition",
     "",

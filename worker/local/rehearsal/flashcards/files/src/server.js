@@ -10,10 +10,13 @@ import { load, save } from "./store.js";
 
 const MAX_BODY_BYTES = 10_000;
 
-/** @returns {{port, close(), closed}} once it listens; `closed` resolves when it was closed */
+/**
+ * Starts to listen; `closed` resolves once it was closed.
+ * @returns {Promise<{port: number, close: () => void, closed: Promise<void>}>}
+ */
 export async function startServer({ path, port, today }) {
   const server = createServer((request, response) => {
-    handle(request, { path, day: today || dayOf(new Date()) })
+    void handle(request, { path, day: today || dayOf(new Date()) })
       .catch((error) => ({ status: error.status ?? 500, body: error.message, type: "text/plain" }))
       .then(({ status = 200, body = "", type = "text/html", location }) => {
         const headers = { "content-type": `${type}; charset=utf-8`, ...(location ? { location } : {}) };

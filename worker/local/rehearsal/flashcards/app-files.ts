@@ -1,0 +1,70 @@
+/** The flashcard application's files: as they end, and as they are first written where the script has them wrong. */
+import { readFileSync } from "node:fs";
+
+/** A place in a file that the script gets wrong first. */
+export interface Flaw {
+  readonly path: string;
+  readonly right: string;
+  readonly wrong: string;
+}
+
+/** The file as it ends. */
+export function finished(path: string): string {
+  return readFileSync(new URL(`./files/${path}`, import.meta.url), "utf8");
+}
+
+/**
+ * The file with flaws put in.
+ * @throws Error when the file does not hold a flaw's right text exactly once: script and files have come apart.
+ */
+export function flawed(...flaws: readonly [Flaw, ...Flaw[]]): string {
+  return flaws.reduce((text, { path, right, wrong }) => {
+    if (text.split(right).length !== 2) throw new Error(`${path} does not hold this once: ${right}`);
+    return text.replace(right, () => wrong);
+  }, finished(flaws[0].path));
+}
+
+export const NO_LOWEST_FACTOR: Flaw = {
+  path: "src/sm2.js",
+  right: "  return Math.max(LOWEST_FACTOR, Math.round(next * 10_000) / 10_000);",
+  wrong: "  return Math.round(next * 10_000) / 10_000;",
+};
+
+export const TEMPORARY_FILE_STAYS: Flaw = {
+  path: "src/store.js",
+  right: "  } catch (error) {\n    await rm(temporary, { force: true });\n    throw",
+  wrong: "  } catch (error) {\n    throw",
+};
+
+export const NEW_CARDS_NOT_COUNTED: Flaw = {
+  path: "src/session.js",
+  right: [
+    "  const shown = collection.log.filter((entry) => entry.day === day && entry.first).length;",
+    "  const fresh = cards.filter(isNew).slice(0, Math.max(0, newLimit - shown));",
+  ].join("\n"),
+  wrong: "  const fresh = cards.filter(isNew).slice(0, newLimit);",
+};
+
+export const NO_DOUBLED_QUOTE: Flaw = {
+  path: "src/csv.js",
+  right: "      else if (input[at + 1] === '\"') field += input[++at];\n",
+  wrong: "",
+};
+
+export const STREAK_ENDS_AT_MIDNIGHT: Flaw = {
+  path: "src/stats.js",
+  right: "  let at = active.has(day) ? day : addDays(day, -1);",
+  wrong: "  let at = day;",
+};
+
+export const ORIGIN_NOT_ASKED: Flaw = {
+  path: "src/server.js",
+  right: "    checkOrigin(request);\n",
+  wrong: "",
+};
+
+export const NO_ORIGIN_CHECK: Flaw = {
+  path: "src/server.js",
+  right: finished("src/server.js").match(/\/\/ A page elsewhere[^]*?\n}\n\n/)?.[0] ?? "checkOrigin",
+  wrong: "",
+};

@@ -1,0 +1,59 @@
+/** What the rehearsal's script is made of: steps with a sentence and tool calls. Pure. */
+
+export interface ScriptStep {
+  /** One or two short sentences; unique in the script, because a position is also found by them. */
+  readonly text: string;
+  readonly reasoning?: string;
+  /** Empty only in the last step. */
+  readonly calls: readonly ScriptCall[];
+  /** What a summary made after this step should remember. */
+  readonly decision?: string;
+  readonly resolved?: string;
+}
+
+export interface ScriptCall {
+  readonly name: string;
+  /** A function where it depends on what was seen: the id of a background process. */
+  readonly input: Input | ((results: readonly string[]) => Input);
+  /** True where the script wants an error: a test that is to fail, a text that is not there. */
+  readonly fails?: boolean;
+}
+
+type Input = Readonly<Record<string, unknown>>;
+
+export const write = (path: string, content: string): ScriptCall => ({
+  name: "write_file",
+  input: { path, content },
+});
+export const edit = (path: string, oldString: string, newString: string): ScriptCall => ({
+  name: "edit_file",
+  input: { path, old_string: oldString, new_string: newString },
+});
+export const patch = (...lines: readonly string[]): ScriptCall => ({
+  name: "apply_patch",
+  input: { patch: ["*** Begin Patch", ...lines, "*** End Patch", ""].join("\n") },
+});
+export const read = (path: string, offset?: number, limit?: number): ScriptCall => ({
+  name: "read_file",
+  input: {
+    path,
+    ...(offset === undefined ? {} : { offset }),
+    ...(limit === undefined ? {} : { limit }),
+  },
+});
+export const grep = (pattern: string, path = "."): ScriptCall => ({
+  name: "grep_content",
+  input: { pattern, path },
+});
+export const list = (path = "."): ScriptCall => ({ name: "list_directory", input: { path } });
+export const bash = (command: string): ScriptCall => ({ name: "bash", input: { command } });
+export const failing = (call: ScriptCall): ScriptCall => ({ ...call, fails: true });
+
+/** Id of the background process in the newest result that names one. */
+export const withProcess = (name: "bash_output" | "kill_process"): ScriptCall => ({
+  name,
+  input: (results) => ({
+    id: results.findLast((text) => PROCESS.test(text))?.match(PROCESS)?.[1] ?? "unknown",
+  }),
+});
+const PROCESS = /\bid "([\w.-]+)"/;
