@@ -51,7 +51,7 @@ async function askModel(
   attempts: Attempt[],
 ): Promise<string | undefined> {
   const window = ladder.input.summariserWindowTokens;
-  const room = Math.floor((window - ladder.material.maxTokens) * INPUT_SHARE);
+  const room = Math.floor((window - outputTokens(ladder)) * INPUT_SHARE);
   let smallest = Infinity;
   let reminded = false;
   for (const { rung, resultChars, share } of RUNGS) {
@@ -79,6 +79,11 @@ async function askModel(
   return undefined;
 }
 
+/** Reasoning is billed as output too: twice the cap leaves room for it. */
+function outputTokens({ material }: LadderInput): number {
+  return 2 * material.maxTokens;
+}
+
 function promptFor(
   { input, material }: LadderInput,
   resultChars: number,
@@ -100,7 +105,7 @@ async function tryOnce(ladder: LadderInput, prompt: SummaryPrompt, summarise: Su
   const { system, text, tokens } = prompt;
   let answer;
   try {
-    answer = await summarise({ system, text, tokens, maxOutputTokens: material.maxTokens });
+    answer = await summarise({ system, text, tokens, maxOutputTokens: outputTokens(ladder) });
   } catch (error) {
     if (!(error instanceof SummariserOverflow)) throw error;
     return { outcome: "overflow", detail: error.message };

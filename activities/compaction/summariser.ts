@@ -1,0 +1,94 @@
+/** The model as a summariser: one request, its bill, and its failures as the ladder understands them. */
+import type { ActivityScope } from "../activity-scope.ts";
+import type { RawAnswer } from "../context/summary-check.ts";
+import type { AgentDeps } from "../deps.ts";
+import { ModelError, type ModelAnswer } from "../model/model.ts";
+import { failureOf } from "../model/model-failure.ts";
+import { recordCall } from "../store/model-calls.ts";
+import type { Session } from "../store/sessions.ts";
+import { SummariserOverflow, type Summarise, type SummaryRequest } from "./strategy.ts";
+
+/** No summary will come from a model now: the round goes on without one. */
+export class SummariserUnavailable extends Error {
+  override readonly name = "SummariserUnavailable";
+}
+
+export interface SummariserDeps {
+  readonly deps: Pick<AgentDeps, "model" | "store" | "border">;
+  readonly scope: Pick<ActivityScope, "signal" | "attempt">;
+  readonly session: Session;
+  readonly step: number;
+}
+
+/** Attempts of the activity in which a provider that fails for the moment is waited for. */
+const PATIENT_ATTEMPTS = 3;
+
+/**
+ * @returns a port that asks the configured summary model, or the session's own
+ * @throws SummariserOverflow, SummariserUnavailable; a retryable ModelUnavailable in the first attempts; on abort
+ *   the signal's reason
+ */
+export function createSummariser({ deps, scope, session, step }: SummariserDeps): Summarise {
+  const { config } = session;
+  const model = config.context.options.summaryModel ?? config.model;
+  const bill = (request: SummaryRequest, answer: ModelAnswer | undefined, error?: string) =>
+    recordCall(deps.store.db, {
+      sessionId: session.id,
+      epoch: session.epoch,
+      step,
+      attempt: scope.attempt,
+      purpose: "summary",
+      model,
+      status: answer === undefined ? "wasted" : "kept",
+      estimatedInput: request.tokens,
+      estimatePure: true,
+      usage: answer?.usage,
+      ...(answer === undefined
+        ? {}
+        : { finish: answer.finish, firstTokenMs: answer.firstTokenMs, durationMs: answer.durationMs }),
+      ...(error === undefined ? {} : { error: deps.border.clean(error).slice(0, 1_000) }),
+    });
+  return async (request) => {
+    let answer: ModelAnswer;
+    try {
+      answer = await deps.model.ask(
+        {
+          model,
+          api: config.api,
+          system: request.system,
+          messages: [{ role: "user", content: [{ type: "text", text: request.text }] }],
+          tools: [],
+          maxOutputTokens: Math.min(request.maxOutputTokens, config.maxOutput),
+          cacheKey: `${session.id}-summary`,
+          deadlines: {
+            connectMs: config.limits.connectTimeout,
+            firstTokenMs: config.limits.firstTokenTimeout,
+            silenceMs: config.limits.silenceTimeout,
+          },
+        },
+        () => undefined,
+        scope.signal,
+      );
+    } catch (error) {
+      if (scope.signal.aborted || !(error instanceof ModelError)) throw error;
+      await bill(request, undefined, error.message);
+      throw translated(error, scope.attempt);
+    }
+    await bill(request, answer);
+    return rawAnswer(answer, (text) => deps.border.clean(text));
+  };
+}
+
+function translated(error: ModelError, attempt: number): Error {
+  if (error.class === "overflow") return new SummariserOverflow(error.message, { cause: error });
+  const { failure, final } = failureOf(error, attempt);
+  return final || attempt >= PATIENT_ATTEMPTS
+    ? new SummariserUnavailable(error.message, { cause: error })
+    : failure;
+}
+
+function rawAnswer(answer: ModelAnswer, clean: (text: string) => string): RawAnswer {
+  const text = answer.content.map((part) => (part.type === "text" ? part.text : "")).join("");
+  const hasToolCall = answer.content.some((part) => part.type === "tool-call");
+  return { text: clean(text), finish: answer.finish, hasToolCall };
+}

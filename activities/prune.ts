@@ -1,0 +1,68 @@
+/**
+ * Hides old tool results from the view.
+ *
+ * Idempotency key: the marks themselves: what is marked is skipped. Side effects: marks and an event, in one
+ * transaction. Heartbeat: by timer. Retry class: Postgres. Cancel: nothing to undo.
+ */
+import { inScope, type ActivityScope } from "./activity-scope.ts";
+import { planPrune } from "./context/prune-plan.ts";
+import { viewSize } from "./context/size.ts";
+import type { PruneFacts } from "./contract.ts";
+import type { AgentDeps } from "./deps.ts";
+import { enterSession } from "./enter-session.ts";
+import { fatal } from "./failures.ts";
+import { prefixMaker, type Prefix } from "./model/request.ts";
+import { budgetOf } from "./run-policy.ts";
+import { markPruned } from "./store/compactions.ts";
+import { appendEvents } from "./store/events.ts";
+import { loadRatio } from "./store/model-calls.ts";
+import { loadView, lockRun } from "./store/transcript.ts";
+import { systemPrompt } from "./system-prompt.ts";
+
+export function createPrune(deps: AgentDeps) {
+  const prefixFor = prefixMaker(deps.tools);
+  return (input: { readonly step: number }): Promise<PruneFacts> =>
+    inScope(deps, (scope) => prune(deps, scope, input.step, prefixFor));
+}
+
+async function prune(
+  deps: AgentDeps,
+  scope: ActivityScope,
+  step: number,
+  prefixFor: (system: string) => Prefix,
+): Promise<PruneFacts> {
+  const { db } = deps.store;
+  // The step's results are all there: a run that was reset to here keeps them.
+  const session = await enterSession(deps.store, scope, { step: step + 1, phase: "model" });
+  const [rows, learnt] = await Promise.all([loadView(db, session.id), loadRatio(db, session.config.model)]);
+  const prefix = prefixFor(systemPrompt(session.instructions));
+  const budget = budgetOf(session.config, prefix.tokens);
+  const { sequences, savedTokens } = planPrune(rows, budget);
+  if (sequences.length > 0) {
+    await db.transaction(async (tx) => {
+      if (!(await lockRun(tx, session.id, scope.runId))) {
+        throw fatal("Superseded", "A newer run has taken over this session; nothing was hidden.");
+      }
+      const prunedCount = await markPruned(tx, session.id, step, sequences);
+      const data = { prunedCount, savedTokens };
+      await appendEvents(tx, session.id, session.epoch, [{ type: "context:pruned", step, data }]);
+    });
+    deps.notifier.wake(session.id);
+  }
+  const hidden = new Set(sequences);
+  const after = rows.map((row) => (hidden.has(row.sequence) ? { ...row, prunedStep: step } : row));
+  const size = viewSize({
+    rows: after,
+    prefixTokens: prefix.tokens,
+    ratio: learnt?.ratio ?? 1,
+    windowTokens: budget.windowTokens,
+  });
+  const prunable =
+    // Nothing could be hidden now: what is there is not offered again before the next step.
+    sequences.length === 0 ? Math.min(size.prunableTokens, budget.pruneProtectTokens) : size.prunableTokens;
+  return {
+    pruned: sequences.length,
+    savedTokens,
+    context: { used: size.next.tokens, estimated: size.next.estimated, prunable },
+  };
+}
