@@ -122,7 +122,7 @@ export async function* follow(options: Follow): AsyncGenerator<FollowItem> {
 }
 
 /** What a closed run means that did not say so itself. */
-function endOf(status: string | undefined): { status: string; reason: string } | undefined {
+function endOf(status = ""): { status: string; reason: string } | undefined {
   switch (status) {
     case "TERMINATED":
       return {

@@ -1,4 +1,5 @@
 /** The client's entry: arguments to a command, and its outcome to an exit code. */
+import { inspect } from "node:util";
 import { CommanderError } from "commander";
 import { isVerbose } from "./config.ts";
 import { ClientError, exitCodes, type ExitCode } from "./errors.ts";
@@ -21,9 +22,9 @@ function explain(error: unknown, verbose: boolean): ExitCode {
       `${title} ${message.split("\n")[0]}\nLONGHAUL_DEBUG=1 or --verbose shows where it came from.\n`,
     );
   }
-  if (verbose && error instanceof Error) output.note(`${String(error.stack)}\n`);
-  if (verbose && error instanceof Error && error.cause !== undefined)
-    output.note(`caused by ${String(error.cause)}\n`);
+  if (verbose)
+    output.note(`${inspect(error, { depth: 6 })}
+`);
   return known?.exitCode ?? exitCodes.failed;
 }
 

@@ -1,6 +1,6 @@
 /** Tells errors of services that went away in the middle of things from all others. */
 import { ServiceMissing } from "../worker/local/service-missing.ts";
-import { ClientError, missing } from "./errors.ts";
+import { missing, type ClientError } from "./errors.ts";
 
 const NETWORK_CODES = new Set([
   "ECONNREFUSED",

@@ -14,15 +14,23 @@ export function exportDocument(row: SessionRow, whole: Whole) {
     format: "longhaul",
     version: EXPORT_VERSION,
     session: row,
-    messages: whole.messages.map(({ sessionId: _, ...message }) => message),
-    toolCalls: whole.toolCalls.map(({ sessionId: _, ...call }) => ({
-      ...call,
+    messages: whole.messages.map(withoutSession),
+    toolCalls: whole.toolCalls.map((call) => ({
+      ...withoutSession(call),
       input: inputs.get(keyOf(call.epoch, call.step, call.callId)) ?? null,
       result: results.get(call.sequence) ?? null,
     })),
-    compactionEvents: whole.compactionEvents.map(({ sessionId: _, ...event }) => event),
-    modelCalls: whole.modelCalls.map(({ sessionId: _, ...call }) => call),
+    compactionEvents: whole.compactionEvents.map(withoutSession),
+    modelCalls: whole.modelCalls.map(withoutSession),
   };
+}
+
+/** The document says once whose rows these are. */
+function withoutSession<Row extends { sessionId: string }>(row: Row): Omit<Row, "sessionId"> {
+  return Object.fromEntries(Object.entries(row).filter(([name]) => name !== "sessionId")) as Omit<
+    Row,
+    "sessionId"
+  >;
 }
 
 const keyOf = (epoch: number, step: number, callId: string) => `${epoch}/${step}/${callId}`;

@@ -112,7 +112,7 @@ export function statusDocument(
 /** A run that was ended from outside could not write so itself. */
 function statusOf(row: SessionRow, run: RunDescription | undefined): string {
   if (hasEnded(row)) return row.status;
-  switch (run?.status) {
+  switch (run?.status ?? "") {
     case "TERMINATED":
     case "CANCELLED":
       return "cancelled";

@@ -12,7 +12,7 @@ export function taskSummary(task: string): string {
     .replace(/\p{Cc}+/gu, " ")
     .replace(/\s+/g, " ")
     .trim();
-  const points = [...flat];
+  const points = Array.from(flat);
   const short = points.length > SUMMARY_CHARS ? `${points.slice(0, SUMMARY_CHARS - 1).join("")}…` : flat;
   return cutToBytes(short, SUMMARY_BYTES);
 }

@@ -74,6 +74,6 @@ function hintOf(document: SessionStatusDocument): string {
 
 function errorRow(error: unknown): [string, string][] {
   if (typeof error !== "object" || error === null) return [];
-  const { type, message } = error as { type?: unknown; message?: unknown };
-  return [["error", oneLine(`${String(type ?? "")}: ${String(message ?? "")}`, 400)]];
+  const { type, message } = error as { type?: string; message?: string };
+  return [["error", oneLine(`${type ?? "failed"}: ${message ?? ""}`, 400)]];
 }

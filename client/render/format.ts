@@ -20,7 +20,8 @@ export function bytes(count: number): string {
 /** `80 ms`, `3.2 s`, `2 min 5 s`, `3 h 4 min`. */
 export function duration(ms: number): string {
   if (ms < 100) return `${Math.round(ms)} ms`;
-  if (ms < 59_950) return `${ms < 9_950 ? (ms / 1_000).toFixed(1) : Math.round(ms / 1_000)} s`;
+  if (ms < 59_950)
+    return `${ms < 9_950 ? (ms / 1_000).toFixed(1).replace(/\.0$/, "") : Math.round(ms / 1_000)} s`;
   const seconds = Math.round(ms / 1_000);
   if (seconds < 3_600) return joined(Math.floor(seconds / 60), "min", seconds % 60, "s");
   const minutes = Math.round(seconds / 60);
@@ -80,7 +81,7 @@ export function harmless(text: string): string {
 /** The text on one line, at most `max` characters, with an ellipsis where something was cut. */
 export function oneLine(text: string, max: number): string {
   const flat = harmless(text).replace(/\s+/g, " ").trim();
-  const points = [...flat];
+  const points = Array.from(flat);
   return points.length <= max ? flat : `${points.slice(0, Math.max(0, max - 1)).join("")}…`;
 }
 
