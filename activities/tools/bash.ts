@@ -1,6 +1,8 @@
 import { z } from "zod";
-import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
-import { type CommandOutput, outputOf } from "./command-output.ts";
+import type { BoxCommand, CommandState, Sandbox } from "../sandbox/sandbox.ts";
+import { cutTail } from "../context/truncate.ts";
+import { bashResult } from "./bash-result.ts";
+import { outputOf } from "./command-output.ts";
 import { failure, LeaveRunning } from "./failure.ts";
 import { oneLine, workspacePath } from "./paths.ts";
 import { defineTool, type ToolContext, type ToolLimits, type ToolResult } from "./tool.ts";
@@ -26,9 +28,6 @@ export type BashInput = z.infer<typeof input>;
 const GRACE_MS = 200;
 /** The box ends a command at its time; this much later we do it ourselves. */
 const BOX_MARGIN_MS = 5_000;
-/** From here on the duration is worth a line. */
-const LONG_MS = 10_000;
-
 export const bash = defineTool<BashInput>({
   name: "bash",
   description:
@@ -59,43 +58,55 @@ async function runBash(given: BashInput, context: ToolContext): Promise<ToolResu
   if (context.resumed && (before === undefined || before.kind === "lost")) {
     return unknownEnd(given, sandbox, before);
   }
-  const started =
-    before ??
-    (await sandbox.start({
-      id,
-      argv: ["bash", "-c", given.command],
-      cwd: cwd.absolute,
-      mergeOutput: true,
-      ...(given.background === true ? {} : { timeoutMs }),
-    }));
-  if (given.background === true) return startedInBackground(started);
-  const ended = await waitForEnd(sandbox, started, timeoutMs, context);
-  const output = await outputOf(sandbox, ended.state, context.limits.maxChars);
-  return resultOf(ended.state, output, { timeoutMs, interrupted: ended.interrupted, limits: context.limits });
+  if (context.signal.aborted) return interruptedBefore(context.signal);
+  const command: BoxCommand = {
+    id,
+    argv: ["bash", "-c", given.command],
+    cwd: cwd.absolute,
+    mergeOutput: true,
+    ...(given.background === true ? {} : { timeoutMs }),
+  };
+  if (given.background === true) return startedInBackground(before ?? (await sandbox.start(command)));
+  const state = await endOf(sandbox, command, before, timeoutMs, context);
+  if (state === undefined) return interruptedBefore(context.signal);
+  const output = await outputOf(sandbox, state, context.limits.maxChars);
+  return bashResult(state, output, {
+    timeoutMs,
+    interrupted: context.signal.aborted,
+    limits: context.limits,
+  });
 }
 
-async function waitForEnd(
+/** @returns undefined where the abort came before the command began */
+async function endOf(
   sandbox: Sandbox,
-  started: CommandState,
+  command: BoxCommand,
+  before: CommandState | undefined,
   timeoutMs: number,
   context: ToolContext,
-): Promise<{ state: CommandState; interrupted: boolean }> {
-  let state = started;
-  const deadlineMs = timeoutMs + BOX_MARGIN_MS;
-  if (state.kind === "running" && !context.signal.aborted) {
-    try {
-      state = await sandbox.wait(started.id, {
-        timeoutMs: deadlineMs,
-        signal: context.signal,
-        onOutput: (bytes) => context.onProgress(`${bytes.toLocaleString("en-US")} bytes of output`),
-      });
-    } catch (error) {
-      if (!context.signal.aborted) throw error;
-    }
+): Promise<CommandState | undefined> {
+  const { signal } = context;
+  const waiting = {
+    timeoutMs: timeoutMs + BOX_MARGIN_MS,
+    signal,
+    onOutput: (bytes: number) => context.onProgress(`${bytes.toLocaleString("en-US")} bytes of output`),
+  };
+  try {
+    const state = await (before === undefined
+      ? sandbox.run(command, waiting)
+      : sandbox.wait(command.id, waiting));
+    if (state.kind !== "running") return state;
+  } catch (error) {
+    if (!signal.aborted) throw error;
   }
-  if (state.kind !== "running") return { state, interrupted: false };
-  if (context.signal.aborted && context.signal.reason instanceof LeaveRunning) throw context.signal.reason;
-  return { state: await sandbox.kill(started.id, GRACE_MS), interrupted: context.signal.aborted };
+  if (signal.aborted && signal.reason instanceof LeaveRunning) throw signal.reason;
+  if ((await sandbox.state(command.id)) === undefined) return undefined;
+  return sandbox.kill(command.id, GRACE_MS);
+}
+
+function interruptedBefore(signal: AbortSignal): ToolResult {
+  if (signal.reason instanceof LeaveRunning) throw signal.reason;
+  return { text: "[interrupted before it began]", interrupted: true };
 }
 
 function startedInBackground(state: CommandState): ToolResult {
@@ -103,66 +114,6 @@ function startedInBackground(state: CommandState): ToolResult {
   return {
     text: `Started in the background, id "${state.id}". Poll it with bash_output id="${state.id}"; end it with kill_process id="${state.id}".`,
   };
-}
-
-interface EndFacts {
-  readonly timeoutMs: number;
-  readonly interrupted: boolean;
-  readonly limits: ToolLimits;
-}
-
-function resultOf(state: CommandState, output: CommandOutput, facts: EndFacts): ToolResult {
-  const whole = output.whole === undefined ? {} : { whole: output.whole };
-  const text = (...notes: readonly string[]): string => {
-    const body = output.text.endsWith("\n") ? output.text.slice(0, -1) : output.text;
-    return [body, ...notes].filter((part) => part !== "").join("\n");
-  };
-  switch (state.kind) {
-    case "exited": {
-      const notes = state.exitCode === 0 ? [] : [`[exit code ${state.exitCode}]`];
-      if (state.durationMs >= LONG_MS) notes.push(`[took ${(state.durationMs / 1_000).toFixed(1)} s]`);
-      if (output.text === "" && state.exitCode === 0) notes.unshift("(no output)");
-      return { text: text(...notes), exitCode: state.exitCode, ...whole };
-    }
-    case "killed": {
-      if (facts.interrupted) {
-        return {
-          text: text(`[interrupted after ${seconds(state.durationMs)} s]`),
-          interrupted: true,
-          ...whole,
-        };
-      }
-      const note = state.by === "signal" ? signalNote(state.signal) : timeoutNote(facts);
-      return { text: text(note), isError: true, ...whole };
-    }
-    case "refused":
-      return failure(`The command was not started: ${state.reason}`);
-    case "running":
-      return { text: text("[still running: it could not be ended]"), isError: true, ...whole };
-    case "lost":
-      return {
-        text: text("[the box was restarted while this ran: how it ended is not known]"),
-        unknown: true,
-        ...whole,
-      };
-  }
-}
-
-function seconds(ms: number): string {
-  return (ms / 1_000).toFixed(1);
-}
-
-function timeoutNote({ timeoutMs, limits }: EndFacts): string {
-  return (
-    `[timed out after ${timeoutMs / 1_000} s: the command and all it started were ended. ` +
-    `For longer work set timeout_seconds (at most ${limits.maxTimeoutMs / 1_000}), or use background: true and poll with bash_output]`
-  );
-}
-
-function signalNote(signal: string): string {
-  const hint =
-    signal === "SIGKILL" ? " (out of memory? see the box's limit in /sys/fs/cgroup/memory.max)" : "";
-  return `[ended by ${signal}${hint}]`;
 }
 
 async function unknownEnd(
@@ -174,7 +125,9 @@ async function unknownEnd(
   return {
     unknown: true,
     text: [
-      `It is not known how this command ended: the worker stopped while it ran${sandbox.fresh ? ", and the box was made anew from the last save" : ""}.`,
+      state === undefined
+        ? "It is not known how this command ended, or whether it began: the worker stopped, and this box has no record of it (it may have been made anew from the last save)."
+        : "It is not known how this command ended: its box was restarted while it ran.",
       `It was started with: ${oneLine(given.command, 500)}`,
       printed === "" ? "Nothing it printed is left." : `It last printed:\n${printed}`,
       "It was not run again. Look at what it has done (files, processes, git status) before you repeat it.",
@@ -184,5 +137,5 @@ async function unknownEnd(
 
 async function lastWords(sandbox: Sandbox, state: CommandState): Promise<string> {
   const output = await outputOf(sandbox, state, 2_000);
-  return output.text.slice(-2_000).toWellFormed();
+  return cutTail(output.text, 2_000);
 }

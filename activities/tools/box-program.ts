@@ -1,6 +1,6 @@
 /** Short programs the read-only tools run in the box. */
 import { randomBytes } from "node:crypto";
-import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
+import type { BoxCommand, CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { ToolFailure } from "./failure.ts";
 import type { ToolContext } from "./tool.ts";
 
@@ -37,13 +37,11 @@ export async function runProgram(
   const sandbox = await context.sandbox();
   const id = `${context.callKey}-${randomBytes(4).toString("hex")}`;
   const { timeoutMs } = context.limits;
-  const started = await sandbox.start({
-    id,
-    argv: ["bash", "-c", script, "bash", ...args],
-    timeoutMs,
-    maxOutputBytes: maxBytes,
-  });
-  const state = await endOf(sandbox, started, context);
+  const state = await endOf(
+    sandbox,
+    { id, argv: ["bash", "-c", script, "bash", ...args], timeoutMs, maxOutputBytes: maxBytes },
+    context,
+  );
   if (state.kind === "refused") throw new ToolFailure(`It could not be started in the box: ${state.reason}`);
   if (state.kind !== "exited") {
     throw new ToolFailure(
@@ -57,19 +55,18 @@ export async function runProgram(
   };
 }
 
-async function endOf(sandbox: Sandbox, started: CommandState, context: ToolContext): Promise<CommandState> {
-  if (started.kind !== "running") return started;
+async function endOf(sandbox: Sandbox, command: BoxCommand, context: ToolContext): Promise<CommandState> {
+  const { signal } = context;
+  signal.throwIfAborted();
   try {
-    const state = await sandbox.wait(started.id, {
-      timeoutMs: context.limits.timeoutMs + 2_000,
-      signal: context.signal,
-    });
+    const state = await sandbox.run(command, { timeoutMs: context.limits.timeoutMs + 2_000, signal });
     if (state.kind !== "running") return state;
   } catch (error) {
-    if (!context.signal.aborted) throw error;
+    if (!signal.aborted) throw error;
   }
-  const killed = await sandbox.kill(started.id, GRACE_MS);
-  context.signal.throwIfAborted();
+  if (signal.aborted && (await sandbox.state(command.id)) === undefined) signal.throwIfAborted();
+  const killed = await sandbox.kill(command.id, GRACE_MS);
+  signal.throwIfAborted();
   return killed;
 }
 

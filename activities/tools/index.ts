@@ -1,6 +1,7 @@
 /** All tools, by name. Adding one: a file of its own, a line here, a row in the snapshot test. */
 import { z } from "zod";
 import type { ToolSpec } from "../model/model.ts";
+import { applyPatch } from "./apply-patch.ts";
 import { bash } from "./bash.ts";
 import { bashOutput } from "./bash-output.ts";
 import { editFile } from "./edit-file.ts";
@@ -35,6 +36,7 @@ export const toolRegistry: ToolRegistry = createToolRegistry([
   anyTool(readFile),
   anyTool(writeFile),
   anyTool(editFile),
+  anyTool(applyPatch),
   anyTool(listDirectory),
   anyTool(globFiles),
   anyTool(grepContent),

@@ -35,31 +35,35 @@ export async function createFakeSandbox(options: FakeSandboxOptions = {}): Promi
   };
   const states = (): CommandState[] => [...processes.values()].map((one) => one.state());
 
+  const start: Sandbox["start"] = async (command) => {
+    const earlier = processes.get(command.id);
+    if (earlier !== undefined) return earlier.state();
+    started.push(command);
+    const process = await startProcess(command, root);
+    processes.set(command.id, process);
+    return process.state();
+  };
+  const wait: Sandbox["wait"] = async (id, waiting = {}) => {
+    const one = find(id);
+    await one.ended(waiting.timeoutMs, waiting.signal);
+    waiting.signal?.throwIfAborted();
+    const state = one.state();
+    waiting.onOutput?.(state.outBytes);
+    return state;
+  };
+
   return {
     container: "fake",
     fresh: options.fresh === true,
     root,
     started,
     files: createFakeFiles(root),
-    async run(this: Sandbox, command: BoxCommand, waiting?: WaitOptions) {
-      await this.start(command);
-      return this.wait(command.id, waiting);
-    },
-    start: async (command) => {
-      const earlier = processes.get(command.id);
-      if (earlier !== undefined) return earlier.state();
-      started.push(command);
-      const process = await startProcess(command, root);
-      processes.set(command.id, process);
-      return process.state();
-    },
-    wait: async (id, waiting = {}) => {
-      const one = find(id);
-      await one.ended(waiting.timeoutMs, waiting.signal);
-      waiting.signal?.throwIfAborted();
-      const state = one.state();
-      waiting.onOutput?.(state.outBytes);
-      return state;
+    start,
+    wait,
+    run: async (command, waiting) => {
+      waiting?.signal?.throwIfAborted();
+      await start(command);
+      return wait(command.id, waiting);
     },
     read: async (id, stream, offset, maxBytes) =>
       find(id)

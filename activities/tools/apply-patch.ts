@@ -1,0 +1,126 @@
+import { z } from "zod";
+import type { BoxFiles, FileAnswer } from "../sandbox/sandbox.ts";
+import { failure } from "./failure.ts";
+import { parsePatch, type PatchOperation } from "./patch-parse.ts";
+import { bytesOf, planPatch, type PlannedFile, standOf } from "./patch-plan.ts";
+import { oneLine, showName } from "./paths.ts";
+import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+
+const input = z.strictObject({
+  patch: z
+    .string()
+    .min(1)
+    .describe("The patch, from the line `*** Begin Patch` to the line `*** End Patch`."),
+});
+export type ApplyPatchInput = z.infer<typeof input>;
+
+/** How often a patch is planned anew because a file changed between reading and writing. */
+const MAX_ROUNDS = 5;
+
+export const applyPatch = defineTool<ApplyPatchInput>({
+  name: "apply_patch",
+  description: `Changes several files at once: all of it or, where one part does not fit, nothing. Format:
+*** Begin Patch
+*** Add File: path (each line of the file begins with +)
+*** Delete File: path
+*** Update File: path
+*** Move to: new path (optional, right after Update File)
+@@ optional line above the change, such as a function's head
+ context line (begins with a blank; about 3 before and after)
+-removed line
++added line
+*** End of File (optional: the change is at the file's end)
+*** End Patch
+Paths are relative to /workspace.`,
+  input,
+  readOnly: false,
+  about: ({ patch }) =>
+    oneLine([...patch.matchAll(/^\s*\*\*\* \w+ File: (.+)$/gm)].map(([, path]) => path).join(", "), 60),
+  timeoutMs: (_given, limits) => limits.timeoutMs,
+  run,
+});
+
+async function run(given: ApplyPatchInput, context: ToolContext): Promise<ToolResult> {
+  const parsed = parsePatch(given.patch);
+  if (!parsed.ok) return failure(`The patch was not applied. ${parsed.message}`);
+  const { files } = await context.sandbox();
+  if (context.resumed) {
+    const earlier = await earlierAttempt(files, parsed.operations);
+    if (earlier !== undefined) return earlier;
+  }
+  let trouble = "";
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    context.signal.throwIfAborted();
+    const plan = await planPatch(files, parsed.operations);
+    if (!plan.ok) return failure(`The patch was not applied, no file was changed. ${plan.message}`);
+    const written = await writeAll(files, plan.files);
+    if (written.ok) return { text: `Applied:\n${plan.summary.join("\n")}` };
+    if (!written.restored) return failure(written.message);
+    trouble = written.message;
+    if (!written.changed) break;
+  }
+  return failure(`The patch was not applied, all files are as they were. ${trouble}`);
+}
+
+type WriteOutcome =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly changed: boolean; readonly restored: boolean; readonly message: string };
+
+/** Writes all files, new contents first, removals last; takes back what it wrote when one fails. */
+async function writeAll(files: BoxFiles, planned: readonly PlannedFile[]): Promise<WriteOutcome> {
+  const todo = planned
+    .filter(({ before, after }) => before !== after)
+    .toSorted((left, right) => Number(left.after === undefined) - Number(right.after === undefined));
+  const done: PlannedFile[] = [];
+  for (const file of todo) {
+    const answer = await put(files, file, file.before?.hash);
+    if (answer.ok) {
+      done.push(file);
+      continue;
+    }
+    const lost = await takeBack(files, done);
+    const message = `${answer.message}${lost.length === 0 ? "" : ` These were changed and could not be put back: ${lost.map(showName).join(", ")}.`}`;
+    const changed = ["changed", "exists", "not-found"].includes(answer.reason);
+    return { ok: false, changed, restored: lost.length === 0, message };
+  }
+  return { ok: true };
+}
+
+async function put(
+  files: BoxFiles,
+  { path, after, before }: PlannedFile,
+  hash: string | undefined,
+): Promise<FileAnswer<object>> {
+  if (after !== undefined) return files.write(path, bytesOf(after), { ifHash: hash ?? null });
+  if (before === undefined) return { ok: true };
+  return files.remove(path, hash === undefined ? {} : { ifHash: hash });
+}
+
+async function takeBack(files: BoxFiles, done: readonly PlannedFile[]): Promise<string[]> {
+  const lost: string[] = [];
+  for (const { path, before } of done.toReversed()) {
+    const answer = before === undefined ? await files.remove(path) : await files.write(path, bytesOf(before));
+    if (!answer.ok) lost.push(path);
+  }
+  return lost;
+}
+
+/** What an attempt before this one did: nothing, all (both are told by the files), or a part nobody can be sure of. */
+async function earlierAttempt(
+  files: BoxFiles,
+  operations: readonly PatchOperation[],
+): Promise<ToolResult | undefined> {
+  const stands: string[] = [];
+  for (const operation of operations) stands.push(await standOf(files, operation));
+  if (stands.every((stand) => stand === "to do")) return undefined;
+  const listed = operations
+    .map((operation, index) => `${showName(operation.path)}: ${stands[index]}`)
+    .join("\n");
+  if (stands.every((stand) => stand === "done")) {
+    return { text: `Applied (by an attempt before a restart; checked):\n${listed}` };
+  }
+  return {
+    unknown: true,
+    text: `A restart came in between: it is not known whether the patch was applied whole. As the files stand now:\n${listed}\nRead them before you patch again.`,
+  };
+}

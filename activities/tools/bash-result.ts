@@ -1,0 +1,69 @@
+/** A command's end in words. Pure. */
+import type { CommandState } from "../sandbox/sandbox.ts";
+import type { CommandOutput } from "./command-output.ts";
+import { failure } from "./failure.ts";
+import type { ToolLimits, ToolResult } from "./tool.ts";
+
+/** From here on the duration is worth a line. */
+const LONG_MS = 10_000;
+
+export interface EndFacts {
+  readonly timeoutMs: number;
+  readonly interrupted: boolean;
+  readonly limits: ToolLimits;
+}
+
+/** What the model reads of a command that ended: its output, and how it ended where that is worth a line. */
+export function bashResult(state: CommandState, output: CommandOutput, facts: EndFacts): ToolResult {
+  const whole = output.whole === undefined ? {} : { whole: output.whole };
+  const text = (...notes: readonly string[]): string => {
+    const body = output.text.endsWith("\n") ? output.text.slice(0, -1) : output.text;
+    return [body, ...notes].filter((part) => part !== "").join("\n");
+  };
+  switch (state.kind) {
+    case "exited": {
+      const notes = state.exitCode === 0 ? [] : [`[exit code ${state.exitCode}]`];
+      if (state.durationMs >= LONG_MS) notes.push(`[took ${(state.durationMs / 1_000).toFixed(1)} s]`);
+      if (output.text === "" && state.exitCode === 0) notes.unshift("(no output)");
+      return { text: text(...notes), exitCode: state.exitCode, ...whole };
+    }
+    case "killed": {
+      if (facts.interrupted) {
+        return {
+          text: text(`[interrupted after ${seconds(state.durationMs)} s]`),
+          interrupted: true,
+          ...whole,
+        };
+      }
+      const note = state.by === "signal" ? signalNote(state.signal) : timeoutNote(facts);
+      return { text: text(note), isError: true, ...whole };
+    }
+    case "refused":
+      return failure(`The command was not started: ${state.reason}`);
+    case "running":
+      return { text: text("[still running: it could not be ended]"), isError: true, ...whole };
+    case "lost":
+      return {
+        text: text("[the box was restarted while this ran: how it ended is not known]"),
+        unknown: true,
+        ...whole,
+      };
+  }
+}
+
+function seconds(ms: number): string {
+  return (ms / 1_000).toFixed(1);
+}
+
+function timeoutNote({ timeoutMs, limits }: EndFacts): string {
+  return (
+    `[timed out after ${timeoutMs / 1_000} s: the command and all it started were ended. ` +
+    `For longer work set timeout_seconds (at most ${limits.maxTimeoutMs / 1_000}), or use background: true and poll with bash_output]`
+  );
+}
+
+function signalNote(signal: string): string {
+  const hint =
+    signal === "SIGKILL" ? " (out of memory? see the box's limit in /sys/fs/cgroup/memory.max)" : "";
+  return `[ended by ${signal}${hint}]`;
+}
