@@ -46,6 +46,7 @@ function classify({ status, code, text, network, malformed }: Facts): ModelError
   if (isOverflowText(said) || status === 413) return "overflow";
   if (status === 429 || (isRateLimitText(said) && status !== 401 && status !== 403)) return "rate-limit";
   if (network !== undefined) return "unavailable";
+  if (/ERR_INVALID_URL|Invalid URL|Failed to parse URL/.test(said)) return "not-found";
   if (malformed) return "malformed";
   if (status === undefined) return "unavailable";
   if (status === 401 || status === 403 || status === 402) return "credentials";
@@ -117,7 +118,7 @@ const MALFORMED =
   /JSONParse|TypeValidation|InvalidResponseData|EmptyResponseBody|NoOutputGenerated|NoContentGenerated/;
 /** System and undici codes of a connection that failed; they are the same for every provider. */
 const NETWORK =
-  /^(E[A-Z]{3,}|UND_ERR_[A-Z_]+|ERR_TLS_[A-Z_]+|ERR_SSL_[A-Z_]+|CERT_[A-Z_]+|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_[A-Z_]+)$/;
+  /^(E(?!RR_)[A-Z_]{3,}|UND_ERR_[A-Z_]+|ERR_TLS_[A-Z_]+|ERR_SSL_[A-Z_]+|CERT_[A-Z_]+|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_[A-Z_]+)$/;
 
 function networkCode(one: Record<string, unknown>): string | undefined {
   if (typeof one["code"] === "string" && NETWORK.test(one["code"])) return one["code"];

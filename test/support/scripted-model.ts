@@ -126,14 +126,16 @@ export async function startScriptedModel(
   const played = script instanceof ModelScript ? script : scriptedModel().forever(script);
   const queue = [...played.turns];
   const problems: string[] = [];
-  let asked = 0;
+  const requests: ParsedRequest[] = [];
+  const aborts: ServedRequest[] = [];
   const server = await createModelServer({
     models: { ...MODELS, ...options.models },
     countTokens,
     ...(options.port === undefined ? {} : { port: options.port }),
     ...(options.apiKey === undefined ? {} : { apiKey: options.apiKey }),
+    onAbort: (served) => aborts.push(served),
     reply: (request) => {
-      const index = asked++;
+      const index = requests.push(request) - 1;
       const turn = queue.shift() ?? played.last;
       if (turn !== undefined) return typeof turn === "function" ? turn(request, index) : turn;
       problems.push(`request ${index + 1}: ${JSON.stringify(request.items.at(-1)).slice(0, 300)}`);
@@ -142,13 +144,9 @@ export async function startScriptedModel(
   });
   return {
     baseUrl: server.url,
-    get requests() {
-      return server.log.flatMap((entry) => (entry.request === undefined ? [] : [entry.request]));
-    },
+    requests,
     log: server.log,
-    get aborts() {
-      return server.log.filter((entry) => entry.abortedAt !== undefined);
-    },
+    aborts,
     get remaining() {
       return queue.length;
     },

@@ -70,17 +70,24 @@ async function serve(incoming: IncomingMessage, response: ServerResponse, servin
   if (api === undefined) return serveOther(incoming, response, path, serving.options);
 
   const connection = new AbortController();
-  let entry: ServedRequest = { receivedAt: Date.now() };
+  let dropped = false;
+  const drop = (): void => {
+    dropped = true;
+    response.destroy();
+  };
+  const entry: ServedRequest = { receivedAt: Date.now() };
   const number = serving.log.push(entry);
   response.on("close", () => {
-    if (!response.writableFinished) entry.abortedAt = Date.now();
     entry.endedAt = Date.now();
     connection.abort();
+    if (response.writableFinished || dropped) return;
+    entry.abortedAt = entry.endedAt;
+    serving.options.onAbort?.(entry);
   });
   try {
     const body = await readBody(incoming);
     const { request, measured } = accept(api, body, incoming, serving);
-    serving.log[number - 1] = entry = Object.assign(entry, { request });
+    entry.request = request;
     const reply = await serving.options.reply(request);
     const usage = reply.error === undefined ? bill(request, measured, reply, serving.biller) : undefined;
     entry.status = reply.error?.status ?? 200;
@@ -93,10 +100,10 @@ async function serve(incoming: IncomingMessage, response: ServerResponse, servin
       reply,
       writer,
       { finish, usage },
-      { stream: request.stream, signal: connection.signal },
+      { stream: request.stream, signal: connection.signal, drop },
     );
   } catch (error) {
-    refuse(response, entry, error);
+    refuse(response, entry, error, drop);
   }
 }
 
@@ -155,7 +162,7 @@ function writerFor(request: ParsedRequest, number: number): AnswerWriter {
   return createChatWriter({ model, number, encrypted: false, includeUsage });
 }
 
-function refuse(response: ServerResponse, entry: ServedRequest, error: unknown): void {
+function refuse(response: ServerResponse, entry: ServedRequest, error: unknown, drop: () => void): void {
   const message = error instanceof Error ? error.message : String(error);
   const http =
     error instanceof Refusal
@@ -164,7 +171,7 @@ function refuse(response: ServerResponse, entry: ServedRequest, error: unknown):
   entry.status = http.status;
   entry.refused = message;
   if (!response.headersSent) sendJson(response, http.status, http.body);
-  else response.destroy();
+  else drop();
 }
 
 function serveOther(

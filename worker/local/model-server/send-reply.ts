@@ -15,10 +15,10 @@ export async function sendReply(
   reply: Reply,
   writer: AnswerWriter,
   closing: Closing,
-  options: { readonly stream: boolean; readonly signal: AbortSignal },
+  options: { readonly stream: boolean; readonly signal: AbortSignal; readonly drop: () => void },
 ): Promise<void> {
   const { signal } = options;
-  if (!(await waited(reply.beforeHeaders, response, signal))) return;
+  if (!(await waited(reply.beforeHeaders, options))) return;
   if (reply.error !== undefined) {
     sendJson(response, reply.error.status, reply.error.body, reply.error.headers);
     return;
@@ -60,7 +60,7 @@ export async function sendReply(
     if (part.type === "drop") {
       // What was written must arrive first, or the cut would be one before the headers.
       await pause(5, signal);
-      response.destroy();
+      options.drop();
       return;
     }
     if (part.type === "end" || part.type === "error") {
@@ -88,12 +88,11 @@ function isContent(part: ReplyPart): part is ContentPart {
 
 async function waited(
   before: Reply["beforeHeaders"],
-  response: ServerResponse,
-  signal: AbortSignal,
+  { signal, drop }: { readonly signal: AbortSignal; readonly drop: () => void },
 ): Promise<boolean> {
   if (before === undefined) return true;
   if (before === "drop") {
-    response.destroy();
+    drop();
     return false;
   }
   if (before === "hang") {

@@ -112,12 +112,14 @@ export interface ModelServerOptions {
   readonly countTokens: (text: string) => number;
   /** The only key that is let in; default: any that is not empty. */
   readonly apiKey?: string;
+  /** A client hung up before its answer was whole. */
+  readonly onAbort?: (served: ServedRequest) => void;
 }
 
 /** One request as it went. Times are `Date.now()`. */
 export interface ServedRequest {
   /** Absent where the request was refused before it could be read. */
-  readonly request?: ParsedRequest;
+  request?: ParsedRequest;
   readonly receivedAt: number;
   status?: number;
   /** The refusal's text. */

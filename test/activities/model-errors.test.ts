@@ -1,0 +1,195 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
+import { ModelError } from "../../activities/model/model.ts";
+import { ask, modelRequest, user } from "../support/model-request.ts";
+import {
+  scriptedModel,
+  startScriptedModel,
+  text,
+  type ModelScript,
+  type ScriptedModelServer,
+} from "../support/scripted-model.ts";
+
+let server: ScriptedModelServer | undefined;
+async function play(script: ModelScript): Promise<ScriptedModelServer> {
+  return (server = await startScriptedModel(script));
+}
+afterEach(async () => {
+  const closing = server;
+  server = undefined;
+  await closing?.close();
+});
+
+async function failure(asking: Promise<unknown>): Promise<ModelError> {
+  const error = await asking.then(
+    () => new Error("it answered"),
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toBeInstanceOf(ModelError);
+  return error as ModelError;
+}
+
+const quick = { connectMs: 150, firstTokenMs: 250, silenceMs: 200 };
+
+describe.each(["responses", "chat"] as const)("failures on the %s wire", (api) => {
+  it.each([
+    [400, "rejected"],
+    [401, "credentials"],
+    [403, "credentials"],
+    [404, "not-found"],
+    [408, "unavailable"],
+    [409, "unavailable"],
+    [413, "overflow"],
+    [422, "rejected"],
+    [429, "rate-limit"],
+    [500, "unavailable"],
+    [502, "unavailable"],
+    [503, "unavailable"],
+    [529, "unavailable"],
+  ])("%i is %s, asked once [R31] [A19]", async (status, kind) => {
+    const { baseUrl, log } = await play(scriptedModel().fails(status, `it is a ${status}`));
+    const error = await failure(ask(baseUrl, { api }));
+    expect(error).toMatchObject({ class: kind, status });
+    expect(error.message).toContain(`it is a ${status}`);
+    expect(log).toHaveLength(1);
+  });
+
+  it("reads retry-after [R30]", async () => {
+    const { baseUrl } = await play(
+      scriptedModel().fails(429, "slow down", { headers: { "retry-after": "7" } }),
+    );
+    expect(await failure(ask(baseUrl, { api }))).toMatchObject({ class: "rate-limit", retryAfterMs: 7_000 });
+  });
+
+  it("does not wait for an account without credit", async () => {
+    const { baseUrl } = await play(
+      scriptedModel().fails(429, "You have no money", { code: "insufficient_quota" }),
+    );
+    expect(await failure(ask(baseUrl, { api }))).toMatchObject({ class: "credentials" });
+  });
+
+  it("knows the strict server's own overflow [R40]", async () => {
+    const { baseUrl, log } = await play(scriptedModel());
+    const error = await failure(ask(baseUrl, { api, messages: [user("word ".repeat(250_000))] }));
+    expect(error.class).toBe("overflow");
+    expect(log[0]?.refused).toContain("context");
+  });
+
+  it("knows an overflow that comes as a 500 [R40]", async () => {
+    const { baseUrl } = await play(
+      scriptedModel().fails(500, "prompt is too long: 213462 tokens > 200000 maximum"),
+    );
+    expect((await failure(ask(baseUrl, { api }))).class).toBe("overflow");
+  });
+
+  it.each([
+    ["context_length_exceeded", "Your input exceeds the context window of this model.", "overflow"],
+    ["rate_limit_exceeded", "Rate limit reached for o3", "rate-limit"],
+    ["server_error", "The server had an error", "unavailable"],
+    ["insufficient_quota", "You exceeded your current quota", "credentials"],
+  ])("reads an error event within a 200 stream: %s [R40]", async (code, message, kind) => {
+    const { baseUrl } = await play(
+      scriptedModel()
+        .answers({ type: "error", code, message })
+        .answers(text("Let me"), { type: "error", code, message }),
+    );
+    expect((await failure(ask(baseUrl, { api }))).class).toBe(kind);
+    const late = await failure(ask(baseUrl, { api }));
+    expect(late.class).toBe(kind);
+    expect(late.message).toContain(message);
+  });
+
+  it("calls garbage in the stream malformed", async () => {
+    const { baseUrl } = await play(
+      scriptedModel().answers({ type: "garbage", text: "data: <html>oops\n\n" }),
+    );
+    expect((await failure(ask(baseUrl, { api }))).class).toBe("malformed");
+  });
+
+  it.each([
+    ["cut before the headers", scriptedModel().answers().with({ beforeHeaders: "drop" })],
+    ["cut in the middle", scriptedModel().answers(text("Let me"), { type: "drop" })],
+    ["ended without its last event", scriptedModel().answers(text("Let me"), { type: "end" })],
+  ])("calls a connection that is %s unavailable [R31]", async (_, script) => {
+    const { baseUrl } = await play(script);
+    expect((await failure(ask(baseUrl, { api }))).class).toBe("unavailable");
+  });
+
+  it("never shows the key, and says which to set", async () => {
+    const { baseUrl } = await play(scriptedModel().fails(401, "Incorrect API key provided: sk-test-secret."));
+    const { message } = await failure(ask(baseUrl, { api }));
+    expect(message).not.toContain("sk-test-secret");
+    expect(message).toContain("OPENAI_API_KEY");
+  });
+
+  it.each([
+    ["headers", scriptedModel().answers().with({ beforeHeaders: "hang" }), "connectTimeout"],
+    ["a first token", scriptedModel().answers({ type: "hang" }), "firstTokenTimeout"],
+    ["a next piece", scriptedModel().answers(text("Let me"), { type: "hang" }), "silenceTimeout"],
+  ])("ends a call that brings no %s, and says so [R32] [R33] [R34] [A17]", async (_, script, setting) => {
+    const { baseUrl } = await play(script);
+    const error = await failure(ask(baseUrl, { api, deadlines: quick }));
+    expect(error).toMatchObject({ class: "silent", message: expect.stringContaining(setting) });
+    await expect.poll(() => server?.aborts.length).toBe(1);
+  });
+
+  it("lets a slow stream live as long as pieces keep coming", async () => {
+    const { baseUrl } = await play(
+      scriptedModel().says("x".repeat(100)).with({ chunkChars: 10, chunkDelayMs: 50 }),
+    );
+    const { answer } = await ask(baseUrl, { api, deadlines: quick });
+    expect(answer.durationMs).toBeGreaterThan(quick.silenceMs);
+    expect(answer.content).toMatchObject([{ text: "x".repeat(100) }]);
+  });
+
+  it.each([
+    ["before the headers", scriptedModel().answers().with({ beforeHeaders: "hang" })],
+    ["before the first token", scriptedModel().answers({ type: "hang" })],
+    ["in the middle", scriptedModel().answers(text("Let me"), { type: "hang" })],
+  ])("takes an abort %s to the server within 200 ms and throws its reason [F3]", async (_, script) => {
+    const served = await play(script);
+    const abort = new AbortController();
+    const reason = new Error("cancelled by the person");
+    const asking = ask(served.baseUrl, { api }, abort.signal);
+    asking.catch(() => undefined);
+    await expect.poll(() => served.log.length).toBe(1);
+    await expect.poll(() => served.log[0]?.request).toBeDefined();
+    const abortedAt = Date.now();
+    abort.abort(reason);
+    await expect(asking).rejects.toBe(reason);
+    expect(Date.now() - abortedAt).toBeLessThan(200);
+    await expect.poll(() => served.aborts.length).toBe(1);
+    expect((served.aborts[0]?.abortedAt ?? Infinity) - abortedAt).toBeLessThan(200);
+  });
+});
+
+describe("what fails before anything is sent", () => {
+  const mask = (value: string) => value;
+  const signal = new AbortController().signal;
+
+  it("is a missing key, with the variable's name", async () => {
+    const model = createAiSdkModel({ providers: { openai: { apiKey: undefined } }, mask });
+    const error = await failure(model.ask(modelRequest(), () => undefined, signal));
+    expect(error).toMatchObject({ class: "credentials", message: expect.stringContaining("OPENAI_API_KEY") });
+  });
+
+  it("is a provider that nobody serves", async () => {
+    const model = createAiSdkModel({ providers: { openai: { apiKey: "k" } }, mask });
+    const error = await failure(model.ask(modelRequest({ model: "acme/x1" }), () => undefined, signal));
+    expect(error.class).toBe("not-found");
+  });
+
+  it("is an abort that came earlier", async () => {
+    const { baseUrl, log } = await play(scriptedModel());
+    const reason = new Error("gone");
+    await expect(ask(baseUrl, {}, AbortSignal.abort(reason))).rejects.toBe(reason);
+    expect(log).toHaveLength(0);
+  });
+
+  it("is a server that is not there, named by its code", async () => {
+    const gone = await startScriptedModel(scriptedModel());
+    await gone.close();
+    const error = await failure(ask(gone.baseUrl));
+    expect(error).toMatchObject({ class: "unavailable", message: expect.stringContaining("ECONNREFUSED") });
+  });
+});

@@ -1,0 +1,55 @@
+/** Requests for tests of the model adapter: what a step would send, with short deadlines. */
+import type { AssistantPart, Message, ToolResultPart } from "../../activities/context/message.ts";
+import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
+import type { ModelAnswer, ModelDelta, ModelRequest, ToolSpec } from "../../activities/model/model.ts";
+
+export const bashTool: ToolSpec = {
+  name: "bash",
+  description: "Runs a command.",
+  inputSchema: { type: "object", properties: { command: { type: "string" } }, required: ["command"] },
+};
+
+export const user = (text: string): Message => ({ role: "user", content: [{ type: "text", text }] });
+export const assistant = (...content: AssistantPart[]): Message => ({ role: "assistant", content });
+export const toolResult = (
+  toolCallId: string,
+  text: string,
+  more: Partial<ToolResultPart> = {},
+): Message => ({
+  role: "tool",
+  content: [{ type: "tool-result", toolCallId, toolName: "bash", outcome: "completed", text, ...more }],
+});
+
+export function modelRequest(request: Partial<ModelRequest> = {}): ModelRequest {
+  return {
+    model: request.api === "chat" ? "openai/gpt-4o" : "openai/o3",
+    api: "responses",
+    system: "You are a coding agent.",
+    messages: [user("Make it so.")],
+    tools: [bashTool],
+    maxOutputTokens: 1_000,
+    cacheKey: "session-1",
+    deadlines: { connectMs: 5_000, firstTokenMs: 5_000, silenceMs: 5_000 },
+    ...request,
+  };
+}
+
+export interface Asked {
+  readonly answer: ModelAnswer;
+  readonly deltas: readonly ModelDelta[];
+}
+
+/** Asks the model at `baseUrl` once. */
+export async function ask(
+  baseUrl: string,
+  request: Partial<ModelRequest> = {},
+  signal: AbortSignal = new AbortController().signal,
+): Promise<Asked> {
+  const deltas: ModelDelta[] = [];
+  const model = createAiSdkModel({
+    providers: { openai: { apiKey: "sk-test-secret", baseUrl } },
+    mask: (text) => text.replaceAll("sk-test-secret", "***"),
+  });
+  const answer = await model.ask(modelRequest(request), (delta) => deltas.push(delta), signal);
+  return { answer, deltas };
+}

@@ -1,0 +1,114 @@
+import { describe, expect, it } from "vitest";
+import { ModelError } from "../../../activities/model/model.ts";
+import { toModelError } from "../../../activities/model/to-model-error.ts";
+
+const context = {
+  model: "openai/gpt-4o",
+  api: "responses",
+  mask: (text: string) => text.replaceAll("sk-secret", "***"),
+  now: Date.parse("2026-11-21T12:00:00Z"),
+} as const;
+
+const apiError = (statusCode: number | undefined, message: string, more: Record<string, unknown> = {}) =>
+  Object.assign(new Error(message), {
+    name: "AI_APICallError",
+    statusCode,
+    responseBody: JSON.stringify({ error: { message } }),
+    ...more,
+  });
+
+describe("provider errors by class [A19] [R31]", () => {
+  it.each([
+    [400, "Invalid value", "rejected"],
+    [401, "Incorrect API key", "credentials"],
+    [402, "Payment required", "credentials"],
+    [403, "Country not supported", "credentials"],
+    [404, "The model does not exist", "not-found"],
+    [408, "timeout", "unavailable"],
+    [409, "conflict", "unavailable"],
+    [413, "", "overflow"],
+    [422, "unprocessable", "rejected"],
+    [429, "slow down", "rate-limit"],
+    [429, "Too many tokens per day, please wait before trying again.", "rate-limit"],
+    [500, "internal", "unavailable"],
+    [500, "prompt is too long: 213462 tokens > 200000 maximum", "overflow"],
+    [502, "bad gateway", "unavailable"],
+    [503, "overloaded", "unavailable"],
+    [529, "overloaded", "unavailable"],
+    [400, "maximum context length is 128000 tokens", "overflow"],
+  ])("%i '%s' is %s", (status, message, kind) => {
+    const error = toModelError(apiError(status, message), context);
+    expect(error).toMatchObject({ class: kind, status });
+  });
+
+  it.each([
+    "ECONNREFUSED",
+    "ECONNRESET",
+    "ENOTFOUND",
+    "EAI_AGAIN",
+    "ETIMEDOUT",
+    "UND_ERR_SOCKET",
+    "UND_ERR_CONNECT_TIMEOUT",
+  ])("%s is unavailable, however deep it lies", (code) => {
+    const error = new TypeError("fetch failed", { cause: Object.assign(new Error("low"), { code }) });
+    const wrapped = toModelError(new Error("Cannot connect to API", { cause: error }), context);
+    expect(wrapped.class).toBe("unavailable");
+    expect(wrapped.message).toContain(code);
+  });
+
+  it("does not wait for an account without credit", () => {
+    const error = apiError(
+      429,
+      "You exceeded your current quota, please check your plan and billing details.",
+    );
+    expect(toModelError(error, context)).toMatchObject({
+      class: "credentials",
+      message: expect.stringContaining("credit"),
+    });
+  });
+
+  it("masks secrets and keeps within 1,000 characters, saying what to do", () => {
+    const error = toModelError(
+      apiError(401, `Incorrect API key provided: sk-secret. ${"x".repeat(5_000)}`),
+      context,
+    );
+    expect(error.message).not.toContain("sk-secret");
+    expect(error.message.length).toBeLessThanOrEqual(1_000);
+    expect(error.message).toContain("OPENAI_API_KEY");
+  });
+
+  it("masks a secret that the bound would otherwise cut in two", () => {
+    const error = toModelError(apiError(400, `${"x".repeat(595)}sk-secret`), context);
+    expect(error.message).not.toContain("sk-s");
+  });
+
+  it("carries what the provider asked to be waited", () => {
+    const error = toModelError(
+      apiError(429, "slow down", { responseHeaders: { "retry-after": "7" } }),
+      context,
+    );
+    expect(error.retryAfterMs).toBe(7_000);
+  });
+
+  it("says that a server may speak chat completions only [X11]", () => {
+    expect(toModelError(apiError(404, "Not Found"), context).message).toContain("api: chat");
+    expect(toModelError(apiError(404, "Not Found"), { ...context, api: "chat" }).message).not.toContain(
+      "api: chat",
+    );
+  });
+
+  it("hands a ModelError back as it is", () => {
+    const error = new ModelError("silent", { class: "silent" });
+    expect(toModelError(error, context)).toBe(error);
+  });
+
+  it.each([null, undefined, "text", 5, {}])("makes something of %o", (thrown) => {
+    expect(toModelError(thrown, context)).toBeInstanceOf(ModelError);
+  });
+
+  it("ends on a chain of causes that bites its tail", () => {
+    const error = new Error("a") as Error & { cause: unknown };
+    error.cause = error;
+    expect(toModelError(error, context).class).toBe("unavailable");
+  });
+});
