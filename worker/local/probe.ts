@@ -6,6 +6,7 @@ import { temporalConnection } from "../temporal-connection.ts";
 import { ServiceMissing } from "./service-missing.ts";
 
 const PROBE_MS = 4_000;
+const DEFAULT_SOCKET = "unix:///var/run/docker.sock";
 
 /** @returns such as `PostgreSQL 18.4`. @throws ServiceMissing */
 export async function probePostgres(url: string, timeoutMs = PROBE_MS): Promise<string> {
@@ -63,7 +64,7 @@ export async function probeTemporal(address?: string, timeoutMs = PROBE_MS): Pro
 
 /** @returns such as `Docker 28.2.2`. @throws ServiceMissing */
 export async function probeDocker(dockerHost?: string, timeoutMs = PROBE_MS): Promise<string> {
-  const address = dockerHost ?? "unix:///var/run/docker.sock";
+  const address = dockerHost ?? DEFAULT_SOCKET;
   try {
     const version: { Version?: string } = JSON.parse(await get(address, "/version", timeoutMs));
     return `Docker ${version.Version ?? "?"}`;
@@ -75,6 +76,18 @@ export async function probeDocker(dockerHost?: string, timeoutMs = PROBE_MS): Pr
       mend: "Start Docker, or set DOCKER_HOST to an engine that runs.",
       cause: error,
     });
+  }
+}
+
+/** Whether the engine has an image; false also where that cannot be told, so that the one who asks looks closer. */
+export async function dockerHasImage(tag: string, dockerHost?: string): Promise<boolean> {
+  try {
+    const found: { Id?: string } = JSON.parse(
+      await get(dockerHost ?? DEFAULT_SOCKET, `/images/${encodeURIComponent(tag)}/json`, PROBE_MS),
+    );
+    return found.Id !== undefined;
+  } catch {
+    return false;
   }
 }
 

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ensureDocker } from "./docker-engine.ts";
 import { ensurePostgres, ownPostgresUrl, POSTGRES_PORT } from "./postgres.ts";
-import { probePostgres } from "./probe.ts";
+import { agentConfigSchema } from "../../activities/agent-config.ts";
+import { dockerHasImage, probePostgres } from "./probe.ts";
 import { endProcess } from "./processes.ts";
 import type { Say } from "./progress.ts";
 import { ensureRehearsal, wantsRehearsal } from "./rehearsal-service.ts";
@@ -39,6 +40,8 @@ export interface LocalServices {
   readonly environment: Readonly<Record<string, string>>;
 }
 
+const DEFAULT_IMAGE = agentConfigSchema.parse({}).sandbox.image;
+
 export const projectFolder = fileURLToPath(new URL("../../", import.meta.url)).replace(/\/$/, "");
 export const projectHome = join(projectFolder, ".longhaul");
 
@@ -54,7 +57,7 @@ export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
       if (!need.includes("docker") && !need.includes("image")) return undefined;
       const mayInstall = settingOf("LONGHAUL_NO_INSTALL") !== "1";
       await ensureDocker({ home, say, dockerHost, mayInstall });
-      return need.includes("image") ? ensureImage(say) : undefined;
+      return need.includes("image") ? ensureImage(say, dockerHost) : undefined;
     };
     // Each writes its own entry of the state, synchronously: they do not overwrite each other's.
     const [, temporal, image] = await allOrFirstFailure([
@@ -137,13 +140,14 @@ async function postgres(home: string, ports: "fixed" | "free", say: Say): Promis
   });
 }
 
-// Loaded only when asked for: a start with everything there needs neither the engine's client nor the builder.
-async function ensureImage(say: Say): Promise<string> {
-  const [{ ensureSandboxImage, SANDBOX_IMAGE }, { connectDocker }] = await Promise.all([
-    import("./sandbox-image.ts"),
+async function ensureImage(say: Say, dockerHost: string | undefined): Promise<string> {
+  const tag = settingOf("SANDBOX_IMAGE") ?? DEFAULT_IMAGE;
+  if (await dockerHasImage(tag, dockerHost)) return tag;
+  // Loaded only now: a start with everything there does not pay for the engine's client.
+  const [{ connectDocker }, { ensureSandboxImage }] = await Promise.all([
     import("../../activities/sandbox/connect-docker.ts"),
+    import("./sandbox-image.ts"),
   ]);
-  const tag = settingOf("SANDBOX_IMAGE") ?? SANDBOX_IMAGE;
   await ensureSandboxImage({ docker: connectDocker(), tag, say });
   return tag;
 }

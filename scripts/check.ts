@@ -1,0 +1,43 @@
+/** `npm run check`: types, lint and format in one command; says which of them failed. Exit 1 if one did. */
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const project = fileURLToPath(new URL("..", import.meta.url));
+
+interface Step {
+  readonly name: string;
+  readonly command: readonly [string, ...string[]];
+}
+
+/** The workflow is a program of its own: without Node's types, what it must not use does not even exist. */
+const steps = {
+  types: { name: "types", command: ["tsc", "-p", "."] },
+  workflow: { name: "types of the workflow", command: ["tsc", "-p", "workflows"] },
+  lint: { name: "lint", command: ["oxlint"] },
+  format: { name: "format", command: ["oxfmt", "--check"] },
+} as const satisfies Record<string, Step>;
+
+function run({ name, command: [program, ...args] }: Step): Promise<boolean> {
+  const began = Date.now();
+  return new Promise((resolve) => {
+    const child = spawn(join(project, "node_modules", ".bin", program), args, { cwd: project });
+    let output = "";
+    for (const stream of [child.stdout, child.stderr])
+      stream.on("data", (piece) => (output += String(piece)));
+    child.on("error", (error) => (output += error.message));
+    child.on("close", (code) => {
+      const seconds = ((Date.now() - began) / 1_000).toFixed(1);
+      if (code !== 0) process.stdout.write(output);
+      process.stdout.write(`${code === 0 ? "ok    " : "FAILED"} ${name} (${seconds} s)\n`);
+      resolve(code === 0);
+    });
+  });
+}
+
+// Two at a time is what two cores take.
+const results = [
+  ...(await Promise.all([run(steps.types), run(steps.format)])),
+  ...(await Promise.all([run(steps.workflow), run(steps.lint)])),
+];
+process.exitCode = results.every(Boolean) ? 0 : 1;

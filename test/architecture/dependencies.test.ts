@@ -1,0 +1,76 @@
+import { stripTypeScriptTypes } from "node:module";
+import { describe, expect, test } from "vitest";
+import { importsOf, sources, trespasses } from "./sources.ts";
+
+describe("each library is known to one folder", () => {
+  test.each([
+    ["dockerode", /^dockerode$/, /^activities\/sandbox\/|^worker\/local\/sandbox-image|^test\//],
+    ["the AI SDK", /^(ai|@ai-sdk\/.*)$/, /^activities\/model\/|^test\//],
+    ["drizzle", /^drizzle-orm/, /^activities\/store\/|^drizzle\.config|^test\//],
+    // Local set-up speaks to a server that has none of our tables yet.
+    ["pg", /^pg$/, /^activities\/store\/|^worker\/local\/|^test\//],
+    ["Temporal's worker", /^@temporalio\/worker$/, /^worker\/|^test\//],
+    ["commander", /^commander$/, /^client\//],
+  ])("%s", (_, packages, allowed) => {
+    expect(trespasses(packages, allowed)).toEqual([]);
+  });
+
+  test("a search that looks for nothing finds something", () => {
+    expect(trespasses(/^drizzle-orm/, /^$/)).not.toEqual([]);
+  });
+});
+
+describe("the layers", () => {
+  const imports = sources().flatMap((source) =>
+    importsOf(source).map((each) => ({ from: source.path, ...each })),
+  );
+  const crossings = (from: RegExp, to: RegExp) =>
+    imports
+      .filter((each) => from.test(each.from) && to.test(each.to) && !each.typeOnly)
+      .map((each) => `${each.from} → ${each.to}`);
+
+  test("the workflow imports its own files, the contract's types and pure context code", () => {
+    const own = /^(workflows\/|activities\/context\/|@temporalio\/(workflow|common)$)/;
+    const others = imports.filter(({ from, to, typeOnly }) => {
+      if (!from.startsWith("workflows/") || own.test(to)) return false;
+      return !(typeOnly && to === "activities/contract.ts");
+    });
+    expect(others).toEqual([]);
+  });
+
+  test("activities know neither the worker nor the client nor the workflow's code", () => {
+    expect(crossings(/^activities\//, /^(worker|client|workflows)\//)).toEqual([]);
+  });
+
+  test("the worker does not know the client", () => {
+    expect(crossings(/^worker\//, /^client\//)).toEqual([]);
+  });
+
+  test("the product does not know its tests", () => {
+    expect(crossings(/^(workflows|activities|worker|client)\//, /^test\//)).toEqual([]);
+  });
+
+  test("pure context code touches neither Node nor a library", () => {
+    expect(crossings(/^activities\/context\//, /^(?!activities\/context\/)/)).toEqual([]);
+  });
+});
+
+test("the contract erases to nothing", () => {
+  const contract = sources(/^activities\/contract\.ts$/)[0]?.text ?? "";
+  const code = stripTypeScriptTypes(contract)
+    .replace(/\/\*[\s\S]*?\*\//g, "")
+    .replace(/\/\/.*$/gm, "")
+    .replace(/export\s*\{\s*\};?/g, "")
+    .replaceAll(";", "")
+    .trim();
+  expect(code).toBe("");
+});
+
+test("the environment is read by the configurations and the local set-up only", () => {
+  const readers = sources()
+    .filter(({ path }) => /^(workflows|activities|worker|client)\//.test(path))
+    .filter(({ path }) => !/^(worker\/config\.ts|client\/config\.ts|worker\/local\/.*)$/.test(path))
+    .filter(({ text }) => /process\.env\b/.test(text))
+    .map(({ path }) => path);
+  expect(readers).toEqual([]);
+});

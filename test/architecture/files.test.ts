@@ -1,0 +1,46 @@
+import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { project, sources } from "./sources.ts";
+
+const MAX_LINES = 300;
+
+test(`no source is longer than ${MAX_LINES} lines`, () => {
+  const long = sources(/\.(ts|mjs)$/)
+    .map(({ path, text }) => ({ path, lines: text.split("\n").length - 1 }))
+    .filter(({ path, lines }) => lines > MAX_LINES && !path.includes("fixtures/"));
+  expect(long).toEqual([]);
+});
+
+test("the files that ARCHITECTURE.md names are there", () => {
+  const [page] = sources(/^ARCHITECTURE\.md$/);
+  const named = [...(page?.text.matchAll(/`([a-z][\w.-]*(?:\/[\w.-]+)+\/?)`/g) ?? [])].map(
+    (found) => found[1] ?? "",
+  );
+  const missing = named
+    .filter((path) => /^(workflows|activities|worker|client|test|scripts|docs)\//.test(path))
+    .filter((path) => !existsSync(join(project, path)));
+  expect(missing).toEqual([]);
+});
+
+test("no tracked file names a package registry's host or a path of somebody's machine", () => {
+  // Spelled apart, or this file would name them itself.
+  const hosts = ["registry.npmjs", "registry.yarnpkg", "proxy.golang", "pypi", "crates", "deb.debian"].map(
+    (name) => `${name.replace(".", "\\.")}\\.(org|com|io)`,
+  );
+  const homes = ["/home/[a-z]", "/Users/[A-Z]", "/root/", "/work" + "/(main|shared)", "\\.\\./shared"];
+  const traces = new RegExp([...hosts, ...homes].join("|"));
+  const found = sources(/^(?!.*\.(png|jpg|gif|ico|wasm)$).*/)
+    .filter(({ path }) => path !== "test/architecture/files.test.ts")
+    .flatMap(({ path, text }) => {
+      const trace = traces.exec(text)?.[0];
+      return trace === undefined ? [] : [`${path}: ${trace}`];
+    });
+  expect(found).toEqual([]);
+});
+
+test("the commands that people and machines start are executable", () => {
+  for (const path of ["scripts/longhaul.mjs", ".ci/run"]) {
+    expect(statSync(join(project, path)).mode & 0o111, path).not.toBe(0);
+  }
+});

@@ -1,0 +1,62 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { endProcess, freePort, isAlive, launch, until } from "../../../worker/local/processes.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "longhaul-test-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const sleeper = (script = "setInterval(() => {}, 1000)") =>
+  launch({ command: process.execPath, args: ["-e", script], log: join(folder, "log") });
+
+test("a launched process lives until it is ended", async () => {
+  const mark = await sleeper();
+  expect(await isAlive(mark)).toBe(true);
+  expect(await endProcess(mark)).toBe(true);
+  expect(await isAlive(mark)).toBe(false);
+});
+
+test("what a process writes is in its log", async () => {
+  const mark = await sleeper("console.log('here'); console.error('and there')");
+  await until(async () => !(await isAlive(mark)), 5_000);
+  expect(readFileSync(join(folder, "log"), "utf8")).toBe("here\nand there\n");
+});
+
+test("a process that has only our pid is never killed", async () => {
+  const mark = await sleeper();
+  expect(await endProcess({ pid: mark.pid, born: "1" })).toBe(false);
+  expect(await isAlive(mark)).toBe(true);
+  await endProcess(mark);
+});
+
+test("a process that does not listen to TERM is killed after the grace", async () => {
+  const mark = await sleeper(
+    "process.on('SIGTERM', () => {}); console.log('up'); setInterval(() => {}, 1000)",
+  );
+  await until(() => readFileSync(join(folder, "log"), "utf8").includes("up"), 5_000);
+  await endProcess(mark, { graceMs: 100 });
+  expect(await isAlive(mark)).toBe(false);
+});
+
+test("a command that is not there is an error, not a crash", async () => {
+  await expect(launch({ command: join(folder, "none"), args: [], log: join(folder, "log") })).rejects.toThrow(
+    "ENOENT",
+  );
+});
+
+test("a wanted port is taken where it is free, another where it is not", async () => {
+  const free = await freePort();
+  expect(await freePort(free)).toBe(free);
+  const server = createServer();
+  await new Promise<void>((resolve) => void server.listen(free, "127.0.0.1", resolve));
+  try {
+    expect(await freePort(free)).not.toBe(free);
+  } finally {
+    server.close();
+  }
+});

@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import { readWorkerConfig } from "../../../worker/config.ts";
+import { ServiceMissing } from "../../../worker/local/service-missing.ts";
+
+const DATABASE_URL = "postgres://longhaul:p%40ss-word-1@127.0.0.1:5432/longhaul";
+
+test("a worker needs no more than a database's address", () => {
+  const config = readWorkerConfig({ DATABASE_URL });
+  expect(config.queues).toEqual({
+    workflows: "longhaul",
+    models: "longhaul",
+    sandbox: "longhaul",
+    admin: "longhaul",
+    modelCallsPerSecond: undefined,
+  });
+  expect(config.heartbeatMs).toBe(200);
+  expect(config.shutdownGraceMs).toBe(10_000);
+  expect(config.openai).toBeUndefined();
+});
+
+test("without a database's address it says which, and how to mend it", () => {
+  expect(() => readWorkerConfig({ DATABASE_URL: "" })).toThrow(ServiceMissing);
+});
+
+test("every wrong variable is named at once", () => {
+  const wrong = { DATABASE_URL, LONGHAUL_HEARTBEAT_MS: "soon", LONGHAUL_LOG_LEVEL: "loud" };
+  expect(() => readWorkerConfig(wrong)).toThrow(/LONGHAUL_HEARTBEAT_MS[\s\S]*LONGHAUL_LOG_LEVEL/);
+});
+
+test("an empty variable counts as one that is not set", () => {
+  const config = readWorkerConfig({
+    DATABASE_URL,
+    LONGHAUL_TASK_QUEUE: "",
+    OPENAI_API_KEY: "",
+    LONGHAUL_ACTIVITY_SLOTS: "",
+  });
+  expect(config.queues.workflows).toBe("longhaul");
+  expect(config.openai).toBeUndefined();
+  expect(config.activitySlots).toBe(100);
+});
+
+test("keys, tokens and the passwords inside addresses are secrets, written and decoded", () => {
+  const { secrets } = readWorkerConfig({
+    DATABASE_URL,
+    OPENAI_API_KEY: "sk-123456789",
+    GITHUB_TOKEN: "ghp_abcdef",
+    EDITOR: "vi",
+  });
+  expect(secrets).toEqual(
+    expect.arrayContaining(["sk-123456789", "ghp_abcdef", "p%40ss-word-1", "p@ss-word-1"]),
+  );
+  expect(secrets).not.toContain("vi");
+});
