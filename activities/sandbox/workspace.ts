@@ -172,15 +172,17 @@ function* pieces(entries: readonly ManifestEntry[]): Generator<ManifestEntry[]> 
 async function run(box: Sandbox, argv: readonly string[], stdin?: Uint8Array): Promise<Uint8Array> {
   // Never the same id twice: a second attempt must look at the files as they are now.
   const id = `ws-${randomUUID()}`;
-  await box.start({
-    id,
-    argv,
-    ...(stdin === undefined ? {} : { stdin }),
-    env: { LC_ALL: "C.UTF-8" },
-    timeoutMs: COMMAND_TIMEOUT_MS,
-    maxOutputBytes: 2 * MAX_PACK_BYTES,
-  });
-  const state = await box.wait(id, { timeoutMs: COMMAND_TIMEOUT_MS + 10_000 });
+  const state = await box.run(
+    {
+      id,
+      argv,
+      ...(stdin === undefined ? {} : { stdin }),
+      env: { LC_ALL: "C.UTF-8" },
+      timeoutMs: COMMAND_TIMEOUT_MS,
+      maxOutputBytes: 2 * MAX_PACK_BYTES,
+    },
+    { timeoutMs: COMMAND_TIMEOUT_MS + 10_000 },
+  );
   // find and tar end with 1 when a file vanished or changed under them, which a running process may well do.
   const ok = state.kind === "exited" && state.exitCode <= 1 && state.outKept === state.outBytes;
   if (!ok) {

@@ -1,13 +1,8 @@
 /** The workspace's files after each step that changed them: a chain of packs from a whole one on. */
-import { sql } from "drizzle-orm";
-import { and, desc, eq, isNull, lte } from "drizzle-orm";
-import type { NodePgQueryResultHKT } from "drizzle-orm/node-postgres";
-import type { PgDatabase } from "drizzle-orm/pg-core";
+import { and, desc, eq, isNull, lte, sql } from "drizzle-orm";
 import { readChain, type StoredPack, type WorkspaceFile } from "../sandbox/workspace-pack.ts";
+import type { Queryable } from "./db.ts";
 import { checkpoints } from "./schema.ts";
-import type * as schema from "./schema.ts";
-
-type Database = PgDatabase<NodePgQueryResultHKT, typeof schema>;
 
 /** A checkpoint without its pack, which may be large. */
 export interface Checkpoint {
@@ -37,7 +32,7 @@ export interface NewCheckpoint extends StoredPack {
  * @returns the row's id
  * @throws RangeError when it is neither whole nor has a base.
  */
-export async function saveCheckpoint(db: Database, checkpoint: NewCheckpoint): Promise<number> {
+export async function saveCheckpoint(db: Queryable, checkpoint: NewCheckpoint): Promise<number> {
   const { sessionId, epoch, step, manifest, pack, whole, base } = checkpoint;
   if (!whole && base === undefined) throw new RangeError("A checkpoint of changes needs what it builds on.");
   const content = { parentId: whole ? null : (base?.id ?? null), manifest, pack };
@@ -64,7 +59,7 @@ export async function saveCheckpoint(db: Database, checkpoint: NewCheckpoint): P
 
 /** The newest checkpoint of the live line, of `atStep` or before it; undefined where there is none. */
 export async function latestCheckpoint(
-  db: Database,
+  db: Queryable,
   sessionId: string,
   options: { readonly atStep?: number } = {},
 ): Promise<Checkpoint | undefined> {
@@ -95,7 +90,7 @@ export async function latestCheckpoint(
  * They differ where this very step was saved before in this epoch: its row is replaced then.
  */
 export async function checkpointBase(
-  db: Database,
+  db: Queryable,
   at: { readonly sessionId: string; readonly epoch: number; readonly step: number },
 ): Promise<{ readonly latest: Checkpoint | undefined; readonly base: Checkpoint | undefined }> {
   const latest = await latestCheckpoint(db, at.sessionId, { atStep: at.step });
@@ -105,7 +100,7 @@ export async function checkpointBase(
 }
 
 /** The checkpoints that make up `id`, from the whole one on; empty where there is no such checkpoint. */
-export async function checkpointChain(db: Database, id: number): Promise<StoredPack[]> {
+export async function checkpointChain(db: Queryable, id: number): Promise<StoredPack[]> {
   const ids = await chainIds(db, id);
   const rows: StoredPack[] = [];
   // One by one: together they may be larger than a reply should be.
@@ -127,7 +122,7 @@ export async function checkpointChain(db: Database, id: number): Promise<StoredP
  * @throws RangeError when a checkpoint cannot be trusted.
  */
 export async function readWorkspace(
-  db: Database,
+  db: Queryable,
   sessionId: string,
   options: { readonly atStep?: number } = {},
 ): Promise<WorkspaceFile[] | undefined> {
@@ -152,7 +147,7 @@ export async function readWorkspace(
   });
 }
 
-async function chainIds(db: Database, id: number): Promise<number[]> {
+async function chainIds(db: Queryable, id: number): Promise<number[]> {
   const { rows } = await db.execute<{ id: string }>(sql`
     with recursive chain as (
       select id, parent_id, 0 as back from checkpoints where id = ${id}

@@ -1,10 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { drizzle } from "drizzle-orm/node-postgres";
-import { migrate } from "drizzle-orm/node-postgres/migrator";
 import { eq } from "drizzle-orm";
-import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { restoreWorkspace, saveWorkspace } from "../../activities/sandbox/workspace.ts";
 import { packWorkspace } from "../../activities/sandbox/workspace-pack.ts";
@@ -15,31 +12,25 @@ import {
   readWorkspace,
   saveCheckpoint,
 } from "../../activities/store/checkpoints.ts";
+import type { Database } from "../../activities/store/db.ts";
 import * as schema from "../../activities/store/schema.ts";
-import { createLocalBox, type LocalBox } from "../support/local-box.ts";
+import { createFakeSandbox, type FakeSandbox } from "../support/fake-sandbox.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 
-const server = process.env["DATABASE_URL"] ?? "postgres://postgres:postgres@127.0.0.1:54329/postgres";
-const name = `workspace_${randomUUID().replaceAll("-", "")}`;
-const admin = new pg.Client({ connectionString: server });
-const address = new URL(server);
-address.pathname = `/${name}`;
-const pool = new pg.Pool({ connectionString: address.href });
-const db = drizzle(pool, { schema });
-let box: LocalBox;
+let database: TestDatabase;
+let db: Database;
+let box: FakeSandbox;
 let sessionId: string;
 
 beforeAll(async () => {
-  await admin.connect();
-  await admin.query(`create database ${name}`);
-  await migrate(db, { migrationsFolder: "activities/store/migrations" });
+  database = await createTestDatabase(2);
+  db = database.store.db;
 });
 afterAll(async () => {
-  await pool.end();
-  await admin.query(`drop database ${name} with (force)`);
-  await admin.end();
+  await database.drop();
 });
 beforeEach(async () => {
-  box = await createLocalBox();
+  box = await createFakeSandbox();
   sessionId = randomUUID();
 });
 afterEach(async () => {
@@ -63,11 +54,11 @@ async function files(atStep?: number): Promise<Record<string, string>> {
 
 describe("checkpoints", () => {
   it("give the workspace of every step back", async () => {
-    await writeFile(join(box.folder, "a.txt"), "1");
+    await writeFile(join(box.root, "a.txt"), "1");
     await save(1);
-    await writeFile(join(box.folder, "b.txt"), "2");
+    await writeFile(join(box.root, "b.txt"), "2");
     await save(3);
-    await rm(join(box.folder, "a.txt"));
+    await rm(join(box.root, "a.txt"));
     await save(4);
     expect(await files(1)).toEqual({ "a.txt": "1" });
     expect(await files(2)).toEqual({ "a.txt": "1" });
@@ -78,22 +69,22 @@ describe("checkpoints", () => {
   });
 
   it("are one row a step, however often the step is saved, and lose no change", async () => {
-    await writeFile(join(box.folder, "a.txt"), "1");
+    await writeFile(join(box.root, "a.txt"), "1");
     await save(1);
-    await writeFile(join(box.folder, "b.txt"), "2");
+    await writeFile(join(box.root, "b.txt"), "2");
     const first = await save(2);
     expect(await save(2)).toBeUndefined();
-    await writeFile(join(box.folder, "late.txt"), "from a background process");
+    await writeFile(join(box.root, "late.txt"), "from a background process");
     const second = await save(2);
     expect(second).toBe(first);
     expect(Object.keys(await files())).toEqual(["a.txt", "b.txt", "late.txt"]);
   });
 
   it("stand once a later one builds on them: a late attempt changes nothing", async () => {
-    await writeFile(join(box.folder, "a.txt"), "1");
+    await writeFile(join(box.root, "a.txt"), "1");
     await save(1);
     const before = await latestCheckpoint(db, sessionId);
-    await writeFile(join(box.folder, "a.txt"), "2");
+    await writeFile(join(box.root, "a.txt"), "2");
     await save(2);
     const late = await packWorkspace([
       { kind: "file", path: "late", mode: 0o644, bytes: Buffer.from("late") },
@@ -104,14 +95,14 @@ describe("checkpoints", () => {
 
   it("of an abandoned line are not seen, and the new line goes on from where it left", async () => {
     for (const step of [1, 2, 3]) {
-      await writeFile(join(box.folder, "a.txt"), String(step));
+      await writeFile(join(box.root, "a.txt"), String(step));
       await save(step);
     }
     await db.update(schema.checkpoints).set({ supersededEpoch: 2 }).where(eq(schema.checkpoints.step, 3));
     expect(await files()).toEqual({ "a.txt": "2" });
     const latest = await latestCheckpoint(db, sessionId);
     await restoreWorkspace(box, await checkpointChain(db, latest?.id ?? 0));
-    await writeFile(join(box.folder, "b.txt"), "new line");
+    await writeFile(join(box.root, "b.txt"), "new line");
     await save(3, 2);
     expect(await files()).toEqual({ "a.txt": "2", "b.txt": "new line" });
   });
@@ -123,7 +114,7 @@ describe("checkpoints", () => {
     await saveCheckpoint(db, { sessionId, epoch: 1, step: 0, whole: true, ...upload });
     await restoreWorkspace(box, await checkpointChain(db, (await latestCheckpoint(db, sessionId))?.id ?? 0));
     expect(await save(1)).toBeUndefined();
-    await writeFile(join(box.folder, "more.txt"), "more");
+    await writeFile(join(box.root, "more.txt"), "more");
     await save(1);
     expect(await files()).toEqual({ "README.md": "# Put in", "more.txt": "more" });
     expect(await files(0)).toEqual({ "README.md": "# Put in" });
@@ -131,15 +122,15 @@ describe("checkpoints", () => {
 
   it("of a small change in 5,000 files hold the change alone", async () => {
     for (let folder = 0; folder < 50; folder++) {
-      await mkdir(join(box.folder, `f${folder}`));
+      await mkdir(join(box.root, `f${folder}`));
       await Promise.all(
         Array.from({ length: 100 }, async (_, at) => {
-          await writeFile(join(box.folder, `f${folder}`, `file-${at}.txt`), `content ${at}\n`.repeat(20));
+          await writeFile(join(box.root, `f${folder}`, `file-${at}.txt`), `content ${at}\n`.repeat(20));
         }),
       );
     }
     await save(1);
-    await writeFile(join(box.folder, "f7/file-3.txt"), "changed");
+    await writeFile(join(box.root, "f7/file-3.txt"), "changed");
     const before = performance.now();
     const { latest, base } = await checkpointBase(db, { sessionId, epoch: 1, step: 2 });
     const saved = await saveWorkspace(box, latest, base);

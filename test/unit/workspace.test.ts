@@ -23,11 +23,11 @@ import {
   withinBytes,
 } from "../../activities/sandbox/workspace-manifest.ts";
 import { packWorkspace, readChain, type StoredPack } from "../../activities/sandbox/workspace-pack.ts";
-import { createLocalBox, type LocalBox } from "../support/local-box.ts";
+import { createFakeSandbox, type FakeSandbox } from "../support/fake-sandbox.ts";
 
-const boxes: LocalBox[] = [];
-async function newBox(): Promise<LocalBox> {
-  const box = await createLocalBox();
+const boxes: FakeSandbox[] = [];
+async function newBox(): Promise<FakeSandbox> {
+  const box = await createFakeSandbox();
   boxes.push(box);
   return box;
 }
@@ -35,9 +35,9 @@ afterEach(async () => {
   await Promise.all(boxes.splice(0).map((box) => box.dispose()));
 });
 
-async function put(box: LocalBox, path: string, content: string): Promise<void> {
-  await mkdir(join(box.folder, path, ".."), { recursive: true });
-  await writeFile(join(box.folder, path), content);
+async function put(box: FakeSandbox, path: string, content: string): Promise<void> {
+  await mkdir(join(box.root, path, ".."), { recursive: true });
+  await writeFile(join(box.root, path), content);
 }
 
 async function contentsOf(chain: readonly StoredPack[]): Promise<Record<string, string>> {
@@ -54,7 +54,7 @@ async function contentsOf(chain: readonly StoredPack[]): Promise<Record<string, 
   );
 }
 
-async function saved(box: LocalBox, latest?: StoredPack & { depth: number }) {
+async function saved(box: FakeSandbox, latest?: StoredPack & { depth: number }) {
   const result = await saveWorkspace(box, latest);
   if (result === undefined) throw new Error("Nothing was saved.");
   return { ...result, depth: result.whole ? 1 : (latest?.depth ?? 0) + 1 };
@@ -69,7 +69,7 @@ describe("a saved workspace", () => {
     expect(await saveWorkspace(box, first)).toBeUndefined();
 
     await put(box, "src/b.txt", "three");
-    await rm(join(box.folder, "src/a.txt"));
+    await rm(join(box.root, "src/a.txt"));
     const second = await saved(box, first);
 
     expect([second.changed, second.removed, second.whole]).toEqual([1, 1, false]);
@@ -92,7 +92,7 @@ describe("a saved workspace", () => {
     const first = await saved(box);
     const other = await newBox();
     await restoreWorkspace(other, [first]);
-    for (const name of names) expect(await readFile(join(other.folder, name), "utf8")).toBe(name);
+    for (const name of names) expect(await readFile(join(other.root, name), "utf8")).toBe(name);
   });
 
   it("leaves out rebuilt folders silently and files beyond 64 MB by name", async () => {
@@ -100,7 +100,7 @@ describe("a saved workspace", () => {
     await put(box, "node_modules/x/index.js", "x");
     await put(box, "deep/.venv/bin/python", "x");
     await put(box, "big.bin", "");
-    await truncate(join(box.folder, "big.bin"), 65 * 1024 * 1024);
+    await truncate(join(box.root, "big.bin"), 65 * 1024 * 1024);
     const first = await saved(box);
     expect(first.skipped).toEqual([{ path: "big.bin", bytes: 65 * 1024 * 1024, reason: "too-large" }]);
     expect(await contentsOf([first])).toEqual({ deep: "/" });
@@ -139,19 +139,19 @@ describe("a restored workspace", () => {
   it("has the same content, modes, times and links, so that saving it again finds nothing", async () => {
     const box = await newBox();
     await put(box, "run.sh", "#!/bin/sh\n");
-    await chmod(join(box.folder, "run.sh"), 0o751);
-    await utimes(join(box.folder, "run.sh"), 1_700_000_000, 1_700_000_000.123456);
-    await mkdir(join(box.folder, "empty"));
+    await chmod(join(box.root, "run.sh"), 0o751);
+    await utimes(join(box.root, "run.sh"), 1_700_000_000, 1_700_000_000.123456);
+    await mkdir(join(box.root, "empty"));
     await put(box, "closed/file", "in a folder without write permission");
-    await chmod(join(box.folder, "closed"), 0o555);
-    await symlink("../../outside", join(box.folder, "link"));
+    await chmod(join(box.root, "closed"), 0o555);
+    await symlink("../../outside", join(box.root, "link"));
     const first = await saved(box);
 
     const other = await newBox();
     await restoreWorkspace(other, [first]);
-    expect((await lstat(join(other.folder, "run.sh"))).mode & 0o7777).toBe(0o751);
-    expect(await readlink(join(other.folder, "link"))).toBe("../../outside");
-    expect((await lstat(join(other.folder, "closed"))).mode & 0o777).toBe(0o555);
+    expect((await lstat(join(other.root, "run.sh"))).mode & 0o7777).toBe(0o751);
+    expect(await readlink(join(other.root, "link"))).toBe("../../outside");
+    expect((await lstat(join(other.root, "closed"))).mode & 0o777).toBe(0o555);
     expect(await saveWorkspace(other, first)).toBeUndefined();
   });
 
@@ -163,19 +163,19 @@ describe("a restored workspace", () => {
     const first = await saved(box);
     await put(box, "edit.txt", "after!");
     await put(box, "new/file.txt", "new");
-    await rm(join(box.folder, "kind"));
-    await mkdir(join(box.folder, "kind"));
+    await rm(join(box.root, "kind"));
+    await mkdir(join(box.root, "kind"));
     await put(box, "node_modules/x.js", "x");
-    const inode = (await lstat(join(box.folder, "keep.txt"))).ino;
+    const inode = (await lstat(join(box.root, "keep.txt"))).ino;
 
     await restoreWorkspace(box, [first]);
     expect(await saveWorkspace(box, first)).toBeUndefined();
-    expect(await readFile(join(box.folder, "kind"), "utf8")).toBe("a file");
-    expect(await readFile(join(box.folder, "node_modules/x.js"), "utf8")).toBe("x");
-    expect((await lstat(join(box.folder, "keep.txt"))).ino).toBe(inode);
-    const commandsBefore = box.commands.length;
+    expect(await readFile(join(box.root, "kind"), "utf8")).toBe("a file");
+    expect(await readFile(join(box.root, "node_modules/x.js"), "utf8")).toBe("x");
+    expect((await lstat(join(box.root, "keep.txt"))).ino).toBe(inode);
+    const commandsBefore = box.started.length;
     await restoreWorkspace(box, [first]);
-    expect(box.commands.length).toBe(commandsBefore + 1);
+    expect(box.started.length).toBe(commandsBefore + 1);
   });
 
   it("does not write through a link that took the place of a folder", async () => {
@@ -183,11 +183,11 @@ describe("a restored workspace", () => {
     const outside = await newBox();
     await put(box, "folder/file.txt", "inside");
     const first = await saved(box);
-    await rm(join(box.folder, "folder"), { recursive: true });
-    await symlink(outside.folder, join(box.folder, "folder"));
+    await rm(join(box.root, "folder"), { recursive: true });
+    await symlink(outside.root, join(box.root, "folder"));
     await restoreWorkspace(box, [first]);
-    expect(await readFile(join(box.folder, "folder/file.txt"), "utf8")).toBe("inside");
-    await expect(lstat(join(outside.folder, "file.txt"))).rejects.toThrow("ENOENT");
+    expect(await readFile(join(box.root, "folder/file.txt"), "utf8")).toBe("inside");
+    await expect(lstat(join(outside.root, "file.txt"))).rejects.toThrow("ENOENT");
   });
 
   it("comes from files put in by the client just the same", async () => {
@@ -204,7 +204,7 @@ describe("a restored workspace", () => {
       { kind: "link", path: "here", mode: 0o755, target: "src" },
     ]);
     await restoreWorkspace(box, [upload]);
-    expect(await readlink(join(box.folder, "here"))).toBe("src");
+    expect(await readlink(join(box.root, "here"))).toBe("src");
     const next = await saved(box, { ...upload, depth: 1 });
     // The folders between were made on the way; the file itself is unchanged.
     expect(unpackManifest(next.manifest).filter((entry) => entry.kind === "file")).toHaveLength(1);
@@ -218,7 +218,7 @@ describe("a restored workspace", () => {
     await put(box, "a.txt", "newer");
     const broken = restoreWorkspace(box, [{ manifest, pack: Buffer.from("no gzip") }]);
     await expect(broken).rejects.toMatchObject({ type: "WorkspaceLost", nonRetryable: true });
-    expect(await readFile(join(box.folder, "a.txt"), "utf8")).toBe("newer");
+    expect(await readFile(join(box.root, "a.txt"), "utf8")).toBe("newer");
   });
 });
 

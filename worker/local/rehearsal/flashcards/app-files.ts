@@ -15,12 +15,16 @@ export function finished(path: string): string {
 
 /**
  * The file with flaws put in.
- * @throws Error when the file does not hold a flaw's right text exactly once: script and files have come apart.
+ * @throws Error when the file does not hold a flaw's right text exactly once, or then its wrong one: they have come apart.
  */
 export function flawed(...flaws: readonly [Flaw, ...Flaw[]]): string {
   return flaws.reduce((text, { path, right, wrong }) => {
     if (text.split(right).length !== 2) throw new Error(`${path} does not hold this once: ${right}`);
-    return text.replace(right, () => wrong);
+    const result = text.replace(right, () => wrong);
+    // An edit that mends it later must find its place again.
+    if (wrong !== "" && result.split(wrong).length !== 2)
+      throw new Error(`${path} holds this twice: ${wrong}`);
+    return result;
   }, finished(flaws[0].path));
 }
 
@@ -32,8 +36,8 @@ export const NO_LOWEST_FACTOR: Flaw = {
 
 export const TEMPORARY_FILE_STAYS: Flaw = {
   path: "src/store.js",
-  right: "  } catch (error) {\n    await rm(temporary, { force: true });\n    throw",
-  wrong: "  } catch (error) {\n    throw",
+  right: "    await rm(temporary, { force: true });\n    throw new StoreError(`${path} cannot be written",
+  wrong: "    throw new StoreError(`${path} cannot be written",
 };
 
 export const NEW_CARDS_NOT_COUNTED: Flaw = {

@@ -14,7 +14,7 @@ export function emptyCollection() {
 export function addDeck(collection, name) {
   const deck = checkedName(name);
   if (collection.decks.includes(deck)) return collection;
-  return { ...collection, decks: [...collection.decks, deck].sort() };
+  return { ...collection, decks: [...collection.decks, deck].sort(byName) };
 }
 
 /**
