@@ -42,7 +42,8 @@ export interface BudgetOptions {
  * prune's protect ≤ 30 % and minimum ≤ 15 %).
  */
 export function budgetFor(windowTokens: number, options: BudgetOptions): Budget {
-  const share = (ratio: number, full: number) => Math.floor(Math.min(full, ratio * windowTokens));
+  const share = (ratio: number, full: number) =>
+    windowTokens >= FULL_WINDOW_TOKENS ? full : Math.floor(Math.min(full, ratio * windowTokens));
   const prefix = Math.max(SYSTEM_RESERVE, options.prefixTokens ?? 0);
   const reserves = share(0.2, prefix + OUTPUT_RESERVE + SAFETY_RESERVE);
   const output = Math.min(share(0.08, OUTPUT_RESERVE), options.maxOutputTokens ?? OUTPUT_RESERVE);

@@ -1,0 +1,165 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { cutView, tokensOf } from "../../../activities/context/boundary.ts";
+import { budgetFor } from "../../../activities/context/budget.ts";
+import type { Message } from "../../../activities/context/message.ts";
+import { breakdownOf, percentOf } from "../../../activities/context/breakdown.ts";
+import { buildView } from "../../../activities/context/view.ts";
+import { calls, result, rowsOf, says, user } from "../../support/rows.ts";
+
+const options = { tailMessages: 4, tailTokens: 100_000, userTokens: 100_000 };
+const sequences = (rows: readonly { sequence: number }[]) => rows.map((row) => row.sequence);
+const step = (id: string): Message[] => [calls(`about ${id}`, id), result(id)];
+
+describe("budgetFor", () => {
+  it("[case 1] starts at 80 % of what is left of the window after the reserves", () => {
+    expect(budgetFor(128_000, { triggerRatio: 0.8 }).triggerTokens).toBe(93_600);
+    expect(budgetFor(200_000, { triggerRatio: 0.8 }).triggerTokens).toBe(151_200);
+  });
+
+  it("[case 2] counts measured system and tools where they are larger than the reserve", () => {
+    const lean = budgetFor(128_000, { triggerRatio: 0.9, prefixTokens: 1_000 });
+    const heavy = budgetFor(128_000, { triggerRatio: 0.9, prefixTokens: 9_000 });
+    expect(lean.triggerTokens - heavy.triggerTokens).toBe(6_300);
+  });
+
+  it("[case 1] keeps reserves to a fifth of a small window, so that a 16k window works", () => {
+    const budget = budgetFor(16_000, { triggerRatio: 0.8, prefixTokens: 6_000 });
+    expect(budget.triggerTokens).toBe(10_240);
+    expect(budget.tailTokens + budget.userTokens + budget.summaryTokens).toBeLessThan(budget.triggerTokens);
+  });
+});
+
+describe("cutView", () => {
+  it("[case 3] keeps a batch whole where the boundary falls between its results", () => {
+    const rows = rowsOf([
+      user("task"),
+      ...step("a"),
+      calls("", "b1", "b2", "b3"),
+      result("b1"),
+      result("b2"),
+      result("b3"),
+      ...step("c"),
+    ]);
+    const cut = cutView(rows, { ...options, tailMessages: 4 });
+    expect(sequences(cut.replaced)).toEqual([2, 3]);
+    expect(sequences(cut.kept)).toEqual([1, 4, 5, 6, 7, 8, 9]);
+  });
+
+  it("[case 4] replaces nothing of an empty view, of one message, and where the tail is everything", () => {
+    expect(cutView([], options).replaced).toEqual([]);
+    expect(cutView(rowsOf([user("task")]), options).replaced).toEqual([]);
+    expect(cutView(rowsOf([user("task"), ...step("a")]), options).replaced).toEqual([]);
+  });
+
+  it("[case 4] keeps the newest calls with what led to them where they are the last", () => {
+    const rows = rowsOf([user("task"), ...step("a"), ...step("b"), calls("", "c")]);
+    expect(sequences(cutView(rows, { ...options, tailMessages: 1 }).kept)).toContain(6);
+  });
+
+  it("ends the tail at its tokens, but never inside the live turn", () => {
+    const long = "words ".repeat(2_000);
+    const rows = rowsOf([
+      user("task"),
+      ...step("a"),
+      calls("", "b"),
+      result("b", long),
+      calls("", "c"),
+      result("c", long),
+    ]);
+    const cut = cutView(rows, { ...options, tailTokens: 1_000 });
+    expect(sequences(cut.kept)).toEqual([1, 6, 7]);
+  });
+
+  it("takes a user message that nobody answered, and the calls before it, for the live turn", () => {
+    const rows = rowsOf([user("task"), ...step("a"), ...step("b"), user("and also"), user("now")]);
+    expect(sequences(cutView(rows, { ...options, tailMessages: 0, userTokens: 0 }).kept)).toEqual([
+      1, 4, 5, 6, 7,
+    ]);
+  });
+
+  it("keeps the task always and user messages newest first up to their tokens", () => {
+    const rows = rowsOf([
+      user("task"),
+      user("old rule"),
+      ...step("a"),
+      user("new rule"),
+      ...step("b"),
+      ...step("c"),
+    ]);
+    const room = tokensOf([rows[4]!]);
+    const cut = cutView(rows, { ...options, tailMessages: 2, userTokens: room });
+    expect(sequences(cut.kept)).toEqual([1, 5, 8, 9]);
+    expect(sequences(cut.replaced)).toEqual([2, 3, 4, 6, 7]);
+  });
+
+  it("folds an earlier summary in and never reaches past it", () => {
+    const rows = rowsOf([
+      user("task"),
+      [says("sum"), { kind: "summary" }],
+      ...step("a"),
+      ...step("b"),
+      ...step("c"),
+    ]);
+    const cut = cutView(rows, { ...options, tailMessages: 2 });
+    expect(sequences(cut.replaced)).toEqual([2, 3, 4, 5, 6]);
+    expect(cut.previous?.sequence).toBe(2);
+    expect(cutView(rows, { ...options, tailMessages: 50 }).replaced).toEqual([]);
+  });
+
+  it("[case 3] parts no batch and loses no row, wherever it cuts", () => {
+    const block = fc.oneof(
+      fc.constant([user("say")]),
+      fc.constant([says("hm")]),
+      fc.integer({ min: 1, max: 4 }).map((count) => {
+        const ids = Array.from({ length: count }, (_, index) => `c${index}`);
+        return [calls("", ...ids), ...ids.map((id) => result(id, "r".repeat(200)))];
+      }),
+    );
+    fc.assert(
+      fc.property(
+        fc.array(block, { maxLength: 12 }),
+        fc.nat(12),
+        fc.nat(2_000),
+        fc.nat(100),
+        (blocks, messages, tail, users) => {
+          // Ids are used again in every batch; the view makes them unique, so it is only the pairing that counts here.
+          const rows = rowsOf([user("task"), ...blocks.flat()]);
+          const cut = cutView(rows, { tailMessages: messages, tailTokens: tail, userTokens: users });
+          expect(sequences([...cut.kept, ...cut.replaced]).toSorted((a, b) => a - b)).toEqual(
+            sequences(rows),
+          );
+          for (const part of [cut.kept, cut.replaced]) {
+            const mends = buildView(part).mended.filter((mend) => mend.kind !== "duplicate-call");
+            expect(mends).toEqual([]);
+          }
+          expect(cut.kept[0]?.kind).toBe("task");
+        },
+      ),
+    );
+  });
+});
+
+describe("breakdownOf", () => {
+  const sizes = {
+    windowTokens: 10_000,
+    outputTokens: 1_000,
+    estimated: false,
+    systemTokens: 500,
+    toolTokens: 1_500,
+  };
+
+  it("gives messages what system and tools leave of the bill, and the rest as free", () => {
+    expect(breakdownOf({ ...sizes, usedTokens: 4_000 })).toMatchObject({
+      messageTokens: 2_000,
+      freeTokens: 5_000,
+    });
+  });
+
+  it("never shows less than nothing", () => {
+    expect(breakdownOf({ ...sizes, usedTokens: 1_000 }).messageTokens).toBe(0);
+    expect(breakdownOf({ ...sizes, usedTokens: 20_000 }).freeTokens).toBe(0);
+    expect(percentOf(1_234, 10_000)).toBe(12.3);
+    expect(percentOf(1, 0)).toBe(0);
+  });
+});

@@ -1,0 +1,186 @@
+import { describe, expect, it } from "vitest";
+import { strategyNames } from "../../../activities/agent-config.ts";
+import { strategyFor } from "../../../activities/compaction/index.ts";
+import { budgetFor } from "../../../activities/context/budget.ts";
+import type { StoredMessage } from "../../../activities/context/message.ts";
+import { textOf } from "../../../activities/context/session-facts.ts";
+import { SECTIONS } from "../../../activities/context/summary-document.ts";
+import { buildView } from "../../../activities/context/view.ts";
+import {
+  afterRound,
+  budget,
+  compacted,
+  filler,
+  roundOf,
+  scriptedSummariser,
+  summaryText,
+  work,
+  writes,
+} from "../../support/compacting.ts";
+import { calls, result, rowsOf, user } from "../../support/rows.ts";
+
+const rounds = strategyFor("threshold-rounds");
+
+describe("threshold-rounds", () => {
+  it("replaces what is old by a summary with every section, and keeps the task and ten messages", async () => {
+    const rows = rowsOf([user("Build the app."), ...work(30)]);
+    const { summarise, requests } = scriptedSummariser(summaryText({ state: "Half done." }));
+    const done = compacted(await rounds.compact(roundOf(rows), summarise));
+    expect(done.summary).toMatch(/^# Session Summary \(Compaction Round 1\)/);
+    for (const section of SECTIONS) expect(done.summary).toContain(`## ${section}`);
+    expect(done.summary).toContain("Half done.");
+    expect(done.replaced).toEqual(Array.from({ length: 50 }, (_, index) => index + 2));
+    expect(done.position).toBe(51.5);
+    expect(done.after).toBeLessThan(done.before * 0.5);
+    expect(requests).toHaveLength(1);
+    const view = buildView(afterRound(rows, done, 1));
+    expect(view.mended).toEqual([]);
+    expect(view.messages.map((message) => message.role).slice(0, 3)).toEqual([
+      "user",
+      "assistant",
+      "assistant",
+    ]);
+  });
+
+  it("[case 5] carries facts of three rounds, and asks each time only about what is new", async () => {
+    let rows = rowsOf([user("Build the app.")]);
+    const prompts: string[] = [];
+    for (const round of [1, 2, 3]) {
+      const next = Math.max(...rows.map((row) => row.sequence)) + 1;
+      rows = [
+        ...rows,
+        ...rowsOf(
+          [...writes(`src/part-${round}.ts`), ...work(1, `FACT-${round} ${filler}`), ...work(24)],
+          next,
+          next,
+        ),
+      ];
+      const facts = Array.from({ length: round }, (_, index) => `- FACT-${index + 1}`).join("\n");
+      const { summarise, requests } = scriptedSummariser(summaryText({ decisions: facts }));
+      const done = compacted(await rounds.compact(roundOf(rows, round), summarise));
+      rows = afterRound(rows, done, round);
+      prompts.push(requests[0]?.text ?? "");
+    }
+    const summaries = rows.filter((row) => row.kind === "summary");
+    expect(summaries).toHaveLength(1);
+    const last = textOf(summaries[0]!);
+    for (const round of [1, 2, 3]) {
+      expect(last).toContain(`FACT-${round}`);
+      expect(last).toContain(`| src/part-${round}.ts | written |`);
+    }
+    expect(prompts[1]).toContain("(Compaction Round 1)");
+    expect(prompts[2]).toContain("(Compaction Round 2)");
+    const history = (prompt: string | undefined) => prompt?.slice(prompt.indexOf("<history>")) ?? "";
+    expect(history(prompts[1])).toContain("FACT-2");
+    expect(history(prompts[1])).not.toContain("FACT-1");
+    expect(history(prompts[2])).not.toContain("FACT-2 ");
+  });
+
+  it("[case 6] leaves each message in the view or in exactly one replaced range", async () => {
+    let rows = rowsOf([user("Build the app."), ...work(30)]);
+    const replaced: number[] = [];
+    const all = new Set(rows.map((row) => row.sequence));
+    for (const round of [1, 2, 3]) {
+      const { summarise } = scriptedSummariser(summaryText());
+      const done = compacted(await rounds.compact(roundOf(rows, round), summarise));
+      replaced.push(...done.replaced);
+      rows = afterRound(rows, done, round);
+      const next = Math.max(...rows.map((row) => row.sequence)) + 1;
+      const more = rowsOf(work(25), next, next);
+      for (const row of [...rows, ...more]) all.add(row.sequence);
+      rows = [...rows, ...more];
+    }
+    const places = [...replaced, ...rows.map((row) => row.sequence)];
+    expect(new Set(places).size).toBe(places.length);
+    expect(new Set(places)).toEqual(all);
+  });
+
+  it("[case 29] puts the person's focus into the prompt, and says where there is nothing to do", async () => {
+    const { summarise, requests } = scriptedSummariser(summaryText());
+    const rows = rowsOf([user("Build the app."), ...work(30)]);
+    await rounds.compact(roundOf(rows, 1, { trigger: "manual", focus: "the SM-2 formula" }), summarise);
+    expect(requests[0]?.text).toContain("the SM-2 formula");
+    const none = scriptedSummariser();
+    expect(await rounds.compact(roundOf(rowsOf([user("hi")])), none.summarise)).toMatchObject({
+      kind: "nothing",
+    });
+    expect(none.requests).toHaveLength(0);
+  });
+
+  it("[case 10] has nothing to replace where one message is larger than the window", async () => {
+    const small = budgetFor(4_000, { triggerRatio: 0.8 });
+    const rows = rowsOf([user("word ".repeat(5_000))]);
+    const done = await rounds.compact(roundOf(rows, 1, { budget: small }), scriptedSummariser().summarise);
+    expect(done.kind).toBe("nothing");
+  });
+});
+
+describe("what may not vanish", () => {
+  const previous = async (rows: readonly StoredMessage[]) => {
+    const { summarise } = scriptedSummariser(
+      summaryText({ pending: "- [ ] add the importer\n- [ ] write the README\n- [x] set up tests" }),
+    );
+    const done = compacted(await rounds.compact(roundOf(rows), summarise));
+    const next = afterRound(rows, done, 1);
+    const from = Math.max(...next.map((row) => row.sequence)) + 1;
+    return [...next, ...rowsOf(work(25), from, from)];
+  };
+
+  it("keeps paths and open items that the next summary forgets, and lets closed ones go", async () => {
+    const rows = await previous(rowsOf([user("Build the app."), ...writes("src/old.ts"), ...work(30)]));
+    const { summarise } = scriptedSummariser(summaryText({ pending: "- [x] write the README" }));
+    const done = compacted(await rounds.compact(roundOf(rows, 2), summarise));
+    expect(done.summary).toContain("| src/old.ts | written |");
+    expect(done.summary).toContain("- [ ] add the importer");
+    expect(done.summary).toContain("- [x] write the README");
+    expect(done.summary).not.toContain("set up tests");
+  });
+
+  it("keeps in short what the user said where it does not fit word for word any more", async () => {
+    const rows = rowsOf([user("Build the app."), user("Always use tabs."), ...work(30)]);
+    const tight = { ...budget, userTokens: 0 };
+    const first = scriptedSummariser(summaryText());
+    const done = compacted(await rounds.compact(roundOf(rows, 1, { budget: tight }), first.summarise));
+    expect(done.summary).toContain("- Always use tabs.");
+    const next = [...afterRound(rows, done, 1), ...rowsOf(work(25), 100, 100)];
+    const second = scriptedSummariser(summaryText());
+    expect(
+      compacted(await rounds.compact(roundOf(next, 2, { budget: tight }), second.summarise)).summary,
+    ).toContain("- Always use tabs.");
+  });
+
+  it("takes open items from the todo tool, also without a model", async () => {
+    const items = [
+      { text: "parse decks", status: "completed" },
+      { text: "schedule cards", status: "pending" },
+    ];
+    const todo = [
+      calls("", { id: "t", name: "todo", input: { items } }),
+      result("t", "ok", "completed", "todo"),
+    ];
+    const rows = rowsOf([user("Build the app."), ...todo, ...work(30)]);
+    const done = compacted(
+      await strategyFor("deterministic").compact(roundOf(rows), scriptedSummariser().summarise),
+    );
+    expect(done.summary).toContain("- [x] parse decks");
+    expect(done.summary).toContain("- [ ] schedule cards");
+  });
+});
+
+describe("strategyFor", () => {
+  it.each(strategyNames)(
+    "%s shrinks the request, keeps the task, and gives a view that needs no mending",
+    async (name) => {
+      const rows = rowsOf([user("Build the app."), ...work(40)]);
+      const strategy = strategyFor(name);
+      const done = compacted(
+        await strategy.compact(roundOf(rows), scriptedSummariser(summaryText()).summarise),
+      );
+      expect(strategy.name).toBe(name);
+      expect(done.after).toBeLessThan(done.before * 0.9);
+      const view = afterRound(rows, done, 1);
+      expect(view[0]?.kind).toBe("task");
+      expect(buildView(view).mended).toEqual([]);
+    },
+  );
+});
