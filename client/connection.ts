@@ -7,7 +7,7 @@ import { findServices, type LocalServices } from "../worker/local/services.ts";
 import { temporalConnection } from "../worker/temporal-connection.ts";
 import { taskQueueOf } from "./config.ts";
 
-const CONNECT_MS = 4_000;
+const CONNECT_MS = 3_000;
 
 export interface Services {
   readonly store: Store;
@@ -20,7 +20,7 @@ export interface Services {
 
 /** Connects when first asked, so that what needs only Postgres works without it. */
 export interface Temporal {
-  /** @throws ServiceMissing within 4 s */
+  /** @throws ServiceMissing within 3 s */
   client(): Promise<Client>;
   readonly address: string;
   readonly namespace: string;
@@ -29,7 +29,7 @@ export interface Temporal {
 /**
  * Opens the store and makes sure that it answers.
  * @param services where they are; default: what the environment or `longhaul up` says
- * @throws ServiceMissing within 4 s
+ * @throws ServiceMissing within 3 s
  */
 export async function openServices(services: LocalServices = findServices()): Promise<Services> {
   const store = openStore({ url: services.databaseUrl, maxConnections: 4 });

@@ -40,7 +40,9 @@ async function main(argv: readonly string[]): Promise<ExitCode> {
 }
 
 endQuietlyWhenClosed();
-// Not process.exit: what is still in the pipes' buffers must come out.
-process.exitCode = await main(process.argv);
-// A connection that is slow to close is no reason to stay.
-setTimeout(() => process.exit(), 2_000).unref();
+const code = await main(process.argv);
+// What is still in the pipes' buffers must come out; a connection that is slow to close is no reason to stay.
+await Promise.all(
+  [process.stdout, process.stderr].map((stream) => new Promise((done) => stream.write("", done))),
+);
+process.exit(code);

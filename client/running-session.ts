@@ -24,5 +24,7 @@ export async function withRunning<T>(
 }
 
 export function notRunning(id: string, status: string): ClientError {
-  return notPossible(`${id} does not run (${status}).`, `Take it up again with: longhaul say ${id} "…"`);
+  // A run that was ended in Temporal itself could not write so.
+  const how = status === "active" || status === "waiting" ? "its run was ended in Temporal" : status;
+  return notPossible(`${id} does not run (${how}).`, `Take it up again with: longhaul say ${id} "…"`);
 }

@@ -29,6 +29,8 @@ const REPLY_MS = 5_000;
 const EXCERPT_CHARS = 200;
 
 export interface Sent {
+  /** False where a message with this id was sent before: it counts once. */
+  readonly queued: boolean;
   readonly position: number;
   /** False where no worker took it yet: Temporal keeps it until one does. */
   readonly acknowledged: boolean;
@@ -79,8 +81,10 @@ export async function sendGuidance(services: Services, row: SessionRow, message:
     });
   }
   const position = reply?.position ?? waiting.filter((other) => other.id !== id).length + 1;
-  await tellWatchers(services, row, { id, position, excerpt: oneLine(message.text, EXCERPT_CHARS) });
-  return { position, acknowledged: reply !== undefined, resumed };
+  const queued = reply?.queued ?? true;
+  if (queued)
+    await tellWatchers(services, row, { id, position, excerpt: oneLine(message.text, EXCERPT_CHARS) });
+  return { queued, position, acknowledged: reply !== undefined, resumed };
 }
 
 async function partsOf(services: Services, message: NewMessage): Promise<UserPart[]> {

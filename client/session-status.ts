@@ -47,7 +47,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
   const [figures, waiting, run, view] = await Promise.all([
     readFigures(services.store.db, [row.id]).then((all) => all.get(row.id)),
     ended ? [] : readWaiting(services.store.db, row.id),
-    within(describeRun(services.temporal, row.id), 4_000).catch(() => undefined),
+    within(describeRun(services.temporal, row.id), 3_500).catch(() => undefined),
     ended ? undefined : askWorkflow(services, row.id),
   ]);
   const document = statusDocument(row, figures, run);

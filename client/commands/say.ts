@@ -43,8 +43,9 @@ async function say(
   try {
     const row = await requireSession(services, sessionId);
     const sent = await sendGuidance(services, row, { id: flags.id, text, attachments });
-    if (flags.json === true) output.json({ id: sessionId, queued: true, ...sent });
-    else output.result(`queued, position ${sent.position}\n`);
+    if (flags.json === true) output.json({ id: sessionId, ...sent });
+    else if (sent.queued) output.result(`queued, position ${sent.position}\n`);
+    else output.result("known already: this id was sent before, and counts once\n");
     if (!sent.acknowledged)
       output.note("No worker has taken it yet; Temporal keeps it until one does (longhaul worker).\n");
     if (sent.resumed)

@@ -116,8 +116,8 @@ export function createRenderer(write: (text: string) => void, style: Style, colu
       line(style("cyan", `✂ ${what} hidden, ${tokens(data.savedTokens)} tokens freed`));
     },
     "message:queued": (_event, data) => {
-      // Who sends tells afterwards, so a quick step may have taken the message before.
-      if (taken.has(data.id)) return;
+      // Who sends tells afterwards, so a quick step may have taken the message before; sent twice, it waits once.
+      if (taken.has(data.id) || waiting.has(data.id)) return;
       waiting.add(data.id);
       line(queuedLine(data, style, columns));
     },
