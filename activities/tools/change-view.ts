@@ -1,4 +1,5 @@
 import { structuredPatch } from "diff";
+import { cutChars } from "../context/truncate.ts";
 
 const CONTEXT_LINES = 2;
 const MAX_LINES = 60;
@@ -15,9 +16,7 @@ export function changeView(before: string, after: string): string {
   if (patch === undefined) return "(the change is too large to show)";
   const lines = patch.hunks.flatMap((hunk) => [
     `@@ -${hunk.oldStart},${hunk.oldLines} +${hunk.newStart},${hunk.newLines} @@`,
-    ...hunk.lines.map((line) =>
-      line.length > MAX_LINE_CHARS ? `${line.slice(0, MAX_LINE_CHARS).toWellFormed()}…` : line,
-    ),
+    ...hunk.lines.map((line) => (line.length > MAX_LINE_CHARS ? `${cutChars(line, MAX_LINE_CHARS)}…` : line)),
   ]);
   if (lines.length <= MAX_LINES) return lines.join("\n");
   return [...lines.slice(0, MAX_LINES), `(${lines.length - MAX_LINES} more lines of the change)`].join("\n");

@@ -1,0 +1,217 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { SandboxLost } from "../../../activities/sandbox/sandbox-lost.ts";
+import { ToolFailure } from "../../../activities/tools/failure.ts";
+import {
+  anyTool,
+  createToolRegistry,
+  defaultLimits,
+  findTool,
+  toolRegistry,
+  toolSpecs,
+} from "../../../activities/tools/index.ts";
+import { aboutCall, invokeTool } from "../../../activities/tools/invoke.ts";
+import { defineTool, type ToolContext, type ToolResult } from "../../../activities/tools/tool.ts";
+import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";
+import { callTool, createFakeMemory } from "../../support/tool-context.ts";
+
+let sandbox: FakeSandbox;
+
+beforeEach(async () => {
+  sandbox = await createFakeSandbox();
+});
+
+afterEach(async () => {
+  await sandbox.dispose();
+});
+
+const context = (): ToolContext => ({
+  callKey: "s1c0",
+  resumed: false,
+  sandbox: async () => sandbox,
+  limits: defaultLimits("probe"),
+  signal: new AbortController().signal,
+  memory: createFakeMemory(),
+  onProgress: () => {},
+});
+
+/** A registry with one tool that does what the test says. */
+function probe(run: () => Promise<ToolResult>): ReturnType<typeof createToolRegistry> {
+  const tool = defineTool({
+    name: "probe",
+    description: "For the test.",
+    input: z.strictObject({}),
+    readOnly: true,
+    about: () => "probe",
+    timeoutMs: () => 1_000,
+    run,
+  });
+  return createToolRegistry([anyTool(tool)]);
+}
+
+describe("tool registry", () => {
+  it("shows the model the same schemas as before", () => {
+    expect(toolSpecs()).toMatchSnapshot();
+  });
+
+  it("describes every field of every tool and refuses unknown ones", () => {
+    for (const { name, inputSchema } of toolSpecs()) {
+      expect(inputSchema["additionalProperties"], name).toBe(false);
+      for (const [field, schema] of Object.entries(
+        inputSchema["properties"] as Record<string, { description?: string }>,
+      )) {
+        expect(schema.description, `${name}.${field}`).toBeTruthy();
+      }
+    }
+  });
+
+  it("runs execute_command as bash, and shows it once", async () => {
+    expect(findTool(toolRegistry, "execute_command")).toBe(findTool(toolRegistry, "bash"));
+    expect(toolSpecs().filter(({ name }) => name === "execute_command")).toEqual([]);
+    expect(await callTool(sandbox, "execute_command", { command: "echo hi" })).toMatchObject({ text: "hi" });
+  });
+
+  it("has the four tools of the requirements", () => {
+    for (const name of ["execute_command", "read_file", "write_file", "list_directory"]) {
+      expect(findTool(toolRegistry, name)?.name).toBeTruthy();
+    }
+  });
+
+  it("takes limits from the configuration, and never more than 120,000 characters", () => {
+    expect(defaultLimits("bash")).toMatchObject({
+      timeoutMs: 60_000,
+      maxTimeoutMs: 600_000,
+      maxChars: 30_000,
+    });
+    expect(defaultLimits("bash", { timeout: 700_000, limits: { maxChars: 999_999 } })).toMatchObject({
+      timeoutMs: 700_000,
+      maxTimeoutMs: 700_000,
+      maxChars: 120_000,
+    });
+  });
+});
+
+describe("invokeTool", () => {
+  it("answers an unknown tool with the names there are, nearest first [R36]", async () => {
+    const result = await callTool(sandbox, "read_fil", {});
+    expect(result.outcome).toBe("error");
+    expect(result.text).toMatch(/no tool "read_fil"\. Tools: read_file, /);
+    expect(await callTool(sandbox, "bash<|channel|>", {})).toMatchObject({ outcome: "error" });
+    expect(await callTool(sandbox, "constructor", {})).toMatchObject({ outcome: "error" });
+  });
+
+  it.each([
+    ["text that is not JSON", '{"command": "ls', "not valid JSON"],
+    ["a wrong type", { command: 5 }, "command: Invalid input: expected string"],
+    ["a missing field", {}, "command: Invalid input"],
+    ["a field too many", { command: "ls", shell: "zsh" }, "shell"],
+    ["nothing", undefined, "expected object"],
+    ["a list", [], "expected object"],
+  ])("answers %s with the field and the shape of a right call [R35]", async (_what, input, words) => {
+    const result = await callTool(sandbox, "bash", input);
+    expect(result.outcome).toBe("error");
+    expect(result.text).toContain(words);
+    expect(result.text).toContain('{"command": string, "timeout_seconds"?: number');
+    expect(sandbox.started).toEqual([]);
+  });
+
+  it("turns a tool's own failure, and a fault in its code, into a result", async () => {
+    const told = await invokeTool(
+      probe(async () => Promise.reject(new ToolFailure("too big: take less"))),
+      { name: "probe", input: {} },
+      context(),
+    );
+    expect(told).toMatchObject({ outcome: "error", text: "too big: take less" });
+    const fault = await invokeTool(
+      probe(async () => Promise.reject(new TypeError("x is undefined"))),
+      { name: "probe", input: {} },
+      context(),
+    );
+    expect(fault.outcome).toBe("error");
+    expect(fault.text).toContain("fault of its own");
+  });
+
+  it("lets a lost sandbox, an abort and a lost database through", async () => {
+    for (const error of [
+      new SandboxLost("gone"),
+      new DOMException("stop", "AbortError"),
+      new Error("connection terminated"),
+    ]) {
+      await expect(
+        invokeTool(
+          probe(async () => Promise.reject(error)),
+          { name: "probe", input: {} },
+          context(),
+        ),
+      ).rejects.toBe(error);
+    }
+  });
+
+  it("bounds every result and hands over the whole", async () => {
+    const result = await invokeTool(
+      probe(async () => ({ text: "é".repeat(500_000) })),
+      { name: "probe", input: {} },
+      context(),
+    );
+    expect(result.truncated).toBe(true);
+    expect(result.text.length).toBeLessThanOrEqual(120_000);
+    expect(result.text).toContain('read_output handle="s1c0"');
+    let whole = "";
+    for await (const piece of result.whole?.pieces() ?? []) whole += piece;
+    expect(whole.length).toBe(500_000);
+  });
+
+  it("cleans before it cuts, so that no half of a secret stands at the edge", async () => {
+    const secret = "topsecretvalue".repeat(20);
+    const text = secret.repeat(1_000);
+    const result = await invokeTool(
+      probe(async () => ({ text })),
+      { name: "probe", input: {} },
+      { ...context(), limits: { ...defaultLimits("probe"), maxChars: 1_000 } },
+      {
+        clean: (given) => given.replaceAll(secret, "[masked]"),
+      },
+    );
+    expect(result.text).not.toContain("topsecret");
+  });
+
+  it.each([
+    [{ text: "" }, "completed"],
+    [{ text: "", isError: true }, "error"],
+    [{ text: "", interrupted: true }, "interrupted"],
+    [{ text: "", unknown: true }, "unknown"],
+  ])("reports %o as %s", async (result, outcome) => {
+    expect(
+      await invokeTool(
+        probe(async () => result),
+        { name: "probe", input: {} },
+        context(),
+      ),
+    ).toMatchObject({ outcome });
+  });
+});
+
+describe("aboutCall", () => {
+  it("says in one line of at most 60 characters what a call is about, also of a bad one", () => {
+    const about = (name: string, input: unknown): string => aboutCall(toolRegistry, { name, input });
+    expect(about("bash", { command: "npm test\nnpm run lint" })).toBe("npm test");
+    expect(about("read_file", { path: "src/a.ts" })).toBe("src/a.ts");
+    expect(
+      about("apply_patch", {
+        patch: "*** Begin Patch\n*** Delete File: a\n*** Delete File: b\n*** End Patch",
+      }),
+    ).toBe("a, b");
+    expect(
+      about("todo", {
+        items: [
+          { content: "x", status: "completed" },
+          { content: "y", status: "in_progress" },
+        ],
+      }),
+    ).toBe("1/2 done: y");
+    expect(about("nope", { a: "b\n".repeat(100) }).length).toBeLessThanOrEqual(60);
+    expect(about("bash", "{bad\njson")).toBe("{bad json");
+    expect(about("bash", undefined)).toBe("");
+    expect(about("bash", { command: `echo ${"😀".repeat(50)}` }).isWellFormed()).toBe(true);
+  });
+});

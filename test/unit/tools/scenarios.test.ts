@@ -1,0 +1,58 @@
+import { readFileSync } from "node:fs";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";
+import { callTool } from "../../support/tool-context.ts";
+
+interface Scenario {
+  readonly name: string;
+  readonly files?: Readonly<Record<string, string | null>>;
+  readonly call: unknown;
+  readonly resumed?: boolean;
+  readonly outcome?: string;
+  readonly says?: readonly string[];
+  readonly expected?: Readonly<Record<string, string>>;
+}
+
+const folder = path.join(import.meta.dirname, "../../scenarios/tools");
+
+let sandbox: FakeSandbox;
+
+beforeEach(async () => {
+  sandbox = await createFakeSandbox();
+});
+
+afterEach(async () => {
+  await sandbox.dispose();
+});
+
+async function filesIn(root: string): Promise<Record<string, string>> {
+  const entries = await readdir(root, { recursive: true, withFileTypes: true });
+  const files: Record<string, string> = {};
+  for (const entry of entries.filter((one) => one.isFile())) {
+    const at = path.join(entry.parentPath, entry.name);
+    files[path.relative(root, at)] = await readFile(at, "utf8");
+  }
+  return files;
+}
+
+describe.each(["edit_file", "apply_patch"])("%s", (tool) => {
+  const scenarios = parse(readFileSync(path.join(folder, `${tool}.yaml`), "utf8")) as Scenario[];
+
+  it.each(scenarios)("$name", async (scenario) => {
+    for (const [name, content] of Object.entries(scenario.files ?? {})) {
+      const at = path.join(sandbox.root, name);
+      await mkdir(content === null ? at : path.dirname(at), { recursive: true });
+      if (content !== null) await writeFile(at, content);
+    }
+    const before = await filesIn(sandbox.root);
+
+    const result = await callTool(sandbox, tool, scenario.call, { resumed: scenario.resumed === true });
+
+    expect(result, result.text).toMatchObject({ outcome: scenario.outcome ?? "completed" });
+    for (const words of scenario.says ?? []) expect(result.text).toContain(words);
+    expect(await filesIn(sandbox.root)).toEqual(scenario.expected ?? before);
+  });
+});
