@@ -138,7 +138,9 @@ async function askOnce(
       if (call.signal.aborted) throw call.signal.reason;
       if (done) break;
       if (value.type === "error") throw value.error;
-      if (collector.take(value)) {
+      const heard = collector.take(value);
+      if (heard === "thinking") watchdog.thinking();
+      if (heard === "piece") {
         firstTokenAt ??= performance.now();
         watchdog.heard();
       }

@@ -34,34 +34,19 @@ export class AnswerCollector {
     this.#onDelta = onDelta;
   }
 
-  /** Takes one part. True where it was a piece of the answer, which is what deadlines count. */
-  take(part: StreamPart): boolean {
-    switch (part.type) {
-      case "text-start":
-      case "reasoning-start":
-        this.#open(part.type === "text-start" ? "text" : "reasoning", part.id, part.providerMetadata);
-        return false;
-      case "text-delta":
-      case "reasoning-delta":
-        return this.#append(part.type === "text-delta" ? "text" : "reasoning", part);
-      case "text-end":
-      case "reasoning-end":
-        this.#note(part.type === "text-end" ? "text" : "reasoning", part.id, part.providerMetadata);
-        return true;
-      case "tool-input-start":
-        this.#begin(part.id, part.toolName);
-        return true;
-      case "tool-input-delta": {
-        const called = this.#called.get(part.id);
-        if (called !== undefined) called.written += part.delta;
-        return true;
-      }
-      case "tool-call":
-        this.#finish(part);
-        return true;
-      default:
-        return false;
+  /** Takes one part and says what it means to the deadlines: a piece of the answer, hidden thinking, or nothing. */
+  take(part: StreamPart): "piece" | "thinking" | "nothing" {
+    if (part.type === "text-start" || part.type === "text-delta" || part.type === "text-end") {
+      return this.#speak("text", part);
     }
+    if (part.type === "reasoning-start" || part.type === "reasoning-delta" || part.type === "reasoning-end") {
+      return this.#speak("reasoning", part);
+    }
+    if (part.type === "tool-input-start") this.#begin(part.id, part.toolName);
+    else if (part.type === "tool-input-delta") this.#write(part.id, part.delta);
+    else if (part.type === "tool-call") this.#finish(part);
+    else return "nothing";
+    return "piece";
   }
 
   /** What has come so far. Empty reasoning is left out unless it carries something for its provider. */
@@ -78,24 +63,32 @@ export class AnswerCollector {
     });
   }
 
-  #open(type: Spoken["type"], id: string, metadata: unknown): Spoken {
-    const entry: Spoken = { type, text: "", metadata: metadata as ProviderData | undefined };
+  #speak(
+    type: Spoken["type"],
+    part: { type: string; id: string; text?: string; providerMetadata?: unknown },
+  ): "piece" | "thinking" | "nothing" {
+    const key = `${type} ${part.id}`;
+    const begins = part.type === `${type}-start`;
+    const entry = (begins ? undefined : this.#spoken.get(key)) ?? this.#open(type, key);
+    if (part.providerMetadata !== undefined) entry.metadata = part.providerMetadata as ProviderData;
+    if (begins) return type === "reasoning" ? "thinking" : "nothing";
+    if (part.text === undefined) return "piece";
+    entry.text += part.text;
+    if (part.text === "") return "nothing";
+    this.#onDelta({ type, text: part.text });
+    return "piece";
+  }
+
+  #open(type: Spoken["type"], key: string): Spoken {
+    const entry: Spoken = { type, text: "", metadata: undefined };
     this.#entries.push(entry);
-    this.#spoken.set(`${type} ${id}`, entry);
+    this.#spoken.set(key, entry);
     return entry;
   }
 
-  #append(type: Spoken["type"], part: { id: string; text: string; providerMetadata?: unknown }): boolean {
-    const entry = this.#spoken.get(`${type} ${part.id}`) ?? this.#open(type, part.id, part.providerMetadata);
-    entry.text += part.text;
-    this.#note(type, part.id, part.providerMetadata);
-    if (part.text !== "") this.#onDelta({ type, text: part.text });
-    return part.text !== "";
-  }
-
-  #note(type: Spoken["type"], id: string, metadata: unknown): void {
-    const entry = this.#spoken.get(`${type} ${id}`);
-    if (entry !== undefined && metadata !== undefined) entry.metadata = metadata as ProviderData;
+  #write(toolCallId: string, delta: string): void {
+    const called = this.#called.get(toolCallId);
+    if (called !== undefined) called.written += delta;
   }
 
   #begin(toolCallId: string, toolName: string): Called {

@@ -162,7 +162,13 @@ function bodyText(body: string): string | undefined {
     : undefined;
   if (isRecord(error) && typeof error["message"] === "string") return error["message"];
   if (typeof error === "string") return error;
-  return body.trim() === "" ? undefined : body.slice(0, 2_000);
+  // A proxy's error page: its words without its markup.
+  const plain = body
+    .slice(0, 20_000)
+    .replaceAll(/<style.*?<\/style>|<[^>]*>/gs, " ")
+    .replaceAll(/\s+/g, " ")
+    .trim();
+  return plain === "" ? undefined : plain.slice(0, 2_000);
 }
 
 function parsed(body: string | undefined): unknown {

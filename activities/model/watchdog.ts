@@ -32,6 +32,13 @@ export class Watchdog {
     this.#arm(this.#deadlines.silenceMs);
   }
 
+  /** The model began to reason where nobody sees it: that may take as long as a first token. */
+  thinking(): void {
+    if (this.#phase !== "next") return;
+    this.#phase = "first";
+    this.#arm(this.#deadlines.firstTokenMs);
+  }
+
   stop(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -51,7 +58,7 @@ export class Watchdog {
       case "connect":
         return `The model's provider sent no response headers within ${seconds} (limits.connectTimeout). The call was ended and can be made again.`;
       case "first":
-        return `The model's provider sent headers but no first token within ${seconds} (limits.firstTokenTimeout). The call was ended and can be made again.`;
+        return `The model's provider sent headers but no token within ${seconds} (limits.firstTokenTimeout). The call was ended and can be made again.`;
       case "next":
         return `The model's provider fell silent in mid-answer for ${seconds} (limits.silenceTimeout). The call was ended and can be made again.`;
     }

@@ -112,3 +112,12 @@ describe("provider errors by class [A19] [R31]", () => {
     expect(toModelError(error, context).class).toBe("unavailable");
   });
 });
+
+describe("a proxy's error page", () => {
+  it("is shown as words without its markup", () => {
+    const page = "<html><head><style>b{}</style></head><body><h1>502 Bad\n Gateway</h1></body></html>";
+    const error = toModelError(apiError(502, "Bad Gateway", { responseBody: page }), context);
+    expect(error.message).toContain("502 Bad Gateway");
+    expect(error.message).not.toContain("<");
+  });
+});

@@ -1,0 +1,92 @@
+/** Tool calls and their results as the real service wants them. Pure. */
+import { Refusal } from "./refusal.ts";
+import type { WireItem } from "./wire.ts";
+
+const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
+const MAX_CALL_ID_CHARS = 64;
+
+/**
+ * Every call has exactly one result, right after the calls of its turn and before anything else.
+ * @throws Refusal
+ */
+export function checkPairs(api: "responses" | "chat", items: readonly WireItem[]): void {
+  const seen = new Set<string>();
+  const open = new Set<string>();
+  let answering = false;
+  items.forEach((item, index) => {
+    if (item.type === "result") {
+      if (!open.delete(item.callId)) refuseResult(api, item.callId, index);
+      answering = true;
+      return;
+    }
+    // Text and reasoning of the same turn may stand between calls; anything after the first result begins a new turn.
+    const sameTurn =
+      item.type === "call" ||
+      item.type === "reasoning" ||
+      (item.type === "message" && item.role === "assistant");
+    if (answering || !sameTurn) refuseOpen(api, open);
+    answering = false;
+    if (item.type !== "call") return;
+    checkName(item.name, api === "responses" ? `input[${index}].name` : "messages.tool_calls.function.name");
+    if (item.callId.length > MAX_CALL_ID_CHARS) {
+      throw new Refusal(
+        400,
+        `Invalid 'call_id': string too long. Expected a string with maximum length ${MAX_CALL_ID_CHARS}, but got a string with length ${item.callId.length} instead.`,
+        "string_above_max_length",
+        "call_id",
+      );
+    }
+    if (seen.has(item.callId))
+      throw new Refusal(
+        400,
+        `Duplicate item found with id ${item.callId}. Remove duplicate items from your input and try again.`,
+        "duplicate_item",
+        "input",
+      );
+    seen.add(item.callId);
+    open.add(item.callId);
+  });
+  refuseOpen(api, open);
+}
+
+function refuseOpen(api: "responses" | "chat", open: ReadonlySet<string>): void {
+  const [first] = open;
+  if (first === undefined) return;
+  throw api === "responses"
+    ? new Refusal(400, `No tool output found for function call ${first}.`, null, "input")
+    : new Refusal(
+        400,
+        `An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: ${[...open].join(", ")}`,
+        null,
+        "messages",
+      );
+}
+
+function refuseResult(api: "responses" | "chat", callId: string, index: number): never {
+  throw api === "responses"
+    ? new Refusal(400, `No tool call found for function call output with call_id ${callId}.`, null, "input")
+    : new Refusal(
+        400,
+        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+        null,
+        `messages.[${index}].role`,
+      );
+}
+
+/** @throws Refusal for a name that no tool may have */
+export function checkName(name: string, path: string): void {
+  if (NAME.test(name)) return;
+  throw name.length > 64
+    ? new Refusal(
+        400,
+        `Invalid '${path}': string too long. Expected a string with maximum length 64, but got a string with length ${name.length} instead.`,
+        "string_above_max_length",
+        path,
+      )
+    : new Refusal(
+        400,
+        `Invalid '${path}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.`,
+        "invalid_value",
+        path,
+      );
+}
