@@ -21,6 +21,8 @@ export interface ConfigFlags {
   readonly config?: string | undefined;
   readonly model?: string | undefined;
   readonly maxSteps?: number | undefined;
+  /** False where services and workers are elsewhere. */
+  readonly setup?: boolean | undefined;
   /** The folder that is put in: no configuration is read from it. */
   readonly workspace?: string | undefined;
 }
@@ -50,7 +52,8 @@ export function resolveConfig(
   const chosen = settings.model ?? (hasCredentials(environment) ? DEFAULT_MODEL : undefined);
   // First what is wrong with the order, then what it lacks.
   const run = runConfigOf(settings, chosen ?? REHEARSAL_MODEL, environment);
-  requireCredentials(run.model, environment);
+  // Where the workers are elsewhere, so are the keys.
+  if (flags.setup !== false && !isSetupOff(environment)) requireCredentials(run.model, environment);
   return {
     run,
     rehearsal: chosen === undefined,
@@ -123,6 +126,11 @@ export function describeSettings(
 /** Name of the workflows' task queue. */
 export function taskQueueOf(environment: Environment = process.env): string {
   return setting(environment, "LONGHAUL_TASK_QUEUE") ?? "longhaul";
+}
+
+/** Whether services and workers are somebody else's, so that nothing is brought up here. */
+export function isSetupOff(environment: Environment = process.env): boolean {
+  return setting(environment, "LONGHAUL_NO_SETUP") !== undefined;
 }
 
 /** Whether errors are shown with all they know. */

@@ -15,6 +15,7 @@ export interface RunFlags {
   readonly image: readonly string[];
   readonly id?: string;
   readonly json?: boolean;
+  readonly setup: boolean;
 }
 
 /** Adds the flags of DESIGN 1.2. */
@@ -25,6 +26,7 @@ export function withRunFlags(command: Command): Command {
     .option("--max-steps <n>", "stop after so many steps", positiveInteger)
     .option("--config <file>", "configuration file (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
     .option("--image <file>", "image or PDF that belongs to the task; may be repeated", collect, [])
+    .option("--no-setup", "bring up nothing: services and workers are elsewhere (or LONGHAUL_NO_SETUP=1)")
     .option("--id <id>", "id of the session; the same id and task again attaches to it");
 }
 

@@ -1,12 +1,13 @@
 /** `longhaul run TASK`: set-up where needed, start, watch, and the files at the end. */
 import { join, resolve } from "node:path";
 import { Command } from "commander";
-import { openServices, type Services } from "../connection.ts";
+import type { Services } from "../connection.ts";
 import type { FollowEnd } from "../follow.ts";
 import type { ExitCode } from "../errors.ts";
 import type { Output } from "../output.ts";
 import { pullWorkspace } from "../pull-workspace.ts";
 import { prepareStart, REHEARSAL_NOTE, withRunFlags, type RunFlags } from "../run-options.ts";
+import { openPrepared } from "../set-up.ts";
 import { startSession } from "../start-session.ts";
 import { watchSession } from "../watch-session.ts";
 
@@ -21,9 +22,7 @@ export function runCommand(output: Output, done: (code: ExitCode) => void): Comm
 async function run(words: readonly string[], flags: RunFlags, output: Output): Promise<ExitCode> {
   const { start, config } = await prepareStart(words, flags, output.note);
   if (config.rehearsal) output.note(`${output.style("yellow", REHEARSAL_NOTE)}\n`);
-  const { prepare } = await import("../../worker/local/up.ts");
-  const local = await prepare({ say: (line) => output.note(`${output.style("dim", line)}\n`) });
-  const services = await openServices(local);
+  const services = await openPrepared(flags, (line) => output.note(`${output.style("dim", line)}\n`));
   try {
     const { id, attached } = await startSession(services, start);
     announce(id, attached, services, output);

@@ -1,9 +1,9 @@
 /** `longhaul start TASK`: starts and leaves; the id alone goes to stdout. */
 import { Command } from "commander";
-import { openServices } from "../connection.ts";
 import { exitCodes, type ExitCode } from "../errors.ts";
 import type { Output } from "../output.ts";
 import { prepareStart, REHEARSAL_NOTE, withRunFlags, type RunFlags } from "../run-options.ts";
+import { openPrepared } from "../set-up.ts";
 import { startSession } from "../start-session.ts";
 
 export function startCommand(output: Output, done: (code: ExitCode) => void): Command {
@@ -17,9 +17,7 @@ export function startCommand(output: Output, done: (code: ExitCode) => void): Co
 async function start(words: readonly string[], flags: RunFlags, output: Output): Promise<ExitCode> {
   const { start: order, config } = await prepareStart(words, flags, output.note);
   if (config.rehearsal) output.note(`${REHEARSAL_NOTE}\n`);
-  const { prepare } = await import("../../worker/local/up.ts");
-  const local = await prepare({ say: (line) => output.note(`${line}\n`) });
-  const services = await openServices(local);
+  const services = await openPrepared(flags, (line) => output.note(`${line}\n`));
   try {
     const { id, attached } = await startSession(services, order);
     const ui = services.uiUrl(id);
