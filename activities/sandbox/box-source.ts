@@ -2,7 +2,17 @@
 import { readFileSync } from "node:fs";
 
 /** In the order in which they are joined: each may use what stands above it. */
-const SUPERVISOR_PARTS = ["loop", "output", "process", "command", "files", "client", "supervisor"];
+const SUPERVISOR_PARTS = [
+  "loop",
+  "output",
+  "process",
+  "files",
+  "helper",
+  "journal",
+  "command",
+  "client",
+  "supervisor",
+];
 
 const part = (name: string): string => readFileSync(new URL(`./box/${name}.py`, import.meta.url), "utf8");
 

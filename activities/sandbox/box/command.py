@@ -1,7 +1,6 @@
 """One command: started once, followed, ended with all it left behind. Part of the supervisor: see box-source.ts."""
 
 import fcntl
-import json
 import os
 import selectors
 import signal
@@ -30,15 +29,15 @@ def signal_name(number):
 
 
 class Command:
-    """States: running, and once ended one of exited, killed, refused, lost. `start.json` and `end.json` outlive it."""
+    """States: running, and once ended one of exited, killed, refused, lost."""
 
-    def __init__(self, loop, base_env, name, limit, started_ms):
-        self.loop = loop
-        self.base_env = base_env
+    def __init__(self, box, name, limit, started_ms):
+        self.box = box
+        self.loop = box.loop
         self.id = name
-        self.folder = f"{CALLS}/{name}"
         self.started_ms = started_ms
-        self.outputs = {stream: Output(f"{self.folder}/{stream}", limit) for stream in ("out", "err")}
+        self.limit = limit
+        self.outputs = {stream: Output(f"{CALLS}/{name}.{stream}", limit) for stream in ("out", "err")}
         self.pid = None
         self.end = None
         self.ending = None
@@ -47,32 +46,16 @@ class Command:
         self.stdin = None
         self.listeners = []
 
-    @classmethod
-    def load(cls, loop, base_env, name):
-        """After a restart of the box: what had not ended is lost."""
-        try:
-            with open(f"{CALLS}/{name}/start.json") as file:
-                start = json.load(file)
-        except (OSError, ValueError):
-            # Ended between making the folder and this file: the command itself was not started.
-            start = {"limit": DEFAULT_MAX_OUTPUT_BYTES, "startedAtMs": 0}
-        command = cls(loop, base_env, name, start["limit"], start["startedAtMs"])
-        try:
-            with open(f"{command.folder}/end.json") as file:
-                end = json.load(file)
-            command.end = end["end"]
-            sizes = {stream: (end[stream], end[stream + "Kept"]) for stream in command.outputs}
-        except (OSError, ValueError):
-            command.end = {"kind": "lost"}
-            sizes = {}
-        for stream, output in command.outputs.items():
+    def restore(self, end, sizes):
+        """After a restart of the box. Without a record of its end it is lost, and so is how much it wrote."""
+        self.end = end or {"kind": "lost"}
+        for stream, output in self.outputs.items():
             try:
                 size = os.stat(output.path).st_size
             except OSError:
                 size = 0
             total, kept = sizes.get(stream, (size, size))
-            command.outputs[stream] = Output(output.path, output.limit, total, kept)
-        return command
+            self.outputs[stream] = Output(output.path, self.limit, total, kept)
 
     def state(self):
         out, err = self.outputs["out"], self.outputs["err"]
@@ -97,9 +80,7 @@ class Command:
             return reader, writer
 
         try:
-            os.mkdir(self.folder, 0o700)
-            with open(f"{self.folder}/start.json", "w") as file:
-                json.dump({"limit": self.outputs["out"].limit, "startedAtMs": self.started_ms}, file)
+            self.box.journal.started(self)
             stdin, self.stdin_bytes = None, memoryview(request.get("stdin") or b"")
             if self.stdin_bytes:
                 stdin, self.stdin = pipe()
@@ -112,9 +93,12 @@ class Command:
             if not request.get("mergeOutput"):
                 err_reader, err_writer = pipe()
                 self.pipes[err_reader] = self.outputs["err"]
-            env = {**self.base_env, **(request.get("env") or {}), MARK: self.id}
-            cwd = os.path.join(WORKSPACE, request.get("cwd") or "")
-            self.pid = spawn(request["argv"], env, cwd, stdin, out_writer, err_writer)
+            order = {
+                "argv": request["argv"],
+                "env": {**self.box.base_env, **(request.get("env") or {}), MARK: self.id},
+                "cwd": os.path.join(WORKSPACE, request.get("cwd") or ""),
+            }
+            self.pid = self.box.helpers.spawn(order, [stdin, out_writer, err_writer])
         except (Refused, OSError) as error:
             for fd in mine:
                 os.close(fd)
@@ -205,23 +189,16 @@ class Command:
 
     def finish(self, end):
         self.close_stdin()
-        record = {"end": end}
-        for stream, output in self.outputs.items():
+        for output in self.outputs.values():
             output.close()
-            record[stream], record[stream + "Kept"] = output.total, output.kept
-        # Renamed into place: a record is there whole or not at all.
-        try:
-            with open(f"{self.folder}/end.tmp", "w") as file:
-                json.dump(record, file)
-            os.rename(f"{self.folder}/end.tmp", f"{self.folder}/end.json")
-        except OSError:
-            # A full disk: the worker still hears how it ended; after a restart of the box it would count as lost.
-            pass
         self.end = end
+        self.box.journal.ended(self)
         for fd in self.pipes:
             self.loop.unwatch(fd)
         self.drop_leftovers()
         self.tell_ended()
+        # After the answer: the next command finds a child ready.
+        self.loop.after(0, self.box.helpers.prepare)
 
     def tell_ended(self):
         listeners, self.listeners = self.listeners, []

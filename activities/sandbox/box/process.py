@@ -1,6 +1,5 @@
-"""Starting and finding processes of the tools' uid. Part of the supervisor: box-source.ts joins the parts."""
+"""The tools' uid: acting as it, and finding its processes. Part of the supervisor: see box-source.ts."""
 
-import errno
 import os
 import signal
 from contextlib import contextmanager
@@ -8,7 +7,6 @@ from contextlib import contextmanager
 # Tools run under these ids whatever the image calls them.
 TOOL_UID = 1000
 TOOL_GID = 1000
-WORKSPACE = "/workspace"
 MARK = "LONGHAUL_CALL"
 
 
@@ -83,46 +81,3 @@ def family(mark, leader):
                 found.add(pid)
                 grown = True
     return found
-
-
-class Refused(Exception):
-    """The command could not be started; the text is for the model."""
-
-
-def spawn(argv, env, cwd, stdin, out, err):
-    """Pid of the program, which leads its own session, as uid 1000 with a fixed environment and nothing inherited."""
-    report, reporter = os.pipe()
-    try:
-        pid = os.fork()
-    except OSError as error:
-        os.close(report)
-        os.close(reporter)
-        raise Refused(f"no process could be started: {os.strerror(error.errno)}; end some first") from error
-    if pid == 0:
-        stage = "the supervisor"
-        try:
-            os.setsid()
-            os.dup2(stdin, 0)
-            os.dup2(out, 1)
-            os.dup2(err, 2)
-            drop_for_good()
-            stage = cwd
-            os.chdir(cwd)
-            here = os.getcwd()
-            if here != WORKSPACE and not here.startswith(WORKSPACE + "/"):
-                raise OSError(errno.EXDEV, f"is outside {WORKSPACE}")
-            stage = argv[0]
-            os.execvpe(argv[0], argv, env)
-        except BaseException as error:
-            text = error.strerror if isinstance(error, OSError) else str(error)
-            os.write(reporter, f"{stage}: {text}"[:1000].encode("utf-8", "replace"))
-        os._exit(127)
-    os.close(reporter)
-    try:
-        trouble = os.read(report, 4096)
-    finally:
-        os.close(report)
-    if trouble:
-        os.waitpid(pid, 0)
-        raise Refused(trouble.decode("utf-8", "replace"))
-    return pid

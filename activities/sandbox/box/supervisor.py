@@ -20,9 +20,6 @@ HOME = "/var/lib/longhaul"
 SOCKET = f"{HOME}/control.sock"
 CHUNK = 1 << 18
 MAX_READ_BYTES_OF_OUTPUT = 1 << 20
-# A tool may kill the helper (`kill -9 -1`): then another one does the work.
-MAX_FILE_TRIES = 5
-FILE_SECONDS = 60
 COMMAND_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}")
 
 
@@ -30,14 +27,20 @@ class Box:
     def __init__(self):
         self.loop = Loop()
         self.base_env = tool_environment()
+        self.helpers = Helpers(self.loop)
         self.commands = {}
         # By process id; file helpers are children too, but nobody asks how they ended.
         self.running = {}
         os.makedirs(CALLS, 0o700, exist_ok=True)
         os.chmod(HOME, 0o700)
-        loaded = [Command.load(self.loop, self.base_env, name) for name in os.listdir(CALLS)]
-        for command in sorted(loaded, key=lambda each: each.started_ms):
-            self.commands[command.id] = command
+        self.journal = Journal(f"{HOME}/journal")
+        for record in self.journal.records():
+            if "at" in record:
+                command = Command(self, record["id"], record["limit"], record["at"])
+                command.restore(None, {})
+                self.commands[command.id] = command
+            elif record["id"] in self.commands:
+                self.commands[record["id"]].restore(record["end"], record["sizes"])
 
     def handle(self, client, request):
         q = request["q"]
@@ -66,7 +69,7 @@ class Box:
             if "stdin" in request:
                 request["stdin"] = binascii.a2b_base64(request["stdin"])
             limit = request.get("maxOutputBytes", DEFAULT_MAX_OUTPUT_BYTES)
-            command = Command(self.loop, self.base_env, name, limit, round(time.time() * 1000))
+            command = Command(self, name, limit, round(time.time() * 1000))
             self.commands[name] = command
             command.start(request)
             if command.pid is not None:
@@ -121,54 +124,58 @@ class Box:
         return command
 
     def do_file(self, client, request):
-        if "data" in request:
-            request["data"] = binascii.a2b_base64(request["data"])
-        self.try_file(client, request, 1)
+        self.try_file(client, request["q"], request["path"], json.dumps(request).encode() + b"\n", 1)
 
-    def try_file(self, client, request, tries):
-        reader, writer = os.pipe()
+    def try_file(self, client, q, path, line, tries):
+        def fail(text):
+            client.send({"q": q, "ok": {"ok": False, "reason": "failed", "message": f"{path}: {text}"}})
+
         try:
-            pid = os.fork()
+            helper = self.helpers.take()
         except OSError as error:
-            os.close(reader)
-            os.close(writer)
-            text = f"{request['path']}: no process could be started: {error.strerror}; end some first"
-            client.send({"q": request["q"], "ok": {"ok": False, "reason": "failed", "message": text}})
+            fail(f"no process could be started: {error.strerror}; end some first")
             return
-        if pid == 0:
+        link = helper.link
+        link.setblocking(False)
+        order, pieces = memoryview(line), []
+
+        def hand_over():
+            nonlocal order
             try:
-                drop_for_good()
-                signal.alarm(FILE_SECONDS)
-                answer = {"q": request["q"], "ok": answer_file(request)}
-                view = memoryview(json.dumps(answer, default=base64_of).encode() + b"\n")
-                while view:
-                    view = view[os.write(writer, view) :]
-            finally:
-                os._exit(0)
-        os.close(writer)
-        os.set_blocking(reader, False)
-        pieces = []
+                while order:
+                    order = order[link.send(order) :]
+            except BlockingIOError:
+                return
+            except OSError:
+                order = memoryview(b"")
+            self.loop.unwatch(link)
+            self.loop.watch(link, selectors.EVENT_READ, collect)
 
         def collect():
             try:
-                data = os.read(reader, CHUNK)
+                data = link.recv(CHUNK)
             except BlockingIOError:
                 return
+            except OSError:
+                data = b""
             if data:
                 pieces.append(data)
                 return
-            self.loop.unwatch(reader)
-            os.close(reader)
-            line = b"".join(pieces)
-            if line.endswith(b"\n"):
-                client.send_line(line)
-            elif tries < MAX_FILE_TRIES:
-                self.try_file(client, request, tries + 1)
+            self.loop.unwatch(link)
+            link.close()
+            answer = b"".join(pieces)
+            if answer.endswith(b"\n"):
+                client.send_line(answer)
+                self.loop.after(0, self.helpers.prepare)
+            elif tries < MAX_TRIES:
+                self.try_file(client, q, path, line, tries + 1)
             else:
-                text = f"{request['path']}: the helper was killed {tries} times; something in the box kills everything"
-                client.send({"q": request["q"], "ok": {"ok": False, "reason": "failed", "message": text}})
+                fail(f"the helper was killed {tries} times; something in the box kills everything")
 
-        self.loop.watch(reader, selectors.EVENT_READ, collect)
+        # Its own alarm does not ring while a tool keeps it stopped.
+        self.loop.after(FILE_SECONDS + 1, lambda: link.fileno() >= 0 and helper.kill())
+        self.loop.watch(link, selectors.EVENT_WRITE, hand_over)
+        hand_over()
 
     def reap(self):
         while True:
@@ -178,6 +185,7 @@ class Box:
                 return
             if pid == 0:
                 return
+            self.helpers.reaped(pid)
             command = self.running.pop(pid, None)
             if command:
                 command.reaped(status)
@@ -203,6 +211,7 @@ class Box:
         os.chmod(SOCKET, 0o600)
         listener.listen(64)
         self.loop.watch(listener, selectors.EVENT_READ, lambda: Client(self, listener.accept()[0]))
+        self.helpers.prepare()
         self.loop.run()
 
 
