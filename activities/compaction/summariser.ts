@@ -59,7 +59,7 @@ export function createSummariser({ deps, scope, session, step }: SummariserDeps)
           messages: [{ role: "user", content: [{ type: "text", text: request.text }] }],
           tools: [],
           maxOutputTokens: Math.min(request.maxOutputTokens, config.maxOutput),
-          cacheKey: `${session.id}-summary`,
+          cacheKey: session.id,
           deadlines: {
             connectMs: config.limits.connectTimeout,
             firstTokenMs: config.limits.firstTokenTimeout,

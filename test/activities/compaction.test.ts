@@ -1,0 +1,220 @@
+import { CancelledFailure } from "@temporalio/common";
+import { and, eq, sql } from "drizzle-orm";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { buildView, PRUNED_TEXT } from "../../activities/context/view.ts";
+import { ModelError } from "../../activities/model/model.ts";
+import { lastRound, storeRound } from "../../activities/store/compactions.ts";
+import { messages, sessions } from "../../activities/store/schema.ts";
+import { summaryText, work } from "../support/compacting.ts";
+import { answer, compactingSession, SECRET } from "../support/compacting-session.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+describe("summarize", () => {
+  it("stores summary, marks and event as one, and deletes nothing", async () => {
+    const one = await compactingSession(
+      database,
+      work(30),
+      summaryText({ state: `Half done with ${SECRET}.` }),
+    );
+    const before = await one.all();
+    const facts = await one.summarize();
+    expect(facts).toMatchObject({ kind: "compacted", round: 1, context: { estimated: true } });
+    const view = await one.view();
+    expect(view.map((row) => row.kind).slice(0, 2)).toEqual(["task", "summary"]);
+    expect(view).toHaveLength(12);
+    expect(buildView(view).mended).toEqual([]);
+    const after = await one.all();
+    expect(after).toHaveLength(before.length + 1);
+    expect(
+      after.filter((row) => row.isCompacted).every((row) => row.compactedRound === 1 && row.compactedAt),
+    ).toBe(true);
+    const [round] = await one.rounds();
+    expect(round).toMatchObject({
+      round: 1,
+      status: "compacted",
+      strategy: "threshold-rounds",
+      trigger: "threshold",
+      fromSequence: 2,
+      toSequence: 51,
+    });
+    expect(round?.summaryContent).toContain("Session Summary (Compaction Round 1)");
+    expect(round?.summaryContent).toContain("Half done");
+    expect(round?.summaryContent).not.toContain(SECRET);
+    expect(round?.tokensAfter).toBeLessThan(round?.tokensBefore ?? 0);
+    expect(await one.bills()).toMatchObject([{ purpose: "summary", status: "kept", inputTokens: 900 }]);
+    expect(await one.events()).toEqual(["context:compressing", "context:compressed"]);
+    if (facts.kind === "compacted") expect(facts.context.used).toBeLessThan(facts.before);
+  });
+
+  it("[case 5] chains three rounds: each replaces the summary before it, round numbers grow", async () => {
+    const one = await compactingSession(database, work(30), summaryText(), summaryText(), summaryText());
+    for (const round of [1, 2, 3]) {
+      expect(await one.summarize(round)).toMatchObject({ kind: "compacted", round });
+      await one.add(work(25), 40 * round);
+    }
+    expect((await one.rounds()).map((round) => round.round)).toEqual([1, 2, 3]);
+    const view = await one.view();
+    expect(view.filter((row) => row.kind === "summary").map((row) => row.slot)).toEqual(["summary:3"]);
+    expect(await lastRound(database.store.db, one.id)).toBe(3);
+    expect(one.requests[2]?.messages[0]?.content[0]).toMatchObject({
+      text: expect.stringContaining("(Compaction Round 2)"),
+    });
+  });
+
+  it("[case 24] costs nothing again where an earlier attempt had stored the round", async () => {
+    const one = await compactingSession(database, work(30), summaryText());
+    const first = await one.summarize();
+    const again = await one.summarize(1, { attempt: 2 });
+    expect(again).toEqual(first);
+    expect(one.requests).toHaveLength(1);
+    expect(await one.rounds()).toHaveLength(1);
+  });
+
+  it("writes nothing where a row that it would replace has left the view meanwhile", async () => {
+    const one = await compactingSession(database, work(30), async () => {
+      await database.store.db
+        .update(messages)
+        .set({ supersededEpoch: 2 })
+        .where(and(eq(messages.sessionId, one.id), eq(messages.sequence, 5)));
+      return answer(summaryText());
+    });
+    await expect(one.summarize()).rejects.toThrow(
+      /1 of 50 messages are not in view any more. Nothing was changed/,
+    );
+    expect(await one.rounds()).toEqual([]);
+    expect((await one.all()).some((row) => row.isCompacted || row.kind === "summary")).toBe(false);
+  });
+
+  it("writes nothing for a run that was superseded while it waited", async () => {
+    const one = await compactingSession(database, work(30), async () => {
+      await database.store.db.update(sessions).set({ runId: "run-2" }).where(eq(sessions.id, one.id));
+      return answer(summaryText());
+    });
+    await expect(one.summarize()).rejects.toThrow(/newer run has taken over/);
+    expect((await one.all()).some((row) => row.isCompacted)).toBe(false);
+  });
+
+  it("[case 14] ends as cancelled, without another summary and without a row, when it is cancelled", async () => {
+    const one = await compactingSession(
+      database,
+      work(30),
+      (_request, signal) =>
+        new Promise((_resolve, reject) =>
+          signal.addEventListener("abort", () => reject(signal.reason as Error)),
+        ),
+    );
+    const env = one.environment(1);
+    const running = one.summarize(1, { environment: env });
+    const ended = expect(running).rejects.toBeInstanceOf(CancelledFailure);
+    await expect.poll(() => one.requests.length).toBe(1);
+    env.cancel();
+    await ended;
+    expect(await one.rounds()).toEqual([]);
+    expect((await one.all()).some((row) => row.isCompacted)).toBe(false);
+  });
+
+  it("[case 29] says that there is nothing to do, and leaves no row and no event", async () => {
+    const one = await compactingSession(database, work(1));
+    expect(await one.summarize(1, { extra: { trigger: "manual" } })).toMatchObject({ kind: "nothing" });
+    expect(await one.rounds()).toEqual([]);
+    expect(await one.events()).toEqual([]);
+  });
+
+  it("[case 9] asks again with less when the provider says that the request is too long", async () => {
+    const one = await compactingSession(
+      database,
+      work(30),
+      new ModelError("too long", { class: "overflow" }),
+      summaryText(),
+    );
+    expect(await one.summarize()).toMatchObject({ kind: "compacted" });
+    expect(await one.bills()).toMatchObject([{ status: "wasted" }, { status: "kept" }]);
+    expect((await one.rounds())[0]?.attempts).toMatchObject([
+      { rung: "full", outcome: "overflow" },
+      { rung: "results-cut", outcome: "accepted" },
+    ]);
+  });
+
+  it("waits for a provider that fails for the moment, and goes without a model when it keeps failing", async () => {
+    const down = new ModelError("503", { class: "unavailable" });
+    const one = await compactingSession(database, work(30), down, down);
+    await expect(one.summarize(1, { attempt: 1 })).rejects.toThrow("503");
+    expect(await one.rounds()).toEqual([]);
+    expect(await one.summarize(1, { attempt: 3 })).toMatchObject({ kind: "compacted" });
+    expect((await one.rounds())[0]?.attempts).toMatchObject([{ rung: "deterministic", outcome: "accepted" }]);
+  });
+
+  it("[case 7] notes a round that came to nothing and leaves the transcript as it was", async () => {
+    const one = await compactingSession(database, work(6, "ok"));
+    const before = await one.all();
+    expect(await one.summarize(1, { extra: { deterministic: true } })).toMatchObject({ kind: "failed" });
+    expect(await one.all()).toEqual(before);
+    expect(await one.rounds()).toMatchObject([{ status: "failed", summaryContent: null }]);
+    expect(await lastRound(database.store.db, one.id)).toBe(0);
+    expect(one.requests).toHaveLength(0);
+  });
+});
+
+describe("storeRound", () => {
+  it("is one transaction: what fails after the event undoes the event", async () => {
+    const one = await compactingSession(database, work(30));
+    const round = {
+      sessionId: one.id,
+      epoch: 1,
+      step: 40,
+      round: 1,
+      trigger: "threshold",
+      strategy: "threshold-rounds",
+      attempts: [],
+      tokensBefore: 10,
+      tokensAfter: 5,
+      durationMs: 1.5,
+      summary: "s",
+      summaryTokens: 1,
+      position: 3.5,
+      replaced: [2, 3],
+    };
+    await expect(
+      database.store.db.transaction(async (tx) => {
+        await storeRound(tx, round);
+        await tx.execute(sql`select 1/0`);
+      }),
+    ).rejects.toThrow();
+    expect(await one.rounds()).toEqual([]);
+    expect((await one.all()).some((row) => row.isCompacted || row.kind === "summary")).toBe(false);
+    expect(await database.store.db.transaction((tx) => storeRound(tx, round))).toBe(true);
+    expect(await database.store.db.transaction((tx) => storeRound(tx, round))).toBe(false);
+    expect((await one.all()).filter((row) => row.kind === "summary")).toMatchObject([
+      { position: 3.5, role: "assistant" },
+    ]);
+  });
+});
+
+describe("prune", () => {
+  it("[case 15] marks old results, keeps their text, and does it once", async () => {
+    const one = await compactingSession(
+      database,
+      work(20, "a line of output that nobody needs any more\n".repeat(120)),
+    );
+    const facts = await one.prune();
+    expect(facts.pruned).toBeGreaterThan(0);
+    expect(facts.savedTokens).toBeGreaterThan(4_800);
+    const marked = (await one.all()).filter((row) => row.prunedStep === 40);
+    expect(marked).toHaveLength(facts.pruned);
+    expect(JSON.stringify(marked[0]?.content)).toContain("nobody needs any more");
+    const shown = buildView(await one.view()).messages.filter(
+      (message) => message.role === "tool" && message.content[0].text.startsWith(PRUNED_TEXT),
+    );
+    expect(shown).toHaveLength(facts.pruned);
+    expect(await one.events()).toEqual(["context:pruned"]);
+    expect(await one.prune()).toMatchObject({ pruned: 0, savedTokens: 0 });
+    expect(await one.events()).toHaveLength(1);
+  });
+});

@@ -1,0 +1,126 @@
+/** A stored session of some steps, and its compaction and prune over a model that follows a script. Real Postgres. */
+import { MockActivityEnvironment } from "@temporalio/testing";
+import { DefaultLogger } from "@temporalio/worker";
+import { asc, eq } from "drizzle-orm";
+import { agentConfigSchema, type RunConfig } from "../../activities/agent-config.ts";
+import { createTextBorder } from "../../activities/context/text-border.ts";
+import type { Message } from "../../activities/context/message.ts";
+import { estimateMessage } from "../../activities/context/tokens.ts";
+import type { CompactionFacts, PruneFacts, SummarizeInput } from "../../activities/contract.ts";
+import type { AgentDeps } from "../../activities/deps.ts";
+import type { Model, ModelAnswer, ModelRequest } from "../../activities/model/model.ts";
+import { createPrune } from "../../activities/prune.ts";
+import { createNotifier, readEvents } from "../../activities/store/events.ts";
+import { compactionEvents, messages, modelCalls, sessions } from "../../activities/store/schema.ts";
+import { createSession } from "../../activities/store/sessions.ts";
+import { insertMessage, loadView, takeSequences } from "../../activities/store/transcript.ts";
+import { createSummarize } from "../../activities/summarize.ts";
+import { toolRegistry } from "../../activities/tools/index.ts";
+import { rowsOf } from "./rows.ts";
+import type { TestDatabase } from "./test-database.ts";
+
+export const SECRET = "sk-secret-0123456789abcdef";
+const RUN = "run-1";
+let made = 0;
+
+/** A text, an error to throw, or what to do with the request. */
+export type Scripted =
+  | string
+  | Error
+  | ((request: ModelRequest, signal: AbortSignal) => Promise<ModelAnswer>);
+
+export function answer(text: string): ModelAnswer {
+  const usage = { input: 900, output: 90, cached: 0, reasoning: 0 };
+  return { content: [{ type: "text", text }], finish: "stop", usage, firstTokenMs: 1, durationMs: 2 };
+}
+
+/** A session of `steps` steps on a 32k window, and its activities over a model that follows a script. */
+export async function compactingSession(database: TestDatabase, steps: Message[], ...script: Scripted[]) {
+  const id = `compaction-${made++}`;
+  const { db } = database.store;
+  const settings = agentConfigSchema.parse({ context: { strategy: "threshold-rounds" } });
+  const config: RunConfig = {
+    ...settings,
+    model: "openai/gpt-4o",
+    contextWindow: 32_000,
+    maxOutput: 4_000,
+    api: "responses",
+    input: ["text"],
+  };
+  await createSession(database.store, { id, task: "Build the app.", config });
+  await db.update(sessions).set({ runId: RUN }).where(eq(sessions.id, id));
+  const add = async (list: Message[], fromStep: number) => {
+    const first = await takeSequences(db, id, list.length);
+    for (const { sequence, step, slot, kind, ...message } of rowsOf(list, first, fromStep)) {
+      const { role, content } = message;
+      const tokens = estimateMessage(message);
+      await insertMessage(db, id, sequence, {
+        epoch: 1,
+        step,
+        slot,
+        kind,
+        message: { role, content } as Message,
+        tokens,
+      });
+    }
+  };
+  await add(steps, 0);
+  const requests: ModelRequest[] = [];
+  const model: Model = {
+    ask: async (request, _onDelta, signal) => {
+      const next = script[requests.push(request) - 1];
+      if (next === undefined) throw new Error("This request was not expected.");
+      if (next instanceof Error) throw next;
+      return typeof next === "string" ? answer(next) : next(request, signal);
+    },
+  };
+  const deps: AgentDeps = {
+    store: database.store,
+    notifier: createNotifier(database.store),
+    model,
+    sandboxHost: undefined as never,
+    border: createTextBorder([SECRET]),
+    tools: toolRegistry,
+    defaultConfig: undefined,
+    heartbeatMs: 50,
+    searchAttributes: false,
+    taskQueues: {},
+  };
+  const environment = (attempt: number) =>
+    new MockActivityEnvironment(
+      { attempt, workflowExecution: { workflowId: id, runId: RUN } },
+      { logger: new DefaultLogger("ERROR") },
+    );
+  const input = (round: number): SummarizeInput => ({ step: 40 * round, round, trigger: "threshold" });
+  return {
+    id,
+    add,
+    requests,
+    environment,
+    summarize: (
+      round = 1,
+      options: {
+        attempt?: number;
+        extra?: Partial<SummarizeInput>;
+        environment?: MockActivityEnvironment;
+      } = {},
+    ) => {
+      const env = options.environment ?? environment(options.attempt ?? 1);
+      return env.run(createSummarize(deps), {
+        ...input(round),
+        ...options.extra,
+      }) as Promise<CompactionFacts>;
+    },
+    prune: () => environment(1).run(createPrune(deps), { step: 40 }) as Promise<PruneFacts>,
+    view: () => loadView(db, id),
+    all: () => db.select().from(messages).where(eq(messages.sessionId, id)).orderBy(asc(messages.sequence)),
+    rounds: () =>
+      db
+        .select()
+        .from(compactionEvents)
+        .where(eq(compactionEvents.sessionId, id))
+        .orderBy(asc(compactionEvents.id)),
+    bills: () => db.select().from(modelCalls).where(eq(modelCalls.sessionId, id)).orderBy(asc(modelCalls.id)),
+    events: async () => (await readEvents(db, id, 0)).map((event) => event.type),
+  };
+}
