@@ -79,7 +79,7 @@ async function writeAll(files: BoxFiles, planned: readonly PlannedFile[]): Promi
       continue;
     }
     const lost = await takeBack(files, done);
-    const message = `${answer.message}${lost.length === 0 ? "" : ` These were changed and could not be put back: ${lost.map(showName).join(", ")}.`}`;
+    const message = `${answer.message}${lost.length === 0 ? "" : `. These were changed and could not be put back: ${lost.map(showName).join(", ")}.`}`;
     const changed = ["changed", "exists", "not-found"].includes(answer.reason);
     return { ok: false, changed, restored: lost.length === 0, message };
   }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { BoxFiles } from "../sandbox/sandbox.ts";
 import { changeView } from "./change-view.ts";
 import { applyEdit, type EditOutcome, type EditRequest } from "./edit-match.ts";
-import { failure } from "./failure.ts";
+import { failure, withHint } from "./failure.ts";
 import { omissionLine } from "./omission.ts";
 import { oneLine, showName, workspacePath } from "./paths.ts";
 import { encodeTextFile, readTextFile } from "./text-file.ts";
@@ -116,7 +116,7 @@ function bridged(how: string): string {
 }
 
 function editHint(reason: string, message: string): string {
-  if (reason === "not-found") return `${message} To make a new file use write_file.`;
+  if (reason === "not-found") return withHint(message, "To make a new file use write_file.");
   return message;
 }
 

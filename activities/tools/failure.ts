@@ -18,3 +18,8 @@ export class LeaveRunning extends Error {
 export function failure(text: string): ToolResult {
   return { text, isError: true };
 }
+
+/** A sandbox's own words as a sentence, with what to do next behind it. */
+export function withHint(message: string, hint: string): string {
+  return `${message}${/[.!?]$/.test(message) ? "" : "."} ${hint}`;
+}

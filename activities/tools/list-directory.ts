@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { FileEntry } from "../sandbox/sandbox.ts";
-import { failure } from "./failure.ts";
+import { failure, withHint } from "./failure.ts";
 import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
 import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
 
@@ -29,7 +29,9 @@ async function run(given: ListDirectoryInput, context: ToolContext): Promise<Too
   const listed = await files.list(where.relative, { maxEntries: maxMatches });
   if (!listed.ok) {
     return failure(
-      listed.reason === "not-a-folder" ? `${listed.message} Read a file with read_file.` : listed.message,
+      listed.reason === "not-a-folder"
+        ? withHint(listed.message, "A file is shown by read_file.")
+        : listed.message,
     );
   }
   const name = showName(where.relative);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { failure } from "./failure.ts";
+import { failure, withHint } from "./failure.ts";
 import { imageTypeOf } from "./image-type.ts";
 import { readLines } from "./line-reader.ts";
 import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
@@ -81,8 +81,8 @@ function footer(
 }
 
 function readHint(reason: string, message: string): string {
-  if (reason === "not-a-file") return `${message} For a folder use list_directory.`;
-  if (reason === "not-found") return `${message} Look for it with glob_files or list_directory.`;
+  if (reason === "not-a-file") return withHint(message, "A folder is shown by list_directory.");
+  if (reason === "not-found") return withHint(message, "Look for it with glob_files or list_directory.");
   return message;
 }
 

@@ -1,0 +1,211 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { LeaveRunning } from "../../../activities/tools/failure.ts";
+import { defaultLimits } from "../../../activities/tools/index.ts";
+import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";
+import { callTool } from "../../support/tool-context.ts";
+
+let sandbox: FakeSandbox;
+
+beforeEach(async () => {
+  sandbox = await createFakeSandbox();
+});
+
+afterEach(async () => {
+  await sandbox.dispose();
+});
+
+/** Aborts once the command has been started. */
+function abortOnceStarted(reason: unknown): AbortSignal {
+  const controller = new AbortController();
+  void (async () => {
+    await expect.poll(async () => (await sandbox.list()).length).toBe(1);
+    controller.abort(reason);
+  })();
+  return controller.signal;
+}
+
+describe("bash", () => {
+  it("gives both streams in order, and the exit code only when it is not 0", async () => {
+    expect(await callTool(sandbox, "bash", { command: "echo out; echo err >&2" })).toMatchObject({
+      outcome: "completed",
+      text: "out\nerr",
+      exitCode: 0,
+    });
+    expect(await callTool(sandbox, "bash", { command: "echo bad; exit 7" })).toMatchObject({
+      outcome: "completed",
+      text: "bad\n[exit code 7]",
+      exitCode: 7,
+    });
+    expect(await callTool(sandbox, "bash", { command: "true" })).toMatchObject({ text: "(no output)" });
+  });
+
+  it("runs in the folder it is told, and refuses one that is outside or not there", async () => {
+    await callTool(sandbox, "bash", { command: "mkdir -p a/b" });
+    expect((await callTool(sandbox, "bash", { command: "pwd", cwd: "a/b" })).text).toMatch(/\/a\/b$/);
+    expect(await callTool(sandbox, "bash", { command: "pwd", cwd: "../.." })).toMatchObject({
+      outcome: "error",
+    });
+    expect((await callTool(sandbox, "bash", { command: "pwd", cwd: "nope" })).text).toContain(
+      "was not started",
+    );
+  });
+
+  it("returns when the shell ends although a child holds its output [25]", async () => {
+    const startedAt = Date.now();
+    expect(await callTool(sandbox, "bash", { command: "sleep 300 & echo done" })).toMatchObject({
+      text: "done",
+    });
+    expect(Date.now() - startedAt).toBeLessThan(3_000);
+  });
+
+  it("ends a command at its time, keeps what it printed and says how to run longer", async () => {
+    const result = await callTool(sandbox, "bash", { command: "echo begun; sleep 60", timeout_seconds: 0.3 });
+    expect(result.outcome).toBe("error");
+    expect(result.text).toMatch(/^begun\n\[timed out after 0\.3 s/);
+    expect(result.text).toContain("background: true");
+    expect(result.text).toContain("at most 600");
+  });
+
+  it("never lets the model wait longer than the limit", async () => {
+    await callTool(
+      sandbox,
+      "bash",
+      { command: "true", timeout_seconds: 86_400 },
+      { limits: { ...defaultLimits("bash"), maxTimeoutMs: 1_500 } },
+    );
+    expect(sandbox.started[0]?.timeoutMs).toBe(1_500);
+  });
+
+  it("ends the command when it is interrupted and keeps what it printed [23]", async () => {
+    const signal = abortOnceStarted(new Error("interrupt"));
+    const result = await callTool(
+      sandbox,
+      "bash",
+      { command: "echo begun; exec sleep 60" },
+      { signal, callKey: "s1c0" },
+    );
+    expect(result.outcome).toBe("interrupted");
+    expect(result.text).toMatch(/\[interrupted after \d+\.\d s\]$/);
+    expect((await sandbox.state("s1c0"))?.kind).toBe("killed");
+  });
+
+  it("ends a command that ignores TERM", async () => {
+    const signal = abortOnceStarted(new Error("interrupt"));
+    const startedAt = Date.now();
+    const result = await callTool(
+      sandbox,
+      "bash",
+      { command: "trap '' TERM; while :; do sleep 0.1; done" },
+      { signal },
+    );
+    expect(result.outcome).toBe("interrupted");
+    expect(Date.now() - startedAt).toBeLessThan(3_000);
+  });
+
+  it("does not start when it was interrupted before", async () => {
+    const result = await callTool(
+      sandbox,
+      "bash",
+      { command: "touch x" },
+      { signal: AbortSignal.abort(new Error("interrupt")) },
+    );
+    expect(result).toMatchObject({ outcome: "interrupted" });
+    expect(sandbox.started).toEqual([]);
+  });
+
+  it("leaves the command running when the worker goes, and the next attempt takes it up", async () => {
+    const leave = new LeaveRunning("worker shuts down");
+    const input = { command: "until [ -e go ]; do sleep 0.05; done; echo done" };
+    const first = callTool(sandbox, "bash", input, { signal: abortOnceStarted(leave), callKey: "s1c0" });
+    await expect(first).rejects.toBe(leave);
+    expect((await sandbox.state("s1c0"))?.kind).toBe("running");
+
+    const second = callTool(sandbox, "bash", input, { resumed: true, callKey: "s1c0" });
+    await callTool(sandbox, "bash", { command: "touch go" });
+    expect(await second).toMatchObject({ outcome: "completed", text: "done" });
+    expect(sandbox.started.filter(({ id }) => id === "s1c0")).toHaveLength(1);
+  });
+
+  it("never runs a command twice: what nobody can say is unknown, with what was started", async () => {
+    const result = await callTool(sandbox, "bash", { command: "echo again" }, { resumed: true });
+    expect(result.outcome).toBe("unknown");
+    expect(result.text).toContain("echo again");
+    expect(result.text).toContain("before you repeat it");
+    expect(sandbox.started).toEqual([]);
+  });
+
+  it("gives an earlier attempt's end when it is taken up after it ended", async () => {
+    await callTool(sandbox, "bash", { command: "echo once; exit 3" }, { callKey: "s1c0" });
+    expect(
+      await callTool(sandbox, "bash", { command: "echo once; exit 3" }, { resumed: true, callKey: "s1c0" }),
+    ).toMatchObject({
+      text: "once\n[exit code 3]",
+      exitCode: 3,
+    });
+    expect(sandbox.started).toHaveLength(1);
+  });
+
+  it("shows head and tail of a long output and hands over the whole in pieces [16][R26]", async () => {
+    const result = await callTool(sandbox, "bash", {
+      command: "echo HEAD; head -c 5000000 /dev/zero | tr '\\0' x; echo; echo TAIL; exit 1",
+    });
+    expect(result.text.length).toBeLessThanOrEqual(30_000);
+    expect(result.text.startsWith("HEAD\n")).toBe(true);
+    expect(result.text.endsWith("TAIL\n[exit code 1]")).toBe(true);
+    expect(result.text).toContain("[Output truncated - exceeded maximum length]");
+    expect(result.text).toContain("of 5,000,011 characters");
+    let length = 0;
+    for await (const piece of result.whole?.pieces() ?? []) {
+      expect(piece.length).toBeLessThanOrEqual(262_144);
+      length += piece.length;
+    }
+    expect(length).toBe(5_000_011);
+  });
+
+  it("decodes characters whole over pieces and at both cuts", async () => {
+    const result = await callTool(sandbox, "bash", {
+      command: "for i in $(seq 200000); do printf '😀é'; done",
+    });
+    expect(result.text).not.toContain("\uFFFD");
+    let whole = "";
+    for await (const piece of result.whole?.pieces() ?? []) whole += piece;
+    expect(whole).toBe("😀é".repeat(200_000));
+  });
+
+  it("starts background work at once, polls it by offset and ends it [25]", async () => {
+    const input = { command: "for i in 1 2 3; do echo é$i; done; exec sleep 60", background: true };
+    const started = await callTool(sandbox, "bash", input, { callKey: "s9c1" });
+    expect(started.text).toContain('bash_output id="s9c1"');
+    expect(sandbox.started[0]?.timeoutMs).toBeUndefined();
+    await expect
+      .poll(async () => (await callTool(sandbox, "bash_output", { id: "s9c1" })).text)
+      .toMatch(/^é1\né2\né3\n\[running for \d+ s; next offset=12\]$/);
+    expect((await callTool(sandbox, "bash_output", { id: "s9c1", offset: 4 })).text).toMatch(/^é2\né3\n/);
+    expect((await callTool(sandbox, "bash_output", { id: "s9c1", offset: 99 })).outcome).toBe("error");
+    expect((await callTool(sandbox, "kill_process", { id: "s9c1" })).text).toContain("SIGTERM");
+    expect((await callTool(sandbox, "kill_process", { id: "s9c1" })).text).toContain("had ended before");
+    expect((await callTool(sandbox, "bash_output", { id: "s9c1" })).text).toContain("ended by SIGTERM");
+  });
+
+  it("pages a background command's long output without splitting a character", async () => {
+    await callTool(
+      sandbox,
+      "bash",
+      { command: "for i in $(seq 30000); do printf 'é'; done", background: true },
+      { callKey: "s8c0" },
+    );
+    await sandbox.wait("s8c0");
+    let text = "";
+    for (let offset = 0; offset < 60_000;) {
+      const page = await callTool(sandbox, "bash_output", { id: "s8c0", offset });
+      text += page.text.replace(/\n\[.*$/s, "");
+      offset = Number(/next offset=(\d+)/.exec(page.text)?.[1]);
+    }
+    expect(text).toBe("é".repeat(30_000));
+  });
+
+  it("names the running commands when an id is unknown", async () => {
+    await callTool(sandbox, "bash", { command: "sleep 60", background: true }, { callKey: "s7c0" });
+    expect((await callTool(sandbox, "bash_output", { id: "zzz" })).text).toContain("Running: s7c0");
+  });
+});

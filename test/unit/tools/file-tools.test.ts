@@ -1,0 +1,282 @@
+import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { globToRegExp } from "../../../activities/tools/glob-pattern.ts";
+import { defaultLimits } from "../../../activities/tools/index.ts";
+import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";
+import { callTool, createFakeMemory } from "../../support/tool-context.ts";
+
+let sandbox: FakeSandbox;
+
+beforeEach(async () => {
+  sandbox = await createFakeSandbox();
+});
+
+afterEach(async () => {
+  await sandbox.dispose();
+});
+
+async function put(name: string, content: string | Uint8Array): Promise<void> {
+  const at = path.join(sandbox.root, name);
+  await mkdir(path.dirname(at), { recursive: true });
+  await writeFile(at, content);
+}
+
+describe("read_file", () => {
+  it("numbers the lines and pages with offset and limit", async () => {
+    await put("a.txt", Array.from({ length: 5_000 }, (_value, index) => `line ${index + 1}`).join("\n"));
+    const first = await callTool(sandbox, "read_file", { path: "a.txt" });
+    expect(first.text.startsWith("1\tline 1\n2\tline 2\n")).toBe(true);
+    expect(first.text).toContain("2000\tline 2000\n\n(lines 1-2000 of a file of");
+    expect(first.text).toContain("go on with offset=2001");
+    const last = await callTool(sandbox, "read_file", { path: "a.txt", offset: 4_999, limit: 10 });
+    expect(last.text).toBe("4999\tline 4999\n5000\tline 5000\n\n(end of the file: 5000 lines)");
+    expect((await callTool(sandbox, "read_file", { path: "a.txt", offset: 5_001 })).text).toContain(
+      "has 5000 lines",
+    );
+  });
+
+  it("gives exactly the file's lines where their number is the limit", async () => {
+    await put("a.txt", "1\n2\n3\n");
+    expect((await callTool(sandbox, "read_file", { path: "a.txt", limit: 3 })).text).toBe("1\t1\n2\t2\n3\t3");
+    expect((await callTool(sandbox, "read_file", { path: "a.txt", limit: 2 })).text).toContain("offset=3");
+  });
+
+  it("cuts a line of more than 2,000 characters on a code point and says how long it is [R28]", async () => {
+    await put("a.txt", `${"x".repeat(1_999)}😀${"y".repeat(60_000)}\nnext\n`);
+    const { text } = await callTool(sandbox, "read_file", { path: "a.txt" });
+    expect(text).toMatch(/^1\tx{1999}… \[line cut: 62,001 characters\]\n2\tnext$/);
+  });
+
+  it("stops at whole lines below the limit of characters, so that paging misses nothing", async () => {
+    await put("a.txt", `${"z".repeat(1_500)}\n`.repeat(300));
+    const { text, truncated } = await callTool(sandbox, "read_file", { path: "a.txt" });
+    expect(truncated).toBe(false);
+    const next = Number(/offset=(\d+)/.exec(text)?.[1]);
+    expect(text).toContain(`${next - 1}\tz`);
+    expect(text).not.toContain(`\n${next}\tz`);
+  });
+
+  it("gives up on the end of one endless line [R28]", async () => {
+    await put("a.txt", "x".repeat(12_000_000));
+    expect((await callTool(sandbox, "read_file", { path: "a.txt" })).text).toContain("line 1 goes on");
+  });
+
+  it("says what a binary file, an image, an empty file and a folder are", async () => {
+    await put("b", Buffer.from("\u00ff\u00fea\u0000b\u00c3", "latin1"));
+    await put("i.txt", Buffer.from("89504e470d0a1a0a0000", "hex"));
+    await put("e", "");
+    await put("d/x", "");
+    expect((await callTool(sandbox, "read_file", { path: "b" })).text).toContain("binary file (6 B)");
+    expect((await callTool(sandbox, "read_file", { path: "i.txt" })).text).toContain("view_image");
+    expect(await callTool(sandbox, "read_file", { path: "e" })).toMatchObject({
+      outcome: "completed",
+      text: "(e is empty)",
+    });
+    expect((await callTool(sandbox, "read_file", { path: "d" })).text).toContain("list_directory");
+    expect((await callTool(sandbox, "read_file", { path: "nope" })).text).toContain("glob_files");
+  });
+
+  it("shows bytes that are no UTF-8 as U+FFFD and tells CRLF", async () => {
+    await put("a.txt", Buffer.from("caf\u00e9\r\nb\r\n", "latin1"));
+    expect((await callTool(sandbox, "read_file", { path: "a.txt" })).text).toBe(
+      "1\tcaf\uFFFD\n2\tb\n\n(lines end in CRLF)",
+    );
+  });
+});
+
+describe("write_file", () => {
+  it("makes folders, and says whether it made or replaced the file", async () => {
+    expect((await callTool(sandbox, "write_file", { path: "a/b/c.txt", content: "1\n2\n" })).text).toBe(
+      "Created a/b/c.txt (2 lines, 4 B).",
+    );
+    expect((await callTool(sandbox, "write_file", { path: "a/b/c.txt", content: "" })).text).toContain(
+      "Replaced",
+    );
+  });
+
+  it("refuses a placeholder for what a file had, and keeps the file", async () => {
+    await put("a.ts", "1\n2\n3\n");
+    const result = await callTool(sandbox, "write_file", {
+      path: "a.ts",
+      content: "1\n// ... rest of the file unchanged\n",
+    });
+    expect(result).toMatchObject({ outcome: "error" });
+    expect(await readFile(path.join(sandbox.root, "a.ts"), "utf8")).toBe("1\n2\n3\n");
+  });
+});
+
+describe("edit_file", () => {
+  it("lands every one of many edits made at once on one file [26]", async () => {
+    const names = Array.from({ length: 12 }, (_value, index) => `<${index}>`);
+    await put("a.txt", names.join("\n"));
+    const results = await Promise.all(
+      names.map((name) =>
+        callTool(sandbox, "edit_file", { path: "a.txt", old_string: name, new_string: `${name}!` }),
+      ),
+    );
+    expect(results.map(({ outcome }) => outcome)).toEqual(names.map(() => "completed"));
+    expect(await readFile(path.join(sandbox.root, "a.txt"), "utf8")).toBe(
+      names.map((name) => `${name}!`).join("\n"),
+    );
+  });
+
+  it("refuses a file that is no UTF-8, which it would damage", async () => {
+    const bytes = Buffer.from("caf\u00e9", "latin1");
+    await put("a.txt", bytes);
+    expect(
+      (await callTool(sandbox, "edit_file", { path: "a.txt", old_string: "caf", new_string: "x" })).text,
+    ).toContain("not UTF-8");
+    expect(await readFile(path.join(sandbox.root, "a.txt"))).toEqual(bytes);
+  });
+});
+
+describe("list_directory", () => {
+  it("puts folders first, shows sizes and where links point, and bounds the number", async () => {
+    await put("z/x", "");
+    await put("b.txt", "12345");
+    await symlink("b.txt", path.join(sandbox.root, "a"));
+    await put('n\n"q', "");
+    expect((await callTool(sandbox, "list_directory", {})).text).toBe(
+      'z/\na -> b.txt\nb.txt  5 B\n"n\\n\\"q"  0 B',
+    );
+    const limits = { ...defaultLimits("list_directory"), maxMatches: 2 };
+    expect((await callTool(sandbox, "list_directory", {}, { limits })).text).toContain("(2 more entries");
+    expect((await callTool(sandbox, "list_directory", { path: "b.txt" })).text).toContain("read_file");
+    expect((await callTool(sandbox, "list_directory", { path: "../.." })).outcome).toBe("error");
+  });
+});
+
+describe("glob_files and grep_content without ripgrep", () => {
+  it("find by pattern and by content, leave out .git and node_modules, and take names literally", async () => {
+    await put("src/a.ts", "const a = 1;\nlet b;\n");
+    await put("we ird/n\nl.ts", "let b;\n");
+    await put("node_modules/x/i.ts", "let b;\n");
+    await put(".git/c.ts", "let b;\n");
+    const globbed = await callTool(sandbox, "glob_files", { pattern: "*.ts" });
+    expect(globbed.text.split("\n").toSorted()).toEqual(['"we ird/n\\nl.ts"', "src/a.ts"]);
+    expect((await callTool(sandbox, "glob_files", { pattern: "**/*.js" })).text).toBe(
+      "No file matches **/*.js.",
+    );
+    const found = await callTool(sandbox, "grep_content", { pattern: "let\\s+b" });
+    expect(found.text).toContain("src/a.ts\n2: let b;");
+    expect(found.text).toContain('"we ird/n\\nl.ts"\n1: let b;');
+    expect(found.text).not.toContain("node_modules");
+    expect((await callTool(sandbox, "grep_content", { pattern: "-rf zzz" })).text).toBe(
+      "No line matches -rf zzz.",
+    );
+    expect((await callTool(sandbox, "grep_content", { pattern: "(" })).text).toContain("regular expression");
+  });
+
+  it("bound the matches and cut long lines", async () => {
+    await put("a.txt", `${"x".repeat(900)}\n`.repeat(20));
+    const limits = { ...defaultLimits("grep_content"), maxMatches: 5 };
+    const { text } = await callTool(sandbox, "grep_content", { pattern: "x" }, { limits });
+    expect(text.match(/^\d+: x{500}…$/gm)).toHaveLength(5);
+    expect(text).toContain("more than 5 matches");
+  });
+
+  it("refuse what leads outside, also by a link", async () => {
+    await symlink("/etc", path.join(sandbox.root, "out"));
+    for (const [tool, input] of [
+      ["glob_files", { pattern: "*", path: "out" }],
+      ["grep_content", { pattern: "root", path: "out/passwd" }],
+      ["grep_content", { pattern: "root", path: "/etc/passwd" }],
+      ["glob_files", { pattern: "../*" }],
+    ] as const) {
+      expect((await callTool(sandbox, tool, input)).text, tool).toMatch(/outside|inside/);
+    }
+  });
+
+  it("end the search when the call is aborted", async () => {
+    const reason = new Error("interrupt");
+    await expect(
+      callTool(sandbox, "grep_content", { pattern: "x" }, { signal: AbortSignal.abort(reason) }),
+    ).rejects.toBe(reason);
+  });
+});
+
+describe("globToRegExp", () => {
+  it.each([
+    ["*.ts", "a/b/c.ts", true],
+    ["*.ts", "a.tsx", false],
+    ["src/*.ts", "src/a.ts", true],
+    ["src/*.ts", "src/b/a.ts", false],
+    ["src/*.ts", "x/src/a.ts", false],
+    ["src/**/*.ts", "src/a.ts", true],
+    ["src/**/*.ts", "src/b/c/a.ts", true],
+    ["/a.ts", "a.ts", true],
+    ["**/x", "a/b/x", true],
+    ["docs/**", "docs/a/b", true],
+    ["*.{md,txt}", "a/b.md", true],
+    ["a?c", "abc", true],
+    ["a?c", "a/c", false],
+    ["[ab].c", "b.c", true],
+    ["[!ab].c", "b.c", false],
+    ["a+(b).c", "a+(b).c", true],
+    ["a\\*", "a*", true],
+    ["{a", "{a", true],
+  ])("%s against %s: %s", (glob, name, matches) => {
+    expect(globToRegExp(glob).test(name)).toBe(matches);
+  });
+});
+
+describe("view_image, todo, read_output and search_history", () => {
+  it("shows an image by its content, whatever its name, and no other file", async () => {
+    const png = Buffer.from("89504e470d0a1a0a0000000d", "hex");
+    const memory = createFakeMemory();
+    await put("shot.dat", png);
+    await put("fake.png", "text");
+    await put("big.gif", Buffer.concat([Buffer.from("GIF89a"), Buffer.alloc(5_000_000)]));
+    const shown = await callTool(sandbox, "view_image", { path: "shot.dat" }, { memory });
+    expect(shown.files).toEqual([
+      { type: "file", mediaType: "image/png", data: expect.stringMatching(/^@blob:[0-9a-f]{64}$/) },
+    ]);
+    expect([...memory.blobs.values()]).toEqual([png]);
+    expect((await callTool(sandbox, "view_image", { path: "fake.png" })).text).toContain("no PNG");
+    expect((await callTool(sandbox, "view_image", { path: "big.gif" })).text).toContain("at most 5.0 MB");
+  });
+
+  it("renders the checklist and takes one item in progress", async () => {
+    const items = [
+      { content: "read", status: "completed" },
+      { content: "write", status: "in_progress" },
+      { content: "test", status: "pending" },
+    ];
+    expect((await callTool(sandbox, "todo", { items })).text).toBe("[x] read\n[~] write\n[ ] test");
+    const two = items.map((item) => ({ ...item, status: "in_progress" }));
+    expect((await callTool(sandbox, "todo", { items: two })).outcome).toBe("error");
+    expect((await callTool(sandbox, "todo", { items: [{ content: "x", status: "done" }] })).text).toContain(
+      "items.0.status",
+    );
+  });
+
+  it("pages a stored output to its end", async () => {
+    const whole = "0123456789".repeat(10_000);
+    const memory = createFakeMemory(new Map([["s1c0", whole]]));
+    let text = "";
+    for (let offset = 0; offset < whole.length;) {
+      const page = await callTool(sandbox, "read_output", { handle: "s1c0", offset }, { memory });
+      expect(page.truncated).toBe(false);
+      text += page.text.replace(/\n\[characters .*$/, "");
+      offset = text.length;
+    }
+    expect(text).toBe(whole);
+    expect((await callTool(sandbox, "read_output", { handle: "nope" }, { memory })).outcome).toBe("error");
+    expect(
+      (await callTool(sandbox, "read_output", { handle: "s1c0", offset: 100_000 }, { memory })).text,
+    ).toContain("beyond its end");
+  });
+
+  it("shows what the history holds, one row a line", async () => {
+    const memory = createFakeMemory(new Map(), [
+      { sequence: 7, step: 3, role: "tool", excerpt: "a port\n8080" },
+    ]);
+    expect((await callTool(sandbox, "search_history", { query: "port" }, { memory })).text).toBe(
+      "[message 7, step 3, tool] a port 8080",
+    );
+    expect((await callTool(sandbox, "search_history", { query: "zzz" }, { memory })).text).toContain(
+      "Nothing in this session",
+    );
+  });
+});
