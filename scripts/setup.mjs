@@ -4,7 +4,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
 export const project = fileURLToPath(new URL("..", import.meta.url));
 const modules = join(project, "node_modules");
@@ -93,7 +93,8 @@ function npmCommand() {
  * stay; what is sent to us alone (kill, a supervisor, npm) is passed on.
  */
 function handOver(node, args) {
-  const child = spawn(node, args, { stdio: "inherit", env: environment(node) });
+  const quick = pathToFileURL(join(project, "scripts", "quick-start.mjs")).href;
+  const child = spawn(node, ["--import", quick, ...args], { stdio: "inherit", env: environment(node) });
   process.on("SIGINT", () => {
     if (!inForeground()) child.kill("SIGINT");
   });

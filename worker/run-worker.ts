@@ -7,7 +7,7 @@ import { createActivities } from "../activities/index.ts";
 import { ensureWorkflowBundle } from "./bundle.ts";
 import type { WorkerConfig } from "./config.ts";
 import { bindDeps } from "./deps.ts";
-import { probeDocker, probePostgres, probeTemporal } from "./local/probe.ts";
+import { probeDocker, probePostgres, temporalMissing, within } from "./local/probe.ts";
 import { createLogger, type Logger, temporalLogger } from "./logger.ts";
 import { startReaper } from "./reaper.ts";
 import { temporalConnection } from "./temporal-connection.ts";
@@ -15,17 +15,18 @@ import { workerOptions } from "./worker-options.ts";
 
 /** Each longer than the one before, so that a server that is down for long is not hammered. */
 const RESTART_MS = [1_000, 2_000, 5_000, 10_000, 30_000] as const;
+/** Exit code 4 is promised within 10 s. */
+const CONNECT_MS = 5_000;
 const STOP_SIGNALS = ["SIGTERM", "SIGINT"] as const;
 
 /**
  * Runs until SIGTERM or SIGINT, then drains: what is in flight may end within the grace, the rest goes to another worker.
- * @throws ServiceMissing when a dependency does not answer at the start; later ones are waited for
+ * @throws ServiceMissing when a dependency does not answer at the start; one that goes away later is waited for
  */
 export async function runWorker(config: WorkerConfig): Promise<void> {
   const border = createTextBorder(config.secrets);
   const logger = createLogger(config.logLevel, border);
   const { connection: options, namespace } = temporalConnection();
-  await Promise.all([probeTemporal(), probePostgres(config.databaseUrl), probeDocker()]);
   guardProcess(logger);
   Runtime.install({
     logger: temporalLogger(logger),
@@ -33,7 +34,12 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     // We listen ourselves, so that a worker that is between two lives can be ended too.
     shutdownSignals: [],
   });
-  const [connection, bundle] = await Promise.all([NativeConnection.connect(options), ensureWorkflowBundle()]);
+  const [connection, bundle] = await Promise.all([
+    connect(options),
+    ensureWorkflowBundle(),
+    probePostgres(config.databaseUrl),
+    probeDocker(),
+  ]);
   const bound = await bindDeps(config, { connection, namespace, border, logger });
   const { deps } = bound;
   const stopReaper = startReaper({
@@ -55,6 +61,17 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     await bound.close();
     await connection.close();
     logger.info("worker ended");
+  }
+}
+
+/** The native client's own words for a server that is not there are long and without a mend. */
+async function connect(
+  options: ReturnType<typeof temporalConnection>["connection"],
+): Promise<NativeConnection> {
+  try {
+    return await within(NativeConnection.connect(options), CONNECT_MS);
+  } catch (error) {
+    throw temporalMissing(options.address ?? "", error);
   }
 }
 

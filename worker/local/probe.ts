@@ -50,16 +50,20 @@ export async function probeTemporal(address?: string, timeoutMs = PROBE_MS): Pro
     });
     return `Temporal ${info.serverVersion ?? "?"}, namespace ${namespace}`;
   } catch (error) {
-    throw new ServiceMissing({
-      service: "Temporal",
-      address: where,
-      reason: reasonOf(error),
-      mend: "Correct TEMPORAL_ADDRESS, or unset it and `npm start` brings up a server of its own.",
-      cause: error,
-    });
+    throw temporalMissing(where, error);
   } finally {
     await connection?.close().catch(() => {});
   }
+}
+
+export function temporalMissing(address: string, cause: unknown): ServiceMissing {
+  return new ServiceMissing({
+    service: "Temporal",
+    address,
+    reason: reasonOf(cause),
+    mend: "Correct TEMPORAL_ADDRESS, or unset it and `npm start` brings up a server of its own.",
+    cause,
+  });
 }
 
 /** @returns such as `Docker 28.2.2`. @throws ServiceMissing */
@@ -115,7 +119,8 @@ function get(address: string, path: string, timeoutMs: number): Promise<string> 
   });
 }
 
-async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
+/** The promise's result, or an error after `timeoutMs`. */
+export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   try {
     return await Promise.race([

@@ -10,6 +10,7 @@ import { findServices, type LocalServices, projectHome } from "./services.ts";
 import { locked, readState, remember } from "./state.ts";
 
 const MAIN = fileURLToPath(new URL("../main.ts", import.meta.url));
+const QUICK_START = new URL("../../scripts/quick-start.mjs", import.meta.url).href;
 const READY_MS = 30_000;
 /** Its own grace, its force time, and a little. */
 const END_MS = 20_000;
@@ -65,7 +66,7 @@ async function start(
   rmSync(readyFile, { force: true });
   const mark = await launch({
     command: process.execPath,
-    args: ["--enable-source-maps", MAIN],
+    args: ["--import", QUICK_START, MAIN],
     env: { ...environment, LONGHAUL_READY_FILE: readyFile },
     log,
   });
