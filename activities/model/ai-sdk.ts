@@ -50,8 +50,9 @@ export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
   const load = () => (loading ??= loadSdk());
   return {
     warm: async () => void (await load()),
-    ask: async (request, onDelta, signal) => {
+    ask: async (asked, onDelta, signal) => {
       signal.throwIfAborted();
+      const request = { ...asked, model: fullModelName(asked.model) };
       const endpoint = endpointOf(request, options);
       const sdk = await load();
       signal.throwIfAborted();
@@ -77,7 +78,7 @@ interface Endpoint {
 
 /** @throws ModelError where there is no such provider, or no key for it */
 function endpointOf(request: ModelRequest, { providers }: AiSdkOptions): Endpoint {
-  const model = fullModelName(request.model);
+  const { model } = request;
   const [provider] = model.split("/", 1);
   const modelId = model.slice(model.indexOf("/") + 1);
   if (provider === "rehearsal" && providers.rehearsal !== undefined) {
@@ -147,7 +148,7 @@ async function askOnce(
       if (value.type === "finish-step") {
         end = {
           reason: value.finishReason,
-          usage: trustedUsage(value.usage, knownModels[fullModelName(request.model)]?.contextWindow),
+          usage: trustedUsage(value.usage, knownModels[request.model]?.contextWindow),
         };
       }
     }

@@ -106,6 +106,15 @@ describe.each(["responses", "chat"] as const)("failures on the %s wire", (api) =
     expect((await failure(ask(baseUrl, { api }))).class).toBe("malformed");
   });
 
+  it("hangs up on a provider whose answer it cannot read, so that nothing more is billed", async () => {
+    const garbage = { type: "garbage", text: "data: <html>oops\n\n" } as const;
+    const { baseUrl, aborts } = await play(
+      scriptedModel().answers(text("Let me"), garbage, { type: "hang" }),
+    );
+    expect((await failure(ask(baseUrl, { api }))).class).toBe("malformed");
+    await expect.poll(() => aborts.length).toBe(1);
+  });
+
   it.each([
     ["cut before the headers", scriptedModel().answers().with({ beforeHeaders: "drop" })],
     ["cut in the middle", scriptedModel().answers(text("Let me"), { type: "drop" })],
