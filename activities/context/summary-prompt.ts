@@ -61,15 +61,15 @@ export function summaryPrompt(input: SummaryPromptInput): SummaryPrompt {
   const entries = input.rows
     .filter((row) => row.kind !== "summary")
     .map((row) => entryOf(row, input.resultChars))
-    .filter((entry) => entry !== "");
-  const room = input.maxTokens - estimateText(SUMMARY_SYSTEM) - estimateText(frame(""));
-  const from = firstThatFits(entries, room);
-  const history = [from > 0 ? `[${from} older entries left out]` : "", ...entries.slice(from)];
-  const text = frame(history.filter((entry) => entry !== "").join("\n"));
+    .filter((entry) => entry.text !== "");
+  const frameTokens = estimateText(SUMMARY_SYSTEM) + estimateText(frame(""));
+  const { from, tokens } = firstThatFits(entries, input.maxTokens - frameTokens);
+  const history = entries.slice(from).map((entry) => entry.text);
+  if (from > 0) history.unshift(`[${from} older entries left out]`);
   return {
     system: SUMMARY_SYSTEM,
-    text,
-    tokens: estimateText(SUMMARY_SYSTEM) + estimateText(text),
+    text: frame(history.join("\n")),
+    tokens: frameTokens + tokens,
     dropped: from,
   };
 }
@@ -90,7 +90,22 @@ const HINTS: Partial<Record<string, string>> = {
   "Errors & Resolutions": "Errors that matter for what is left, and what solved them.",
 };
 
-function entryOf(row: StoredMessage, resultChars: number): string {
+interface Entry {
+  readonly text: string;
+  readonly tokens: number;
+}
+
+function entryOf(row: StoredMessage, resultChars: number): Entry {
+  const text = entryText(row, resultChars);
+  // What was counted when the row was stored is not counted again, unless most of it was cut away.
+  const whole = row.tokens + ENTRY_TOKENS;
+  return { text, tokens: whole * 2.2 <= text.length ? whole : estimateText(text) };
+}
+
+/** The label in front of an entry. */
+const ENTRY_TOKENS = 10;
+
+function entryText(row: StoredMessage, resultChars: number): string {
   if (row.role === "tool") {
     const [result] = row.content;
     const text = row.prunedStep === undefined ? excerptMiddle(result.text, resultChars) : "(cleared)";
@@ -123,13 +138,14 @@ function fenced(text: string): string {
   return text.replaceAll(/<(\/?)(history|summary)>/gi, "<$1 $2>");
 }
 
-function firstThatFits(entries: readonly string[], room: number): number {
-  let left = room;
+function firstThatFits(entries: readonly Entry[], room: number): { from: number; tokens: number } {
+  let tokens = 0;
   let from = entries.length;
   while (from > 0) {
-    left -= estimateText(entries[from - 1] ?? "") + 2;
-    if (left < 0) break;
+    const next = tokens + (entries[from - 1]?.tokens ?? 0) + 1;
+    if (next > room) break;
+    tokens = next;
     from--;
   }
-  return from;
+  return { from, tokens };
 }
