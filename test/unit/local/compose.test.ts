@@ -1,0 +1,79 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import { readWorkerConfig } from "../../../worker/config.ts";
+import { SEARCH_ATTRIBUTES } from "../../../worker/local/temporal.ts";
+
+const project = fileURLToPath(new URL("../../..", import.meta.url));
+
+interface Service {
+  readonly image: string;
+  readonly environment?: Record<string, string>;
+  readonly depends_on?: Record<string, { condition: string }>;
+  readonly ports?: string[];
+  readonly volumes?: string[];
+  readonly healthcheck?: unknown;
+  readonly stop_grace_period?: string;
+}
+
+/** Variables as compose fills them in when nothing is set. */
+function compose(): { services: Record<string, Service>; volumes: Record<string, unknown> } {
+  const text = readFileSync(join(project, "docker-compose.yml"), "utf8");
+  return parse(text.replace(/\$\{[A-Z_]+:-([^}]*)\}/g, (_, value: string) => value || '""')) as ReturnType<
+    typeof compose
+  >;
+}
+
+const { services } = compose();
+
+test("every service waits for what it needs to be healthy or done", () => {
+  for (const [name, { depends_on = {} }] of Object.entries(services)) {
+    for (const [other, { condition }] of Object.entries(depends_on)) {
+      const awaited = services[other];
+      expect(awaited, `${name} waits for ${other}`).toBeDefined();
+      if (condition === "service_healthy") expect(awaited?.healthcheck, other).toBeDefined();
+      else expect(condition).toBe("service_completed_successfully");
+    }
+  }
+});
+
+test("every port is published on this machine alone", () => {
+  const ports = Object.values(services).flatMap((service) => service.ports ?? []);
+  expect(ports.length).toBeGreaterThan(0);
+  for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/);
+});
+
+test("every mounted file of the project is there", () => {
+  const mounted = Object.values(services)
+    .flatMap((service) => service.volumes ?? [])
+    .map((volume) => volume.split(":")[0] ?? "")
+    .filter((path) => path.startsWith("./"));
+  expect(mounted.length).toBeGreaterThan(0);
+  for (const path of mounted) expect(existsSync(join(project, path)), path).toBe(true);
+});
+
+test("every image has a version", () => {
+  for (const { image } of Object.values(services)) expect(image).toMatch(/:[0-9][\w.]*$/);
+});
+
+test("the worker's environment is what a worker accepts, and its end is awaited longer than its grace", () => {
+  const worker = services["worker"];
+  const config = readWorkerConfig(worker?.environment ?? {});
+  expect(config.readyFile).toBe("/tmp/worker.ready");
+  expect(Number.parseInt(worker?.stop_grace_period ?? "0") * 1_000).toBeGreaterThan(
+    config.shutdownGraceMs + 8_000,
+  );
+});
+
+test("the server gets the settings that the local one gets", () => {
+  const config = parse(readFileSync(join(project, "docs/compose/dynamic-config.yaml"), "utf8")) as Record<
+    string,
+    { value: unknown }[]
+  >;
+  expect(config["history.transferProcessorMaxPollRPS"]?.[0]?.value).toBe(1_000);
+  expect(config["system.enableActivityEagerExecution"]?.[0]?.value).toBe(true);
+  const script = readFileSync(join(project, "docs/compose/setup-namespace.sh"), "utf8");
+  for (const name of SEARCH_ATTRIBUTES) expect(script).toContain(name);
+});
