@@ -2,7 +2,7 @@
 import { Context } from "@temporalio/activity";
 import { ApplicationFailure, CancelledFailure } from "@temporalio/common";
 import type { AgentDeps } from "./deps.ts";
-import { rethrowIfCancelled, retryable } from "./failures.ts";
+import { fatal, rethrowIfCancelled, retryable } from "./failures.ts";
 import { SandboxLost } from "./sandbox/sandbox-lost.ts";
 
 export interface ActivityScope {
@@ -69,23 +69,28 @@ function outward(error: unknown, signal: AbortSignal, deps: Pick<AgentDeps, "bor
     );
   }
   const database = databaseError(error);
-  if (database)
-    return retryable(
-      "DatabaseUnavailable",
-      `Postgres: ${deps.border.clean(database)}. Nothing of this attempt was kept; it is tried again.`,
-    );
+  if (database) {
+    const message = `Postgres: ${deps.border.clean(database.message)}. Nothing of this attempt was kept`;
+    return database.final
+      ? fatal(
+          "DatabaseRejected",
+          `${message}, and trying again would not help: this is a fault of Longhaul's.`,
+        )
+      : retryable("DatabaseUnavailable", `${message}; it is tried again.`);
+  }
   return new Error(deps.border.clean(error instanceof Error ? error.message : String(error)).slice(0, 1_000));
 }
 
-/** A query's own message carries its parameters, that is, the transcript: only the cause's words go out. */
-function databaseError(error: unknown): string | undefined {
+/**
+ * A query's own message carries its parameters, that is, the transcript: only the cause's words go out.
+ * Data exceptions (class 22) and rejected statements (42) are the same the next time; all else may pass.
+ */
+function databaseError(error: unknown): { readonly message: string; readonly final: boolean } | undefined {
   if (!(error instanceof Error)) return undefined;
-  const cause = error.cause instanceof Error ? error.cause : undefined;
-  if (error.constructor.name === "DrizzleQueryError") return describe(cause ?? new Error("a query failed"));
-  return "code" in error && /^(ECONN|EPIPE|57P|08|53)/.test(String(error.code)) ? describe(error) : undefined;
-}
-
-function describe(error: Error): string {
-  const code = "code" in error ? ` (${String(error.code)})` : "";
-  return `${error.message || "no answer"}${code}`;
+  const isQuery = error.constructor.name === "DrizzleQueryError";
+  const cause = isQuery && error.cause instanceof Error ? error.cause : error;
+  const code = "code" in cause ? String(cause.code) : "";
+  if (!isQuery && !/^(ECONN|EPIPE|57P|08|53)/.test(code)) return undefined;
+  const words = isQuery && cause === error ? "a query failed" : cause.message || "no answer";
+  return { message: code === "" ? words : `${words} (${code})`, final: /^(22|42)/.test(code) };
 }

@@ -10,7 +10,7 @@ import { estimateMessage } from "./context/tokens.ts";
 import type { ClosedSession, CloseSessionInput } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
 import { costUsd } from "./model/cost.ts";
-import { highestRound } from "./store/compactions.ts";
+import { lastRound } from "./store/compactions.ts";
 import type { Queryable } from "./store/db.ts";
 import { appendEvents } from "./store/events.ts";
 import { totalUsage } from "./store/model-calls.ts";
@@ -35,7 +35,7 @@ async function closeSession(
   const [answer, usage, rounds] = await Promise.all([
     lastAnswer(db, scope.sessionId),
     totalUsage(db, scope.sessionId),
-    highestRound(db, scope.sessionId),
+    lastRound(db, scope.sessionId),
   ]);
   const text = (answer?.content ?? []).map((part) => (part.type === "text" ? part.text : "")).join("");
   const error = input.error && {

@@ -16,6 +16,8 @@ export type FailureType =
   | "WorkspaceLost"
   | "ImageMissing"
   | "DatabaseUnavailable"
+  /** A statement of ours was refused: a fault in the code. */
+  | "DatabaseRejected"
   /** A newer run has taken the session over: this attempt's writes are refused. */
   | "Superseded"
   | "BadConfiguration"

@@ -12,7 +12,7 @@ import { enterSession } from "./enter-session.ts";
 import { fatal } from "./failures.ts";
 import { prefixMaker, type Prefix } from "./model/request.ts";
 import { runPolicyOf } from "./run-policy.ts";
-import { highestRound } from "./store/compactions.ts";
+import { lastRound } from "./store/compactions.ts";
 import { appendEvents } from "./store/events.ts";
 import { loadRatio } from "./store/model-calls.ts";
 import { chainStart, createSession, lastStep, takeOver } from "./store/sessions.ts";
@@ -53,7 +53,7 @@ async function openSession(
   const [rows, learnt, round, parked] = await Promise.all([
     loadView(db, session.id),
     loadRatio(db, session.config.model),
-    highestRound(db, session.id),
+    lastRound(db, session.id),
     parkedGuidance(db, session.id),
   ]);
   const size = viewSize({

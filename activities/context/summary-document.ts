@@ -127,16 +127,23 @@ export function renderChecklist(items: readonly ChecklistItem[]): string {
   return items.map((item) => `- [${item.done ? "x" : " "}] ${item.text}`).join("\n");
 }
 
-/** Whether two items mean the same: equal words, or most of the words of the first. */
+/**
+ * Whether the second item is the first, perhaps in other words: it has what tells items apart (numbers, paths, names
+ * with signs in them) and most of the other words.
+ */
 export function isSameItem(first: string, second: string): boolean {
-  const words = wordsOf(first);
-  const others = new Set(wordsOf(second));
-  if (words.length === 0) return others.size === 0;
-  return words.filter((word) => others.has(word)).length >= words.length * 0.7;
+  const [words, others] = [new Set(wordsOf(first)), new Set(wordsOf(second))];
+  const marks = (set: ReadonlySet<string>) =>
+    [...set]
+      .filter((word) => /[\p{N}_./-]/u.test(word))
+      .toSorted()
+      .join(" ");
+  if (marks(words) !== marks(others)) return false;
+  return [...words].filter((word) => others.has(word)).length >= words.size * 0.7;
 }
 
 function wordsOf(text: string): string[] {
-  return text.toLowerCase().match(/[\p{L}\p{N}_./-]+/gu) ?? [];
+  return text.toLowerCase().match(/[\p{L}\p{N}_](?:[\p{L}\p{N}_./-]*[\p{L}\p{N}_])?/gu) ?? [];
 }
 
 /** Lines a person said that are not shown word for word any more. */

@@ -82,7 +82,7 @@ export async function storeAnswer(step: StepInHand, answer: ModelAnswer): Promis
           contextUsed: usage.input + usage.output,
           contextLimit: step.measure.windowTokens,
           costUsd: cost,
-          durationMs: answer.durationMs,
+          durationMs: Math.round(answer.durationMs),
         },
       },
       ...calls.map((call, index) => ({

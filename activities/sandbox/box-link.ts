@@ -1,5 +1,6 @@
 /** The way to one container's supervisor: connects when first used, and again when the stream ended but the box runs. */
 import type Dockerode from "dockerode";
+import { retryable } from "../failures.ts";
 import { PROTOCOL, relaySource } from "./box-source.ts";
 import { createBoxStream, StreamEnded } from "./box-stream.ts";
 import type { Answer, BoxStream, RequestOptions } from "./box-stream.ts";
@@ -69,7 +70,7 @@ export function createBoxLink(docker: Dockerode, containerId: string): BoxLink {
   }
 
   async function connection(): Promise<Connection> {
-    if (closed) throw unavailable(new Error("this worker has closed its way to the box"));
+    if (closed) throw closing();
     connecting ??= connectWhileItRuns();
     const mine = connecting;
     try {
@@ -93,7 +94,7 @@ export function createBoxLink(docker: Dockerode, containerId: string): BoxLink {
         try {
           return await stream.request(op, again ? { ...fields, again } : fields, options);
         } catch (error) {
-          if (!(error instanceof StreamEnded) || closed) throw closed ? unavailable(error) : error;
+          if (!(error instanceof StreamEnded) || closed) throw closed ? closing() : error;
           if (again) throw new SandboxLost(error.message, { cause: error });
         }
       }
@@ -107,6 +108,12 @@ export function createBoxLink(docker: Dockerode, containerId: string): BoxLink {
     },
   };
 }
+
+const closing = (): Error =>
+  retryable(
+    "SandboxUnavailable",
+    "this worker ends and has closed its way to the box; what runs there goes on and is found again",
+  );
 
 async function assertRunning(container: Dockerode.Container): Promise<void> {
   try {

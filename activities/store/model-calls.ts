@@ -22,9 +22,15 @@ export interface ModelCallRow {
   readonly durationMs?: number;
 }
 
-export async function recordCall(db: Queryable, { usage, ...row }: ModelCallRow): Promise<void> {
+/** Times are kept in whole ms. */
+export async function recordCall(
+  db: Queryable,
+  { usage, firstTokenMs, durationMs, ...row }: ModelCallRow,
+): Promise<void> {
   await db.insert(modelCalls).values({
     ...row,
+    ...(firstTokenMs === undefined ? {} : { firstTokenMs: Math.round(firstTokenMs) }),
+    ...(durationMs === undefined ? {} : { durationMs: Math.round(durationMs) }),
     ...(usage && {
       inputTokens: usage.input,
       cachedTokens: usage.cached,

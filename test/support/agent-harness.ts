@@ -195,12 +195,19 @@ function runningSession(
   handle: WorkflowHandle<typeof codingAgent>,
   database: TestDatabase,
 ): RunningSession {
-  const events = () => readEvents(database.store, id, 0, 100_000);
+  const events = () => readEvents(database.store.db, id, 0, 100_000);
   return {
     id,
     model,
     handle,
-    result: () => handle.result(),
+    // A run that hangs fails its test by name, not by the suite's patience.
+    result: () =>
+      Promise.race([
+        handle.result(),
+        new Promise<never>((_resolve, reject) =>
+          setTimeout(() => reject(new Error(`${id} has not ended within 60 s`)), 60_000).unref(),
+        ),
+      ]),
     events,
     until: (type, fits = () => true) =>
       eventually(`event ${type}`, async () => {

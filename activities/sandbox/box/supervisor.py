@@ -120,7 +120,7 @@ class Box:
     def known(self, request):
         command = self.commands.get(request["id"])
         if command is None:
-            raise KeyError(f"no command was ever started under the id {request['id']!r} in this box")
+            raise LookupError(f"no command was ever started under the id {request['id']!r} in this box")
         return command
 
     def do_file(self, client, request):

@@ -1,0 +1,300 @@
+import { and, asc, eq } from "drizzle-orm";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { messages, modelCalls, sessions, toolCalls } from "../../activities/store/schema.ts";
+import { CANARY, eventually, startAgent, type AgentHarness } from "../support/agent-harness.ts";
+import { call, scriptedModel, text } from "../support/scripted-model.ts";
+
+let agent: AgentHarness;
+beforeAll(async () => {
+  agent = await startAgent();
+});
+afterAll(() => agent.close());
+
+const transcript = (id: string) =>
+  agent.database.store.db
+    .select()
+    .from(messages)
+    .where(eq(messages.sessionId, id))
+    .orderBy(asc(messages.sequence));
+
+describe("the main loop", () => {
+  it("turns a task into working files, and says how it went", async () => {
+    const script = scriptedModel()
+      .calls("write_file", { path: "hello.sh", content: "echo hello $1\n" }, { says: "I write it." })
+      .calls("bash", { command: "sh hello.sh world" })
+      .says("It greets the world.");
+    const session = await agent.start(script, { task: "Write hello.sh." });
+    const closed = await session.result();
+    expect(closed).toMatchObject({ status: "completed", steps: 3, result: "It greets the world." });
+    expect(closed.usage.calls).toBe(3);
+    const rows = await transcript(session.id);
+    expect(rows.map((row) => `${row.sequence} ${row.role} ${row.kind}`)).toEqual([
+      "1 user task",
+      "2 assistant answer",
+      "3 tool tool",
+      "4 assistant answer",
+      "5 tool tool",
+      "6 assistant answer",
+    ]);
+    expect(JSON.stringify(rows[4]?.content)).toContain("hello world");
+    const last = session.model.requests.at(-1);
+    expect(last?.items.map((item) => item.type)).toEqual(expect.arrayContaining(["call", "result"]));
+    const [row] = await agent.database.store.db.select().from(sessions).where(eq(sessions.id, session.id));
+    expect(row).toMatchObject({ status: "completed", result: "It greets the world.", container: null });
+  });
+
+  it("leaves no container behind", async () => {
+    const session = await agent.start(scriptedModel().calls("bash", { command: "true" }).says("Done."));
+    await session.result();
+    const left = await agent.docker.listContainers({
+      all: true,
+      filters: { label: [`longhaul.session=${session.id}`] },
+    });
+    expect(left).toEqual([]);
+  });
+
+  it("keeps results in call order when several calls run at once, however long each takes", async () => {
+    const script = scriptedModel()
+      .answers(
+        call("bash", { command: "sleep 0.6; echo first" }),
+        call("bash", { command: "sleep 0.2; echo second" }),
+        call("bash", { command: "echo third" }),
+      )
+      .says("Done.");
+    const session = await agent.start(script);
+    await session.result();
+    const results = (await transcript(session.id))
+      .filter((row) => row.role === "tool")
+      .map((row) => JSON.stringify(row.content));
+    expect(results.map((result) => /first|second|third/.exec(result)?.[0])).toEqual([
+      "first",
+      "second",
+      "third",
+    ]);
+  });
+
+  it("lets the model know what it got wrong, and goes on [R35] [R36]", async () => {
+    const script = scriptedModel()
+      .answers(
+        call("read_file", "{not json"),
+        call("make_coffee", { cups: 2 }),
+        call("read_file", { path: 7 }),
+      )
+      .calls("bash", { command: "exit 3" })
+      .says("I see.");
+    const session = await agent.start(script);
+    expect((await session.result()).status).toBe("completed");
+    const rows = await agent.database.store.db
+      .select()
+      .from(toolCalls)
+      .where(eq(toolCalls.sessionId, session.id))
+      .orderBy(asc(toolCalls.sequence));
+    expect(rows.map((row) => [row.status, row.exitCode])).toEqual([
+      ["error", null],
+      ["error", null],
+      ["error", null],
+      ["completed", 3],
+    ]);
+    expect(JSON.stringify((await transcript(session.id))[3]?.content)).toContain("bash");
+  });
+
+  it("stops at the step limit with a wrap-up that has no tools", async () => {
+    const script = scriptedModel().replies((request) =>
+      request.tools.length === 0
+        ? { parts: [text("Here is where things stand.")] }
+        : { parts: [call("bash", { command: `echo ${Math.random()}` })] },
+    );
+    script.forever(script.turns[0] as never);
+    const session = await agent.start(script, {
+      config: (config) => ({ ...config, limits: { ...config.limits, maxSteps: 2 } }),
+    });
+    expect(await session.result()).toMatchObject({
+      status: "max_steps",
+      steps: 3,
+      result: "Here is where things stand.",
+    });
+  });
+
+  it("never lets a secret into the model, the container, Postgres or the history [R51]", async () => {
+    const encoded = Buffer.from(CANARY).toString("base64");
+    const script = scriptedModel()
+      .calls("bash", { command: `env; cat /proc/1/environ 2>&1; echo ${encoded} | base64 -d` })
+      .says("Done.");
+    const session = await agent.start(script, { task: "Look around." });
+    await session.result();
+    const rows = await transcript(session.id);
+    expect(JSON.stringify(rows.filter((row) => row.role === "tool"))).not.toContain(CANARY);
+    const history = JSON.stringify(await session.handle.fetchHistory());
+    expect(history).not.toContain(CANARY);
+    expect(history).not.toContain(encoded);
+    const sent = session.model.requests.map((request) => JSON.stringify(request.raw)).join("");
+    expect(sent).not.toContain(CANARY);
+  });
+
+  it("keeps history small whatever the tools print: 2.2 KB a step over 50 steps", async () => {
+    const steps = 50;
+    const script = scriptedModel();
+    for (let step = 0; step < steps; step += 1)
+      script.calls("bash", { command: `head -c ${step * 2_000} /dev/zero | tr '\\0' x; echo ${step}` });
+    script.says("Done.");
+    const session = await agent.start(script);
+    await session.result();
+    const { workflowExecutionInfo: info } = (await session.handle.describe()).raw;
+    const bytes = Number(info?.historySizeBytes);
+    const perStep = bytes / (steps + 1);
+    console.log(
+      `history: ${perStep.toFixed(0)} bytes a step, ${(Number(info?.historyLength) / (steps + 1)).toFixed(1)} events a step`,
+    );
+    expect(perStep).toBeLessThanOrEqual(2_200);
+  });
+});
+
+describe("guidance", () => {
+  it("is coalesced at the next boundary, after all results, once for each id [case 19] [case 20]", async () => {
+    const script = scriptedModel()
+      .answers(call("bash", { command: "sleep 1; echo one" }), call("bash", { command: "echo two" }))
+      .says("Understood.");
+    const session = await agent.start(script);
+    await session.until("llm:tool-result");
+    await session.handle.signal("guidance", { id: "a", text: "use tabs" });
+    await session.handle.signal("guidance", { id: "b", text: "and no semicolons" });
+    await session.handle.signal("guidance", { id: "a", text: "use tabs" });
+    const reply = await session.handle.executeUpdate("sendGuidance", {
+      args: [{ id: "c", text: "in English" }],
+    });
+    expect(reply).toEqual({ queued: true, position: 3 });
+    await session.result();
+    const rows = await transcript(session.id);
+    expect(rows.map((row) => row.role)).toEqual(["user", "assistant", "tool", "tool", "user", "assistant"]);
+    expect(rows[4]?.content).toEqual([
+      { type: "text", text: "[1]: use tabs\n\n[2]: and no semicolons\n\n[3]: in English" },
+    ]);
+    expect(rows[4]?.meta).toMatchObject({ ids: ["a", "b", "c"] });
+  });
+
+  it("refuses an empty message and takes a bare string, as the Web UI sends it", async () => {
+    const session = await agent.start(scriptedModel().calls("bash", { command: "sleep 1" }).says("Yes."));
+    await session.until("llm:tool-call");
+    await expect(session.handle.executeUpdate("sendGuidance", { args: [{ text: "  " }] })).rejects.toThrow();
+    await session.handle.signal("guidance", "please stop");
+    await session.handle.signal("guidance", { nonsense: true });
+    await session.result();
+    expect(JSON.stringify(await transcript(session.id))).toContain("please stop");
+  });
+
+  it("sent while the last answer is being written is read in one more step [case 22]", async () => {
+    const script = scriptedModel()
+      .answers(
+        { type: "text", text: "Thinking" },
+        { type: "wait", ms: 800 },
+        { type: "text", text: " and done." },
+      )
+      .says("That too.");
+    const session = await agent.start(script);
+    await session.until("llm:chunk");
+    await session.handle.signal("guidance", { id: "late", text: "and the other thing" });
+    await session.result();
+    expect(session.model.requests).toHaveLength(2);
+    expect(JSON.stringify(session.model.requests[1]?.items.at(-1))).toContain("the other thing");
+  });
+});
+
+describe("stopping", () => {
+  it("cancel reaches the provider within a second and keeps what was said [A5]", async () => {
+    const script = scriptedModel().answers({ type: "text", text: "Working on it" }, { type: "hang" });
+    const session = await agent.start(script);
+    await session.until("llm:chunk");
+    const cancelled = Date.now();
+    await session.handle.cancel();
+    await expect(session.result()).rejects.toThrow();
+    const closed = Date.now() - cancelled;
+    expect((await session.handle.describe()).status.name).toBe("CANCELLED");
+    const aborted = session.model.aborts[0]?.abortedAt ?? Infinity;
+    expect(aborted - cancelled).toBeLessThan(1_000);
+    console.log(`cancel: provider aborted after ${aborted - cancelled} ms, run closed after ${closed} ms`);
+    expect(closed).toBeLessThan(1_500);
+    const rows = await transcript(session.id);
+    expect(JSON.stringify(rows.at(-1)?.content)).toContain("Working on it [interrupted]");
+    const [row] = await agent.database.store.db.select().from(sessions).where(eq(sessions.id, session.id));
+    expect(row?.status).toBe("cancelled");
+  });
+
+  it("cancel ends the command's whole process group within half a second, and the container [A6] [R9]", async () => {
+    const command = `trap '' TERM; (setsid sh -c 'while :; do date >> /workspace/beat; sleep 0.1; done' &); sleep 300`;
+    const script = scriptedModel().calls("bash", { command });
+    const session = await agent.start(script);
+    await session.until("sandbox:created");
+    const box = agent.docker.getContainer(`longhaul-${session.id}`);
+    await eventually("the command runs", async () =>
+      (await box.top()).Processes.some((row: string[]) => row.join(" ").includes("sleep 300")),
+    );
+    const cancelled = Date.now();
+    await session.handle.cancel();
+    await eventually("its processes are gone", async () => {
+      const top = await box.top().catch(() => undefined);
+      return (
+        top === undefined || !top.Processes.some((row: string[]) => /sleep 300|beat/.test(row.join(" ")))
+      );
+    });
+    const ended = Date.now() - cancelled;
+    await expect(session.result()).rejects.toThrow();
+    console.log(`cancel: processes gone after ${ended} ms, run closed after ${Date.now() - cancelled} ms`);
+    expect(ended).toBeLessThan(1_000);
+    const results = await agent.database.store.db
+      .select()
+      .from(toolCalls)
+      .where(eq(toolCalls.sessionId, session.id));
+    expect(results.map((row) => row.status)).toEqual(["interrupted"]);
+    await expect(box.inspect()).rejects.toThrow();
+  });
+
+  it("interrupt ends the step in flight and goes on with the message [case 23]", async () => {
+    const script = scriptedModel().calls("bash", { command: "sleep 60" }).says("Something else then.");
+    const session = await agent.start(script);
+    await session.until("llm:tool-call");
+    await eventually("the call runs", async () => {
+      const [row] = await agent.database.store.db
+        .select()
+        .from(toolCalls)
+        .where(and(eq(toolCalls.sessionId, session.id), eq(toolCalls.status, "running")));
+      return row;
+    });
+    await session.handle.signal("interrupt", { id: "i", text: "do something else" });
+    expect((await session.result()).status).toBe("completed");
+    const last = session.model.requests.at(-1);
+    expect(JSON.stringify(last?.items)).toContain("do something else");
+  });
+});
+
+describe("resuming", () => {
+  it("takes an ended session up again: same id, next step, workspace restored", async () => {
+    const script = scriptedModel()
+      .calls("write_file", { path: "kept.txt", content: "still here" })
+      .says("First part done.")
+      .calls("bash", { command: "cat kept.txt" })
+      .says("Second part done.");
+    const session = await agent.start(script);
+    expect((await session.result()).steps).toBe(2);
+    const again = await agent.client.workflow.signalWithStart("codingAgent", {
+      workflowId: session.id,
+      taskQueue: agent.taskQueue,
+      args: [{}],
+      signal: "guidance",
+      signalArgs: [{ id: "more", text: "now read it" }],
+    });
+    expect(await again.result()).toMatchObject({
+      status: "completed",
+      steps: 4,
+      result: "Second part done.",
+    });
+    const rows = await transcript(session.id);
+    expect(JSON.stringify(rows.filter((row) => row.step === 3 && row.role === "tool"))).toContain(
+      "still here",
+    );
+    const calls = await agent.database.store.db
+      .select()
+      .from(modelCalls)
+      .where(eq(modelCalls.sessionId, session.id));
+    expect(calls.map((row) => row.step)).toEqual([1, 2, 3, 4]);
+  });
+});
