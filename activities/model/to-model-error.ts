@@ -3,7 +3,7 @@ import { ModelError, type ModelErrorClass } from "./model.ts";
 import { isOverflowText, isRateLimitText } from "./overflow.ts";
 import { retryAfterMs } from "./retry-after.ts";
 
-const MAX_PROVIDER_CHARS = 600;
+const MAX_PROVIDER_CHARS = 500;
 const MAX_MESSAGE_CHARS = 1_000;
 
 export interface ErrorContext {

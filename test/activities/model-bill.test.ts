@@ -39,8 +39,9 @@ describe("the bill", () => {
   it("has none where the prefix changed at its beginning, or is shorter than 1,024", async () => {
     await responses([long]);
     await responses([long], { instructions: "another system prompt" });
-    await responses([say("short")]);
-    await responses([say("short"), say("more")]);
+    const short = say("word ".repeat(700));
+    await responses([short]);
+    await responses([short, say("more")]);
     expect(cachedOf()).toEqual([0, 0, 0, 0]);
   });
 });

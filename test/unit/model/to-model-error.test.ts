@@ -78,7 +78,7 @@ describe("provider errors by class [A19] [R31]", () => {
   });
 
   it("masks a secret that the bound would otherwise cut in two", () => {
-    const error = toModelError(apiError(400, `${"x".repeat(595)}sk-secret`), context);
+    const error = toModelError(apiError(400, `${"x".repeat(495)}sk-secret`), context);
     expect(error.message).not.toContain("sk-s");
   });
 
