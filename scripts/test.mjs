@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { main, project } from "./setup.mjs";
 
-main([
+await main([
   join(project, "node_modules", "vitest", "vitest.mjs"),
   "run",
   "--root",
