@@ -7,6 +7,7 @@ import type { SessionEvent } from "../activities/store/event.ts";
 import { listen, readEvents } from "../activities/store/events.ts";
 import { findSession } from "../activities/store/reading.ts";
 import type { Store } from "../activities/store/db.ts";
+import type { RunDescription } from "./describe-run.ts";
 
 const POLL_MS = 1_000;
 /** How long nothing is heard before Temporal is asked whether the run still exists. */
@@ -25,6 +26,8 @@ export type FollowItem =
   | { readonly kind: "lost"; readonly message: string }
   | { readonly kind: "back" }
   | { readonly kind: "tick" }
+  /** Nothing comes since an activity fails again and again. */
+  | { readonly kind: "trouble"; readonly message: string }
   | FollowEnd;
 
 export interface FollowEnd {
@@ -41,8 +44,8 @@ export interface Follow {
   readonly sessionId: string;
   readonly afterSeq: number;
   readonly signal: AbortSignal;
-  /** Temporal's word on the run: its status name, undefined while it cannot be asked, `GONE` where there is none. */
-  readonly describe: () => Promise<string | undefined>;
+  /** Temporal's word on the run; undefined while it cannot be asked. */
+  readonly describe: () => Promise<RunDescription | undefined>;
 }
 
 /** Ends with the session's end, or when aborted. */
@@ -56,6 +59,7 @@ export async function* follow(options: Follow): AsyncGenerator<FollowItem> {
   let closedSince: number | undefined;
   let endHeard = false;
   let endedSince: number | undefined;
+  let trouble: string | undefined;
   try {
     while (!signal.aborted) {
       let page: SessionEvent[];
@@ -89,7 +93,7 @@ export async function* follow(options: Follow): AsyncGenerator<FollowItem> {
         // Its last event may have come between the two readings; a run that goes on was just taken up again, or is
         // about to close.
         endedSince ??= Date.now();
-        const open = (await options.describe()) === "RUNNING";
+        const open = (await options.describe())?.status === "RUNNING";
         if (open || (!endHeard && Date.now() - endedSince < END_GRACE_MS)) {
           await waker.wait(END_POLL_MS);
           continue;
@@ -106,7 +110,11 @@ export async function* follow(options: Follow): AsyncGenerator<FollowItem> {
       endedSince = undefined;
       if (Date.now() - quietSince >= QUIET_MS) {
         quietSince = Date.now();
-        const end = endOf(await options.describe());
+        const run = await options.describe();
+        const end = endOf(run?.status);
+        if (run?.trouble !== undefined && run.trouble !== trouble)
+          yield { kind: "trouble", message: run.trouble };
+        trouble = run?.trouble;
         if (end === undefined) closedSince = undefined;
         else if (closedSince !== undefined && Date.now() - closedSince >= CLOSED_GRACE_MS) {
           yield { kind: "ended", ...end, result: row?.result ?? "", lastSeq: afterSeq };

@@ -25,6 +25,7 @@ export interface SessionStatusDocument {
   readonly epoch: number;
   readonly model: string | null;
   readonly queue: readonly { readonly id: string; readonly text: string; readonly queuedAt: string }[];
+  /** Tokens of the next request, and of the model's whole window. */
   readonly context: { readonly used: number; readonly limit: number; readonly estimated: boolean };
   readonly compactionRounds: number;
   readonly usage: SessionFigures["usage"];
@@ -56,7 +57,10 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     ...document,
     step: Math.max(document.step, view.step),
     queue: view.queue,
-    context: view.context.used > 0 ? view.context : document.context,
+    context:
+      view.context.used > 0
+        ? { ...document.context, used: view.context.used, estimated: view.context.estimated }
+        : document.context,
     compactionRounds: Math.max(document.compactionRounds, view.compactionRounds),
     live: true,
   };
@@ -93,7 +97,7 @@ export function statusDocument(
     queue: [],
     context: {
       used: figures?.context?.used ?? 0,
-      limit: figures?.context?.limit ?? config.contextWindow ?? 0,
+      limit: config.contextWindow ?? 0,
       estimated: figures?.context?.estimated ?? true,
     },
     compactionRounds: figures?.compactionRounds ?? 0,

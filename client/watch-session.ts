@@ -31,7 +31,7 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
       sessionId,
       afterSeq: watch.afterSeq,
       signal: detach.signal,
-      describe: async () => (await describeRun(services.temporal, sessionId))?.status,
+      describe: () => describeRun(services.temporal, sessionId),
     })) {
       switch (item.kind) {
         case "event":
@@ -45,6 +45,9 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
           break;
         case "back":
           output.note("Postgres is back.\n");
+          break;
+        case "trouble":
+          show.trouble(item.message);
           break;
         case "caught-up":
           break;
@@ -74,6 +77,7 @@ export function detachedText(sessionId: string): string {
 interface Show {
   event(event: SessionEvent, live: boolean): void;
   tick(): void;
+  trouble(message: string): void;
   end(end: FollowEnd): void;
 }
 
@@ -87,6 +91,7 @@ function jsonLines(output: Output, sessionId: string): Show {
       output.json(event);
     },
     tick: () => undefined,
+    trouble: (message) => output.note(`tried again: ${message}\n`),
     end: (end) => {
       // The last line is always the outcome, also where the run could not write it.
       if (heardEnd || end.reason === undefined) return;
@@ -109,6 +114,7 @@ function forPeople(output: Output): Show {
   return {
     event: (event) => renderer.event(event),
     tick: () => renderer.tick(Date.now()),
+    trouble: (message) => renderer.note(output.style("yellow", `↻ tried again: ${message}`)),
     end: (end) => {
       if (end.reason !== undefined) renderer.note(output.style("yellow", `\n■ ${end.status}: ${end.reason}`));
       // Where both streams are one screen, the words were just read.

@@ -181,16 +181,16 @@ async function latestSizes(db: Database, ids: readonly string[]) {
 function sizeOf(type: string, data: unknown): SessionFigures["context"] {
   switch (type) {
     case "step:started": {
-      const { estimatedInput, estimated, limit } = data as EventData["step:started"];
-      return { used: estimatedInput, limit, estimated };
+      const { estimatedInput, estimated } = data as EventData["step:started"];
+      return { used: estimatedInput, estimated };
     }
     case "llm:response": {
-      const { contextUsed, contextLimit } = data as EventData["llm:response"];
-      return { used: contextUsed, limit: contextLimit, estimated: false };
+      const { contextUsed } = data as EventData["llm:response"];
+      return { used: contextUsed, estimated: false };
     }
     case "context:compressed": {
       const { tokensAfter, status } = data as EventData["context:compressed"];
-      return status === "compacted" ? { used: tokensAfter, limit: undefined, estimated: true } : undefined;
+      return status === "compacted" ? { used: tokensAfter, estimated: true } : undefined;
     }
     default:
       return undefined;

@@ -30,7 +30,9 @@ export function resultLines(
   const what = callText(data.name, about, columns - facts.length - 6, style);
   const first = `  ${style(look, mark)} ${what}  ${style("dim", facts)}`;
   if (kind === "completed") return [first];
-  const excerpt = lastLines(data.excerpt, EXCERPT_LINES, columns - 6);
+  // The exit code stands in the first line already.
+  const ending = data.excerpt.replace(/\[exit code \d+\]\s*$/, "");
+  const excerpt = lastLines(ending, EXCERPT_LINES, columns - 6);
   return [first, ...excerpt.map((text) => style("dim", `    │ ${text}`))];
 }
 
