@@ -28,7 +28,12 @@ export async function startServer({ path, port, today }) {
     server.listen(port, "127.0.0.1", resolve);
   });
   const closed = new Promise((resolve) => server.once("close", resolve));
-  return { port: server.address().port, close: () => server.close(), closed };
+  const close = () => {
+    server.close();
+    // A browser keeps its connection open; waiting for it would take seconds.
+    server.closeAllConnections();
+  };
+  return { port: server.address().port, close, closed };
 }
 
 async function handle(request, { path, day }) {
