@@ -41,9 +41,7 @@ export interface SessionFigures {
     readonly calls: number;
   };
   /** Undefined before the first step. Tokens. */
-  readonly context:
-    | { readonly used: number; readonly limit: number | undefined; readonly estimated: boolean }
-    | undefined;
+  readonly context: { readonly used: number; readonly estimated: boolean } | undefined;
   readonly lastSeq: number;
 }
 

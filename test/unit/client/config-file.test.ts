@@ -1,0 +1,55 @@
+import { describe, expect, it } from "vitest";
+import { knownKeys, parseConfigFile } from "../../../client/config-file.ts";
+import { ClientError } from "../../../client/errors.ts";
+
+function mistakesOf(text: string): string {
+  try {
+    parseConfigFile("longhaul.yaml", text);
+  } catch (error) {
+    if (error instanceof ClientError && error.exitCode === 2) return error.message;
+    throw error;
+  }
+  return "none";
+}
+
+describe("parseConfigFile", () => {
+  it("names the line, the column and the nearest known key of an unknown one [U20]", () => {
+    expect(mistakesOf("# mine\ncontex:\n  strategy: threshold-rounds\n")).toContain(
+      "longhaul.yaml:2:1: unknown key contex: did you mean context?",
+    );
+    expect(mistakesOf("sandbox:\n  image: x\n  netwrok: none\n")).toContain(
+      "longhaul.yaml:3:3: unknown key sandbox.netwrok: did you mean network?",
+    );
+  });
+
+  it("finds unknown keys below names that people choose", () => {
+    expect(mistakesOf("models:\n  openai/mine:\n    contextWindow: 8000\n    maxOuput: 5\n")).toContain(
+      "longhaul.yaml:4:5: unknown key models.openai/mine.maxOuput: did you mean maxOutput?",
+    );
+  });
+
+  it("lists the known keys where none is near", () => {
+    expect(mistakesOf("limits:\n  zebra: 1\n")).toMatch(/unknown key limits\.zebra: known are maxSteps, /);
+  });
+
+  it("lists every mistake with its place", () => {
+    const found = mistakesOf("limits:\n  maxSteps: many\nsandbox:\n  memory: lots\n");
+    expect(found).toContain("has 2 mistakes");
+    expect(found).toContain("longhaul.yaml:2:13: limits.maxSteps: expected number, received string");
+    expect(found).toContain("longhaul.yaml:4:11: sandbox.memory");
+  });
+
+  it("names the line of what is not YAML", () => {
+    expect(mistakesOf("model: x\nlimits: [1\n")).toMatch(/not valid YAML\.\nlonghaul\.yaml:\d:\d+: /);
+  });
+
+  it("takes an empty file as no settings", () => {
+    expect(parseConfigFile("longhaul.yaml", "")).toEqual({});
+    expect(parseConfigFile("longhaul.yaml", "# nothing yet\n")).toEqual({});
+  });
+
+  it("knows the keys of each level", () => {
+    expect(knownKeys([])).toContain("mcpServers");
+    expect(knownKeys(["tools", "bash", "limits"])).toContain("maxChars");
+  });
+});

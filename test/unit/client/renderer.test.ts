@@ -1,0 +1,181 @@
+import { describe, expect, it } from "vitest";
+import type { EventData, EventType, SessionEvent } from "../../../activities/store/event.ts";
+import { createRenderer } from "../../../client/render/renderer.ts";
+
+const AT = Date.parse("2026-01-02T03:04:05.000Z");
+
+function recorder() {
+  let text = "";
+  let seq = 0;
+  const renderer = createRenderer(
+    (piece) => (text += piece),
+    (_look, plain) => plain,
+    80,
+  );
+  const event = <Type extends EventType>(type: Type, step: number, data: EventData[Type], attempt = 1) => {
+    const whole: SessionEvent<Type> = {
+      seq: ++seq,
+      sessionId: "s",
+      epoch: 1,
+      step,
+      attempt,
+      at: new Date(AT).toISOString(),
+      type,
+      data,
+    };
+    renderer.event(whole as SessionEvent);
+  };
+  return { event, renderer, text: () => text };
+}
+
+const begin = (estimatedInput: number) => ({ estimatedInput, estimated: false, limit: 10_000 });
+const response = (
+  content: string,
+  costUsd: number | null = null,
+  reasoning = "",
+): EventData["llm:response"] => ({
+  content,
+  reasoning,
+  finish: "stop",
+  tokenUsage: { input: 10, output: 1, cached: 0, reasoning: 0 },
+  contextUsed: 11,
+  contextLimit: 10_000,
+  costUsd,
+  durationMs: 5,
+});
+const result = (fields: Partial<EventData["llm:tool-result"]>): EventData["llm:tool-result"] => ({
+  callId: "c",
+  index: 0,
+  name: "bash",
+  outcome: "completed",
+  durationMs: 1_234,
+  exitCode: 0,
+  truncated: false,
+  excerpt: "",
+  ...fields,
+});
+
+describe("createRenderer", () => {
+  it("shows a run: steps with context use, words, tools with outcome and time, cost, rounds and the end", () => {
+    const { event, text } = recorder();
+    event("session:started", 0, { task: "Build it.", model: "openai/gpt-5", continued: false });
+    event("step:started", 1, begin(2_500));
+    event("llm:chunk", 1, { chunkType: "reasoning", text: "First a look." });
+    event("llm:chunk", 1, { chunkType: "text", text: "I run the " });
+    event("llm:chunk", 1, { chunkType: "text", text: "tests." });
+    event("llm:response", 1, response("I run the tests.", 0.02, "First a look."));
+    event("llm:tool-call", 1, { callId: "c", index: 0, name: "bash", about: "npm test" });
+    event("llm:tool-result", 1, result({ exitCode: 1, excerpt: "a\n\u001b[31mb\u001b[0m\n[exit code 1]" }));
+    event("context:compressed", 2, {
+      round: 1,
+      strategy: "threshold-rounds",
+      trigger: "threshold",
+      tokensBefore: 9_000,
+      tokensAfter: 3_000,
+      messages: 12,
+      status: "compacted",
+      reason: null,
+    });
+    event("message:queued", 1, { id: "m", position: 1, excerpt: "use pnpm" });
+    event("step:started", 2, begin(3_000));
+    event("message:dequeued", 2, {
+      count: 1,
+      ids: ["m"],
+      coalesced: false,
+      text: "use pnpm",
+      firstQueuedAt: "",
+      lastQueuedAt: "",
+    });
+    event("llm:response", 2, response("Done."));
+    event("session:ended", 2, {
+      status: "completed",
+      reason: null,
+      text: "Done.",
+      usage: { input: 2_000, cached: 1_000, output: 50, reasoning: 0, calls: 2 },
+      costUsd: 0.02,
+      steps: 2,
+      rounds: 1,
+      durationMs: 61_000,
+    });
+    expect(text()).toBe(
+      [
+        "▶ task: Build it.",
+        "  model openai/gpt-5",
+        "",
+        "step 1  ███░░░░░░░ 25 % of 10k",
+        "thinking: First a look.",
+        "I run the tests.",
+        "  ✗ bash npm test  exit 1 · 1.2 s",
+        "    │ a",
+        "    │ b",
+        "◆ context compacted, round 1: 9k → 3k tokens, 12 messages into a summary (threshold-rounds, threshold)",
+        "✉ waits for the next step: use pnpm",
+        "",
+        "step 2  ███░░░░░░░ 30 % of 10k · $0.020 · 1 message waiting",
+        "▸ you: use pnpm",
+        "Done.",
+        "",
+        "✓ completed  2 steps · 1 compaction round · 2k tokens in (50 % cached), 50 out · $0.020 · 1 min 1 s",
+        "",
+      ].join("\n"),
+    );
+  });
+
+  it("says that a step is tried again and shows its words anew, whole", () => {
+    const { event, text } = recorder();
+    event("step:started", 1, begin(1));
+    event("llm:chunk", 1, { chunkType: "text", text: "Half a th" });
+    event("step:started", 1, begin(1), 2);
+    event("llm:chunk", 1, { chunkType: "text", text: " late word of the first" }, 1);
+    event("llm:chunk", 1, { chunkType: "text", text: "A whole thought." }, 2);
+    event("llm:response", 1, response("A whole thought."), 2);
+    expect(text()).toBe(
+      "\nstep 1  █░░░░░░░░░ 0 % of 10k\nHalf a th\n↻ step 1 again, attempt 2; what it said so far is dropped\nA whole thought.\n",
+    );
+  });
+
+  it("adds what a late watcher missed of an answer, once", () => {
+    const { event, text } = recorder();
+    event("step:started", 1, begin(1));
+    event("llm:chunk", 1, { chunkType: "text", text: "One " });
+    event("llm:response", 1, response("One two."));
+    event("step:started", 2, begin(1));
+    event("llm:response", 2, response("Three."));
+    expect(text().match(/One two\.\n/g)).toHaveLength(1);
+    expect(text()).toContain("Three.\n");
+  });
+
+  it("announces a tool that takes long, and only then", () => {
+    const { event, renderer, text } = recorder();
+    event("llm:tool-call", 1, { callId: "c", index: 0, name: "bash", about: "sleep 9" });
+    renderer.tick(AT + 1_000);
+    expect(text()).toBe("");
+    renderer.tick(AT + 3_500);
+    renderer.tick(AT + 4_500);
+    expect(text()).toBe("  … bash sleep 9  running for 3.5 s\n");
+    event("llm:tool-result", 1, result({}));
+    renderer.tick(AT + 100_000);
+    expect(text().split("\n")).toHaveLength(3);
+  });
+
+  it("counts a message once that was taken before it was told of, or told of twice", () => {
+    const { event, text } = recorder();
+    const taken = { count: 1, coalesced: false, text: "x", firstQueuedAt: "", lastQueuedAt: "" };
+    event("message:dequeued", 1, { ...taken, ids: ["a"] });
+    event("message:queued", 1, { id: "a", position: 1, excerpt: "x" });
+    event("message:queued", 1, { id: "b", position: 1, excerpt: "y" });
+    event("message:queued", 1, { id: "b", position: 1, excerpt: "y" });
+    event("step:started", 2, begin(1));
+    expect(text()).toContain("1 message waiting");
+    expect(text().match(/waits for the next step/g)).toHaveLength(1);
+  });
+
+  it("lets nothing steer the terminal", () => {
+    const { event, text } = recorder();
+    event("llm:chunk", 1, { chunkType: "text", text: "a\u001b[2Jb\u0007c\u001b]0;title\u0007d\u202ee" });
+    event("llm:tool-result", 1, result({ outcome: "error", excerpt: "x\u001b[1mY\r\nz" }));
+    // oxlint-disable-next-line no-control-regex -- control characters are what this is about
+    expect(text()).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/);
+    expect(text()).toContain("abcde");
+  });
+});
