@@ -1,6 +1,7 @@
 """One command: started once, followed, ended with all it left behind. Part of the supervisor: see box-source.ts."""
 
 import fcntl
+import json
 import os
 import selectors
 import signal
@@ -44,11 +45,16 @@ class Command:
         self.status = None
         self.pipes = {}
         self.stdin = None
+        # Ours and the child's ends until the program runs.
+        self.opened = []
         self.listeners = []
+        self.started = False
+        self.when_started = []
 
     def restore(self, end, sizes):
         """After a restart of the box. Without a record of its end it is lost, and so is how much it wrote."""
         self.end = end or {"kind": "lost"}
+        self.started = True
         for stream, output in self.outputs.items():
             try:
                 size = os.stat(output.path).st_size
@@ -72,42 +78,74 @@ class Command:
 
     def start(self, request):
         self.began = time.monotonic()
-        mine = []
+        try:
+            self.box.journal.started(self)
+            self.open_streams(request)
+        except OSError as error:
+            self.refuse(error.strerror)
+            return
+        order = {
+            "argv": request["argv"],
+            "env": {**self.box.base_env, **(request.get("env") or {}), MARK: self.id},
+            "cwd": os.path.join(WORKSPACE, request.get("cwd") or ""),
+        }
+        self.order = json.dumps(order).encode() + b"\n"
+        self.launch(1)
+        timeout = request.get("timeoutMs")
+        if timeout is not None and not self.end:
+            self.loop.after(timeout / 1000, lambda: self.kill("timeout", TIMEOUT_GRACE_MS))
+
+    def open_streams(self, request):
+        """The child's ends in `given`, ours in `stdin` and `pipes`."""
 
         def pipe():
             reader, writer = os.pipe()
-            mine.extend((reader, writer))
+            self.opened.extend((reader, writer))
             return reader, writer
 
+        self.stdin_bytes = memoryview(request.get("stdin") or b"")
+        if self.stdin_bytes:
+            stdin, self.stdin = pipe()
+        else:
+            stdin = os.open("/dev/null", os.O_RDONLY)
+            self.opened.append(stdin)
+        out_reader, out_writer = pipe()
+        self.pipes[out_reader] = self.outputs["out"]
+        err_writer = out_writer
+        if not request.get("mergeOutput"):
+            err_reader, err_writer = pipe()
+            self.pipes[err_reader] = self.outputs["err"]
+        self.given = [stdin, out_writer, err_writer]
+
+    def launch(self, tries):
+        self.early = None
         try:
-            self.box.journal.started(self)
-            stdin, self.stdin_bytes = None, memoryview(request.get("stdin") or b"")
-            if self.stdin_bytes:
-                stdin, self.stdin = pipe()
-            else:
-                stdin = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-                mine.append(stdin)
-            out_reader, out_writer = pipe()
-            self.pipes[out_reader] = self.outputs["out"]
-            err_writer = out_writer
-            if not request.get("mergeOutput"):
-                err_reader, err_writer = pipe()
-                self.pipes[err_reader] = self.outputs["err"]
-            order = {
-                "argv": request["argv"],
-                "env": {**self.box.base_env, **(request.get("env") or {}), MARK: self.id},
-                "cwd": os.path.join(WORKSPACE, request.get("cwd") or ""),
-            }
-            self.pid = self.box.helpers.spawn(order, [stdin, out_writer, err_writer])
-        except (Refused, OSError) as error:
-            for fd in mine:
-                os.close(fd)
-            self.pipes, self.stdin = {}, None
-            self.finish({"kind": "refused", "reason": str(error)})
+            helper = self.box.helpers.give(self.order, self.given, lambda said: self.launched(said, tries))
+        except OSError as error:
+            self.refuse(f"no process could be started: {error.strerror}; end some first")
             return
-        for fd in mine:
-            if fd not in self.pipes and fd != self.stdin:
-                os.close(fd)
+        self.pid = helper.pid
+        self.box.running[self.pid] = self
+
+    def launched(self, said, tries):
+        if b"-" in said:
+            self.box.running.pop(self.pid, None)
+            self.refuse(said.partition(b"-")[2].decode("utf-8", "replace"))
+        elif not said and not self.ending:
+            # The child was killed before it took the order: nothing was run.
+            self.box.running.pop(self.pid, None)
+            if tries < MAX_TRIES:
+                self.launch(tries + 1)
+            else:
+                self.refuse("no process could be started: something in the box kills every new one")
+        else:
+            self.follow()
+
+    def follow(self):
+        """From here on the program runs."""
+        for fd in set(self.given):
+            os.close(fd)
+        self.opened, self.order = [], None
         for fd in self.pipes:
             os.set_blocking(fd, False)
             try:
@@ -118,9 +156,21 @@ class Command:
         if self.stdin is not None:
             os.set_blocking(self.stdin, False)
             self.loop.watch(self.stdin, selectors.EVENT_WRITE, self.feed)
-        timeout = request.get("timeoutMs")
-        if timeout is not None:
-            self.loop.after(timeout / 1000, lambda: self.kill("timeout", TIMEOUT_GRACE_MS))
+        self.tell_started()
+        if self.early is not None:
+            self.reaped(self.early)
+
+    def refuse(self, reason):
+        for fd in self.opened:
+            os.close(fd)
+        self.opened, self.pipes, self.stdin, self.order = [], {}, None, None
+        self.finish({"kind": "refused", "reason": reason})
+
+    def tell_started(self):
+        self.started = True
+        calls, self.when_started = self.when_started, []
+        for call in calls:
+            call()
 
     def feed(self):
         try:
@@ -160,6 +210,10 @@ class Command:
 
     def reaped(self, status):
         """Its first process has ended: with it the command, when what stands in the pipes has been read."""
+        if not self.started:
+            # Told before the end of its link was seen.
+            self.early = status
+            return
         self.status = status
         self.duration = time.monotonic() - self.began
         for fd in list(self.pipes):
@@ -196,6 +250,7 @@ class Command:
         for fd in self.pipes:
             self.loop.unwatch(fd)
         self.drop_leftovers()
+        self.tell_started()
         self.tell_ended()
         # After the answer: the next command finds a child ready.
         self.loop.after(0, self.box.helpers.prepare)

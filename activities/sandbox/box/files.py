@@ -5,14 +5,17 @@ way, `..` goes back to the folder we came from. So nothing is ever looked up by 
 """
 
 import errno
+import fcntl
 import hashlib
 import os
 import stat
+import time
 
 MAX_LINKS = 40
 MAX_HASHED_BYTES = 64 << 20
 MAX_READ_BYTES = 16 << 20
 MAX_ENTRIES = 100_000
+LOCK_SECONDS = 5
 
 REASONS = {
     errno.ENOENT: ("not-found", "there is no such file or folder"),
@@ -147,6 +150,19 @@ def read_file(request):
     return {"data": b"".join(pieces), "size": size, "hash": hash_of(fd)}
 
 
+def lock_folder(place):
+    """Between comparing and writing nobody else of us writes here; the lock ends with this process."""
+    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=place.folder)
+    end = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise Refusal("failed", "another process holds a lock on its folder") from None
+            time.sleep(0.002)
+
+
 def check_unchanged(place, if_hash, new_hash):
     """Raises unless the file is as the caller believes; True where it already holds what is to be written."""
     current = None if place.info is None else hash_of(open_regular(place))
@@ -171,6 +187,8 @@ def write_file(request):
         raise Refusal("not-a-file", "it is a pipe, socket or device")
     if info is not None and not os.access(place.name, os.W_OK, dir_fd=place.folder, follow_symlinks=False):
         raise Refusal("denied", "it is write-protected")
+    if "ifHash" in request:
+        lock_folder(place)
     if "ifHash" in request and check_unchanged(place, request["ifHash"], new_hash):
         return {"created": False, "hash": new_hash}
     mode = request.get("mode")
@@ -206,6 +224,7 @@ def remove_file(request):
     if stat.S_ISDIR(place.info.st_mode):
         raise IsADirectoryError(errno.EISDIR, "")
     if request.get("ifHash") is not None:
+        lock_folder(place)
         check_unchanged(place, request["ifHash"], None)
     os.unlink(place.name, dir_fd=place.folder)
     return {}

@@ -1,7 +1,8 @@
 """Children that wait, as uid 1000 already, for what they are to be: a program or a file operation.
 
 Forking Python and dropping to uid 1000 takes 2-3 ms, exec alone 0.7 ms (measured), so one child is always kept ready.
-Tools can kill and stop it, as anything of their uid: then what it did not begin is given to a new one. They cannot
+Tools can kill and stop it, as anything of their uid: what it did not begin is given to a new one, a stopped one is
+woken. They cannot
 look into it: a process that changed its uid is not dumpable. Part of the supervisor: see box-source.ts.
 """
 
@@ -11,19 +12,16 @@ import errno
 import gc
 import json
 import os
+import selectors
 import signal
 import socket
+import time
 
 WORKSPACE = "/workspace"
-# A child that a tool stopped does not answer; it is killed and another one takes over.
-ANSWER_SECONDS = 3.0
+STIR_SECONDS = 0.25
 MAX_TRIES = 5
 FILE_SECONDS = 60
 CHUNK = 1 << 18
-
-
-class Refused(Exception):
-    """The command could not be started; the text is for the model."""
 
 
 class Helper:
@@ -165,33 +163,53 @@ class Helpers:
             self.ready.link.close()
             self.ready = None
 
-    def spawn(self, order, fds):
-        """Pid of the program, which leads its own session. @raises Refused"""
-        line = json.dumps(order).encode() + b"\n"
-        for _ in range(MAX_TRIES):
-            try:
-                helper = self.take()
-            except OSError as error:
-                raise Refused(f"no process could be started: {error.strerror}; end some first") from error
-            with helper.link as link:
-                said = self.hand_over(link, line, fds)
-            if b"-" in said:
-                raise Refused(said.partition(b"-")[2].decode("utf-8", "replace"))
-            if said:
-                return helper.pid
-            helper.kill()
-        raise Refused("no process could be started: something in the box kills or stops every new one")
+    def give(self, line, fds, finished):
+        """Hands an order to a child; `finished(said)` is called once the child let go of its link: it ended, or exec
+        closed it. The caller's descriptors are his again then. @raises OSError where the box has no process left"""
+        helper = self.take()
+        link, loop = helper.link, self.loop
+        link.setblocking(False)
+        rest, said = memoryview(line), bytearray()
 
-    @staticmethod
-    def hand_over(link, line, fds):
-        said = b""
-        link.settimeout(ANSWER_SECONDS)
-        try:
-            sent = socket.send_fds(link, [line], fds)
-            link.sendall(line[sent:])
-            while data := link.recv(4096):
-                said += data
-        except OSError:
-            # Killed or stopped: what it said before counts.
-            pass
-        return said
+        def hand_over():
+            nonlocal rest
+            try:
+                if len(rest) == len(line):
+                    rest = rest[socket.send_fds(link, [rest], fds) :]
+                while rest:
+                    rest = rest[link.send(rest) :]
+            except BlockingIOError:
+                return
+            except OSError:
+                # It was killed.
+                pass
+            loop.unwatch(link)
+            loop.watch(link, selectors.EVENT_READ, collect)
+
+        def collect():
+            try:
+                data = link.recv(CHUNK)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if data:
+                said.extend(data)
+                return
+            loop.unwatch(link)
+            link.close()
+            finished(bytes(said))
+
+        def stir():
+            # A tool may have stopped it, and its own alarm does not ring then.
+            if link.fileno() >= 0:
+                if time.monotonic() > deadline:
+                    helper.kill()
+                helper.wake()
+                loop.after(STIR_SECONDS, stir)
+
+        deadline = time.monotonic() + FILE_SECONDS
+        loop.after(STIR_SECONDS, stir)
+        loop.watch(link, selectors.EVENT_WRITE, hand_over)
+        hand_over()
+        return helper

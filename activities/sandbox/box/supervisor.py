@@ -72,9 +72,12 @@ class Box:
             command = Command(self, name, limit, round(time.time() * 1000))
             self.commands[name] = command
             command.start(request)
-            if command.pid is not None:
-                self.running[command.pid] = command
-        return self.follow(client, request, command) if request.get("wait") else command.state()
+        if request.get("wait"):
+            return self.follow(client, request, command)
+        if command.started:
+            return command.state()
+        command.when_started.append(lambda: client.send({"q": request["q"], "ok": command.state()}))
+        return None
 
     def do_wait(self, client, request):
         return self.follow(client, request, self.known(request))
@@ -130,40 +133,7 @@ class Box:
         def fail(text):
             client.send({"q": q, "ok": {"ok": False, "reason": "failed", "message": f"{path}: {text}"}})
 
-        try:
-            helper = self.helpers.take()
-        except OSError as error:
-            fail(f"no process could be started: {error.strerror}; end some first")
-            return
-        link = helper.link
-        link.setblocking(False)
-        order, pieces = memoryview(line), []
-
-        def hand_over():
-            nonlocal order
-            try:
-                while order:
-                    order = order[link.send(order) :]
-            except BlockingIOError:
-                return
-            except OSError:
-                order = memoryview(b"")
-            self.loop.unwatch(link)
-            self.loop.watch(link, selectors.EVENT_READ, collect)
-
-        def collect():
-            try:
-                data = link.recv(CHUNK)
-            except BlockingIOError:
-                return
-            except OSError:
-                data = b""
-            if data:
-                pieces.append(data)
-                return
-            self.loop.unwatch(link)
-            link.close()
-            answer = b"".join(pieces)
+        def finished(answer):
             if answer.endswith(b"\n"):
                 client.send_line(answer)
                 self.loop.after(0, self.helpers.prepare)
@@ -172,10 +142,10 @@ class Box:
             else:
                 fail(f"the helper was killed {tries} times; something in the box kills everything")
 
-        # Its own alarm does not ring while a tool keeps it stopped.
-        self.loop.after(FILE_SECONDS + 1, lambda: link.fileno() >= 0 and helper.kill())
-        self.loop.watch(link, selectors.EVENT_WRITE, hand_over)
-        hand_over()
+        try:
+            self.helpers.give(line, [], finished)
+        except OSError as error:
+            fail(f"no process could be started: {error.strerror}; end some first")
 
     def reap(self):
         while True:

@@ -1,0 +1,180 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
+import { bash, createTestBoxes, newId, type TestBoxes, waitUntil } from "../support/test-boxes.ts";
+
+let boxes: TestBoxes;
+let box: Sandbox;
+const spec = (): ReturnType<TestBoxes["spec"]> => boxes.spec();
+let opened: ReturnType<TestBoxes["spec"]>;
+beforeAll(async () => {
+  boxes = createTestBoxes();
+  opened = spec();
+  box = await boxes.host.open(opened);
+});
+afterAll(() => boxes.dispose());
+
+const MIB = 1_048_576;
+
+test("a command tells its exit code, its output and its errors apart", async () => {
+  const { state, out, err } = await bash(box, "echo to out; echo to err >&2; exit 3");
+  expect(state).toMatchObject({ kind: "exited", exitCode: 3, outBytes: 7, errBytes: 7 });
+  expect([out, err]).toEqual(["to out\n", "to err\n"]);
+});
+
+test("a command started twice under one id runs once", async () => {
+  const id = newId();
+  const argv = ["bash", "-c", "echo ran >> once.txt; echo out"];
+  const [first, second] = await Promise.all([box.run({ id, argv }), box.run({ id, argv })]);
+  const third = await box.start({ id, argv: ["bash", "-c", "echo other >> once.txt"] });
+  expect([second, third]).toEqual([first, first]);
+  expect((await bash(box, "cat once.txt")).out).toBe("ran\n");
+});
+
+test("merged output keeps the order in which it was written", async () => {
+  const id = newId();
+  const script = "for i in 1 2 3; do echo out$i; echo err$i >&2; done";
+  const state = await box.run({ id, argv: ["bash", "-c", script], mergeOutput: true });
+  expect(state).toMatchObject({ errBytes: 0 });
+  expect(Buffer.from(await box.read(id, "out", 0, 100)).toString()).toBe(
+    "out1\nerr1\nout2\nerr2\nout3\nerr3\n",
+  );
+});
+
+test("five megabytes of standard input arrive unchanged, whatever the bytes", async () => {
+  const id = newId();
+  const stdin = Buffer.alloc(5 * MIB, 0).map((_, at) => (at * 7) % 256);
+  const state = await box.run({ id, argv: ["bash", "-c", "tee in.bin | wc -c; sha256sum in.bin"], stdin });
+  expect(state).toMatchObject({ kind: "exited", exitCode: 0 });
+  const said = Buffer.from(await box.read(id, "out", 0, 200)).toString();
+  const { createHash } = await import("node:crypto");
+  expect(said).toBe(`${stdin.length}\n${createHash("sha256").update(stdin).digest("hex")}  in.bin\n`);
+});
+
+test("[R25] bytes that are no UTF-8 and NUL come back as they were written", async () => {
+  const id = newId();
+  await box.run({ id, argv: ["printf", String.raw`\377\376a\000b\303`] });
+  expect([...(await box.read(id, "out", 0, 100))]).toEqual([0xff, 0xfe, 0x61, 0, 0x62, 0xc3]);
+});
+
+test("[R26] of a flood the beginning and the last mebibyte are kept, the rest is counted, memory stays flat", async () => {
+  const id = newId();
+  const before = process.memoryUsage().rss;
+  const script = "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo the end";
+  const told: number[] = [];
+  const command = { id, argv: ["bash", "-c", script], maxOutputBytes: 1000 };
+  const state = await box.run(command, { onOutput: (bytes) => told.push(bytes) });
+  expect(state).toMatchObject({ kind: "exited", outBytes: 20_000_009, outKept: 1000 + MIB });
+  expect(Buffer.from(await box.read(id, "out", 0, 1000)).toString()).toBe("x".repeat(1000));
+  const tail = Buffer.from(await box.read(id, "out", 1000, MIB)).toString();
+  expect(tail.length).toBe(MIB);
+  expect(tail.endsWith("xxx\nthe end\n")).toBe(true);
+  expect(tail.slice(0, 100)).toBe("x".repeat(100));
+  // The first bytes and the last are told of: at most four times a second.
+  expect(told.length).toBeLessThanOrEqual(
+    Math.ceil((state.kind === "exited" ? state.durationMs : 0) / 250) + 1,
+  );
+  expect(process.memoryUsage().rss - before).toBeLessThan(64 * MIB);
+});
+
+test("[R26] an endless flood is ended by its timeout, which is kept inside the box", async () => {
+  const id = newId();
+  const state = await box.run({ id, argv: ["yes"], timeoutMs: 1000, maxOutputBytes: 1000 });
+  expect(state).toMatchObject({ kind: "killed", by: "timeout", outKept: 1000 + MIB });
+  expect(state.outBytes).toBeGreaterThan(10 * MIB);
+});
+
+test("output can be read while the command runs, and waiting can end before the command does", async () => {
+  const id = newId();
+  await box.start({ id, argv: ["bash", "-c", "echo early; sleep 300"] });
+  await waitUntil(async () => ((await box.state(id))?.outBytes ?? 0) > 0, "it has printed");
+  expect(Buffer.from(await box.read(id, "out", 0, 100)).toString()).toBe("early\n");
+  expect(await box.wait(id, { timeoutMs: 30 })).toMatchObject({ kind: "running" });
+  const abort = new AbortController();
+  const waiting = box.wait(id, { signal: abort.signal });
+  abort.abort(new Error("enough"));
+  await expect(waiting).rejects.toThrow("enough");
+  expect(await box.state(id)).toMatchObject({ kind: "running" });
+  await box.kill(id, 0);
+});
+
+test("a shell that ends leaves its background child alone and is not held up by it", async () => {
+  const { state, out } = await bash(box, "sleep 300 & echo $!; disown");
+  expect(state).toMatchObject({ kind: "exited", exitCode: 0 });
+  expect(state.kind === "exited" && state.durationMs).toBeLessThan(2000);
+  expect((await bash(box, `kill -0 ${out.trim()} && echo lives`)).out).toBe("lives\n");
+});
+
+test("what a left-behind child writes later does not end it, nor change the command's result", async () => {
+  const script = "(sleep 0.5; echo late; echo still here > late.txt) & echo first";
+  const { state } = await bash(box, script);
+  await waitUntil(async () => (await box.files.stat("late.txt")).ok, "the child went on after writing");
+  expect(state.outBytes).toBe(6);
+  const [same] = (await box.list()).filter((each) => each.id === state.id);
+  expect(same).toEqual(state);
+});
+
+test("what cannot be started is refused with the reason", async () => {
+  const refused = async (argv: string[], cwd?: string): Promise<unknown> =>
+    await box.run({ id: newId(), argv, ...(cwd === undefined ? {} : { cwd }) });
+  expect(await refused(["no-such-program"])).toMatchObject({
+    kind: "refused",
+    reason: /no-such-program: No such file/,
+  });
+  expect(await refused(["true"], "no/folder")).toMatchObject({
+    kind: "refused",
+    reason: /no\/folder: No such file/,
+  });
+  expect(await refused(["true"], "../tmp")).toMatchObject({ kind: "refused", reason: /outside \/workspace/ });
+  expect(await refused(["/etc/passwd"])).toMatchObject({ kind: "refused", reason: /Permission denied/ });
+});
+
+test("a command that a signal ends says which", async () => {
+  const { state } = await bash(box, "kill -SEGV $$");
+  expect(state).toMatchObject({ kind: "killed", by: "signal", signal: "SIGSEGV" });
+});
+
+test("an id that was never started has no state, and waiting for it fails", async () => {
+  expect(await box.state("never")).toBeUndefined();
+  await expect(box.wait("never")).rejects.toThrow(/ever started under the id 'never'/);
+});
+
+test("[R51] the environment is fixed: nothing of the worker's is in it, what a command asks for is", async () => {
+  process.env["CANARY_KEY"] = "sk-canary-3141";
+  const id = newId();
+  await box.run({ id, argv: ["env"], env: { EXTRA: "yes" } });
+  const said = Buffer.from(await box.read(id, "out", 0, 10_000)).toString();
+  expect(said).toContain("HOME=/home/agent\n");
+  expect(said).toContain(`LONGHAUL_CALL=${id}\n`);
+  expect(said).toContain("EXTRA=yes\n");
+  expect(said).not.toMatch(/sk-canary|LONGHAUL_SUPERVISOR|SECRET|TOKEN/);
+});
+
+test("[R4] another worker finds the command of one that went away and gets its true exit code", async () => {
+  const id = newId();
+  const first = boxes.newHost();
+  const theirs = await first.open(opened);
+  await theirs.start({
+    id,
+    argv: ["bash", "-c", "echo begun; while [ ! -e go ]; do sleep 0.02; done; exit 42"],
+  });
+  const lost = theirs.wait(id).catch((error: unknown) => error);
+  await first.close();
+  expect(String(await lost)).toMatch(/this worker ends/);
+  const second = boxes.newHost();
+  const again = await second.open(opened);
+  expect(await again.start({ id, argv: ["false"] })).toMatchObject({ kind: "running" });
+  const waiting = again.wait(id);
+  await again.files.write("go", Buffer.from(""));
+  expect(await waiting).toMatchObject({ kind: "exited", exitCode: 42 });
+  await second.close();
+});
+
+test("many commands at once each get their own result", async () => {
+  const results = await Promise.all(
+    Array.from({ length: 20 }, (_, at) => bash(box, `echo ${at}; exit ${at}`)),
+  );
+  expect(results.map(({ out }) => Number(out))).toEqual(Array.from({ length: 20 }, (_, at) => at));
+  expect(results.map(({ state }) => (state.kind === "exited" ? state.exitCode : -1))).toEqual(
+    Array.from({ length: 20 }, (_, at) => at),
+  );
+});

@@ -1,0 +1,188 @@
+import { createHash } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { BoxFiles, Sandbox } from "../../activities/sandbox/sandbox.ts";
+import { bash, createTestBoxes, newId, type TestBoxes } from "../support/test-boxes.ts";
+
+let boxes: TestBoxes;
+let box: Sandbox;
+let files: BoxFiles;
+beforeAll(async () => {
+  boxes = createTestBoxes();
+  box = await boxes.host.open(boxes.spec());
+  files = box.files;
+});
+afterAll(() => boxes.dispose());
+
+const bytes = (text: string): Uint8Array => Buffer.from(text);
+const hashOf = (text: string): string => createHash("sha256").update(text).digest("hex");
+const textOf = async (path: string): Promise<string> => {
+  const answer = await files.read(path);
+  return answer.ok ? Buffer.from(answer.bytes).toString() : answer.message;
+};
+
+test("what is written is read again, with its size and hash; folders are made", async () => {
+  const written = await files.write("a/b/c.txt", bytes("content"));
+  expect(written).toEqual({ ok: true, created: true, hash: hashOf("content") });
+  expect(await files.read("/workspace/a/b/c.txt")).toMatchObject({
+    ok: true,
+    size: 7,
+    hash: hashOf("content"),
+  });
+  expect(await files.read("a/b/c.txt", { offset: 3, maxBytes: 2 })).toMatchObject({
+    bytes: bytes("te"),
+    size: 7,
+  });
+  expect((await bash(box, "stat -c '%U %a' a a/b/c.txt; ls -A a/b")).out).toBe(
+    "agent 755\nagent 644\nc.txt\n",
+  );
+});
+
+test("writing keeps a file's mode, and a mode that is asked for is set", async () => {
+  await bash(box, "echo '#!/bin/sh' > run.sh; chmod 750 run.sh");
+  await files.write("run.sh", bytes("#!/bin/sh\necho hi\n"));
+  await files.write("tool", bytes("x"), { mode: 0o755 });
+  expect((await bash(box, "stat -c %a run.sh tool; ./run.sh")).out).toBe("750\n755\nhi\n");
+});
+
+test("a write that expects another content is refused and changes nothing", async () => {
+  await files.write("stale.txt", bytes("one"));
+  expect(await files.write("stale.txt", bytes("two"), { ifHash: hashOf("zero") })).toMatchObject({
+    reason: "changed",
+    message: /stale\.txt.*read it again/,
+  });
+  expect(await files.write("stale.txt", bytes("two"), { ifHash: null })).toMatchObject({ reason: "exists" });
+  expect(await textOf("stale.txt")).toBe("one");
+  expect(await files.write("stale.txt", bytes("two"), { ifHash: hashOf("one") })).toMatchObject({ ok: true });
+  // The same write again, as after a lost answer.
+  expect(await files.write("stale.txt", bytes("two"), { ifHash: hashOf("one") })).toMatchObject({ ok: true });
+  expect(await files.write("new.txt", bytes("n"), { ifHash: null })).toMatchObject({
+    ok: true,
+    created: true,
+  });
+});
+
+test("removing takes files and links, not what they point to, nor folders", async () => {
+  await bash(box, "mkdir d; echo x > d/t; ln -s d/t link");
+  expect(await files.remove("link")).toEqual({ ok: true });
+  expect(await textOf("d/t")).toBe("x\n");
+  expect(await files.remove("d")).toMatchObject({ reason: "not-a-file" });
+  expect(await files.remove("d/t", { ifHash: hashOf("y") })).toMatchObject({ reason: "changed" });
+  expect(await files.remove("d/t", { ifHash: hashOf("x\n") })).toEqual({ ok: true });
+  expect(await files.remove("d/t")).toMatchObject({ reason: "not-found" });
+});
+
+test("a listing tells kinds and sizes, sorted, and how many there are beyond what was asked", async () => {
+  await bash(box, "mkdir -p l/sub; printf 12345 > l/file; ln -s file l/link; mkfifo l/pipe");
+  expect(await files.list("l")).toEqual({
+    ok: true,
+    total: 4,
+    entries: [
+      { name: "file", kind: "file", size: 5 },
+      { name: "link", kind: "link", size: 4, target: "file" },
+      { name: "pipe", kind: "other", size: 0 },
+      expect.objectContaining({ name: "sub", kind: "folder" }),
+    ],
+  });
+  expect(await files.list("l", { maxEntries: 1 })).toMatchObject({ total: 4, entries: [{ name: "file" }] });
+  expect(await files.list("l/file")).toMatchObject({ reason: "not-a-folder" });
+  expect(await files.stat("l/link")).toMatchObject({ kind: "link", target: "file" });
+});
+
+test.each([
+  ["../etc/passwd", "outside"],
+  ["/etc/passwd", "outside"],
+  ["a/../../etc/passwd", "outside"],
+  ["/workspace/../etc/passwd", "outside"],
+  ["/workspacefoo", "outside"],
+  ["to-etc/passwd", "outside"],
+  ["to-passwd", "outside"],
+  ["to-parent/etc/passwd", "outside"],
+  ["proc-root/etc/passwd", "outside"],
+  ["loop", "failed"],
+  ["pipe", "not-a-file"],
+  [".", "not-a-file"],
+  ["no/such", "not-found"],
+])("reading %j is refused: %s", async (path, reason) => {
+  await bash(
+    box,
+    "ln -sfn /etc to-etc; ln -sfn /etc/passwd to-passwd; ln -sfn ../ to-parent; ln -sfn /proc/1/root proc-root; ln -sfn loop loop; [ -p pipe ] || mkfifo pipe",
+  );
+  const answer = await files.read(path);
+  expect(answer).toMatchObject({ ok: false, reason, message: expect.stringContaining(path) });
+});
+
+test("nothing is written through links that leave the workspace, dangling ones too", async () => {
+  await bash(box, "ln -s /tmp/outside.txt dangling; ln -s /tmp out-folder; mkfifo wpipe; mkdir wfolder");
+  for (const path of ["dangling", "out-folder/x", "../tmp/x", "/tmp/x"]) {
+    expect(await files.write(path, bytes("x"))).toMatchObject({ ok: false, reason: "outside" });
+  }
+  expect(await files.write("wpipe", bytes("x"))).toMatchObject({ reason: "not-a-file" });
+  expect(await files.write("wfolder", bytes("x"))).toMatchObject({ reason: "not-a-file" });
+  expect((await bash(box, "ls /tmp")).out).toBe("");
+});
+
+test("links that stay inside work, absolute and dangling ones too", async () => {
+  await bash(
+    box,
+    "mkdir -p real; echo real > real/f; ln -s /workspace/real abs; ln -s real/../real rel; ln -s real/new to-new",
+  );
+  expect(await textOf("abs/f")).toBe("real\n");
+  expect(await textOf("rel/f")).toBe("real\n");
+  expect(await files.write("to-new", bytes("made"))).toMatchObject({ ok: true, created: true });
+  expect((await bash(box, "cat real/new; readlink to-new")).out).toBe("madereal/new\n");
+});
+
+test("what uid 1000 may not read is denied, and a write-protected file stays", async () => {
+  await bash(box, "echo s > secret; chmod 000 secret; echo p > protected; chmod 444 protected");
+  expect(await files.read("secret")).toMatchObject({ reason: "denied" });
+  expect(await files.write("protected", bytes("x"))).toMatchObject({ reason: "denied" });
+  expect(await textOf("protected")).toBe("p\n");
+});
+
+test("[R57] names with quotes, a newline, a leading dash, dollar signs, 255 bytes and no UTF-8 are taken literally", async () => {
+  const names = ['it\'s "q"', "new\nline", "-rf", "$(touch hacked)", "; true", "x".repeat(255), "ünïcödé 漢"];
+  for (const name of names) {
+    expect(await files.write(`names/${name}`, bytes(name))).toMatchObject({ ok: true });
+    expect(await textOf(`names/${name}`)).toBe(name);
+  }
+  await bash(box, String.raw`printf raw > $'names/bad\xff'`);
+  const listing = await files.list("names");
+  const found = listing.ok ? listing.entries.map((entry) => entry.name) : [];
+  expect(found.slice(0, -1).every((name) => names.includes(name) || name.startsWith("bad"))).toBe(true);
+  const bad = found.find((name) => name.startsWith("bad")) ?? "";
+  expect(await textOf(`names/${bad}`)).toBe("raw");
+  expect(await files.read("nul\0byte")).toMatchObject({ reason: "failed", message: /NUL/ });
+  expect(await files.write(`names/${"x".repeat(256)}`, bytes(""))).toMatchObject({ ok: false });
+  expect((await bash(box, "ls hacked 2>&1")).state).toMatchObject({ exitCode: 2 });
+});
+
+test("a link that is flipped while files are read and written never gives or takes anything outside", async () => {
+  await bash(box, "mkdir -p flip/in; echo inside > flip/in/passwd; ln -s in flip/x");
+  const id = newId();
+  const flipper = `import os, time
+os.chdir("flip")
+while True:
+    for target in ("/etc", "in"):
+        os.symlink(target, "l")
+        os.replace("l", "x")
+        time.sleep(0.0005)`;
+  await box.start({ id, argv: ["python3", "-c", flipper] });
+  const seen = new Set<string>();
+  for (let tries = 0; tries < 60 || (seen.size < 3 && tries < 600); tries++) {
+    const answer = await files.read("flip/x/passwd");
+    seen.add(answer.ok ? Buffer.from(answer.bytes).toString() : answer.reason);
+    const written = await files.write("flip/x/made.txt", bytes("x"));
+    seen.add(written.ok ? "written" : written.reason);
+  }
+  await box.kill(id, 0);
+  for (const what of seen) expect(["inside\n", "written", "outside", "not-found"]).toContain(what);
+  expect([...seen]).toEqual(expect.arrayContaining(["inside\n", "written", "outside"]));
+  expect((await bash(box, "ls /etc/made.txt 2>&1")).out).toMatch(/No such file/);
+}, 60_000);
+
+test("a file of five megabytes is written and read in pieces", async () => {
+  const big = Buffer.alloc(5 * 1_048_576, "0123456789abcdef");
+  expect(await files.write("big.bin", big)).toMatchObject({ ok: true });
+  const answer = await files.read("big.bin", { offset: big.length - 10, maxBytes: 100 });
+  expect(answer).toMatchObject({ ok: true, size: big.length, bytes: Buffer.from("6789abcdef") });
+});

@@ -1,0 +1,85 @@
+/** Real boxes for a test file: sessions with names of their own, removed afterwards whatever happened. */
+import { randomBytes } from "node:crypto";
+import Dockerode from "dockerode";
+import { inject } from "vitest";
+import { createDockerHost } from "../../activities/sandbox/docker.ts";
+import type { BoxSpec, CommandState, Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
+
+export interface TestBoxes {
+  readonly docker: Dockerode;
+  /** The host that most tests use; `newHost` is another worker's. */
+  readonly host: SandboxHost;
+  newHost(): SandboxHost;
+  /** A spec with a session of its own. */
+  spec(changes?: Partial<BoxSpec>): BoxSpec;
+  dispose(): Promise<void>;
+}
+
+export function createTestBoxes(): TestBoxes {
+  const docker = new Dockerode();
+  const run = randomBytes(4).toString("hex");
+  const hosts: SandboxHost[] = [];
+  const sessions: string[] = [];
+  const newHost = (): SandboxHost => {
+    const host = createDockerHost({ docker, name: "test" });
+    hosts.push(host);
+    return host;
+  };
+  return {
+    docker,
+    host: newHost(),
+    newHost,
+    spec(changes = {}) {
+      const sessionId = `test-${run}-${sessions.length}`;
+      sessions.push(changes.sessionId ?? sessionId);
+      const image = inject("sandboxImage");
+      return {
+        sessionId,
+        image,
+        network: "none",
+        memoryBytes: 512 * 2 ** 20,
+        cpus: 2,
+        pids: 128,
+        ...changes,
+      };
+    },
+    async dispose() {
+      const [host] = hosts;
+      await Promise.all(sessions.map((session) => host?.remove(session)));
+      await Promise.all(hosts.map((each) => each.close()));
+    },
+  };
+}
+
+let commands = 0;
+
+/** An id that was not used before. */
+export const newId = (): string => `c${++commands}`;
+
+export interface Ran {
+  readonly state: CommandState;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs a bash script to its end. */
+export async function bash(box: Sandbox, script: string, timeoutMs = 20_000): Promise<Ran> {
+  const id = newId();
+  const state = await box.run({ id, argv: ["bash", "-c", script], timeoutMs });
+  const read = async (stream: "out" | "err"): Promise<string> =>
+    Buffer.from(await box.read(id, stream, 0, 1_048_576)).toString("utf8");
+  return { state, out: await read("out"), err: await read("err") };
+}
+
+/** Asks every 20 ms until the answer is yes. @throws Error after `timeoutMs` */
+export async function waitUntil(
+  condition: () => boolean | Promise<boolean>,
+  what: string,
+  timeoutMs = 5_000,
+): Promise<void> {
+  const end = Date.now() + timeoutMs;
+  while (!(await condition())) {
+    if (Date.now() > end) throw new Error(`after ${timeoutMs} ms still not: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
