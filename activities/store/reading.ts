@@ -168,10 +168,7 @@ async function latestSizes(db: Database, ids: readonly string[]) {
     const step = Math.max(before?.step ?? 0, row.step);
     const context = sizeOf(row.type, row.data) ?? before?.context;
     if (context === undefined) continue;
-    sizes.set(row.sessionId, {
-      step,
-      context: { ...context, limit: context.limit ?? before?.context.limit },
-    });
+    sizes.set(row.sessionId, { step, context });
   }
   return sizes;
 }
