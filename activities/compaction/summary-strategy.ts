@@ -38,10 +38,10 @@ async function compact(
   summarise: Summarise,
 ): Promise<Compaction> {
   const before = input.prefixTokens + tokensOf(input.rows);
-  const standard = {
+  const standard = tightened(input, {
     ...cutOptions(input.budget),
     ...(input.keepMessages === undefined ? {} : { tailMessages: input.keepMessages }),
-  };
+  });
   const { replaced, kept, previous } = cutView(input.rows, options.keep?.(input, standard) ?? standard);
   const last = replaced.at(-1);
   if (last === undefined) {
@@ -72,6 +72,17 @@ async function compact(
     before,
     after: before - replacedTokens + summaryTokens,
     attempts,
+  };
+}
+
+/** After an overflow our own count is not to be trusted: half the tail stays; after a second one, the live turn. */
+function tightened({ trigger, deterministic }: CompactionInput, options: CutOptions): CutOptions {
+  if (trigger !== "overflow") return options;
+  const share = deterministic === true ? 0.25 : 0.5;
+  return {
+    tailMessages: deterministic === true ? 0 : options.tailMessages,
+    tailTokens: Math.floor(options.tailTokens * share),
+    userTokens: Math.floor(options.userTokens * share),
   };
 }
 

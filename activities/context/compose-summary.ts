@@ -52,7 +52,12 @@ export function composeSummary(material: SummaryMaterial, written: WrittenSectio
     ),
     "Key Technical Decisions": written["Key Technical Decisions"] ?? "",
     "Current State": written["Current State"] ?? "",
-    "Pending Work": pendingWork(material, before["Pending Work"] ?? "", written["Pending Work"] ?? ""),
+    "Pending Work": pendingWork(
+      material,
+      before["Pending Work"] ?? "",
+      written["Pending Work"] ?? "",
+      maxChars / 3,
+    ),
     "Errors & Resolutions": written["Errors & Resolutions"] ?? "",
   });
 }
@@ -99,16 +104,58 @@ function completedWork(
     .join("\n\n");
 }
 
-function pendingWork({ replaced, kept }: SummaryMaterial, before: string, written: string): string {
-  const todo = todoIn([...replaced, ...kept]);
-  const said = parseChecklist(written);
-  const known = [...(todo ?? []), ...said];
-  const carried = parseChecklist(before).filter(
-    (item) => !item.done && !known.some((each) => isSameItem(item.text, each.text)),
-  );
-  const items: ChecklistItem[] = [];
-  for (const item of [...(todo ?? []), ...said, ...carried]) {
-    if (!items.some((each) => isSameItem(item.text, each.text))) items.push(item);
-  }
-  return renderChecklist(items);
+const TODO_HEADER = "Todo list:";
+const OTHERS_HEADER = "Also:";
+/** Closed items of the todo list that are still shown: the newest. */
+const MAX_CLOSED = 10;
+
+/**
+ * Open items: the todo list in force, what the model names, what the summary before had open. Nothing open goes without
+ * being shown once as closed: an item that left the list, or that is too much for `maxChars`.
+ */
+function pendingWork(
+  { replaced, kept }: SummaryMaterial,
+  before: string,
+  written: string,
+  maxChars: number,
+): string {
+  const [listBefore = "", othersBefore = ""] = before.startsWith(TODO_HEADER)
+    ? before.split(`\n${OTHERS_HEADER}\n`)
+    : ["", before];
+  const open = (text: string) => parseChecklist(text).filter((item) => !item.done);
+  const list = todoIn([...replaced, ...kept]);
+  const todo = list === undefined ? open(listBefore) : withoutOldClosed(list);
+  const left = list === undefined ? [] : unknownTo(todo, open(listBefore));
+  const said = unknownTo([...todo, ...left], parseChecklist(written));
+  const carried = unknownTo([...todo, ...left, ...parseChecklist(written)], open(othersBefore));
+  const gone = left.map((item) => closed(item, "no longer on the list"));
+  let room = maxChars - renderChecklist([...todo, ...gone, ...said]).length;
+  // The newest of what is carried stays open as far as there is room.
+  const old = carried
+    .toReversed()
+    .map((item) => {
+      room -= item.text.length;
+      return room >= 0 ? item : closed(item, "set aside; search_history finds it");
+    })
+    .toReversed();
+  const others = [...gone, ...old, ...said];
+  return [
+    todo.length === 0 ? "" : `${TODO_HEADER}\n${renderChecklist(todo)}`,
+    others.length === 0 ? "" : `${OTHERS_HEADER}\n${renderChecklist(others)}`,
+  ]
+    .filter((part) => part !== "")
+    .join("\n");
+}
+
+function withoutOldClosed(list: readonly ChecklistItem[]): ChecklistItem[] {
+  const shown = new Set(list.filter((item) => item.done).slice(-MAX_CLOSED));
+  return list.filter((item) => !item.done || shown.has(item));
+}
+
+function unknownTo(known: readonly ChecklistItem[], items: readonly ChecklistItem[]): ChecklistItem[] {
+  return items.filter((item) => !known.some((each) => isSameItem(item.text, each.text)));
+}
+
+function closed(item: ChecklistItem, why: string): ChecklistItem {
+  return { text: `${excerpt(item.text, 120)} (${why})`, done: true };
 }

@@ -90,7 +90,7 @@ function table(rows: readonly (readonly string[])[]): string {
 }
 
 function cell(text: string): string {
-  return text.replaceAll(/[\n|]+/g, " ").trim();
+  return text.replaceAll(/[\s|]+/g, " ").trim();
 }
 
 function byFolder(files: readonly FileEntry[]): string[][] {

@@ -107,6 +107,19 @@ describe("threshold-rounds", () => {
     expect(none.requests).toHaveLength(0);
   });
 
+  it("[case 11] keeps less after an overflow, and only the live turn after the second", async () => {
+    const rows = rowsOf([user("Build the app."), ...work(30)]);
+    const left = async (extra: Parameters<typeof roundOf>[2]) => {
+      const { summarise } = scriptedSummariser(summaryText());
+      const done = compacted(await rounds.compact(roundOf(rows, 1, extra), summarise));
+      return rows.length - done.replaced.length;
+    };
+    const tailTokens = 2_400;
+    expect(await left({ budget: { ...budget, tailTokens } })).toBe(11);
+    expect(await left({ budget: { ...budget, tailTokens }, trigger: "overflow" })).toBeLessThan(11);
+    expect(await left({ trigger: "overflow", deterministic: true })).toBe(3);
+  });
+
   it("[case 10] has nothing to replace where one message is larger than the window", async () => {
     const small = budgetFor(4_000, { triggerRatio: 0.8 });
     const rows = rowsOf([user("word ".repeat(5_000))]);
@@ -147,6 +160,30 @@ describe("what may not vanish", () => {
     expect(
       compacted(await rounds.compact(roundOf(next, 2, { budget: tight }), second.summarise)).summary,
     ).toContain("- Always use tabs.");
+  });
+
+  it("shows an item that left the todo list once as closed, and then no more", async () => {
+    const todo = (id: string, ...texts: string[]) => [
+      calls("", {
+        id,
+        name: "todo",
+        input: { items: texts.map((content) => ({ content, status: "pending" })) },
+      }),
+      result(id, "ok", "completed", "todo"),
+    ];
+    let rows = rowsOf([user("Build the app."), ...todo("t1", "parse decks", "draw icons"), ...work(30)]);
+    const summaries: string[] = [];
+    for (const round of [1, 2, 3]) {
+      const { summarise } = scriptedSummariser(summaryText());
+      const done = compacted(await rounds.compact(roundOf(rows, round), summarise));
+      summaries.push(done.summary);
+      const more = [...(round === 1 ? todo("t2", "parse decks") : []), ...work(25)];
+      rows = [...afterRound(rows, done, round), ...rowsOf(more, 1_000 * round, 100)];
+    }
+    expect(summaries[0]).toContain("- [ ] draw icons");
+    expect(summaries[1]).toContain("- [x] draw icons (no longer on the list)");
+    expect(summaries[2]).not.toContain("draw icons");
+    for (const summary of summaries) expect(summary).toContain("- [ ] parse decks");
   });
 
   it("takes open items from the todo tool, also without a model", async () => {
