@@ -123,11 +123,6 @@ export function describeSettings(
   }
 }
 
-/** Name of the workflows' task queue. */
-export function taskQueueOf(environment: Environment = process.env): string {
-  return setting(environment, "LONGHAUL_TASK_QUEUE") ?? "longhaul";
-}
-
 /** Whether services and workers are somebody else's, so that nothing is brought up here. */
 export function isSetupOff(environment: Environment = process.env): boolean {
   return setting(environment, "LONGHAUL_NO_SETUP") !== undefined;

@@ -5,7 +5,6 @@ import { withoutPassword } from "../worker/local/probe.ts";
 import { ServiceMissing } from "../worker/local/service-missing.ts";
 import { findServices, type LocalServices } from "../worker/local/services.ts";
 import { temporalConnection } from "../worker/temporal-connection.ts";
-import { taskQueueOf } from "./config.ts";
 
 const CONNECT_MS = 3_000;
 
@@ -49,7 +48,7 @@ export async function openServices(services: LocalServices = findServices()): Pr
   return {
     store,
     temporal,
-    taskQueue: taskQueueOf(),
+    taskQueue: services.taskQueue,
     uiUrl: (id) =>
       services.uiUrl === undefined
         ? undefined

@@ -10,8 +10,9 @@ import { endProcess } from "./processes.ts";
 import type { Say } from "./progress.ts";
 import { ensureRehearsal, wantsRehearsal } from "./rehearsal-service.ts";
 import { locked, readState, remember, rememberFound, type ServiceName } from "./state.ts";
+import { chooseQueue, DEFAULT_QUEUE } from "./task-queue.ts";
 import { cacheFolder } from "./temporal-binary.ts";
-import { configuredTemporal, ensureTemporal, TEMPORAL_PORT } from "./temporal.ts";
+import { configuredTemporal, ensureTemporal, TEMPORAL_PORT, TEMPORAL_UI_PORT } from "./temporal.ts";
 
 export type { Say } from "./progress.ts";
 
@@ -31,6 +32,8 @@ export interface LocalServices {
   /** host:port; namespace, TLS and key come from Temporal's own configuration. */
   readonly temporalAddress: string;
   readonly uiUrl: string | undefined;
+  /** Where client and worker of this installation meet. */
+  readonly taskQueue: string;
   /** undefined = the default socket. */
   readonly dockerHost: string | undefined;
   readonly sandboxImage: string | undefined;
@@ -66,6 +69,15 @@ export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
       docker(),
       need.includes("model") && wantsRehearsal() ? ensureRehearsal({ home, ports, say }) : undefined,
     ] as const);
+    // Where database and server are both ours, or both given, who shares the one shares the other.
+    const ownDatabase = ports === "fixed" && settingOf("DATABASE_URL") === undefined;
+    if (
+      temporal !== undefined &&
+      ownDatabase &&
+      readState(home).services.temporal?.address !== temporal.address
+    ) {
+      await chooseQueue({ home, temporalAddress: temporal.address, say });
+    }
     const found = findServices(home, ports);
     return withEnvironment({
       ...found,
@@ -82,17 +94,20 @@ export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
 export function findServices(home: string = projectHome, ports: "fixed" | "free" = "fixed"): LocalServices {
   const { services, found } = readState(home);
   const own = ports === "free";
+  const temporalAddress =
+    (own ? undefined : configuredTemporal()) ??
+    services.temporal?.address ??
+    found.temporal ??
+    `127.0.0.1:${TEMPORAL_PORT}`;
   return withEnvironment({
     databaseUrl:
       (own ? undefined : settingOf("DATABASE_URL")) ??
       ownPostgresUrl(home) ??
       `postgres://postgres@127.0.0.1:${POSTGRES_PORT}/longhaul`,
-    temporalAddress:
-      (own ? undefined : configuredTemporal()) ??
-      services.temporal?.address ??
-      found.temporal ??
-      `127.0.0.1:${TEMPORAL_PORT}`,
-    uiUrl: services.temporal?.uiUrl,
+    temporalAddress,
+    uiUrl:
+      temporalAddress === services.temporal?.address ? services.temporal.uiUrl : usualUi(temporalAddress),
+    taskQueue: settingOf("LONGHAUL_TASK_QUEUE") ?? found.queue ?? DEFAULT_QUEUE,
     dockerHost: settingOf("DOCKER_HOST"),
     sandboxImage: settingOf("SANDBOX_IMAGE"),
     rehearsalUrl: wantsRehearsal() ? services.rehearsal?.address : undefined,
@@ -152,6 +167,13 @@ async function ensureImage(say: Say, dockerHost: string | undefined): Promise<st
   return tag;
 }
 
+/** A server at the usual port has its Web UI at the usual one. */
+function usualUi(temporalAddress: string): string | undefined {
+  return temporalAddress.endsWith(`:${TEMPORAL_PORT}`) && /^(127\.0\.0\.1|localhost):/.test(temporalAddress)
+    ? `http://127.0.0.1:${TEMPORAL_UI_PORT}`
+    : undefined;
+}
+
 /** Waits for all, so that nothing is left half-started, then throws the first failure. */
 async function allOrFirstFailure<T extends readonly unknown[]>(
   work: T,
@@ -169,6 +191,7 @@ function withEnvironment(services: Omit<LocalServices, "environment">): LocalSer
   const environment: Record<string, string> = {
     DATABASE_URL: services.databaseUrl,
     TEMPORAL_ADDRESS: services.temporalAddress,
+    LONGHAUL_TASK_QUEUE: services.taskQueue,
   };
   if (services.dockerHost !== undefined) environment["DOCKER_HOST"] = services.dockerHost;
   if (services.sandboxImage !== undefined) environment["SANDBOX_IMAGE"] = services.sandboxImage;

@@ -7,6 +7,8 @@ import type { Say } from "./progress.ts";
 
 export type ServiceName = "postgres" | "temporal" | "docker" | "rehearsal" | "worker";
 
+export type FoundName = ServiceName | "queue";
+
 /** A process of ours, with what is needed to reach it again. */
 export interface RunningService extends ProcessMark {
   readonly address: string;
@@ -18,8 +20,8 @@ export interface RunningService extends ProcessMark {
 
 export interface LocalState {
   readonly services: Partial<Record<ServiceName, RunningService>>;
-  /** Addresses of services that are not ours, as last found. */
-  readonly found: Partial<Record<ServiceName, string>>;
+  /** Of what is not ours: addresses as last found; and the task queue, where it is not the usual. */
+  readonly found: Partial<Record<FoundName, string>>;
 }
 
 const LOCK_WAIT_MS = 15 * 60_000;
@@ -52,7 +54,7 @@ export function remember(home: string, name: ServiceName, service: RunningServic
   });
 }
 
-export function rememberFound(home: string, name: ServiceName, address: string | undefined): void {
+export function rememberFound(home: string, name: FoundName, address: string | undefined): void {
   const state = readState(home);
   if (state.found[name] === address) return;
   const { [name]: _, ...others } = state.found;
