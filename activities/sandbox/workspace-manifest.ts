@@ -18,7 +18,7 @@ export interface ManifestEntry {
 export interface Skipped {
   readonly path: string;
   readonly bytes: number;
-  readonly reason: "too-large" | "workspace-too-large" | "name-not-text";
+  readonly reason: "too-large" | "workspace-too-large" | "name-not-text" | "not-readable";
 }
 
 /** Folders that a command brings back (`npm ci`, `pip install`): never saved, at any depth. Not `target`, `build` or

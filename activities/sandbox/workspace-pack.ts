@@ -125,7 +125,18 @@ export async function readChain(
   return { entries: entries.filter((entry) => entry.kind !== "file" || bytes.has(entry.path)), bytes };
 }
 
-async function unpack(pack: Uint8Array, wanted: ReadonlySet<string>): Promise<Map<string, Uint8Array>> {
+/** Paths that a pack holds. @throws RangeError as `readChain` */
+export async function packedPaths(pack: Uint8Array): Promise<ReadonlySet<string>> {
+  const paths = new Set<string>();
+  await unpack(pack, new Set(), (path) => paths.add(path));
+  return paths;
+}
+
+async function unpack(
+  pack: Uint8Array,
+  wanted: ReadonlySet<string>,
+  onPath: (path: string) => void = () => undefined,
+): Promise<Map<string, Uint8Array>> {
   const found = new Map<string, Uint8Array>();
   const tar = extract();
   const source = Readable.from([Buffer.from(pack.buffer, pack.byteOffset, pack.byteLength)]);
@@ -135,8 +146,9 @@ async function unpack(pack: Uint8Array, wanted: ReadonlySet<string>): Promise<Ma
   gunzip.pipe(tar);
   let total = 0;
   for await (const entry of tar) {
-    const path = entry.header.name.replace(/^\.\//, "");
-    assertSafeName(path.replace(/\/$/, ""));
+    const path = entry.header.name.replace(/^\.\//, "").replace(/\/$/, "");
+    assertSafeName(path);
+    onPath(path);
     total += entry.header.size ?? 0;
     if (total > MAX_UNPACKED_BYTES) throw new RangeError("The pack holds more than was ever saved: refused.");
     if (entry.header.type === "file" && wanted.has(path)) {

@@ -14,7 +14,7 @@ import {
   type ManifestEntry,
   type Skipped,
 } from "./workspace-manifest.ts";
-import { packEntries, readChain, type StoredPack } from "./workspace-pack.ts";
+import { packedPaths, packEntries, readChain, type StoredPack } from "./workspace-pack.ts";
 
 /** What a workspace is compared with: `depth` is how many checkpoints must be read to restore it, itself included. */
 export interface WorkspaceBase {
@@ -83,10 +83,22 @@ export async function saveWorkspace(
   const since =
     base === latest ? sinceLatest : compareManifests(base ? unpackManifest(base.manifest) : [], entries);
   const packed = whole ? entries : since.changed;
+  const pack = await run(box, TAR, pathList(packed), 1);
+  // A manifest must not name what is not there: what vanished since, or may not be read, is tried again next time.
+  const inPack = await packedPaths(pack);
+  const missing = new Set(packed.filter((entry) => !inPack.has(entry.path)).map((entry) => entry.path));
+  // A file that can never be read must not make every step look like a change.
+  if (sinceLatest.removed.length === 0 && sinceLatest.changed.every((entry) => missing.has(entry.path))) {
+    return undefined;
+  }
+  for (const entry of packed) {
+    if (missing.has(entry.path))
+      skipped.push({ path: entry.path, bytes: entry.size, reason: "not-readable" });
+  }
   return {
     // The list was made before the tar: what changes in between is seen as changed the next time.
-    manifest: packManifest(entries),
-    pack: await run(box, TAR, pathList(packed)),
+    manifest: packManifest(entries.filter((entry) => !missing.has(entry.path))),
+    pack,
     changed: since.changed.length,
     removed: since.removed.length,
     whole,
@@ -136,7 +148,12 @@ export async function restoreWorkspace(box: Sandbox, chain: readonly StoredPack[
 async function listWorkspace(box: Sandbox): Promise<{ entries: ManifestEntry[]; skipped: Skipped[] }> {
   const names = REBUILT_FOLDERS.flatMap((name, at) => [...(at === 0 ? [] : ["-o"]), "-name", name]);
   const rebuilt = ["-type", "d", "(", ...names, ")", "-prune"];
-  const bytes = await run(box, ["find", ".", "-mindepth", "1", ...rebuilt, "-o", ...PRINT_FILES]);
+  const bytes = await run(
+    box,
+    ["find", ".", "-mindepth", "1", ...rebuilt, "-o", ...PRINT_FILES],
+    undefined,
+    1,
+  );
   return parseListing(bytes);
 }
 
@@ -168,8 +185,16 @@ function* pieces(entries: readonly ManifestEntry[]): Generator<ManifestEntry[]> 
   if (piece.length > 0) yield piece;
 }
 
-/** @returns all of the command's standard output. */
-async function run(box: Sandbox, argv: readonly string[], stdin?: Uint8Array): Promise<Uint8Array> {
+/**
+ * @param highestExitCode find and tar end with 1 when a file vanished or changed under them, as running processes do
+ * @returns all of the command's standard output
+ */
+async function run(
+  box: Sandbox,
+  argv: readonly string[],
+  stdin?: Uint8Array,
+  highestExitCode = 0,
+): Promise<Uint8Array> {
   // Never the same id twice: a second attempt must look at the files as they are now.
   const id = `ws-${randomUUID()}`;
   const state = await box.run(
@@ -183,8 +208,7 @@ async function run(box: Sandbox, argv: readonly string[], stdin?: Uint8Array): P
     },
     { timeoutMs: COMMAND_TIMEOUT_MS + 10_000 },
   );
-  // find and tar end with 1 when a file vanished or changed under them, which a running process may well do.
-  const ok = state.kind === "exited" && state.exitCode <= 1 && state.outKept === state.outBytes;
+  const ok = state.kind === "exited" && state.exitCode <= highestExitCode && state.outKept === state.outBytes;
   if (!ok) {
     const detail = state.errKept > 0 ? decode(await box.read(id, "err", 0, 500)) : "";
     const how = state.kind === "exited" ? `exit code ${state.exitCode}` : state.kind;

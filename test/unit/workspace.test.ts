@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { pack as createPack } from "tar-stream";
 import { afterEach, describe, expect, it } from "vitest";
+import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { MAX_CHAIN, restoreWorkspace, saveWorkspace } from "../../activities/sandbox/workspace.ts";
 import {
   assertSafePaths,
@@ -120,6 +121,24 @@ describe("a saved workspace", () => {
     expect(depths.at(-2)).toBe(MAX_CHAIN);
     expect(depths.at(-1)).toBe(1);
     expect(Object.keys(await contentsOf([last]))).toEqual(["count.txt", "same.txt"]);
+  });
+
+  it("never names a file whose content it does not have", async () => {
+    const box = await newBox();
+    await put(box, "stays.txt", "stays");
+    await put(box, "goes.txt", "goes");
+    const racing: Sandbox = {
+      ...box,
+      run: async (command, options) => {
+        if (command.argv[0] === "tar") await rm(join(box.root, "goes.txt"));
+        return await box.run(command, options);
+      },
+    };
+    const result = await saveWorkspace(racing, undefined);
+    expect(result?.skipped).toEqual([{ path: "goes.txt", bytes: 4, reason: "not-readable" }]);
+    expect(unpackManifest(result?.manifest ?? new Uint8Array()).map((entry) => entry.path)).toEqual([
+      "stays.txt",
+    ]);
   });
 
   it("packs against the base where the same step is saved again", async () => {
