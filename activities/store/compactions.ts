@@ -1,5 +1,5 @@
 /** Compaction rounds and prune marks. Rows are marked, never deleted (invariant 5). */
-import { and, desc, eq, inArray, isNull, ne, sql } from "drizzle-orm";
+import { and, desc, eq, isNull, ne, sql } from "drizzle-orm";
 import type { Queryable } from "./db.ts";
 import { compactionEvents, messages } from "./schema.ts";
 import { takeSequences } from "./transcript.ts";
@@ -76,15 +76,15 @@ export async function storeRound(tx: Queryable, round: CompletedRound): Promise<
     .where(
       and(
         eq(messages.sessionId, sessionId),
-        inArray(messages.sequence, [...round.replaced]),
+        isOneOf(round.replaced),
         eq(messages.isCompacted, false),
         isNull(messages.supersededEpoch),
       ),
-    )
-    .returning({ sequence: messages.sequence });
-  if (marked.length !== round.replaced.length) {
+    );
+  const missing = round.replaced.length - (marked.rowCount ?? 0);
+  if (missing !== 0) {
     throw new Error(
-      `Compaction round ${round.round}: ${round.replaced.length - marked.length} of ${round.replaced.length} messages are not in view any more. Nothing was changed.`,
+      `Compaction round ${round.round}: ${missing} of ${round.replaced.length} messages are not in view any more. Nothing was changed.`,
     );
   }
   const sequence = await takeSequences(tx, sessionId, 1);
@@ -109,6 +109,11 @@ export async function storeFailedRound(
   round: RoundRow & { readonly reason: string },
 ): Promise<void> {
   await db.insert(compactionEvents).values({ ...eventOf(round), status: "failed", reason: round.reason });
+}
+
+/** One parameter, however many there are: a thousand made a round three times slower (measured). */
+function isOneOf(sequences: readonly number[]) {
+  return sql`${messages.sequence} = any(${`{${sequences.join(",")}}`}::bigint[])`;
 }
 
 function eventOf(round: RoundRow) {
@@ -157,11 +162,10 @@ export async function markPruned(
     .where(
       and(
         eq(messages.sessionId, sessionId),
-        inArray(messages.sequence, [...sequences]),
+        isOneOf(sequences),
         isNull(messages.prunedStep),
         isNull(messages.supersededEpoch),
       ),
-    )
-    .returning({ sequence: messages.sequence });
-  return marked.length;
+    );
+  return marked.rowCount ?? 0;
 }
