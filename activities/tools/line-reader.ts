@@ -21,14 +21,10 @@ export interface LinePage {
   readonly linesSeen: number;
   /** The last line was left unfinished because it is extremely long. */
   readonly longLine: boolean;
-  /** The search for the first line was given up. */
-  readonly seekStopped: boolean;
   readonly crlf: boolean;
 }
 
 const CHUNK_BYTES = 4 * 1_048_576;
-/** Bytes gone through in search of the first wanted line: about 1 s. */
-const MAX_SEEK_BYTES = 64 * 1_048_576;
 /** Bytes gone through in search of the end of a long line. */
 const MAX_LINE_BYTES = 4 * 1_048_576;
 
@@ -66,7 +62,6 @@ export async function readLines(request: LineRequest): Promise<LinePage> {
     ended: false,
     linesSeen: lineNumber - 1,
     longLine: false,
-    seekStopped: false,
     crlf,
     ...more,
   });
@@ -93,7 +88,6 @@ export async function readLines(request: LineRequest): Promise<LinePage> {
       }
       return page({ ended: true });
     }
-    if (!wanted() && at >= MAX_SEEK_BYTES) return page({ seekStopped: true });
     if (wanted() && at - lineBytesFrom > MAX_LINE_BYTES) {
       finishLine();
       return page({ longLine: true });

@@ -1,7 +1,8 @@
 import { z } from "zod";
+import { RESOLVE_TARGET, runProgram } from "./box-program.ts";
 import { failure, withHint } from "./failure.ts";
 import { imageTypeOf } from "./image-type.ts";
-import { readLines } from "./line-reader.ts";
+import { type LinePage, type LineRequest, readLines } from "./line-reader.ts";
 import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
 import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
 
@@ -14,6 +15,10 @@ export type ReadFileInput = z.infer<typeof input>;
 
 /** Enough to tell text from binary, and an image by its magic number. */
 const SNIFF_BYTES = 8_192;
+/** Most that leaves the box for one page: 2,000 lines of 2,000 characters. */
+const DEEP_BYTES = 4_194_304;
+/** Room for the line that says which page this is. */
+const NOTE_CHARS = 500;
 
 export const readFile = defineTool<ReadFileInput>({
   name: "read_file",
@@ -41,36 +46,70 @@ async function run(given: ReadFileInput, context: ToolContext): Promise<ToolResu
 
   const { limits } = context;
   const offset = given.offset ?? 1;
-  const page = await readLines({
-    first: first.bytes,
-    size: first.size,
-    readAt: async (at, maxBytes) => {
-      const next = await files.read(where.relative, { offset: at, maxBytes });
-      return next.ok ? next.bytes : new Uint8Array();
-    },
-    offset,
+  const room = {
     maxLines: Math.min(given.limit ?? limits.maxLines, limits.maxLines),
     maxLineChars: limits.maxLineChars,
-    maxChars: limits.maxChars - 500,
-  });
-  if (page.lines.length === 0) {
-    return failure(
-      page.seekStopped
-        ? `Line ${offset} lies deep in ${name} (${showSize(first.size)}): show it with bash: sed -n '${offset},${offset + 99}p' FILE`
-        : `${name} has ${page.linesSeen} lines; line ${offset} is beyond its end.`,
-    );
-  }
-  const last = offset + page.lines.length - 1;
+    maxChars: limits.maxChars - NOTE_CHARS,
+  };
+  const page =
+    first.bytes.length < first.size && offset > newlinesIn(first.bytes)
+      ? await readDeep(context, where.relative, offset, room)
+      : await readLines({
+          ...room,
+          first: first.bytes,
+          size: first.size,
+          readAt: async (at, maxBytes) => {
+            const next = await files.read(where.relative, { offset: at, maxBytes });
+            return next.ok ? next.bytes : new Uint8Array();
+          },
+          offset,
+        });
+  if (page.lines.length === 0)
+    return failure(`${name} has ${page.linesSeen} lines; line ${offset} is beyond its end.`);
   const body = page.lines.map((line, index) => `${offset + index}\t${line}`).join("\n");
-  return { text: `${body}${footer(page, offset, last, first.size)}` };
+  return { text: `${body}${footer(page, offset, first.size)}` };
 }
 
-function footer(
-  page: { ended: boolean; linesSeen: number; longLine: boolean; crlf: boolean },
+// Lines far into a large file: found inside the box, where 1 GB takes a second, not by carrying the file out.
+const DEEP_SCRIPT = `${RESOLVE_TARGET}
+[ -f "$target" ] || exit 95
+if [ "$3" = count ]; then wc -l < "$target"; else tail -n "+$2" -- "$target" | head -c ${DEEP_BYTES}; fi
+`;
+
+async function readDeep(
+  context: ToolContext,
+  path: string,
   offset: number,
-  last: number,
-  size: number,
-): string {
+  room: Pick<LineRequest, "maxLines" | "maxLineChars" | "maxChars">,
+): Promise<LinePage> {
+  const found = await runProgram(context, DEEP_SCRIPT, [path, String(offset), "lines"], DEEP_BYTES);
+  if (found.out.length === 0) {
+    const counted = await runProgram(context, DEEP_SCRIPT, [path, String(offset), "count"], DEEP_BYTES);
+    const linesSeen = Number(counted.out.toString("latin1"));
+    return { lines: [], ended: true, linesSeen, longLine: false, crlf: false };
+  }
+  const page = await readLines({
+    ...room,
+    first: found.out,
+    size: found.out.length,
+    readAt: async () => new Uint8Array(),
+    offset: 1,
+  });
+  const linesSeen = page.linesSeen + offset - 1;
+  if (found.out.length < DEEP_BYTES || !page.ended) return { ...page, linesSeen };
+  // The end that was reached is not the file's: the last line is a part of one.
+  const lines = page.lines.length > 1 ? page.lines.slice(0, -1) : page.lines;
+  return { ...page, lines, linesSeen, ended: false, longLine: page.lines.length === 1 };
+}
+
+function newlinesIn(bytes: Uint8Array): number {
+  let count = 0;
+  for (let at = bytes.indexOf(10); at !== -1; at = bytes.indexOf(10, at + 1)) count += 1;
+  return count;
+}
+
+function footer(page: LinePage, offset: number, size: number): string {
+  const last = offset + page.lines.length - 1;
   const notes: string[] = [];
   if (page.longLine) notes.push(`line ${last} goes on: see parts of it with bash (cut -c, jq)`);
   else if (!page.ended)

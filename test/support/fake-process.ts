@@ -15,13 +15,20 @@ export interface FakeProcess {
 export async function startProcess(command: BoxCommand, root: string): Promise<FakeProcess> {
   const startedAtMs = Date.now();
   const chunks: Record<OutputStream, Buffer[]> = { out: [], err: [] };
-  const output = (stream: OutputStream): Buffer => Buffer.concat(chunks[stream]);
+  // Joined when read, not at each piece: the tests print megabytes.
+  const output = (stream: OutputStream): Buffer => {
+    const joined = Buffer.concat(chunks[stream]);
+    chunks[stream] = [joined];
+    return joined;
+  };
+  const bytesOf = (stream: OutputStream): number =>
+    chunks[stream].reduce((total, chunk) => total + chunk.length, 0);
   const sizes = (): Pick<
     CommandState,
     "id" | "startedAtMs" | "outBytes" | "errBytes" | "outKept" | "errKept"
   > => {
-    const outBytes = output("out").length;
-    const errBytes = output("err").length;
+    const outBytes = bytesOf("out");
+    const errBytes = bytesOf("err");
     return { id: command.id, startedAtMs, outBytes, errBytes, outKept: outBytes, errKept: errBytes };
   };
   const cwd = path.join(root, path.posix.relative("/workspace", command.cwd ?? "/workspace"));

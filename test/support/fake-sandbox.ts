@@ -5,7 +5,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import type { BoxCommand, CommandState, Sandbox, WaitOptions } from "../../activities/sandbox/sandbox.ts";
+import type { BoxCommand, CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { createFakeFiles } from "./fake-box-files.ts";
 import { type FakeProcess, startProcess } from "./fake-process.ts";
 

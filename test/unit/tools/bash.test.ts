@@ -164,7 +164,7 @@ describe("bash", () => {
 
   it("decodes characters whole over pieces and at both cuts", async () => {
     const result = await callTool(sandbox, "bash", {
-      command: "for i in $(seq 200000); do printf '😀é'; done",
+      command: "yes '😀é' | head -n 200000 | tr -d '\\n'",
     });
     expect(result.text).not.toContain("\uFFFD");
     let whole = "";
@@ -191,7 +191,7 @@ describe("bash", () => {
     await callTool(
       sandbox,
       "bash",
-      { command: "for i in $(seq 30000); do printf 'é'; done", background: true },
+      { command: "yes é | head -n 30000 | tr -d '\\n'", background: true },
       { callKey: "s8c0" },
     );
     await sandbox.wait("s8c0");

@@ -57,6 +57,23 @@ describe("read_file", () => {
     expect(text).not.toContain(`\n${next}\tz`);
   });
 
+  it("reads lines far into a large file, to its end and no further", async () => {
+    await put("a.txt", Array.from({ length: 300_000 }, (_value, index) => `line ${index + 1}\n`).join(""));
+    const read = async (offset: number, limit?: number): Promise<string> =>
+      (await callTool(sandbox, "read_file", { path: "a.txt", offset, limit })).text;
+    expect(await read(200_000, 2)).toContain(
+      "200000\tline 200000\n200001\tline 200001\n\n(lines 200000-200001",
+    );
+    expect(await read(299_999)).toBe(
+      "299999\tline 299999\n300000\tline 300000\n\n(end of the file: 300000 lines)",
+    );
+    expect(await read(300_001)).toContain("has 300000 lines");
+    await put("b.txt", `${"short\n".repeat(200_000)}${"x".repeat(9_000_000)}\nlast\n`);
+    expect((await callTool(sandbox, "read_file", { path: "b.txt", offset: 200_001 })).text).toContain(
+      "line 200001 goes on",
+    );
+  });
+
   it("gives up on the end of one endless line [R28]", async () => {
     await put("a.txt", "x".repeat(12_000_000));
     expect((await callTool(sandbox, "read_file", { path: "a.txt" })).text).toContain("line 1 goes on");

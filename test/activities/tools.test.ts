@@ -1,0 +1,262 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createTextBorder } from "../../activities/context/text-border.ts";
+import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
+import type { InvokedTool } from "../../activities/tools/invoke.ts";
+import { createTestBoxes, type TestBoxes, waitUntil } from "../support/test-boxes.ts";
+import { callTool } from "../support/tool-context.ts";
+
+let boxes: TestBoxes;
+let box: Sandbox;
+
+beforeAll(async () => {
+  boxes = createTestBoxes();
+  box = await boxes.host.open(boxes.spec());
+});
+
+afterAll(() => boxes.dispose());
+
+const call = (
+  name: string,
+  input: unknown,
+  overrides?: Parameters<typeof callTool>[3],
+): Promise<InvokedTool> => callTool(box, name, input, overrides);
+const sh = (command: string): Promise<InvokedTool> => call("bash", { command });
+
+/** Whether a process with this mark in its command line lives in the box. */
+async function alive(mark: string): Promise<boolean> {
+  // The brackets keep the search from finding itself.
+  return (
+    (await sh(`pgrep -f '[${mark.slice(0, 1)}]${mark.slice(1)}' >/dev/null && echo alive || echo gone`))
+      .text === "alive"
+  );
+}
+
+describe("bash in the box", () => {
+  it("works as uid 1000 in /workspace and reports exit codes", async () => {
+    expect(await sh("id -u; pwd; exit 42")).toMatchObject({
+      text: "1000\n/workspace\n[exit code 42]",
+      exitCode: 42,
+    });
+  });
+
+  it("ends a command with all it started at its time", async () => {
+    const result = await call("bash", { command: "setsid sleep 3331 & sleep 3332", timeout_seconds: 0.5 });
+    expect(result.text).toContain("[timed out after 0.5 s");
+    await waitUntil(async () => !(await alive("sleep 333")), "its processes are gone");
+  });
+
+  it("ends a command that ignores TERM within 0.5 s of an abort, and keeps what it printed [23]", async () => {
+    const controller = new AbortController();
+    let abortedAt = 0;
+    const running = call(
+      "bash",
+      { command: "trap '' TERM; echo begun; while :; do sleep 0.05; done" },
+      { signal: controller.signal, callKey: "abort-1" },
+    );
+    await waitUntil(async () => ((await box.state("abort-1"))?.outBytes ?? 0) > 0, "it printed");
+    abortedAt = performance.now();
+    controller.abort(new Error("interrupt"));
+    const result = await running;
+    expect(performance.now() - abortedAt).toBeLessThan(1_000);
+    expect(result.outcome).toBe("interrupted");
+    expect(result.text).toMatch(/^begun\n\[interrupted after \d+\.\d s\]$/);
+    expect(await box.state("abort-1")).toMatchObject({ kind: "killed" });
+  });
+
+  it("returns when the shell ends although a child holds its output [25]", async () => {
+    const startedAt = performance.now();
+    expect((await sh("sleep 3333 & echo done")).text).toBe("done");
+    expect(performance.now() - startedAt).toBeLessThan(3_000);
+  });
+
+  it("starts, polls and ends a server in the background [25]", async () => {
+    await call("bash", { command: "echo up; exec sleep 4441", background: true }, { callKey: "bg-1" });
+    await waitUntil(
+      async () => (await call("bash_output", { id: "bg-1" })).text.startsWith("up\n"),
+      "it printed",
+    );
+    expect((await call("kill_process", { id: "bg-1" })).text).toContain("ended by SIGTERM");
+    expect(await alive("sleep 4441")).toBe(false);
+  });
+
+  it("bounds 20 MB of output and streams the whole in pieces, without holding it [R26]", async () => {
+    const before = process.memoryUsage().rss;
+    const result = await sh("echo HEAD; head -c 20000000 /dev/zero | tr '\\0' x; echo; echo TAIL");
+    expect(result.text.length).toBeLessThanOrEqual(30_000);
+    expect(result.text).toMatch(/^HEAD\n[^]*TAIL$/);
+    let length = 0;
+    for await (const piece of result.whole?.pieces() ?? []) length += piece.length;
+    expect(length).toBe(20_000_011);
+    expect(process.memoryUsage().rss - before).toBeLessThan(64 * 2 ** 20);
+  });
+
+  it("makes bytes that are no UTF-8 and NUL visible, so that every reader takes them [R25]", async () => {
+    const { text } = await sh("printf '\\377\\376a\\000b\\303' | tee b; printf '\\033[31mred\\033[6n'");
+    expect(createTextBorder([]).clean(text)).toBe("\uFFFD\uFFFDa␀b\uFFFDred");
+    expect((await call("read_file", { path: "b" })).text).toContain("binary file");
+  });
+
+  it("does not run a command again that an earlier attempt ran, and reads how it ended", async () => {
+    const input = { command: "echo once >> ran.txt; exit 5" };
+    await call("bash", input, { callKey: "once-1" });
+    expect(await call("bash", input, { callKey: "once-1", resumed: true })).toMatchObject({ exitCode: 5 });
+    expect(await call("bash", input, { callKey: "never-1", resumed: true })).toMatchObject({
+      outcome: "unknown",
+    });
+    expect((await call("read_file", { path: "ran.txt" })).text).toBe("1\tonce");
+  });
+
+  it("says why it was not started", async () => {
+    const result = await call("bash", { command: "pwd", cwd: "no/such" });
+    expect(result).toMatchObject({ outcome: "error" });
+    expect(result.text).toContain("no/such");
+  });
+});
+
+describe("file tools in the box", () => {
+  it("never leave the workspace, by dots, absolute paths or links [11]", async () => {
+    await sh(
+      "ln -s /etc links; ln -s / root; ln -s /tmp/evil dangling; mkdir -p real; ln -s real inside; echo in > real/f",
+    );
+    for (const path of [
+      "../../etc/passwd",
+      "/etc/passwd",
+      "/workspace/../etc/passwd",
+      "/workspace-evil/x",
+      "links/passwd",
+      "root/etc/passwd",
+      "dangling",
+    ]) {
+      const results = await Promise.all([
+        call("read_file", { path }),
+        call("write_file", { path, content: "evil" }),
+        call("edit_file", { path, old_string: "root", new_string: "evil" }),
+        call("apply_patch", { patch: `*** Begin Patch\n*** Add File: ${path}\n+evil\n*** End Patch` }),
+        call("apply_patch", { patch: `*** Begin Patch\n*** Delete File: ${path}\n*** End Patch` }),
+        call("view_image", { path }),
+        call("grep_content", { pattern: "root", path }),
+        call("list_directory", { path }),
+        call("glob_files", { pattern: "*", path }),
+        call("bash", { command: "pwd", cwd: path }),
+      ]);
+      for (const [index, result] of results.entries()) {
+        expect(result.outcome, `${path}, tool ${index}: ${result.text}`).toBe("error");
+        expect(result.text).not.toContain("root:x:0");
+      }
+    }
+    for (const path of ["links", "root"]) {
+      expect((await call("list_directory", { path })).outcome).toBe("error");
+      expect((await call("glob_files", { pattern: "*", path })).outcome).toBe("error");
+      expect((await call("grep_content", { pattern: "x", path })).outcome).toBe("error");
+    }
+    expect((await sh("ls /tmp/evil; grep -c evil /etc/passwd")).text).toContain("No such file");
+    expect((await call("read_file", { path: "inside/f" })).text).toBe("1\tin");
+    expect((await call("read_file", { path: "%2e%2e/etc" })).text).toContain("%2e%2e/etc");
+  });
+
+  it("take strange names literally [R57]", async () => {
+    for (const name of [
+      "new\nline",
+      "quo\"te's",
+      "$(touch hacked)",
+      "-rf",
+      "a".repeat(255),
+      "`id`; rm x",
+      " blank ",
+    ]) {
+      const path = `odd/${name}`;
+      expect((await call("write_file", { path, content: `needle ${name.length}\n` })).outcome, name).toBe(
+        "completed",
+      );
+      expect((await call("read_file", { path })).text).toBe(`1\tneedle ${name.length}`);
+      expect((await call("edit_file", { path, old_string: "needle", new_string: "pin" })).outcome).toBe(
+        "completed",
+      );
+      expect((await call("grep_content", { pattern: "pin", path })).text).toContain(`1: pin ${name.length}`);
+    }
+    expect((await call("glob_files", { pattern: "*", path: "odd" })).text.split("\n")).toHaveLength(7);
+    expect((await sh("ls odd | wc -l; ls hacked")).text).toMatch(/No such file/);
+    expect((await call("write_file", { path: `odd/${"b".repeat(256)}`, content: "" })).outcome).toBe("error");
+  });
+
+  it("refuse pipes, devices and folders at once", async () => {
+    await sh("mkfifo pipe; mkdir -p folder");
+    for (const path of ["pipe", "folder"]) {
+      for (const [tool, input] of [
+        ["read_file", { path }],
+        ["write_file", { path, content: "x" }],
+        ["edit_file", { path, old_string: "x", new_string: "y" }],
+        ["view_image", { path }],
+      ] as const) {
+        expect((await call(tool, input)).outcome, `${tool} ${path}`).toBe("error");
+      }
+    }
+  });
+
+  it("page huge files in under 3 s with a hint [R28]", async () => {
+    await sh(
+      "mkdir huge; cd huge; head -c 52428800 /dev/zero | tr '\\0' y > line; seq 2000000 > many; truncate -s 1G sparse; yes 'a line of text' | head -c 150000000 > text",
+    );
+    const timed = async (input: object): Promise<string> => {
+      const startedAt = performance.now();
+      const { text } = await call("read_file", input);
+      expect(performance.now() - startedAt).toBeLessThan(3_000);
+      return text;
+    };
+    expect(await timed({ path: "huge/line" })).toContain("line 1 goes on");
+    expect(await timed({ path: "huge/many", offset: 1_999_999 })).toContain("end of the file: 2000000 lines");
+    expect(await timed({ path: "huge/text" })).toContain("go on with offset=2001");
+    expect(await timed({ path: "huge/text", offset: 8_000_000, limit: 2 })).toContain(
+      "8000001\ta line of text\n\n(lines",
+    );
+    expect(await timed({ path: "huge/text", offset: 90_000_000 })).toContain(
+      "line 90000000 is beyond its end",
+    );
+    expect(await timed({ path: "huge/sparse" })).toContain("binary file");
+    expect((await sh("rm -r huge")).exitCode).toBe(0);
+  });
+
+  it("find and search with ripgrep: newest first, .gitignore respected, matches bounded", async () => {
+    await sh(
+      "mkdir -p rg/src rg/node_modules/m rg/out && cd rg && echo out/ > .gitignore && echo hit > src/old.ts && echo hit > node_modules/m/x.ts && echo hit > out/x.ts && touch -d '1 hour ago' src/old.ts && seq 3000 | sed 's/^/hit /' > src/new.ts",
+    );
+    expect((await call("glob_files", { pattern: "*.ts", path: "rg" })).text).toBe(
+      "rg/src/new.ts\nrg/src/old.ts",
+    );
+    expect((await call("glob_files", { pattern: "/workspace/rg/src/*.ts" })).text).toBe(
+      "rg/src/new.ts\nrg/src/old.ts",
+    );
+    const found = await call("grep_content", { pattern: "^hit", path: "rg", include: "*.ts" });
+    expect(found.text.match(/^\d+: hit/gm)).toHaveLength(1_000);
+    expect(found.text).toContain("more than 1,000 matches");
+    expect(found.text).not.toMatch(/node_modules|out\//);
+    expect((await call("grep_content", { pattern: "nothing here", path: "rg" })).text).toContain(
+      "No line matches",
+    );
+    expect((await call("grep_content", { pattern: "(", path: "rg" })).text).toContain("regular expression");
+  });
+
+  it("land parallel edits on one file, all of them [26]", async () => {
+    const names = Array.from({ length: 8 }, (_value, index) => `<${index}>`);
+    await call("write_file", { path: "parallel.txt", content: names.join("\n") });
+    const results = await Promise.all(
+      names.map((name) =>
+        call("edit_file", { path: "parallel.txt", old_string: name, new_string: `${name}!` }),
+      ),
+    );
+    expect(results.map(({ outcome }) => outcome)).toEqual(names.map(() => "completed"));
+    expect((await sh("cat parallel.txt")).text).toBe(names.map((name) => `${name}!`).join("\n"));
+  });
+
+  it("keep a file's mode when it is edited, and apply a patch whole or not at all", async () => {
+    await sh("printf 'echo one\\n' > run.sh; chmod 755 run.sh");
+    await call("edit_file", { path: "run.sh", old_string: "one", new_string: "two" });
+    expect((await sh("./run.sh; stat -c %a run.sh")).text).toBe("two\n755");
+    const failed = await call("apply_patch", {
+      patch:
+        "*** Begin Patch\n*** Update File: run.sh\n@@\n-echo two\n+echo three\n*** Add File: root/tmp/x\n+x\n*** End Patch",
+    });
+    expect(failed.outcome).toBe("error");
+    expect((await sh("./run.sh")).text).toBe("two");
+  });
+});
