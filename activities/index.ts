@@ -1,5 +1,6 @@
 /** All activities, bound to what they are given. Binds and nothing else. */
 import type { AgentActivities } from "./contract.ts";
+import { createBackgroundSaves } from "./background-save.ts";
 import { createCloseSession } from "./close-session.ts";
 import type { AgentDeps } from "./deps.ts";
 import { createModelStep } from "./model-step.ts";
@@ -13,14 +14,15 @@ import { createSummarize } from "./summarize.ts";
 
 export function createActivities(deps: AgentDeps): AgentActivities {
   const boxes = createSessionBoxes(deps);
+  const saves = createBackgroundSaves();
   return {
     openSession: createOpenSession(deps),
     parkGuidance: createParkGuidance(deps),
     modelStep: createModelStep(deps),
-    runTool: createRunTool(deps, boxes),
+    runTool: createRunTool(deps, boxes, saves),
     summarize: createSummarize(deps),
     prune: createPrune(deps),
-    ...createSandboxLifecycle(deps, boxes),
+    ...createSandboxLifecycle(deps, boxes, saves),
     closeSession: createCloseSession(deps),
   };
 }

@@ -9,6 +9,7 @@
  */
 import { createHash } from "node:crypto";
 import { inScope, stopped, type ActivityScope } from "./activity-scope.ts";
+import type { BackgroundSaves } from "./background-save.ts";
 import type { ToolCallPart, ToolResultPart } from "./context/message.ts";
 import { estimateMessage } from "./context/tokens.ts";
 import type { RunToolInput, ToolFacts } from "./contract.ts";
@@ -16,6 +17,7 @@ import type { AgentDeps } from "./deps.ts";
 import { enterSession } from "./enter-session.ts";
 import { fatal } from "./failures.ts";
 import { createSessionMemory } from "./session-memory.ts";
+import { saveBox } from "./sandbox-lifecycle.ts";
 import { withoutLost, type SessionBoxes } from "./session-box.ts";
 import { keepWhole } from "./keep-whole.ts";
 import type { Session } from "./store/sessions.ts";
@@ -25,14 +27,15 @@ import { callsOf, findAnswer, insertMessage, lockRun } from "./store/transcript.
 import { defaultLimits, findTool } from "./tools/index.ts";
 import { invokeTool, type InvokedTool } from "./tools/invoke.ts";
 
-export function createRunTool(deps: AgentDeps, boxes: SessionBoxes) {
+export function createRunTool(deps: AgentDeps, boxes: SessionBoxes, saves: BackgroundSaves) {
   return (input: RunToolInput): Promise<ToolFacts> =>
-    inScope(deps, (scope) => runTool(deps, boxes, scope, input));
+    inScope(deps, (scope) => runTool(deps, boxes, saves, scope, input));
 }
 
 async function runTool(
   deps: AgentDeps,
   boxes: SessionBoxes,
+  saves: BackgroundSaves,
   scope: ActivityScope,
   input: RunToolInput,
 ): Promise<ToolFacts> {
@@ -53,8 +56,10 @@ async function runTool(
   if (before.status !== "pending" && before.status !== "running") return endedBefore(deps, before, call);
 
   const resumed = before.status === "running";
-  const result = await withoutLost(boxes, session.id, () =>
-    invoke(deps, boxes, scope, { session, call, row: before, resumed }),
+  const changes = !(findTool(deps.tools, call.toolName)?.readOnly ?? true);
+  const save = () => saveBox(deps, boxes, session, input.step);
+  const result = await saves.around(session.id, { changes, save }, () =>
+    withoutLost(boxes, session.id, () => invoke(deps, boxes, scope, { session, call, row: before, resumed })),
   );
   const durationMs = Math.round(performance.now() - begun);
   return store(deps, scope, { session, call, row: before, fence, durationMs }, result);

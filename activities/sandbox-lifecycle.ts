@@ -5,7 +5,8 @@
  * Side effects: container, volume, checkpoint, events. Heartbeat: by timer. Retry class: engine and database.
  * Cancel: the finaliser runs in a scope that cannot be cancelled.
  */
-import { inScope, type ActivityScope } from "./activity-scope.ts";
+import { inScope } from "./activity-scope.ts";
+import type { BackgroundSaves } from "./background-save.ts";
 import type { SandboxFacts, WorkspaceFacts } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
 import { enterSession } from "./enter-session.ts";
@@ -17,7 +18,7 @@ import { findSession, type Session } from "./store/sessions.ts";
 
 const NOTHING: WorkspaceFacts = { changed: 0, bytes: 0 };
 
-export function createSandboxLifecycle(deps: AgentDeps, boxes: SessionBoxes) {
+export function createSandboxLifecycle(deps: AgentDeps, boxes: SessionBoxes, saves: BackgroundSaves) {
   return {
     openSandbox: (input: { step: number }): Promise<SandboxFacts> =>
       inScope(deps, async (scope) => {
@@ -34,7 +35,8 @@ export function createSandboxLifecycle(deps: AgentDeps, boxes: SessionBoxes) {
     saveWorkspace: (input: { step: number }): Promise<WorkspaceFacts> =>
       inScope(deps, async (scope) => {
         const session = await enterSession(deps.store, scope, { step: input.step + 1, phase: "model" });
-        return save(deps, boxes, scope, session, input.step);
+        await saves.settled(session.id);
+        return saveBox(deps, boxes, session, input.step);
       }),
 
     closeSandbox: (input: { step: number }): Promise<WorkspaceFacts> =>
@@ -42,7 +44,8 @@ export function createSandboxLifecycle(deps: AgentDeps, boxes: SessionBoxes) {
         const session = await findSession(deps.store.db, scope.sessionId);
         // A run that was superseded leaves the box to its successor.
         if (!session?.container || session.runId !== scope.runId) return NOTHING;
-        const saved = await save(deps, boxes, scope, session, input.step);
+        await saves.settled(session.id);
+        const saved = await saveBox(deps, boxes, session, input.step);
         boxes.forget(session.id);
         await deps.sandboxHost.remove(session.id);
         await emit(deps, session, [
@@ -53,14 +56,14 @@ export function createSandboxLifecycle(deps: AgentDeps, boxes: SessionBoxes) {
   };
 }
 
-async function save(
+/** Stores what changed in the box's files as the checkpoint of a step. Idempotent by (session, epoch, step). */
+export async function saveBox(
   deps: AgentDeps,
   boxes: SessionBoxes,
-  scope: ActivityScope,
   session: Session,
   step: number,
 ): Promise<WorkspaceFacts> {
-  return withoutLost(boxes, scope.sessionId, async () => {
+  return withoutLost(boxes, session.id, async () => {
     const { db } = deps.store;
     const [{ box }, { latest, base }] = await Promise.all([
       boxes.open(session, step),

@@ -27,6 +27,8 @@ export function workerOptions(parts: WorkerParts): WorkerOptions[] {
     activities: { ...parts.activities },
     dataConverter,
     interceptors: { activity: [activityInterceptors] },
+    // Short: the SDK's own is 90 bytes and stands in six events of every step, a quarter of the history.
+    buildId: config.buildId,
     identity: `${process.pid}@${hostname()}:${config.buildId}`,
     maxConcurrentActivityTaskExecutions: config.activitySlots,
     ...(taskQueue === workflows

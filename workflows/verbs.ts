@@ -30,8 +30,6 @@ export interface Run {
   scope: CancellationScope | undefined;
   /** The container on its way, beside the first model step. */
   opening: Promise<void> | undefined;
-  /** The workspace being saved, beside the next model step. */
-  saving: Promise<void>;
 }
 
 export function createRun(state: AgentState): Run {
@@ -41,7 +39,6 @@ export function createRun(state: AgentState): Run {
     status: "active",
     scope: undefined,
     opening: undefined,
-    saving: Promise.resolve(),
   };
 }
 
@@ -156,7 +153,6 @@ export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<b
   const { state } = run;
   enter(run, "running tools");
   await run.opening;
-  await run.saving;
   const { step } = state;
   await interruptible(run, async () => {
     const results = await Promise.allSettled(
@@ -173,7 +169,6 @@ export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<b
     if (failure) throw failure.reason;
   });
   state.interrupting = false;
-  if (calls.some((call) => !call.readOnly)) saveInBackground(run, step);
   const verdict = stuckVerdict(state.recentCalls, state.nudged);
   if (verdict === "nudge") {
     state.nudge = true;
@@ -183,21 +178,11 @@ export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<b
   return verdict === "stop";
 }
 
-/** Off the step's critical path: beside the next model step, done before the next tool changes anything. */
-function saveInBackground(run: Run, step: number): void {
-  run.saving = perform("saveWorkspace", optionsOf(run), `save the workspace of step ${step}`, { step }).then(
-    () => undefined,
-    (error: unknown) => {
-      if (!isCancellation(error))
-        run.state.remark = `The workspace of step ${step} could not be saved; the next save makes up for it.`;
-    },
-  );
-}
-
-/** Waits for what goes on beside the loop. */
+/** Before the session goes on in a fresh history: nothing is pending, and its files are saved. */
 export async function settle(run: Run): Promise<void> {
   await run.opening;
-  await run.saving;
+  const { step } = run.state;
+  await perform("saveWorkspace", optionsOf(run), `save the workspace of step ${step}`, { step });
 }
 
 export async function compact(run: Run, plan: CompactionPlan): Promise<void> {
@@ -225,7 +210,7 @@ export async function pruneOld(run: Run, policy: RunPolicy): Promise<void> {
 export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> {
   const { state } = run;
   enter(run, "closing");
-  await settle(run);
+  await run.opening;
   // What nobody will read in this run waits for the next one.
   if (outcome.status !== "completed" && state.inbox.queue.length > 0) {
     await perform("parkGuidance", optionsOf(run), "keep waiting messages", {

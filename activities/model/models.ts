@@ -1,4 +1,7 @@
-/** Models with their windows, as data. Figures as published by the providers, looked up 2026-11-21; prices in USD per million tokens. */
+/**
+ * Models with their windows, as data; prices in USD per million tokens. Published figures, noted from memory in 2026-11:
+ * check them before you rely on a bill; `models` in longhaul.yaml overrides them.
+ */
 import type { AgentConfig, RunConfig } from "../agent-config.ts";
 
 export interface KnownModel {

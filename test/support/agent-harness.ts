@@ -1,7 +1,7 @@
 /** A whole agent for a test: real Temporal, Postgres and Docker, a worker in this process, a scripted model. */
 import { randomBytes } from "node:crypto";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
-import { NativeConnection, Runtime, DefaultLogger, Worker } from "@temporalio/worker";
+import { NativeConnection, Runtime, DefaultLogger, Worker, type WorkerOptions } from "@temporalio/worker";
 import Dockerode from "dockerode";
 import { inject } from "vitest";
 import { agentConfigSchema, type RunConfig } from "../../activities/agent-config.ts";
@@ -14,6 +14,8 @@ import { createNotifier, readEvents } from "../../activities/store/events.ts";
 import type { EventType, SessionEvent } from "../../activities/store/event.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
+import { readWorkerConfig } from "../../worker/config.ts";
+import { workerOptions } from "../../worker/worker-options.ts";
 import { dataConverter } from "../../worker/data-converter.ts";
 import type { codingAgent } from "../../workflows/index.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
@@ -104,15 +106,20 @@ export async function startAgent(): Promise<AgentHarness> {
     NativeConnection.connect({ address }),
     Connection.connect({ address }),
   ]);
-  const worker = await Worker.create({
-    connection: native,
-    taskQueue,
-    workflowBundle: { codePath: inject("workflowBundle") },
-    activities: createActivities(deps),
-    dataConverter,
-    maxHeartbeatThrottleInterval: 100,
-    stickyQueueScheduleToStartTimeout: 1_000,
+  const config = readWorkerConfig({
+    DATABASE_URL: database.url,
+    LONGHAUL_TASK_QUEUE: taskQueue,
+    LONGHAUL_HEARTBEAT_MS: "100",
+    LONGHAUL_SHUTDOWN_GRACE_MS: "100",
   });
+  const [options] = workerOptions({
+    config,
+    connection: native,
+    namespace: "default",
+    bundle: { codePath: inject("workflowBundle") },
+    activities: createActivities(deps),
+  });
+  const worker = await Worker.create(options as WorkerOptions);
   const running = worker.run();
   const client = new Client({ connection, dataConverter });
   const servers: ScriptedModelServer[] = [];

@@ -1,0 +1,67 @@
+/**
+ * Saves the workspace after a step's calls, beside the next model step: off the critical path and without an activity
+ * of its own, which would add half again to a step's history and cost. What a crash keeps from being saved, the next
+ * save makes up for: each compares with the last one that was stored.
+ */
+export interface BackgroundSaves {
+  /** Runs a call, after a save in progress; when the last call at once is over and one may have changed files, saves. */
+  around<T>(
+    sessionId: string,
+    call: { readonly changes: boolean; readonly save: () => Promise<unknown> },
+    body: () => Promise<T>,
+  ): Promise<T>;
+  /** Resolves when no save of the session is in progress. Never rejects. */
+  settled(sessionId: string): Promise<void>;
+}
+
+interface Activity {
+  /** Calls that run, and saves in progress. */
+  users: number;
+  running: number;
+  due: (() => Promise<unknown>) | undefined;
+  saving: Promise<void>;
+}
+
+export function createBackgroundSaves(): BackgroundSaves {
+  const sessions = new Map<string, Activity>();
+  const leave = (id: string, activity: Activity) => {
+    activity.users -= 1;
+    if (activity.users === 0) sessions.delete(id);
+  };
+  return {
+    async around(id, { changes, save }, body) {
+      const activity = sessions.get(id) ?? {
+        users: 0,
+        running: 0,
+        due: undefined,
+        saving: Promise.resolve(),
+      };
+      sessions.set(id, activity);
+      activity.users += 1;
+      activity.running += 1;
+      try {
+        await activity.saving;
+        return await body();
+      } finally {
+        activity.running -= 1;
+        if (changes) activity.due = save;
+        if (activity.running === 0 && activity.due) {
+          const { due } = activity;
+          activity.due = undefined;
+          activity.users += 1;
+          // A failed save is no reason to fail anything: the next one, or the last at the end, has it all.
+          activity.saving = due()
+            .then(
+              () => undefined,
+              () => undefined,
+            )
+            .finally(() => leave(id, activity));
+        }
+        leave(id, activity);
+      }
+    },
+    async settled(id) {
+      await sessions.get(id)?.saving;
+    },
+  };
+}
