@@ -109,11 +109,6 @@ export function describeSettings(
           value: settings.context.strategy,
           source: sourceOf(undefined, file.context?.strategy),
         },
-        {
-          name: "task queue",
-          value: taskQueueOf(environment),
-          source: sourceOf(setting(environment, "LONGHAUL_TASK_QUEUE"), undefined),
-        },
       ],
     };
   } catch (error) {

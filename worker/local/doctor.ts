@@ -103,6 +103,7 @@ function settingsOf(services: LocalServices, home: string): Setting[] {
       source: from("DATABASE_URL", ours),
     },
     { name: "TEMPORAL_ADDRESS", value: services.temporalAddress, source: temporal },
+    { name: "task queue", value: services.taskQueue, source: from("LONGHAUL_TASK_QUEUE", ours) },
     {
       name: "DOCKER_HOST",
       value: services.dockerHost ?? "unix:///var/run/docker.sock",
