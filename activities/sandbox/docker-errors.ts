@@ -1,4 +1,5 @@
 /** What the engine's answers mean. Its 304, 404 and 409 are states, not errors. */
+import { ApplicationFailure } from "@temporalio/common";
 import { retryable } from "../failures.ts";
 
 /** HTTP status of the engine's answer, undefined where it did not answer. */
@@ -15,6 +16,7 @@ export async function unless<T>(states: readonly number[], call: () => Promise<T
   } catch (error) {
     const status = statusOf(error);
     if (status !== undefined && states.includes(status)) return undefined;
+    if (error instanceof ApplicationFailure) throw error;
     throw unavailable(error);
   }
 }

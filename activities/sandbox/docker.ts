@@ -3,7 +3,7 @@ import type Dockerode from "dockerode";
 import { fatal, retryable } from "../failures.ts";
 import { createBoxLink } from "./box-link.ts";
 import type { BoxLink } from "./box-link.ts";
-import { statusOf, unavailable, unless } from "./docker-errors.ts";
+import { statusOf, unless } from "./docker-errors.ts";
 import { createDockerSandbox } from "./docker-sandbox.ts";
 import { boxLabels, boxName, createOptions, differences, SESSION_LABEL } from "./profile.ts";
 import { reapBoxes, removeBox } from "./reaper.ts";
@@ -110,28 +110,24 @@ export function createDockerHost({ docker, name, say = () => undefined }: Docker
 async function create(docker: Dockerode, spec: BoxSpec): Promise<void> {
   const now = new Date();
   const volume = boxName(spec.sessionId);
-  try {
-    // Gives the one that is there where there is one.
-    await docker.createVolume({ Name: volume, Labels: boxLabels(spec.sessionId, now) });
-    const labels: Record<string, string> = (await docker.getVolume(volume).inspect()).Labels ?? {};
-    if (labels[SESSION_LABEL] !== spec.sessionId) {
-      throw fatal(
-        "SandboxRefused",
-        `there is a volume ${volume} that is not this session's; rename or remove it`,
-      );
-    }
-    const container = await unless([409], () => createContainer(docker, spec, now));
-    // 409: another worker was quicker; the next look adopts its box.
-    if (container === undefined) return;
-    const found = await unless([404], () => container.inspect());
-    const differing = found === undefined ? [] : differences(found, spec);
-    if (differing.length > 0) {
-      await unless([404, 409], () => container.remove({ force: true }));
-      throw refused(spec, differing);
-    }
-  } catch (error) {
-    throw statusOf(error) === undefined ? error : unavailable(error);
+  // Gives the one that is there where there is one.
+  await unless([], () => docker.createVolume({ Name: volume, Labels: boxLabels(spec.sessionId, now) }));
+  const made = await unless([404], () => docker.getVolume(volume).inspect());
+  const labels: Record<string, string> = made?.Labels ?? {};
+  if (made !== undefined && labels[SESSION_LABEL] !== spec.sessionId) {
+    throw fatal(
+      "SandboxRefused",
+      `there is a volume ${volume} that is not this session's; rename or remove it`,
+    );
   }
+  const container = await unless([409], () => createContainer(docker, spec, now));
+  // 409: another worker was quicker; the next look adopts its box.
+  if (container === undefined) return;
+  const found = await unless([404], () => container.inspect());
+  const differing = found === undefined ? [] : differences(found, spec);
+  if (differing.length === 0) return;
+  await unless([404, 409], () => container.remove({ force: true }));
+  throw refused(spec, differing);
 }
 
 async function createContainer(docker: Dockerode, spec: BoxSpec, now: Date): Promise<Dockerode.Container> {

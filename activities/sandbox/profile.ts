@@ -64,7 +64,19 @@ export function createOptions(spec: BoxSpec, now: Date): ContainerCreateOptions 
       CapAdd: CAPABILITIES,
       SecurityOpt: ["no-new-privileges:true"],
       NetworkMode: spec.network,
-      Mounts: [{ Type: "volume", Source: boxName(spec.sessionId), Target: "/workspace" }],
+      Mounts: [
+        {
+          Type: "volume",
+          Source: boxName(spec.sessionId),
+          Target: "/workspace",
+          // Where the volume was removed since it was made, this request makes it.
+          VolumeOptions: {
+            NoCopy: false,
+            Labels: boxLabels(spec.sessionId, now),
+            DriverConfig: { Name: "local", Options: {} },
+          },
+        },
+      ],
       Tmpfs: { "/tmp": tmpOptions(spec) },
       PidsLimit: spec.pids,
       Memory: spec.memoryBytes,

@@ -25,9 +25,10 @@ export function createTestBoxes(): TestBoxes {
     hosts.push(host);
     return host;
   };
+  const host = newHost();
   return {
     docker,
-    host: newHost(),
+    host,
     newHost,
     spec(changes = {}) {
       const sessionId = `test-${run}-${sessions.length}`;
@@ -44,8 +45,7 @@ export function createTestBoxes(): TestBoxes {
       };
     },
     async dispose() {
-      const [host] = hosts;
-      await Promise.all(sessions.map((session) => host?.remove(session)));
+      await Promise.all(sessions.map((session) => host.remove(session)));
       await Promise.all(hosts.map((each) => each.close()));
     },
   };

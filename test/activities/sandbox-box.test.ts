@@ -1,0 +1,197 @@
+import Dockerode from "dockerode";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createDockerHost } from "../../activities/sandbox/docker.ts";
+import { boxName, createOptions, differences } from "../../activities/sandbox/profile.ts";
+import { SandboxLost } from "../../activities/sandbox/sandbox-lost.ts";
+import { bash, createTestBoxes, newId, type TestBoxes, waitUntil } from "../support/test-boxes.ts";
+
+let boxes: TestBoxes;
+beforeAll(() => {
+  boxes = createTestBoxes();
+});
+afterAll(() => boxes.dispose());
+
+const thrownBy = async (promise: Promise<unknown>): Promise<unknown> =>
+  await promise.then(
+    () => "nothing was thrown",
+    (error: unknown) => error,
+  );
+
+test("[R52] a box is as the profile says, and from inside nothing can be gained", async () => {
+  const spec = boxes.spec();
+  const box = await boxes.host.open(spec);
+  const found = await boxes.docker.getContainer(box.container).inspect();
+  expect(differences(found, spec)).toEqual([]);
+  expect(found.Config.Labels).toMatchObject({ "longhaul.session": spec.sessionId });
+  const { out } = await bash(
+    box,
+    `id -u; grep -E '^(CapPrm|CapEff|CapAmb|NoNewPrivs|Seccomp):' /proc/self/status | tr -s '\\t' ' '
+    for attempt in 'touch /etc/x' 'mount -t tmpfs x /mnt' 'unshare -Ur true' 'cat /proc/1/environ' 'kill -9 1' \
+      'ls /var/lib/longhaul' 'chown 0 .' 'ls /var/run/docker.sock' 'mknod d c 1 3' 'kill -9 '$(pgrep -u 0 -o python3)
+    do eval "$attempt" >/dev/null 2>&1 && echo "DONE: $attempt"; done
+    echo end`,
+  );
+  expect(out.split("\n")).toEqual([
+    "1000",
+    "CapPrm: 0000000000000000",
+    "CapEff: 0000000000000000",
+    "CapAmb: 0000000000000000",
+    "NoNewPrivs: 1",
+    "Seccomp: 2",
+    "end",
+    "",
+  ]);
+});
+
+test("[R53] without a network nothing outside is reached", async () => {
+  const box = await boxes.host.open(boxes.spec({ network: "none" }));
+  const { out } = await bash(
+    box,
+    "ls /sys/class/net; timeout 2 bash -c 'echo > /dev/tcp/169.254.169.254/80' 2>/dev/null || echo no",
+  );
+  expect(out).toBe("lo\nno\n");
+});
+
+test.each([
+  ["another user", { User: "1000" }],
+  ["privileged", { HostConfig: { Privileged: true } }],
+  ["a host folder", { HostConfig: { Binds: ["/etc:/host-etc"] } }],
+  ["a capability more", { HostConfig: { CapAdd: ["SETGID", "SETUID", "SYS_ADMIN"] } }],
+  ["no bound on processes", { HostConfig: { PidsLimit: 0 } }],
+  ["the host's network", { HostConfig: { NetworkMode: "host" } }],
+  [
+    "another seccomp profile",
+    { HostConfig: { SecurityOpt: ["no-new-privileges:true", "seccomp=unconfined"] } },
+  ],
+  ["another session's label", { Labels: { "longhaul.session": "somebody-else" } }],
+])(
+  "[R52] a box with %s is refused, and nothing is run in it",
+  async (_, { HostConfig: host = {}, ...changes }: Dockerode.ContainerCreateOptions) => {
+    const spec = boxes.spec();
+    const options = createOptions(spec, new Date());
+    const made = await boxes.docker.createContainer({
+      ...options,
+      ...changes,
+      HostConfig: { ...options.HostConfig, ...host },
+    });
+    expect(await thrownBy(boxes.host.open(spec))).toMatchObject({
+      type: "SandboxRefused",
+      nonRetryable: true,
+    });
+    expect((await made.inspect()).State.Running).toBe(false);
+    await made.remove({ force: true, v: true });
+  },
+);
+
+test("two workers that open at once get one box, and its files outlive the container", async () => {
+  const spec = boxes.spec();
+  const other = boxes.newHost();
+  const [mine, theirs] = await Promise.all([boxes.host.open(spec), other.open(spec)]);
+  expect(theirs.container).toBe(mine.container);
+  expect(mine.fresh).toBe(true);
+  await mine.files.write("f.txt", Buffer.from("kept"));
+  expect(await theirs.files.read("f.txt")).toMatchObject({ ok: true, size: 4 });
+  await boxes.docker.getContainer(mine.container).remove({ force: true });
+  const again = await boxes.host.open(spec);
+  expect(again.fresh).toBe(false);
+  expect(await again.files.read("f.txt")).toMatchObject({ ok: true, size: 4 });
+});
+
+test("[R13] a box that is removed in the middle of a command is lost, and a new one does not know the command", async () => {
+  const spec = boxes.spec();
+  const box = await boxes.host.open(spec);
+  const id = newId();
+  await box.start({ id, argv: ["bash", "-c", "echo ran >> ran.txt; sleep 300"] });
+  await waitUntil(async () => (await box.files.stat("ran.txt")).ok, "it runs");
+  const waiting = thrownBy(box.wait(id));
+  await boxes.docker.getContainer(box.container).remove({ force: true });
+  expect(await waiting).toBeInstanceOf(SandboxLost);
+  expect(await thrownBy(box.start({ id, argv: ["true"] }))).toBeInstanceOf(SandboxLost);
+  const again = await boxes.host.open(spec);
+  expect(await again.state(id)).toBeUndefined();
+  expect((await bash(again, "cat ran.txt")).out).toBe("ran\n");
+});
+
+test("[R13] after a restart of the container what ran is lost, what had ended is known, and nothing runs again", async () => {
+  const spec = boxes.spec();
+  const box = await boxes.host.open(spec);
+  const { state: ended } = await bash(box, "echo done; exit 7");
+  const id = newId();
+  await box.start({ id, argv: ["bash", "-c", "echo begun; echo ran >> ran.txt; sleep 300"] });
+  await waitUntil(async () => ((await box.state(id))?.outBytes ?? 0) > 0, "it has printed");
+  await boxes.docker.getContainer(box.container).kill();
+  expect(await thrownBy(box.wait(id))).toBeInstanceOf(SandboxLost);
+  const again = await boxes.host.open(spec);
+  expect(await again.start({ id, argv: ["bash", "-c", "echo ran >> ran.txt"] })).toMatchObject({
+    kind: "lost",
+    outKept: 6,
+  });
+  expect(Buffer.from(await again.read(id, "out", 0, 100)).toString()).toBe("begun\n");
+  expect(await again.state(ended.id)).toEqual(ended);
+  expect((await bash(again, "cat ran.txt")).out).toBe("ran\n");
+});
+
+test("a stream that breaks while the box runs is made anew, unseen by who waits", async () => {
+  const spec = boxes.spec();
+  const box = await boxes.host.open(spec);
+  const id = newId();
+  await box.start({ id, argv: ["bash", "-c", "while [ ! -e go ]; do sleep 0.02; done; exit 5"] });
+  const waiting = box.wait(id);
+  // The relay's death is what a broken stream looks like from here.
+  const { Processes: processes } = await boxes.docker
+    .getContainer(box.container)
+    .top({ ps_args: "-eo pid,args" });
+  const relay = (processes as string[][]).find(([, args]) => args?.includes("Copies bytes"));
+  process.kill(Number(relay?.[0]), "SIGKILL");
+  await box.files.write("go", Buffer.from(""));
+  expect(await waiting).toMatchObject({ kind: "exited", exitCode: 5 });
+});
+
+test("[R12] the reaper removes the boxes and volumes of sessions that are over, running or not, and no others", async () => {
+  const [over, created, volumeOnly, alive] = [boxes.spec(), boxes.spec(), boxes.spec(), boxes.spec()];
+  await boxes.host.open(over);
+  await boxes.host.open(alive);
+  await boxes.host.open(volumeOnly);
+  await boxes.docker.getContainer(boxName(volumeOnly.sessionId)).remove({ force: true });
+  await boxes.docker.createContainer(createOptions(created, new Date()));
+  const stranger = await boxes.docker.createContainer({
+    Image: over.image,
+    Cmd: ["true"],
+    name: `${boxName(over.sessionId)}-not-ours`,
+  });
+  const ends = new Set([over, created, volumeOnly].map(({ sessionId }) => sessionId));
+  const asked: string[] = [];
+  const { removed } = await boxes.host.reap((session) => {
+    asked.push(session);
+    return Promise.resolve(ends.has(session));
+  });
+  expect(new Set(removed)).toEqual(ends);
+  expect(asked).toContain(alive.sessionId);
+  for (const { sessionId } of [over, created, volumeOnly]) {
+    await expect(boxes.docker.getContainer(boxName(sessionId)).inspect()).rejects.toMatchObject({
+      statusCode: 404,
+    });
+    await expect(boxes.docker.getVolume(boxName(sessionId)).inspect()).rejects.toMatchObject({
+      statusCode: 404,
+    });
+  }
+  expect((await boxes.docker.getContainer(boxName(alive.sessionId)).inspect()).State.Running).toBe(true);
+  expect((await stranger.inspect()).State.Status).toBe("created");
+  await stranger.remove();
+  expect(await boxes.host.remove(over.sessionId)).toBeUndefined();
+});
+
+test("an image that is not there is said so for good, an engine that is not there is worth another try", async () => {
+  expect(await thrownBy(boxes.host.open(boxes.spec({ image: "longhaul-no-such-image:0" })))).toMatchObject({
+    type: "ImageMissing",
+    nonRetryable: true,
+  });
+  const nowhere = createDockerHost({
+    docker: new Dockerode({ socketPath: "/nonexistent/docker.sock" }),
+    name: "x",
+  });
+  expect(await thrownBy(nowhere.open(boxes.spec()))).toMatchObject({
+    type: "SandboxUnavailable",
+    nonRetryable: false,
+  });
+});
