@@ -59,9 +59,9 @@ export function truncateText(text: string, options: TruncateOptions): Truncation
     return { text, truncated: false, limit: undefined, totalChars, totalLines, cutChars: 0, cutLines: 0 };
   }
   const room = Math.max(0, options.maxChars - NOTICE_CHARS);
-  const wanted = byLines ?? { head: text, tail: text };
-  // Text that was cut before it came here has its gap somewhere in the middle: an even share never shows that gap.
-  const { head, tail } = split(wanted, byLines === undefined ? Math.min(room, text.length - 1) : room);
+  // The ends of a longer text that fit as they are: nothing more is cut, only told.
+  const told = partial && byLines === undefined && text.length <= room;
+  const { head, tail } = told ? { head: text, tail: "" } : split(byLines ?? { head: text, tail: text }, room);
   const missingChars = totalChars - head.length - tail.length;
   const cutLines = Math.max(0, totalLines - countLines(head) - countLines(tail));
   const notice = noticeOf({ cutChars: missingChars, totalChars, cutLines, partial, handle: options.handle });
@@ -107,7 +107,7 @@ function noticeOf(cut: {
 }): string {
   const lines = cut.cutLines > 0 && !cut.partial ? ` (${count(cut.cutLines)} lines)` : "";
   const whole = cut.handle === undefined ? "" : ` Read the whole: read_output handle="${cut.handle}"`;
-  return `${TRUNCATION_MARK} ${count(cut.cutChars)} of ${count(cut.totalChars)} characters${lines} left out here.${whole}`;
+  return `${TRUNCATION_MARK} ${count(cut.cutChars)} of ${count(cut.totalChars)} characters${lines} left out.${whole}`;
 }
 
 /** Lines as people count them: a newline at the end opens no further line. */

@@ -4,6 +4,8 @@ import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
 /** Bytes a `read` may ask for. Source: the port. */
 const READ_BYTES = 1_048_576;
 const PIECE_BYTES = 262_144;
+/** Cut away with the middle as a rule; it stays where cleaning shortens the ends below the limit (colours, bars). */
+const SEAM = "\n[the middle of the output is left out here]\n";
 
 export interface CommandOutput {
   readonly text: string;
@@ -30,7 +32,7 @@ export async function outputOf(
   const head = await readBytes(sandbox, state.id, 0, endBytes);
   const tail = await readBytes(sandbox, state.id, kept - endBytes, endBytes);
   const note = state.outBytes > kept ? `\n${lossNote(state)}` : "";
-  const text = `${new TextDecoder().decode(head, { stream: true })}${decodeTail(tail)}`;
+  const text = new TextDecoder().decode(head, { stream: true }) + SEAM + decodeTail(tail);
   return {
     text: `${plain(text)}${note}`,
     whole: { chars: kept, pieces: () => outputPieces(sandbox, state.id, 0, kept) },

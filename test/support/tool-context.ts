@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { invokeTool, type InvokedTool } from "../../activities/tools/invoke.ts";
+import { invokeTool, type InvokedTool, type InvokeOptions } from "../../activities/tools/invoke.ts";
 import { defaultLimits, toolRegistry } from "../../activities/tools/index.ts";
 import type { SessionMemory, ToolContext } from "../../activities/tools/tool.ts";
 
@@ -35,6 +35,7 @@ export async function callTool(
   name: string,
   input: unknown,
   overrides: Partial<ToolContext> = {},
+  options: InvokeOptions = {},
 ): Promise<InvokedTool> {
   calls += 1;
   const context: ToolContext = {
@@ -47,5 +48,5 @@ export async function callTool(
     onProgress: () => {},
     ...overrides,
   };
-  return invokeTool(toolRegistry, { name, input }, context);
+  return invokeTool(toolRegistry, { name, input }, context, options);
 }

@@ -162,6 +162,22 @@ describe("bash", () => {
     expect(length).toBe(5_000_011);
   });
 
+  it("shows no seam where head and tail meet, unless cleaning leaves room for it", async () => {
+    const plain = await callTool(sandbox, "bash", { command: "yes plain | head -c 3000000" });
+    expect(plain.text).not.toContain("the middle of the output");
+    const coloured = await callTool(
+      sandbox,
+      "bash",
+      { command: "yes $'\\e[31m\\e[0m' | head -c 3000000" },
+      {},
+      {
+        clean: (text) => text.replaceAll("\u001b[31m\u001b[0m\n", ""),
+      },
+    );
+    expect(coloured.text).toContain("the middle of the output");
+    expect(coloured.truncated).toBe(true);
+  });
+
   it("decodes characters whole over pieces and at both cuts", async () => {
     const result = await callTool(sandbox, "bash", {
       command: "yes '😀é' | head -n 200000 | tr -d '\\n'",
