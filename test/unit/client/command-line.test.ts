@@ -1,0 +1,101 @@
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+const main = fileURLToPath(new URL("../../../client/main.ts", import.meta.url));
+/** Nothing listens on port 1. */
+const nowhere = { DATABASE_URL: "postgres://someone:hunter2@127.0.0.1:1/x", TEMPORAL_ADDRESS: "127.0.0.1:1" };
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "longhaul-client-"));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Outcome {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs the program as a person's shell would, with an environment of its own. */
+function longhaul(
+  args: readonly string[],
+  environment: Record<string, string> = {},
+  input = "",
+): Promise<Outcome> {
+  const child = spawn(process.execPath, [main, ...args], {
+    cwd: folder,
+    env: { PATH: process.env["PATH"], HOME: folder, LONGHAUL_NO_SETUP: "1", ...nowhere, ...environment },
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  let out = "";
+  let err = "";
+  child.stdout.on("data", (piece: Buffer) => (out += piece));
+  child.stderr.on("data", (piece: Buffer) => (err += piece));
+  child.stdin.end(input);
+  return new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ code, out, err }));
+  });
+}
+
+describe("the command line", { timeout: 60_000 }, () => {
+  it("ends with 2 for wrong usage, says what was meant, and starts nothing", async () => {
+    const [verb, steps, id, empty] = await Promise.all([
+      longhaul(["staus", "x"]),
+      longhaul(["run", "--max-steps", "none", "task"]),
+      longhaul(["start", "--id", "../x", "task"]),
+      longhaul(["run", "-"], {}, "  \n"),
+    ]);
+    expect(verb).toMatchObject({ code: 2, out: "" });
+    expect(verb.err).toContain("Did you mean status?");
+    expect(steps).toMatchObject({ code: 2, out: "" });
+    expect(id).toMatchObject({ code: 2, out: "" });
+    expect(empty).toMatchObject({ code: 2, out: "" });
+  });
+
+  it("ends with 2 for a wrong configuration, with file, line and the nearest key [U20]", async () => {
+    writeFileSync(join(folder, "wrong.yaml"), "model: openai/gpt-5\nlimts: {}\n");
+    const outcome = await longhaul(["run", "--config", "wrong.yaml", "task"]);
+    expect(outcome).toMatchObject({ code: 2, out: "" });
+    expect(outcome.err).toContain("wrong.yaml:2:1: unknown key limts: did you mean limits?");
+  });
+
+  it("ends with 2 for an unknown model, with the line to add [U21]", async () => {
+    const outcome = await longhaul(["start", "--model", "openai/gpt-99", "task"]);
+    expect(outcome).toMatchObject({ code: 2, out: "" });
+    expect(outcome.err).toContain("contextWindow:");
+  });
+
+  it("ends with 4 within 10 s where a service is missing: which, where, a mend, no stack, no password [U7]", async () => {
+    const begun = Date.now();
+    const [status, list, start] = await Promise.all([
+      longhaul(["status", "some-session", "--json"]),
+      longhaul(["list"]),
+      longhaul(["start", "task"]),
+    ]);
+    expect(Date.now() - begun).toBeLessThan(10_000);
+    for (const outcome of [status, list, start]) {
+      expect(outcome).toMatchObject({ code: 4, out: "" });
+      expect(outcome.err).toContain("Postgres does not answer at postgres://127.0.0.1:1/x");
+      expect(outcome.err).toContain("DATABASE_URL");
+      expect(outcome.err).not.toMatch(/hunter2|\n\s+at /);
+    }
+  });
+
+  it("ends with 4 where a named model's key is missing", async () => {
+    const outcome = await longhaul(["start", "--model", "openai/gpt-5", "task"], { LONGHAUL_NO_SETUP: "" });
+    expect(outcome).toMatchObject({ code: 4, out: "" });
+    expect(outcome.err).toContain("OPENAI_API_KEY");
+  });
+
+  it("writes no escape sequence into a pipe, and its help to stdout [U19]", async () => {
+    const outcome = await longhaul(["--help"]);
+    expect(outcome.code).toBe(0);
+    expect(outcome.out).toContain("Exit codes: 0 completed");
+    expect(outcome.out + outcome.err).not.toContain("\u001b");
+  });
+});

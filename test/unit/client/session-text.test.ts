@@ -1,0 +1,34 @@
+import { describe, expect, it } from "vitest";
+import { cutToBytes, taskDetails, taskSummary } from "../../../client/session-text.ts";
+import { createSessionId, parseSessionId } from "../../../client/session-id.ts";
+
+const facts = { id: "s", model: "m", maxSteps: 5, contextWindow: 8_000, workspace: undefined };
+
+describe("what the Web UI shows of a task", () => {
+  it("is one line of at most 180 bytes, cut between characters [U25]", () => {
+    const summary = taskSummary(`🎉🎉\n\n${"ä".repeat(500)}`);
+    expect(summary).not.toContain("\n");
+    expect(Buffer.byteLength(summary)).toBeLessThanOrEqual(180);
+    expect(summary.isWellFormed()).toBe(true);
+    expect(cutToBytes("🎉🎉", 7)).toBe("🎉…");
+  });
+
+  it("draws no image, link, code or HTML [U25]", () => {
+    const details = taskDetails({ ...facts, task: "![x](http://y/z.png) `code` <img src=x>\n# big [l](u)" });
+    const task = details.slice(details.indexOf(">"));
+    expect(task).not.toMatch(/(?<!\\)[`[\]()!#<]|:\/\//);
+    expect(Buffer.byteLength(taskDetails({ ...facts, task: "`".repeat(100_000) }))).toBeLessThan(20_000);
+  });
+});
+
+describe("session ids", () => {
+  it("are short, and can name a workflow, a container and a folder", () => {
+    for (let i = 0; i < 200; i++) expect(parseSessionId(createSessionId())).toMatch(/^[a-z]+-[a-z]+-\w{4}$/);
+  });
+
+  it("refuse what would leave a folder or break a name", () => {
+    for (const id of ["", "..", "a/b", "-x", "a b", "x".repeat(65), "ä"]) {
+      expect(() => parseSessionId(id)).toThrow(expect.objectContaining({ exitCode: 2 }));
+    }
+  });
+});
