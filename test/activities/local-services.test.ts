@@ -1,0 +1,80 @@
+/** A real Postgres of our own, brought up, lost and brought up again. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { probeDocker, probePostgres, probeTemporal } from "../../worker/local/probe.ts";
+import { isAlive, until } from "../../worker/local/processes.ts";
+import { ServiceMissing } from "../../worker/local/service-missing.ts";
+import { bringDown, bringUp } from "../../worker/local/services.ts";
+import { readState } from "../../worker/local/state.ts";
+
+/** Private, as a clone in root's home is: the server's own user cannot enter it. */
+let home: string;
+const lines: string[] = [];
+const options = () => ({ home, ports: "free" as const, say: (line: string) => void lines.push(line) });
+
+beforeAll(() => {
+  home = mkdtempSync(join(tmpdir(), "longhaul-test-"));
+});
+afterAll(async () => {
+  await bringDown(options());
+  rmSync(home, { recursive: true, force: true });
+});
+
+async function query(url: string, sql: string): Promise<unknown[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+test("a second bring-up finds what the first one started, and says nothing", async () => {
+  const first = await bringUp({ ...options(), need: ["postgres"] });
+  await query(first.databaseUrl, "create table kept as select 42 as answer");
+  lines.length = 0;
+  const second = await bringUp({ ...options(), need: ["postgres"] });
+  expect(second.databaseUrl).toBe(first.databaseUrl);
+  expect(lines).toEqual([]);
+});
+
+test("a server that was killed is started again, with its data", async () => {
+  const lost = readState(home).services.postgres;
+  if (lost === undefined) throw new Error("nothing was started");
+  process.kill(lost.pid, "SIGKILL");
+  await until(async () => !(await isAlive(lost)), 5_000);
+  const { databaseUrl } = await bringUp({ ...options(), need: ["postgres"] });
+  expect(await query(databaseUrl, "select answer from kept")).toEqual([{ answer: 42 }]);
+});
+
+test("bringing down ends what was started, and nothing a second time", async () => {
+  const running = readState(home).services.postgres;
+  expect(await bringDown(options())).toEqual({ ended: ["postgres"] });
+  expect(running !== undefined && (await isAlive(running))).toBe(false);
+  expect(await bringDown(options())).toEqual({ ended: [] });
+});
+
+test.each([
+  ["Postgres", () => probePostgres("postgres://longhaul:very-secret-word@127.0.0.1:1/longhaul")],
+  ["Temporal", () => probeTemporal("127.0.0.1:1")],
+  ["Docker engine", () => probeDocker("tcp://127.0.0.1:1")],
+])(
+  "%s that does not answer is named with its address and a mend, within 5 s, without a password",
+  async (service, probe) => {
+    const began = Date.now();
+    const error: unknown = await probe().then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    if (!(error instanceof ServiceMissing)) throw new Error("it was not missed");
+    expect(error.service).toBe(service);
+    expect(error.address).toContain("127.0.0.1:1");
+    expect(error.mend.length).toBeGreaterThan(10);
+    expect(error.message).not.toContain("very-secret-word");
+    expect(Date.now() - began).toBeLessThan(5_000);
+  },
+);
