@@ -30,8 +30,8 @@ function explain(error: unknown, verbose: boolean): ExitCode {
 
 async function main(argv: readonly string[]): Promise<ExitCode> {
   let code: ExitCode = exitCodes.completed;
-  const program = createProgram(output, (outcome) => (code = outcome));
   try {
+    const program = await createProgram(argv.slice(2), output, (outcome) => (code = outcome));
     await program.parseAsync([...argv]);
     return code;
   } catch (error) {

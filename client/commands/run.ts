@@ -5,11 +5,7 @@ import type { Services } from "../connection.ts";
 import type { FollowEnd } from "../follow.ts";
 import type { ExitCode } from "../errors.ts";
 import type { Output } from "../output.ts";
-import { pullWorkspace } from "../pull-workspace.ts";
 import { prepareStart, REHEARSAL_NOTE, withRunFlags, type RunFlags } from "../run-options.ts";
-import { openPrepared } from "../set-up.ts";
-import { startSession } from "../start-session.ts";
-import { watchSession } from "../watch-session.ts";
 
 export function runCommand(output: Output, done: (code: ExitCode) => void): Command {
   return withRunFlags(new Command("run"))
@@ -22,6 +18,12 @@ export function runCommand(output: Output, done: (code: ExitCode) => void): Comm
 async function run(words: readonly string[], flags: RunFlags, output: Output): Promise<ExitCode> {
   const { start, config } = await prepareStart(words, flags, output.note);
   if (config.rehearsal) output.note(`${output.style("yellow", REHEARSAL_NOTE)}\n`);
+  // What is wrong with an order is said before the drivers are loaded.
+  const [{ openPrepared }, { startSession }, { watchSession }] = await Promise.all([
+    import("../set-up.ts"),
+    import("../start-session.ts"),
+    import("../watch-session.ts"),
+  ]);
   const services = await openPrepared(flags, (line) => output.note(`${output.style("dim", line)}\n`));
   try {
     const { id, attached } = await startSession(services, start);
@@ -62,6 +64,7 @@ async function closingLines(
     ...(ui === undefined ? [] : [`Web UI: ${ui}`]),
   ];
   const folder = resolve(join(".longhaul", "workspaces", id));
+  const { pullWorkspace } = await import("../pull-workspace.ts");
   const pulled = await pullWorkspace(services.store, id, folder, { ours: true });
   if (pulled === undefined) return [...lines, `No files were saved (${end.status}).`];
   return [...lines, `Files (${pulled.files}) are in ${folder}`];

@@ -3,8 +3,6 @@ import { Command } from "commander";
 import { exitCodes, type ExitCode } from "../errors.ts";
 import type { Output } from "../output.ts";
 import { prepareStart, REHEARSAL_NOTE, withRunFlags, type RunFlags } from "../run-options.ts";
-import { openPrepared } from "../set-up.ts";
-import { startSession } from "../start-session.ts";
 
 export function startCommand(output: Output, done: (code: ExitCode) => void): Command {
   return withRunFlags(new Command("start"))
@@ -17,6 +15,11 @@ export function startCommand(output: Output, done: (code: ExitCode) => void): Co
 async function start(words: readonly string[], flags: RunFlags, output: Output): Promise<ExitCode> {
   const { start: order, config } = await prepareStart(words, flags, output.note);
   if (config.rehearsal) output.note(`${REHEARSAL_NOTE}\n`);
+  // What is wrong with an order is said before the drivers are loaded.
+  const [{ openPrepared }, { startSession }] = await Promise.all([
+    import("../set-up.ts"),
+    import("../start-session.ts"),
+  ]);
   const services = await openPrepared(flags, (line) => output.note(`${line}\n`));
   try {
     const { id, attached } = await startSession(services, order);
