@@ -144,7 +144,7 @@ describe("createTextBorder", () => {
   const border = createTextBorder([SECRET]);
 
   it("hides a secret in any of its forms however the text is cut into pieces", () => {
-    const text = `x ${SECRET} y ${Buffer.from(SECRET).toString("base64")} z ${TOKEN} end`;
+    const text = `x ${SECRET} y ${Buffer.from(SECRET).toString("base64")} z ${TOKEN} no${TOKEN} end`;
     const expected = border.clean(text);
     for (let cut = 0; cut <= text.length; cut += 1)
       expect(inPieces(border.stream(), text, [cut])).toBe(expected);
@@ -156,6 +156,7 @@ describe("createTextBorder", () => {
       ),
     ).toBe(expected);
     expect(expected).not.toContain(SECRET.slice(0, 12));
+    expect(expected).toContain(`z ${MASK} no${TOKEN} end`);
   });
 
   it("gives for pieces what it gives for the whole, for any text and any cuts", () => {

@@ -1,10 +1,10 @@
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { globToRegExp } from "../../../activities/tools/glob-pattern.ts";
+import type { BoxFiles, FileAnswer, Sandbox } from "../../../activities/sandbox/sandbox.ts";
 import { defaultLimits } from "../../../activities/tools/index.ts";
 import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";
-import { callTool, createFakeMemory } from "../../support/tool-context.ts";
+import { callTool } from "../../support/tool-context.ts";
 
 let sandbox: FakeSandbox;
 
@@ -148,6 +148,47 @@ describe("edit_file", () => {
   });
 });
 
+describe("apply_patch", () => {
+  const patch =
+    "*** Begin Patch\n*** Update File: a.txt\n@@\n-a\n+A\n*** Add File: new.txt\n+new\n*** Update File: b.txt\n@@\n-b\n+B\n*** Delete File: c.txt\n*** End Patch";
+
+  /** The sandbox, but the nth write is answered by `answer`, after `before` was done. */
+  function withFault(
+    nth: number,
+    answer: FileAnswer<never> | undefined,
+    before = async (): Promise<void> => {},
+  ): Sandbox {
+    let writes = 0;
+    const write: BoxFiles["write"] = async (...args) => {
+      writes += 1;
+      if (writes !== nth) return sandbox.files.write(...args);
+      await before();
+      return answer ?? sandbox.files.write(...args);
+    };
+    return { ...sandbox, files: { ...sandbox.files, write } };
+  }
+
+  it("puts back what it wrote when a later file cannot be written", async () => {
+    for (const name of ["a", "b", "c"]) await put(`${name}.txt`, `${name}\n`);
+    const full = { ok: false, reason: "no-space", message: "b.txt: no space left" } as const;
+    const result = await callTool(withFault(3, full), "apply_patch", { patch });
+    expect(result).toMatchObject({ outcome: "error" });
+    expect(result.text).toContain("all files are as they were. b.txt: no space left");
+    for (const name of ["a", "b", "c"]) {
+      expect(await readFile(path.join(sandbox.root, `${name}.txt`), "utf8")).toBe(`${name}\n`);
+    }
+    await expect(readFile(path.join(sandbox.root, "new.txt"))).rejects.toThrow("ENOENT");
+  });
+
+  it("plans anew when a file changes between reading and writing, and keeps that change", async () => {
+    for (const name of ["a", "b", "c"]) await put(`${name}.txt`, `${name}\n`);
+    const other = withFault(3, undefined, () => put("b.txt", "b\nby somebody else\n"));
+    expect(await callTool(other, "apply_patch", { patch })).toMatchObject({ outcome: "completed" });
+    expect(await readFile(path.join(sandbox.root, "b.txt"), "utf8")).toBe("B\nby somebody else\n");
+    expect(await readFile(path.join(sandbox.root, "a.txt"), "utf8")).toBe("A\n");
+  });
+});
+
 describe("list_directory", () => {
   it("puts folders first, shows sizes and where links point, and bounds the number", async () => {
     await put("z/x", "");
@@ -161,139 +202,5 @@ describe("list_directory", () => {
     expect((await callTool(sandbox, "list_directory", {}, { limits })).text).toContain("(2 more entries");
     expect((await callTool(sandbox, "list_directory", { path: "b.txt" })).text).toContain("read_file");
     expect((await callTool(sandbox, "list_directory", { path: "../.." })).outcome).toBe("error");
-  });
-});
-
-describe("glob_files and grep_content without ripgrep", () => {
-  it("find by pattern and by content, leave out .git and node_modules, and take names literally", async () => {
-    await put("src/a.ts", "const a = 1;\nlet b;\n");
-    await put("we ird/n\nl.ts", "let b;\n");
-    await put("node_modules/x/i.ts", "let b;\n");
-    await put(".git/c.ts", "let b;\n");
-    const globbed = await callTool(sandbox, "glob_files", { pattern: "*.ts" });
-    expect(globbed.text.split("\n").toSorted()).toEqual(['"we ird/n\\nl.ts"', "src/a.ts"]);
-    expect((await callTool(sandbox, "glob_files", { pattern: "**/*.js" })).text).toBe(
-      "No file matches **/*.js.",
-    );
-    const found = await callTool(sandbox, "grep_content", { pattern: "let\\s+b" });
-    expect(found.text).toContain("src/a.ts\n2: let b;");
-    expect(found.text).toContain('"we ird/n\\nl.ts"\n1: let b;');
-    expect(found.text).not.toContain("node_modules");
-    expect((await callTool(sandbox, "grep_content", { pattern: "-rf zzz" })).text).toBe(
-      "No line matches -rf zzz.",
-    );
-    expect((await callTool(sandbox, "grep_content", { pattern: "(" })).text).toContain("regular expression");
-  });
-
-  it("bound the matches and cut long lines", async () => {
-    await put("a.txt", `${"x".repeat(900)}\n`.repeat(20));
-    const limits = { ...defaultLimits("grep_content"), maxMatches: 5 };
-    const { text } = await callTool(sandbox, "grep_content", { pattern: "x" }, { limits });
-    expect(text.match(/^\d+: x{500}…$/gm)).toHaveLength(5);
-    expect(text).toContain("more than 5 matches");
-  });
-
-  it("refuse what leads outside, also by a link", async () => {
-    await symlink("/etc", path.join(sandbox.root, "out"));
-    for (const [tool, input] of [
-      ["glob_files", { pattern: "*", path: "out" }],
-      ["grep_content", { pattern: "root", path: "out/passwd" }],
-      ["grep_content", { pattern: "root", path: "/etc/passwd" }],
-      ["glob_files", { pattern: "../*" }],
-    ] as const) {
-      expect((await callTool(sandbox, tool, input)).text, tool).toMatch(/outside|inside/);
-    }
-  });
-
-  it("end the search when the call is aborted", async () => {
-    const reason = new Error("interrupt");
-    await expect(
-      callTool(sandbox, "grep_content", { pattern: "x" }, { signal: AbortSignal.abort(reason) }),
-    ).rejects.toBe(reason);
-  });
-});
-
-describe("globToRegExp", () => {
-  it.each([
-    ["*.ts", "a/b/c.ts", true],
-    ["*.ts", "a.tsx", false],
-    ["src/*.ts", "src/a.ts", true],
-    ["src/*.ts", "src/b/a.ts", false],
-    ["src/*.ts", "x/src/a.ts", false],
-    ["src/**/*.ts", "src/a.ts", true],
-    ["src/**/*.ts", "src/b/c/a.ts", true],
-    ["/a.ts", "a.ts", true],
-    ["**/x", "a/b/x", true],
-    ["docs/**", "docs/a/b", true],
-    ["*.{md,txt}", "a/b.md", true],
-    ["a?c", "abc", true],
-    ["a?c", "a/c", false],
-    ["[ab].c", "b.c", true],
-    ["[!ab].c", "b.c", false],
-    ["a+(b).c", "a+(b).c", true],
-    ["a\\*", "a*", true],
-    ["{a", "{a", true],
-  ])("%s against %s: %s", (glob, name, matches) => {
-    expect(globToRegExp(glob).test(name)).toBe(matches);
-  });
-});
-
-describe("view_image, todo, read_output and search_history", () => {
-  it("shows an image by its content, whatever its name, and no other file", async () => {
-    const png = Buffer.from("89504e470d0a1a0a0000000d", "hex");
-    const memory = createFakeMemory();
-    await put("shot.dat", png);
-    await put("fake.png", "text");
-    await put("big.gif", Buffer.concat([Buffer.from("GIF89a"), Buffer.alloc(5_000_000)]));
-    const shown = await callTool(sandbox, "view_image", { path: "shot.dat" }, { memory });
-    expect(shown.files).toEqual([
-      { type: "file", mediaType: "image/png", data: expect.stringMatching(/^@blob:[0-9a-f]{64}$/) },
-    ]);
-    expect([...memory.blobs.values()]).toEqual([png]);
-    expect((await callTool(sandbox, "view_image", { path: "fake.png" })).text).toContain("no PNG");
-    expect((await callTool(sandbox, "view_image", { path: "big.gif" })).text).toContain("at most 5.0 MB");
-  });
-
-  it("renders the checklist and takes one item in progress", async () => {
-    const items = [
-      { content: "read", status: "completed" },
-      { content: "write", status: "in_progress" },
-      { content: "test", status: "pending" },
-    ];
-    expect((await callTool(sandbox, "todo", { items })).text).toBe("[x] read\n[~] write\n[ ] test");
-    const two = items.map((item) => ({ ...item, status: "in_progress" }));
-    expect((await callTool(sandbox, "todo", { items: two })).outcome).toBe("error");
-    expect((await callTool(sandbox, "todo", { items: [{ content: "x", status: "done" }] })).text).toContain(
-      "items.0.status",
-    );
-  });
-
-  it("pages a stored output to its end", async () => {
-    const whole = "0123456789".repeat(10_000);
-    const memory = createFakeMemory(new Map([["s1c0", whole]]));
-    let text = "";
-    for (let offset = 0; offset < whole.length;) {
-      const page = await callTool(sandbox, "read_output", { handle: "s1c0", offset }, { memory });
-      expect(page.truncated).toBe(false);
-      text += page.text.replace(/\n\[characters .*$/, "");
-      offset = text.length;
-    }
-    expect(text).toBe(whole);
-    expect((await callTool(sandbox, "read_output", { handle: "nope" }, { memory })).outcome).toBe("error");
-    expect(
-      (await callTool(sandbox, "read_output", { handle: "s1c0", offset: 100_000 }, { memory })).text,
-    ).toContain("beyond its end");
-  });
-
-  it("shows what the history holds, one row a line", async () => {
-    const memory = createFakeMemory(new Map(), [
-      { sequence: 7, step: 3, role: "tool", excerpt: "a port\n8080" },
-    ]);
-    expect((await callTool(sandbox, "search_history", { query: "port" }, { memory })).text).toBe(
-      "[message 7, step 3, tool] a port 8080",
-    );
-    expect((await callTool(sandbox, "search_history", { query: "zzz" }, { memory })).text).toContain(
-      "Nothing in this session",
-    );
   });
 });

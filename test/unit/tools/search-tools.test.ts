@@ -1,0 +1,97 @@
+import { mkdir, symlink, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { globToRegExp } from "../../../activities/tools/glob-pattern.ts";
+import { defaultLimits } from "../../../activities/tools/index.ts";
+import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";
+import { callTool } from "../../support/tool-context.ts";
+
+let sandbox: FakeSandbox;
+
+beforeEach(async () => {
+  sandbox = await createFakeSandbox();
+});
+
+afterEach(async () => {
+  await sandbox.dispose();
+});
+
+async function put(name: string, content: string | Uint8Array): Promise<void> {
+  const at = path.join(sandbox.root, name);
+  await mkdir(path.dirname(at), { recursive: true });
+  await writeFile(at, content);
+}
+
+describe("glob_files and grep_content without ripgrep", () => {
+  it("find by pattern and by content, leave out .git and node_modules, and take names literally", async () => {
+    await put("src/a.ts", "const a = 1;\nlet b;\n");
+    await put("we ird/n\nl.ts", "let b;\n");
+    await put("node_modules/x/i.ts", "let b;\n");
+    await put(".git/c.ts", "let b;\n");
+    const globbed = await callTool(sandbox, "glob_files", { pattern: "*.ts" });
+    expect(globbed.text.split("\n").toSorted()).toEqual(['"we ird/n\\nl.ts"', "src/a.ts"]);
+    expect((await callTool(sandbox, "glob_files", { pattern: "**/*.js" })).text).toBe(
+      "No file matches **/*.js.",
+    );
+    const found = await callTool(sandbox, "grep_content", { pattern: "let\\s+b" });
+    expect(found.text).toContain("src/a.ts\n2: let b;");
+    expect(found.text).toContain('"we ird/n\\nl.ts"\n1: let b;');
+    expect(found.text).not.toContain("node_modules");
+    expect((await callTool(sandbox, "grep_content", { pattern: "-rf zzz" })).text).toBe(
+      "No line matches -rf zzz.",
+    );
+    expect((await callTool(sandbox, "grep_content", { pattern: "(" })).text).toContain("regular expression");
+  });
+
+  it("bound the matches and cut long lines", async () => {
+    await put("a.txt", `${"x".repeat(900)}\n`.repeat(20));
+    const limits = { ...defaultLimits("grep_content"), maxMatches: 5 };
+    const { text } = await callTool(sandbox, "grep_content", { pattern: "x" }, { limits });
+    expect(text.match(/^\d+: x{500}…$/gm)).toHaveLength(5);
+    expect(text).toContain("more than 5 matches");
+  });
+
+  it("refuse what leads outside, also by a link", async () => {
+    await symlink("/etc", path.join(sandbox.root, "out"));
+    for (const [tool, input] of [
+      ["glob_files", { pattern: "*", path: "out" }],
+      ["grep_content", { pattern: "root", path: "out/passwd" }],
+      ["grep_content", { pattern: "root", path: "/etc/passwd" }],
+      ["glob_files", { pattern: "../*" }],
+    ] as const) {
+      expect((await callTool(sandbox, tool, input)).text, tool).toMatch(/outside|inside/);
+    }
+  });
+
+  it("end the search when the call is aborted", async () => {
+    const reason = new Error("interrupt");
+    await expect(
+      callTool(sandbox, "grep_content", { pattern: "x" }, { signal: AbortSignal.abort(reason) }),
+    ).rejects.toBe(reason);
+  });
+});
+
+describe("globToRegExp", () => {
+  it.each([
+    ["*.ts", "a/b/c.ts", true],
+    ["*.ts", "a.tsx", false],
+    ["src/*.ts", "src/a.ts", true],
+    ["src/*.ts", "src/b/a.ts", false],
+    ["src/*.ts", "x/src/a.ts", false],
+    ["src/**/*.ts", "src/a.ts", true],
+    ["src/**/*.ts", "src/b/c/a.ts", true],
+    ["/a.ts", "a.ts", true],
+    ["**/x", "a/b/x", true],
+    ["docs/**", "docs/a/b", true],
+    ["*.{md,txt}", "a/b.md", true],
+    ["a?c", "abc", true],
+    ["a?c", "a/c", false],
+    ["[ab].c", "b.c", true],
+    ["[!ab].c", "b.c", false],
+    ["a+(b).c", "a+(b).c", true],
+    ["a\\*", "a*", true],
+    ["{a", "{a", true],
+  ])("%s against %s: %s", (glob, name, matches) => {
+    expect(globToRegExp(glob).test(name)).toBe(matches);
+  });
+});
