@@ -34,6 +34,8 @@ export async function postgresOwner(paths: readonly string[], say: Say): Promise
               `--reuid=${uid}`,
               `--regid=${gid}`,
               "--clear-groups",
+              // Without it access(2), by which initdb looks for its programs, would not count the capability.
+              "--securebits=+no_setuid_fixup",
               "--inh-caps=+dac_override",
               "--ambient-caps=+dac_override",
               command,

@@ -149,7 +149,7 @@ function settings(durable: boolean): string[] {
     "listen_addresses=127.0.0.1",
     "unix_socket_directories=",
     "max_connections=300",
-    ...(durable ? [] : ["fsync=off", "synchronous_commit=off", "full_page_writes=off"]),
+    ...(durable ? [] : ["fsync=off", "full_page_writes=off"]),
   ];
   return values.flatMap((value) => ["-c", value]);
 }

@@ -1,5 +1,6 @@
 /** Is it there? Each probe is bounded, names what it found, and fails with a mend. */
 import { request } from "node:http";
+import { connect } from "node:net";
 import { Connection } from "@temporalio/client";
 import pg from "pg";
 import { temporalConnection } from "../temporal-connection.ts";
@@ -42,6 +43,8 @@ export async function probeTemporal(address?: string, timeoutMs = PROBE_MS): Pro
   const deadline = Date.now() + timeoutMs;
   let connection: Connection | undefined;
   try {
+    // A refused port is known at once; the client would go on asking until the time is up.
+    await knock(where, timeoutMs);
     connection = await within(Connection.connect({ ...options, connectTimeout: timeoutMs }), timeoutMs);
     const service = connection.workflowService;
     const info = await connection.withDeadline(deadline, async () => {
@@ -116,6 +119,19 @@ function get(address: string, path: string, timeoutMs: number): Promise<string> 
     call.on("timeout", () => call.destroy(new Error(`no answer in ${timeoutMs} ms`)));
     call.on("error", reject);
     call.end();
+  });
+}
+
+function knock(address: string, timeoutMs: number): Promise<void> {
+  const port = Number(/:(\d+)$/.exec(address)?.[1] ?? 7233);
+  const host = address.replace(/:\d+$/, "").replace(/^\[|\]$/g, "");
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port, timeout: timeoutMs }, () => {
+      socket.destroy();
+      resolve();
+    });
+    socket.on("timeout", () => socket.destroy(new Error(`no answer in ${timeoutMs} ms`)));
+    socket.on("error", reject);
   });
 }
 
