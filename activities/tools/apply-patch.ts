@@ -12,7 +12,7 @@ const input = z.strictObject({
     .min(1)
     .describe("The patch, from the line `*** Begin Patch` to the line `*** End Patch`."),
 });
-export type ApplyPatchInput = z.infer<typeof input>;
+type ApplyPatchInput = z.infer<typeof input>;
 
 /** How often a patch is planned anew because a file changed between reading and writing. */
 const MAX_ROUNDS = 5;

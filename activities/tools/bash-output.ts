@@ -14,7 +14,7 @@ const input = z.strictObject({
     .optional()
     .describe("Byte to read from, as the last answer named it. Without it: the newest output."),
 });
-export type BashOutputInput = z.infer<typeof input>;
+type BashOutputInput = z.infer<typeof input>;
 
 /** Room for the lines about the command itself. */
 const NOTE_CHARS = 400;

@@ -7,7 +7,7 @@ import type { ToolLimits, ToolResult } from "./tool.ts";
 /** From here on the duration is worth a line. */
 const LONG_MS = 10_000;
 
-export interface EndFacts {
+interface EndFacts {
   readonly timeoutMs: number;
   readonly interrupted: boolean;
   readonly limits: ToolLimits;

@@ -22,7 +22,7 @@ const input = z.strictObject({
     ),
   cwd: z.string().optional().describe("Folder to run in, relative to /workspace. Default /workspace."),
 });
-export type BashInput = z.infer<typeof input>;
+type BashInput = z.infer<typeof input>;
 
 /** TERM, then KILL: DESIGN's 0.5 s from a cancel to the process's end leaves this much. */
 const GRACE_MS = 200;

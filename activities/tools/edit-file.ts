@@ -17,7 +17,7 @@ const input = z.strictObject({
   new_string: z.string().describe("What takes its place, literally. Empty deletes."),
   replace_all: z.boolean().optional().describe("Replace every occurrence. Default false."),
 });
-export type EditFileInput = z.infer<typeof input>;
+type EditFileInput = z.infer<typeof input>;
 
 /** Each round of parallel edits on one file lets one through, so this many can meet. */
 const MAX_ROUNDS = 20;

@@ -12,7 +12,7 @@ const input = z.strictObject({
     .describe("Glob such as *.ts (in any folder), src/**/*.test.ts or docs/*.{md,txt}."),
   path: z.string().optional().describe("Folder to search, relative to /workspace. Default /workspace."),
 });
-export type GlobFilesInput = z.infer<typeof input>;
+type GlobFilesInput = z.infer<typeof input>;
 
 /** Names gathered before the newest are taken: some 50,000 files. */
 const MAX_BYTES = 4_000_000;

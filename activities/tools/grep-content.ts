@@ -16,7 +16,7 @@ const input = z.strictObject({
     .describe("File or folder to search, relative to /workspace. Default /workspace."),
   include: z.string().optional().describe("Only files whose name matches this glob, such as *.ts."),
 });
-export type GrepContentInput = z.infer<typeof input>;
+type GrepContentInput = z.infer<typeof input>;
 
 /** Output taken from the box: 1,000 matches of 2,000 bytes and their names. */
 const MAX_BYTES = 4_000_000;

@@ -7,7 +7,7 @@ import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
 const input = z.strictObject({
   id: z.string().describe("Id that bash gave for the background command."),
 });
-export type KillProcessInput = z.infer<typeof input>;
+type KillProcessInput = z.infer<typeof input>;
 
 /** A server gets this long to close its files. */
 const GRACE_MS = 2_000;

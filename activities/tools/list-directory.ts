@@ -7,7 +7,7 @@ import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
 const input = z.strictObject({
   path: z.string().optional().describe("Folder to list, relative to /workspace. Default: /workspace itself."),
 });
-export type ListDirectoryInput = z.infer<typeof input>;
+type ListDirectoryInput = z.infer<typeof input>;
 
 export const listDirectory = defineTool<ListDirectoryInput>({
   name: "list_directory",

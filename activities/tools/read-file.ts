@@ -11,7 +11,7 @@ const input = z.strictObject({
   offset: z.number().int().min(1).optional().describe("First line to show, counted from 1. Default 1."),
   limit: z.number().int().min(1).optional().describe("How many lines to show. Default and at most 2,000."),
 });
-export type ReadFileInput = z.infer<typeof input>;
+type ReadFileInput = z.infer<typeof input>;
 
 /** Enough to tell text from binary, and an image by its magic number. */
 const SNIFF_BYTES = 8_192;

@@ -8,7 +8,7 @@ const input = z.strictObject({
   offset: z.number().int().min(0).optional().describe("First character to show, counted from 0. Default 0."),
   limit: z.number().int().min(1).optional().describe("How many characters. Default and at most 29,500."),
 });
-export type ReadOutputInput = z.infer<typeof input>;
+type ReadOutputInput = z.infer<typeof input>;
 
 /** Room for the line that says which page this is. */
 const NOTE_CHARS = 500;

@@ -9,7 +9,7 @@ const input = z.strictObject({
     .min(1)
     .describe("Words to look for in this session's earlier messages and tool results."),
 });
-export type SearchHistoryInput = z.infer<typeof input>;
+type SearchHistoryInput = z.infer<typeof input>;
 
 const MAX_ROWS = 20;
 const EXCERPT_CHARS = 500;

@@ -11,7 +11,7 @@ const item = z.strictObject({
 const input = z.strictObject({
   items: z.array(item).max(100).describe("The whole list, in order: it takes the place of the one before."),
 });
-export type TodoInput = z.infer<typeof input>;
+type TodoInput = z.infer<typeof input>;
 
 const BOX = { pending: "[ ]", in_progress: "[~]", completed: "[x]" } as const;
 

@@ -7,7 +7,7 @@ import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
 const input = z.strictObject({
   path: z.string().describe("PNG, JPEG, GIF or WebP file, relative to /workspace or absolute inside it."),
 });
-export type ViewImageInput = z.infer<typeof input>;
+type ViewImageInput = z.infer<typeof input>;
 
 /** Largest image that is shown. Source: providers take 5 to 20 MB; Cline allows 6 MB. */
 const MAX_BYTES = 5_000_000;

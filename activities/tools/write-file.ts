@@ -12,7 +12,7 @@ const input = z.strictObject({
     .describe("File to write, relative to /workspace or absolute inside it. Folders are made as needed."),
   content: z.string().describe("The whole content of the file."),
 });
-export type WriteFileInput = z.infer<typeof input>;
+type WriteFileInput = z.infer<typeof input>;
 
 export const writeFile = defineTool<WriteFileInput>({
   name: "write_file",
