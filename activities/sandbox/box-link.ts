@@ -1,7 +1,7 @@
 /** The way to one container's supervisor: connects when first used, and again when the stream ended but the box runs. */
 import type Dockerode from "dockerode";
 import { retryable } from "../failures.ts";
-import { PROTOCOL, relaySource } from "./box-source.ts";
+import { PROTOCOL, pythonArguments, relaySource } from "./box-source.ts";
 import { createBoxStream, StreamEnded } from "./box-stream.ts";
 import type { Answer, BoxStream, RequestOptions } from "./box-stream.ts";
 import { statusOf, unavailable } from "./docker-errors.ts";
@@ -35,7 +35,8 @@ export function createBoxLink(docker: Dockerode, containerId: string): BoxLink {
 
   async function connectOnce(): Promise<Connection> {
     const exec = await container.exec({
-      Cmd: ["python3", "-I", "-S", "-c", relaySource],
+      Cmd: pythonArguments("LONGHAUL_RELAY"),
+      Env: [`LONGHAUL_RELAY=${relaySource}`],
       User: "0:0",
       WorkingDir: "/",
       AttachStdin: true,

@@ -9,6 +9,7 @@ const SUPERVISOR_PARTS = [
   "files",
   "helper",
   "journal",
+  "ending",
   "command",
   "client",
   "supervisor",
@@ -16,11 +17,28 @@ const SUPERVISOR_PARTS = [
 
 const part = (name: string): string => readFileSync(new URL(`./box/${name}.py`, import.meta.url), "utf8");
 
-/** The supervisor as one program. It goes into the container's environment, so that `ps` stays readable for tools. */
+/**
+ * The supervisor as one program. Programs travel in the environment of the process that runs them, so that `ps` stays
+ * readable for tools.
+ */
 export const supervisorSource = SUPERVISOR_PARTS.map(part).join("\n\n");
 
 /** Copies bytes between an exec stream and the supervisor. */
 export const relaySource = part("relay");
+
+/**
+ * Arguments that run the program in the variable, by the image's python3, without its site packages and deaf to
+ * PYTHON variables. The program's own children do not get the variable.
+ */
+export function pythonArguments(variable: string): string[] {
+  return [
+    "python3",
+    "-I",
+    "-S",
+    "-c",
+    `import os;exec(compile(os.environ.pop("${variable}"),"${variable}","exec"))`,
+  ];
+}
 
 /** Both sides' version of the protocol; a box that speaks another one is refused. Equal to PROTOCOL in supervisor.py. */
 export const PROTOCOL = 1;

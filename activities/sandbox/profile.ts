@@ -5,7 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import type { ContainerCreateOptions, ContainerInspectInfo, Ulimit } from "dockerode";
-import { PROTOCOL, supervisorSource } from "./box-source.ts";
+import { PROTOCOL, pythonArguments, supervisorSource } from "./box-source.ts";
 import type { BoxSpec } from "./sandbox.ts";
 
 export const SESSION_LABEL = "longhaul.session";
@@ -14,9 +14,7 @@ const PROTOCOL_LABEL = "longhaul.protocol";
 const SOURCE_VARIABLE = "LONGHAUL_SUPERVISOR";
 const NAME_CHARS = 100;
 
-/** Interpreted by the image's python3, without its site packages and deaf to PYTHON variables. */
-const BOOT = `import os;exec(compile(os.environ.pop("${SOURCE_VARIABLE}"),"supervisor","exec"))`;
-const ENTRYPOINT = ["python3", "-I", "-S", "-c", BOOT];
+const ENTRYPOINT = pythonArguments(SOURCE_VARIABLE);
 
 const CAPABILITIES = ["SETGID", "SETUID"];
 /** /tmp counts as the box's memory: at most so big a part of it, so that full it does not end the tools. */

@@ -141,7 +141,7 @@ test("a stream that breaks while the box runs is made anew, unseen by who waits"
   const { Processes: processes } = await boxes.docker
     .getContainer(box.container)
     .top({ ps_args: "-eo pid,args" });
-  const relay = (processes as string[][]).find(([, args]) => args?.includes("Copies bytes"));
+  const relay = (processes as string[][]).find(([, args]) => args?.includes("LONGHAUL_RELAY"));
   process.kill(Number(relay?.[0]), "SIGKILL");
   await box.files.write("go", Buffer.from(""));
   expect(await waiting).toMatchObject({ kind: "exited", exitCode: 5 });

@@ -92,6 +92,8 @@ class Client:
         self.searched = len(self.incoming)
 
     def close(self):
+        if self.sock.fileno() < 0:
+            return
         for waiter in list(self.waiters.values()):
             waiter.give_up(answer=False)
         self.box.loop.unwatch(self.sock)

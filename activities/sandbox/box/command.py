@@ -15,11 +15,6 @@ DRAIN_SECONDS = 0.2
 # Left-behind children that go on writing are read this slowly and what they write is dropped: no SIGPIPE for a server.
 IDLE_DRAIN_SECONDS = 0.1
 TIMEOUT_GRACE_MS = 1000
-POLL_SECONDS = 0.01
-# After so many sweeps that still found something (a bomb that calls setsid), everything of the tools' uid is ended.
-MAX_SWEEPS = 20
-# What cannot die within 5 s hangs in the kernel; it must not keep the answer from the worker.
-GIVE_UP_SWEEPS = 500
 
 
 def signal_name(number):
@@ -29,7 +24,7 @@ def signal_name(number):
         return f"SIG{number}"
 
 
-class Command:
+class Command(Ending):
     """States: running, and once ended one of exited, killed, refused, lost."""
 
     def __init__(self, box, name, limit, started_ms):
@@ -270,65 +265,3 @@ class Command:
                 pass
         if self.pipes:
             self.loop.after(IDLE_DRAIN_SECONDS, self.drop_leftovers)
-
-    def kill(self, by, grace_ms):
-        """TERM to the group, KILL after the grace, then sweeps till nothing is left. Also ends what an ended command
-        left behind."""
-        if by == "timeout" and self.end:
-            return
-        if self.ending:
-            self.ending["deadline"] = min(self.ending["deadline"], time.monotonic() + grace_ms / 1000)
-            return
-        if self.end and self.end["kind"] in ("refused", "lost"):
-            return
-        self.ending = {"by": by, "deadline": time.monotonic() + grace_ms / 1000, "sweeps": 0}
-        # Its number may belong to a stranger once it was reaped.
-        self.leader = None if self.status is not None else self.pid
-        if self.leader is not None:
-            self.signal_group(signal.SIGTERM)
-        self.press_on()
-
-    def signal_group(self, number):
-        """False when the group is empty."""
-        try:
-            with as_tool():
-                os.killpg(self.leader, number)
-            return True
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
-
-    def press_on(self):
-        ending = self.ending
-        overdue = time.monotonic() >= ending["deadline"]
-        if self.leader is not None and not overdue and self.signal_group(0):
-            self.loop.after(POLL_SECONDS, self.press_on)
-            return
-        if self.leader is not None:
-            self.signal_group(signal.SIGKILL)
-        ending["sweeps"] += 1
-        with as_tool():
-            found = family(f"{MARK}={self.id}".encode(), self.leader)
-            for pid in found:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except OSError:
-                    pass
-            if found and ending["sweeps"] > MAX_SWEEPS:
-                # In one stroke, which no fork outruns. Signals neither us nor the first process.
-                try:
-                    os.kill(-1, signal.SIGKILL)
-                except OSError:
-                    pass
-        if found and ending["sweeps"] < GIVE_UP_SWEEPS:
-            self.loop.after(POLL_SECONDS, self.press_on)
-            return
-        ending["swept"] = True
-        if self.end:
-            self.ending = None
-            self.tell_ended()
-        elif self.pipes:
-            # A stranger that was handed the pipe may hold it still.
-            self.loop.after(DRAIN_SECONDS, self.conclude)
-        self.conclude()

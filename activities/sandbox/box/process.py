@@ -42,7 +42,7 @@ def drop_for_good():
 
 
 def processes():
-    """pid -> (parent, group, session) of every process that is not a zombie."""
+    """pid -> (parent, group, session, time of birth) of every process that is not a zombie."""
     table = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -53,7 +53,7 @@ def processes():
         except OSError:
             continue
         if fields and fields[0] not in (b"Z", b"X"):
-            table[int(name)] = tuple(int(field) for field in fields[1:4])
+            table[int(name)] = tuple(int(fields[at]) for at in (1, 2, 3, 19))
     return table
 
 
@@ -65,19 +65,20 @@ def carries(pid, mark):
         return False
 
 
-def family(mark, leader):
-    """Pids that belong to a call: by mark (survives setsid), by session and group of a leader that ran just now
-    (survives `env -i`), and all their descendants. To be called as the tools' uid."""
+def family(mark, leader, known):
+    """pid -> time of birth of what belongs to a call: by mark (survives setsid), by session and group of a leader that
+    ran just now (survives `env -i`), what was `known` to before its parents ended, and all descendants. To be called as
+    the tools' uid."""
     table = processes()
-    found = set()
-    for pid, (_, group, session) in table.items():
+    found = {pid: born for pid, born in known.items() if pid in table and table[pid][3] == born}
+    for pid, (_, group, session, born) in table.items():
         if (leader is not None and leader in (group, session)) or carries(pid, mark):
-            found.add(pid)
+            found[pid] = born
     grown = True
     while grown:
         grown = False
-        for pid, (parent, _, _) in table.items():
+        for pid, (parent, _, _, born) in table.items():
             if parent in found and pid not in found:
-                found.add(pid)
+                found[pid] = born
                 grown = True
     return found
