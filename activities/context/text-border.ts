@@ -5,8 +5,6 @@
 import { cleanStream, cleanText, type TextStream } from "./clean-text.ts";
 import { createMasker } from "./secret-mask.ts";
 
-export type { TextStream } from "./clean-text.ts";
-
 export interface TextBorder {
   /** The text well-formed, free of controls and of every configured secret; never longer than it came. */
   clean(text: string): string;

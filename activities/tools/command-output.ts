@@ -40,7 +40,7 @@ export async function outputOf(
 }
 
 /** Output between two offsets (bytes), as text in pieces; a character is never split over two of them. */
-export async function* outputPieces(
+async function* outputPieces(
   sandbox: Sandbox,
   id: string,
   from: number,

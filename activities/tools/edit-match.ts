@@ -15,7 +15,7 @@ export type EditOutcome =
   | { readonly kind: "no-match"; readonly nearLines: readonly number[] }
   | { readonly kind: "many-matches"; readonly lines: readonly number[] };
 
-export type MatchKind = "exact" | "trailing-blanks" | "indentation";
+type MatchKind = "exact" | "trailing-blanks" | "indentation";
 
 interface Span {
   readonly start: number;

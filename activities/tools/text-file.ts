@@ -7,7 +7,7 @@ const MAX_EDIT_BYTES = 10 * 1_048_576;
 
 const BOM = "\uFEFF";
 
-export interface TextFile {
+interface TextFile {
   /** Without the byte order mark; line ends as they are. */
   readonly text: string;
   readonly bom: boolean;
