@@ -1,0 +1,68 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
+import { packWorkspace } from "../../activities/sandbox/workspace-pack.ts";
+import { createSession } from "../../activities/store/sessions.ts";
+import { resolveConfig } from "../../client/config.ts";
+import { pullWorkspace } from "../../client/pull-workspace.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+let database: TestDatabase;
+let folder: string;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await createSession(database.store, {
+    id: "pulled",
+    task: "t",
+    config: resolveConfig({}, {}, "/").run,
+    workspace: await packWorkspace([
+      { kind: "file", path: "sub/a.txt", mode: 0o644, bytes: Buffer.from("new") },
+      { kind: "link", path: "out", mode: 0o777, target: "/etc/passwd" },
+      { kind: "link", path: "up", mode: 0o777, target: "../x" },
+      { kind: "link", path: "in", mode: 0o777, target: "sub/a.txt" },
+    ]),
+  });
+});
+afterAll(() => database.drop());
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "longhaul-pull-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+it("writes the files, and leaves out links that lead out of the folder", async () => {
+  const pulled = await pullWorkspace(database.store, "pulled", folder);
+  expect(pulled).toEqual({ files: 2, skipped: ["out", "up"] });
+  expect(readFileSync(join(folder, "in"), "utf8")).toBe("new");
+  expect(existsSync(join(folder, "out"))).toBe(false);
+  await pullWorkspace(database.store, "pulled", folder, { force: true });
+});
+
+it("overwrites nothing of the person's own unless it is told to", async () => {
+  mkdirSync(join(folder, "sub"));
+  writeFileSync(join(folder, "sub/a.txt"), "mine");
+  await expect(pullWorkspace(database.store, "pulled", folder)).rejects.toMatchObject({ exitCode: 5 });
+  expect(readFileSync(join(folder, "sub/a.txt"), "utf8")).toBe("mine");
+  await pullWorkspace(database.store, "pulled", folder, { force: true });
+  expect(readFileSync(join(folder, "sub/a.txt"), "utf8")).toBe("new");
+});
+
+it("writes through no link that lies in the folder already", async () => {
+  const elsewhere = mkdtempSync(join(tmpdir(), "longhaul-elsewhere-"));
+  symlinkSync(elsewhere, join(folder, "sub"));
+  await expect(pullWorkspace(database.store, "pulled", folder, { force: true })).rejects.toThrow(/is a link/);
+  expect(existsSync(join(elsewhere, "a.txt"))).toBe(false);
+  rmSync(elsewhere, { recursive: true });
+});
+
+it("says where nothing was ever saved", async () => {
+  expect(await pullWorkspace(database.store, "nobody", folder)).toBeUndefined();
+});
