@@ -4,6 +4,7 @@ import { openStore, type Store } from "../activities/store/db.ts";
 import { withoutPassword } from "../worker/local/probe.ts";
 import { ServiceMissing } from "../worker/local/service-missing.ts";
 import { findServices, type LocalServices } from "../worker/local/services.ts";
+import { dataConverter } from "../worker/data-converter.ts";
 import { temporalConnection } from "../worker/temporal-connection.ts";
 
 const CONNECT_MS = 3_000;
@@ -66,7 +67,7 @@ function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
     const pending = Connection.connect({ ...options, connectTimeout: CONNECT_MS });
     try {
       const connection = await within(pending, CONNECT_MS);
-      return { connection, client: new Client({ connection, namespace }) };
+      return { connection, client: new Client({ connection, namespace, dataConverter }) };
     } catch (error) {
       // A connection that comes too late must not keep the process alive.
       pending.then((late) => late.close()).catch(() => undefined);
