@@ -6,7 +6,7 @@ import type { ToolLimits } from "./tool.ts";
 export const MAX_RESULT_CHARS = 120_000;
 
 /** Longest any built-in tool may take where nothing is configured. Source: DESIGN 5 (bash, 10 min at most). */
-export const MAX_TOOL_TIMEOUT_MS = 600_000;
+const MAX_TOOL_TIMEOUT_MS = 600_000;
 
 /** Source: DESIGN 4.4 (read 2,000 lines × 2,000 characters, grep 1,000 matches, anything 120,000). */
 const COMMON: ToolLimits = {
