@@ -26,7 +26,7 @@ export function createSandboxLifecycle(deps: AgentDeps, boxes: SessionBoxes, sav
         const { box, workspace } = await boxes.open(session, input.step);
         const queue = deps.taskQueues.sandbox;
         return {
-          container: box.container.slice(0, 12),
+          container: box.container,
           workspace,
           ...(queue === undefined ? {} : { taskQueue: queue }),
         };

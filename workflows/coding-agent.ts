@@ -19,6 +19,7 @@ import {
   runTools,
   settle,
   show,
+  tell,
   type Run,
 } from "./verbs.ts";
 
@@ -45,6 +46,7 @@ async function work(run: Run, input: CodingAgentInput): Promise<Outcome> {
   });
   opened(run.state, session);
   run.policy = session.policy;
+  if (session.policy.searchAttributes) tell(run, "active");
   return loop(run, session.policy);
 }
 

@@ -12,7 +12,7 @@ export function currentDetails(state: AgentState, policy: RunPolicy | undefined)
   const lines = [
     `**Step ${state.step}** of at most ${state.step - state.steps + policy.maxSteps} · ${state.phase} · ${code(policy.model)}`,
     "",
-    `Context ${code(bar(state.context.used, policy.budget.triggerTokens))} ${tokens(state.context.used)} of ${tokens(policy.budget.triggerTokens)} tokens${state.context.estimated ? " (estimated)" : ""} until compaction; window ${tokens(policy.budget.windowTokens)}; rounds ${state.round}`,
+    `Context ${code(bar(state.context.used, policy.budget.triggerTokens))} ${tokens(state.context.used)} of ${tokens(policy.budget.triggerTokens)} tokens${state.context.estimated ? " (estimated)" : ""} until compaction · window ${tokens(policy.budget.windowTokens)} · rounds ${state.round}`,
     "",
     `Tokens in ${tokens(state.usage.input)} (cached ${tokens(state.usage.cached)}), out ${tokens(state.usage.output)}, calls ${state.usage.calls} · queue ${waiting(state.inbox)} · sandbox ${state.sandbox ? code(state.sandbox.container) : "not open"}`,
   ];

@@ -86,6 +86,7 @@ export function perform<Name extends Bound>(
 }
 
 function cut(summary: string): string {
-  const chars = [...summary];
+  // By code points, so that none is cut in two.
+  const chars = Array.from(summary);
   return chars.length <= MAX_SUMMARY_CHARS ? summary : `${chars.slice(0, MAX_SUMMARY_CHARS - 1).join("")}…`;
 }

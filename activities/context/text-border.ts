@@ -7,9 +7,9 @@ import { createMasker } from "./secret-mask.ts";
 
 export interface TextBorder {
   /** The text well-formed, free of controls and of every configured secret; never longer than it came. */
-  clean(text: string): string;
+  readonly clean: (text: string) => string;
   /** The same for text that comes in pieces: they give together what `clean` gives for the whole. */
-  stream(): TextStream;
+  readonly stream: () => TextStream;
 }
 
 /** @param secrets values that must never show; those under 8 characters are left alone, being words */

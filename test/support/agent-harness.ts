@@ -166,11 +166,8 @@ export async function startAgent(): Promise<AgentHarness> {
       for (const id of sessions) await sandboxHost.remove(id);
       await sandboxHost.close();
       notifier.close();
-      await Promise.all([
-        native.close(),
-        connection.close(),
-        ...servers.map((server) => server.close()),
-      ]).finally(() => database.drop());
+      await Promise.all([native.close(), connection.close(), ...servers.map((server) => server.close())]);
+      await database.drop();
     },
   };
 }
