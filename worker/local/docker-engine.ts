@@ -9,7 +9,7 @@ import { remember } from "./state.ts";
 import { findOnPath } from "./temporal-binary.ts";
 
 const SOCKET = "/var/run/docker.sock";
-/** `docker-init` (the containers' init process) is tini; Debian does not bring it along with docker.io. */
+/** `docker-init`, the containers' init process, is a link to tini: named, so that no release of docker.io leaves it out. */
 const PACKAGES = ["docker.io", "iptables", "tini"] as const;
 const COMMANDS = `apt-get install ${PACKAGES.join(" ")}, then start dockerd`;
 
