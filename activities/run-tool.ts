@@ -16,7 +16,7 @@ import type { RunToolInput, ToolFacts } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
 import { enterSession } from "./enter-session.ts";
 import { fatal } from "./failures.ts";
-import { createSessionMemory } from "./session-memory.ts";
+import { createSessionMemory } from "./store/session-memory.ts";
 import { saveBox } from "./sandbox-lifecycle.ts";
 import { withoutLost, type SessionBoxes } from "./session-box.ts";
 import { keepWhole } from "./keep-whole.ts";
@@ -25,6 +25,7 @@ import { appendEvents } from "./store/events.ts";
 import { callKey, claimCall, finishCall, resultOf, type LedgerRow } from "./store/tool-calls.ts";
 import { callsOf, findAnswer, insertMessage, lockRun } from "./store/transcript.ts";
 import { defaultLimits, findTool } from "./tools/index.ts";
+import { LeaveRunning } from "./tools/failure.ts";
 import { invokeTool, type InvokedTool } from "./tools/invoke.ts";
 
 export function createRunTool(deps: AgentDeps, boxes: SessionBoxes, saves: BackgroundSaves) {
@@ -83,7 +84,10 @@ async function invoke(
   const detached = new Promise<never>((_resolve, reject) => {
     const onAbort = () => {
       if (scope.stoppedByPerson()) stop.abort(scope.signal.reason);
-      else stopped().catch(reject);
+      else {
+        stop.abort(new LeaveRunning());
+        stopped().catch(reject);
+      }
     };
     if (scope.signal.aborted) onAbort();
     scope.signal.addEventListener("abort", onAbort, { once: true });
@@ -100,12 +104,12 @@ async function invoke(
     limits: defaultLimits(tool?.name ?? call.toolName, session.config.tools[tool?.name ?? call.toolName]),
     signal: stop.signal,
     memory: createSessionMemory(deps.store.db, session.id),
-    onProgress: scope.note,
+    onProgress: (note: string) => scope.note(note),
   };
   const running = invokeTool(deps.tools, { name: call.toolName, input: call.input }, context, {
     clean: deps.border.clean,
   }).catch((error: unknown): InvokedTool => {
-    if (!stop.signal.aborted) throw error;
+    if (!scope.stoppedByPerson()) throw error;
     return {
       outcome: "interrupted",
       text: "The user stopped this call before it finished.",

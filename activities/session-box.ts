@@ -1,5 +1,4 @@
 /** The box of a session, opened when it is first needed: with its files back, once, whoever asks. */
-import { sql } from "drizzle-orm";
 import type { RunConfig } from "./agent-config.ts";
 import type { AgentDeps } from "./deps.ts";
 import type { Sandbox } from "./sandbox/sandbox.ts";
@@ -7,7 +6,7 @@ import { SandboxLost } from "./sandbox/sandbox-lost.ts";
 import { restoreWorkspace } from "./sandbox/workspace.ts";
 import { checkpointChain, latestCheckpoint } from "./store/checkpoints.ts";
 import { appendEvents } from "./store/events.ts";
-import { findSession, setContainer, type Session } from "./store/sessions.ts";
+import { findSession, lockedSession, setContainer, type Session } from "./store/sessions.ts";
 
 export interface OpenBox {
   readonly box: Sandbox;
@@ -64,8 +63,7 @@ export async function withoutLost<T>(
 
 // One opener at a time over all workers: two would restore into one workspace.
 function openLocked(deps: BoxDeps, sessionId: string, step: number): Promise<OpenBox> {
-  return deps.store.db.transaction(async (tx) => {
-    await tx.execute(sql`select pg_advisory_xact_lock(hashtext('box'), hashtext(${sessionId}))`);
+  return lockedSession(deps.store, sessionId, async (tx) => {
     const session = await findSession(tx, sessionId);
     if (!session) throw new Error(`No session ${sessionId}.`);
     if (session.restoreWorkspace) await deps.sandboxHost.remove(sessionId);

@@ -35,7 +35,7 @@ const RATIO_STEP = 0.01;
 
 /** Stores an answer, its calls and its bill. @throws Superseded (fatal) where a newer run took over meanwhile */
 export async function storeAnswer(step: StepInHand, answer: ModelAnswer): Promise<ModelStepFacts> {
-  const { deps, session, input, scope, size } = step;
+  const { session, input, scope, size } = step;
   const content = await uniqueCallIds(step, cleanContent(step, answer.content));
   const calls = callsOf(content);
   const message = { role: "assistant", content } as const;

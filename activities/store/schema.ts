@@ -1,5 +1,5 @@
 /**
- * The tables. Import-free but for drizzle, so that migrations can be generated from this file alone.
+ * The tables. Import-free but for drizzle, so that migrations can be generated from here.
  *
  * Rules: nothing is deleted (live chunks of a finished step apart): rows are marked. A row of an abandoned
  * line of history (Temporal reset) carries `superseded_epoch`; the live line is where that is null.
@@ -267,38 +267,6 @@ export const guidance = pgTable(
   (t) => [primaryKey({ columns: [t.sessionId, t.id] })],
 );
 
-/** What watchers see, apart from the deltas. `seq` is shared with the chunks. */
-export const events = pgTable(
-  "events",
-  {
-    sessionId: text("session_id").notNull(),
-    seq: bigint({ mode: "number" }).notNull(),
-    epoch: integer().notNull(),
-    step: integer().notNull(),
-    attempt: integer().notNull(),
-    type: text().notNull(),
-    data: json().notNull(),
-    at: at("at").notNull().defaultNow(),
-  },
-  (t) => [primaryKey({ columns: [t.sessionId, t.seq] })],
-);
-
-/** Deltas of the step in flight; dropped once its answer is stored. */
-export const streamChunks = pgTable(
-  "stream_chunks",
-  {
-    sessionId: text("session_id").notNull(),
-    seq: bigint({ mode: "number" }).notNull(),
-    epoch: integer().notNull(),
-    step: integer().notNull(),
-    attempt: integer().notNull(),
-    chunkType: text("chunk_type").notNull(),
-    text: text().notNull(),
-    at: at("at").notNull().defaultNow(),
-  },
-  (t) => [primaryKey({ columns: [t.sessionId, t.seq] })],
-);
-
 /** The workspace's files after a step: a tar of what changed since the parent, and the list of all files. */
 export const checkpoints = pgTable(
   "checkpoints",
@@ -318,3 +286,5 @@ export const checkpoints = pgTable(
   },
   (t) => [unique("checkpoints_session_epoch_step_key").on(t.sessionId, t.epoch, t.step)],
 );
+
+export * from "./schema-events.ts";

@@ -271,3 +271,15 @@ export async function listSessions(
     .orderBy(desc(sessions.createdAt))
     .limit(limit);
 }
+
+/** Runs while no other does with this session, over all workers: a lock that ends with the transaction. */
+export async function lockedSession<T>(
+  store: Pick<Store, "db">,
+  sessionId: string,
+  body: (tx: Queryable) => Promise<T>,
+): Promise<T> {
+  return store.db.transaction(async (tx) => {
+    await tx.execute(sql`select pg_advisory_xact_lock(hashtext('session'), hashtext(${sessionId}))`);
+    return body(tx);
+  });
+}

@@ -40,12 +40,7 @@ export async function outputOf(
 }
 
 /** Output between two offsets (bytes), as text in pieces; a character is never split over two of them. */
-async function* outputPieces(
-  sandbox: Sandbox,
-  id: string,
-  from: number,
-  to: number,
-): AsyncIterable<string> {
+async function* outputPieces(sandbox: Sandbox, id: string, from: number, to: number): AsyncIterable<string> {
   const decoder = new TextDecoder();
   let at = from;
   while (at < to) {

@@ -1,10 +1,10 @@
 /** What tools may ask of the session's past: whole outputs, the transcript, blobs. */
 import { and, asc, desc, eq, isNull, sql } from "drizzle-orm";
-import type { Message, ToolResultPart } from "./context/message.ts";
-import type { Queryable } from "./store/db.ts";
-import { saveBlob } from "./store/blobs.ts";
-import { messages, toolOutputs } from "./store/schema.ts";
-import type { SessionMemory } from "./tools/tool.ts";
+import type { Message, ToolResultPart } from "../context/message.ts";
+import type { Queryable } from "./db.ts";
+import { saveBlob } from "./blobs.ts";
+import { messages, toolOutputs } from "./schema.ts";
+import type { SessionMemory } from "../tools/tool.ts";
 
 const HANDLE = /^(?:e(\d+))?s(\d+)c(\d+)$/;
 const EXCERPT_CHARS = 300;

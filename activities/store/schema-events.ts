@@ -1,0 +1,36 @@
+/** The tables that watchers read. */
+import { bigint, integer, json, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+
+const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
+
+/** What watchers see, apart from the deltas. `seq` is shared with the chunks. */
+export const events = pgTable(
+  "events",
+  {
+    sessionId: text("session_id").notNull(),
+    seq: bigint({ mode: "number" }).notNull(),
+    epoch: integer().notNull(),
+    step: integer().notNull(),
+    attempt: integer().notNull(),
+    type: text().notNull(),
+    data: json().notNull(),
+    at: at("at").notNull().defaultNow(),
+  },
+  (t) => [primaryKey({ columns: [t.sessionId, t.seq] })],
+);
+
+/** Deltas of the step in flight; dropped once its answer is stored. */
+export const streamChunks = pgTable(
+  "stream_chunks",
+  {
+    sessionId: text("session_id").notNull(),
+    seq: bigint({ mode: "number" }).notNull(),
+    epoch: integer().notNull(),
+    step: integer().notNull(),
+    attempt: integer().notNull(),
+    chunkType: text("chunk_type").notNull(),
+    text: text().notNull(),
+    at: at("at").notNull().defaultNow(),
+  },
+  (t) => [primaryKey({ columns: [t.sessionId, t.seq] })],
+);
