@@ -35,7 +35,7 @@ export async function temporalBinary(options: { cache: string; say: Say }): Prom
   if (go !== undefined) {
     const built = await slowly(
       say,
-      "It could not be fetched: building it with Go, once (2 to 5 minutes)",
+      "It could not be fetched: building it with Go, once (3 to 8 minutes)",
       () => build(go, cache, failures),
     );
     if (built) return moveInto(built, cached);
@@ -84,7 +84,7 @@ async function build(go: string, cache: string, failures: string[]): Promise<str
   const folder = join(cache, `build-${process.pid}`);
   try {
     await run(go, ["install", `github.com/temporalio/cli/cmd/temporal@${CLI_VERSION}`], {
-      env: { ...process.env, GOBIN: folder, GOFLAGS: "-trimpath" },
+      env: { ...process.env, GOBIN: folder },
       timeout: BUILD_MS,
       maxBuffer: 64 * 1024 * 1024,
     });
