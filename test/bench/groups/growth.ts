@@ -1,0 +1,117 @@
+/** A long session: do late steps cost what early ones did, in time, in history, in the database? */
+import { sql } from "drizzle-orm";
+import { gaps, median } from "../stats.ts";
+import { historySize, runAgent } from "../stand/runs.ts";
+import type { Stand } from "../stand/stand.ts";
+import type { Figure } from "../table.ts";
+import type { Scale } from "./group.ts";
+
+/** Steps on either side of the one that is looked at. */
+const AROUND = 8;
+const EARLY = 10;
+const RESULT_CHARS = 2_048;
+/** Of the short session whose history is compared with the long one's. */
+const SHORT_STEPS = 20;
+
+interface Stored {
+  /** All our tables with their indexes. */
+  readonly tables: number;
+  /** What the messages hold. */
+  readonly messages: number;
+  /** How far the write-ahead log has come. */
+  readonly wal: number;
+}
+
+export async function measureGrowth(stand: Stand, scale: Scale): Promise<Figure[]> {
+  const steps = scale.lateStep + AROUND;
+  const before = await stored(stand);
+  const plan = { steps, calls: 1, tool: "probe", chars: RESULT_CHARS } as const;
+  const { id, starts } = await runAgent(stand, plan);
+  const after = await stored(stand);
+  stand.say(`session of ${steps} steps done`);
+  const early = near(starts, EARLY);
+  const late = near(starts, scale.lateStep);
+  const rounds = await stand.model.summaries(id);
+  const small = { ...plan, steps: SHORT_STEPS, chars: 50 };
+  const history = await historyPerStep(stand, small);
+  const large = await historyPerStep(stand, { ...small, chars: 6_000 });
+  const tables = after.tables - before.tables;
+  const messages = after.messages - before.messages;
+  return [
+    {
+      name: `step ${scale.lateStep} against step ${EARLY}`,
+      value: median(late),
+      unit: "ms",
+      n: late.length,
+      ratio: median(late) / median(early),
+      goal: { of: "ratio", atMost: 1.15 },
+      note: `step ${EARLY}: ${median(early).toFixed(1)} ms; summaries ${rounds}; ratio to step ${EARLY}`,
+    },
+    {
+      name: "history a step",
+      value: history.bytes,
+      unit: "bytes",
+      n: SHORT_STEPS,
+      goal: { of: "value", atMost: 2_200 },
+      note: `results of 6,000 characters: ${large.bytes.toFixed(0)} bytes`,
+    },
+    { name: "history events a step", value: history.events, unit: "", n: SHORT_STEPS },
+    {
+      name: "own tables against the messages' bytes",
+      value: tables / steps / 1_000,
+      unit: "KB a step",
+      n: steps,
+      ratio: tables / messages,
+      goal: { of: "ratio", atMost: 1.6 },
+      note: `messages ${(messages / steps / 1_000).toFixed(2)} KB a step; ratio to them`,
+    },
+    {
+      name: "all durable bytes of a 2 KB step",
+      value: (tables / steps + history.bytes) / 1_000,
+      unit: "KB",
+      n: steps,
+      goal: { of: "value", atMost: 9 },
+      note: `tables and history; write-ahead log ${((after.wal - before.wal) / steps / 1_000).toFixed(1)} KB`,
+    },
+    ...(await largestTables(stand, id, steps)),
+  ];
+}
+
+function near(starts: readonly number[], step: number): number[] {
+  return gaps(starts.slice(Math.max(0, step - 1 - AROUND), step + AROUND));
+}
+
+/** The difference of two sessions, so that opening and closing do not count. */
+async function historyPerStep(stand: Stand, plan: Parameters<typeof runAgent>[1]) {
+  const long = await historySize(stand, (await runAgent(stand, { ...plan, steps: 2 * plan.steps })).id);
+  const short = await historySize(stand, (await runAgent(stand, plan)).id);
+  return {
+    bytes: (long.bytes - short.bytes) / plan.steps,
+    events: (long.events - short.events) / plan.steps,
+  };
+}
+
+async function stored({ store }: Stand): Promise<Stored> {
+  const { rows } = await store.db.execute<{ tables: string; messages: string; wal: string }>(sql`select
+    (select sum(pg_total_relation_size(c.oid)) from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname = 'public' and c.relkind = 'r') as tables,
+    (select coalesce(sum(octet_length(content::text)), 0) from messages) as messages,
+    pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') as wal`);
+  const [row] = rows;
+  return { tables: Number(row?.tables), messages: Number(row?.messages), wal: Number(row?.wal) };
+}
+
+/** Bytes a step of each table's content, of one session. */
+async function largestTables({ store }: Stand, id: string, steps: number): Promise<Figure[]> {
+  const { rows } = await store.db.execute<{ name: string; bytes: string; count: string }>(sql`
+    select 'messages' as name, sum(pg_column_size(m.*)) as bytes, count(*) as count from messages m where session_id = ${id}
+    union all select 'events', sum(pg_column_size(e.*)), count(*) from events e where session_id = ${id}
+    union all select 'tool_calls', sum(pg_column_size(t.*)), count(*) from tool_calls t where session_id = ${id}
+    union all select 'model_calls', sum(pg_column_size(c.*)), count(*) from model_calls c where session_id = ${id}`);
+  return rows.map(({ name, bytes, count }) => ({
+    name: `  of it: rows of ${name}, without indexes`,
+    value: Number(bytes) / steps / 1_000,
+    unit: "KB a step",
+    n: Number(count),
+  }));
+}

@@ -1,0 +1,50 @@
+/** Memory of a worker by session: of those that wait for a model, and of those that are over and wait for a person. */
+import type { Stand } from "../stand/stand.ts";
+import type { Figure } from "../table.ts";
+import type { Scale } from "./group.ts";
+
+const SESSIONS = 50;
+const KB = 1_024;
+
+export async function measureMemory(stand: Stand, _scale: Scale): Promise<Figure[]> {
+  await Promise.all(Array.from({ length: 10 }, () => ended(stand)));
+  const before = await rss(stand);
+  const active = await Promise.all(
+    Array.from({ length: SESSIONS }, () =>
+      stand.start({ steps: 0, calls: 0, tool: "probe", hangs: true }, { bulk: true }),
+    ),
+  );
+  await Promise.all(active.map(({ id }) => stand.model.nth(id, 1)));
+  const during = await rss(stand);
+  await Promise.all(active.map(({ handle }) => handle.cancel()));
+  await Promise.all(active.map(({ handle }) => handle.result().catch(() => undefined)));
+  const over = await rss(stand);
+  for (let batch = 0; batch < 5; batch += 1) {
+    await Promise.all(Array.from({ length: SESSIONS / 5 }, () => ended(stand)));
+  }
+  const idle = await rss(stand);
+  const figure = (name: string, bytes: number): Figure => ({
+    name,
+    value: bytes / SESSIONS / KB,
+    unit: "KB",
+    n: SESSIONS,
+  });
+  return [
+    {
+      ...figure("memory of an idle session (ended, resumed by `say`)", idle - over),
+      goal: { of: "value", atMost: 350 },
+      note: "growth of the worker after collecting garbage",
+    },
+    { ...figure("memory of a session that waits for its model", during - before) },
+    { name: "memory of the worker itself", value: before / KB / KB, unit: "MB", n: 1 },
+  ];
+}
+
+async function ended(stand: Stand): Promise<void> {
+  const { handle } = await stand.start({ steps: 1, calls: 1, tool: "probe" }, { bulk: true });
+  await handle.result();
+}
+
+async function rss(stand: Stand): Promise<number> {
+  return (await stand.agent.usage(true)).rssBytes;
+}

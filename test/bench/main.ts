@@ -1,0 +1,132 @@
+/** `npm run bench`: the figures of DESIGN 9, each against its goal, from one run. The table goes to standard output. */
+import { writeFileSync } from "node:fs";
+import { cpus } from "node:os";
+import { ServiceMissing } from "../../worker/local/service-missing.ts";
+import { measureCancel } from "./groups/cancel.ts";
+import { measureContext } from "./groups/context.ts";
+import { measureFleet } from "./groups/fleet.ts";
+import type { Group, Scale } from "./groups/group.ts";
+import { measureGrowth } from "./groups/growth.ts";
+import { measureMemory } from "./groups/memory.ts";
+import { measureSandbox } from "./groups/sandbox.ts";
+import { measureStart } from "./groups/start.ts";
+import { measureSteps } from "./groups/steps.ts";
+import { measureTokens } from "./groups/tokens.ts";
+import { measureWake } from "./groups/wake.ts";
+import { type BenchOptions, readOptions, USAGE } from "./options.ts";
+import { bringUpStand, type Stand } from "./stand/stand.ts";
+import { type Figure, renderTable, verdictOf } from "./table.ts";
+
+const GROUPS: Readonly<Record<string, Group>> = {
+  steps: measureSteps,
+  growth: measureGrowth,
+  fleet: measureFleet,
+  memory: measureMemory,
+  wake: measureWake,
+  start: measureStart,
+  sandbox: measureSandbox,
+  cancel: measureCancel,
+  tokens: measureTokens,
+  context: measureContext,
+};
+
+/** Rows of DESIGN 9 that nothing measures yet. */
+const TO_COME: readonly Figure[] = [
+  {
+    name: "kill -9 with a second worker: the interrupted step again",
+    value: undefined,
+    unit: "ms",
+    n: 0,
+    goal: { of: "value", atMost: 3_000, laterIssue: 5 },
+  },
+  {
+    name: "kill -9 with a second worker: the step after it",
+    value: undefined,
+    unit: "ms",
+    n: 0,
+    goal: { of: "value", atMost: 5_000, laterIssue: 5 },
+  },
+];
+
+function scaleOf({ quick, long }: BenchOptions): Scale {
+  const lateStep = long ? 1_000 : quick ? 100 : 200;
+  return quick
+    ? { rounds: 2, steps: 30, lateStep, fleets: [1, 10, 50], fleetRounds: 1, repeats: 2 }
+    : { rounds: 3, steps: 60, lateStep, fleets: [1, 10, 50], fleetRounds: 2, repeats: 5 };
+}
+
+const began = Date.now();
+const say = (line: string) =>
+  process.stderr.write(`[${((Date.now() - began) / 1_000).toFixed(0).padStart(3)} s] ${line}\n`);
+
+async function main(): Promise<number> {
+  let options: BenchOptions;
+  try {
+    options = readOptions(process.argv.slice(2));
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${USAGE}`);
+    return 2;
+  }
+  const { only } = options;
+  const chosen = Object.entries(GROUPS).filter(([name]) => only === undefined || only.includes(name));
+  say("bringing up Temporal, Postgres, Docker, the model and two workers on free ports");
+  const stand = await bringUpStand(say);
+  const stop = endOnSignal(stand);
+  try {
+    const { figures, failures } = await measure(stand, chosen, scaleOf(options));
+    if (only === undefined) figures.push(...TO_COME);
+    const took = ((Date.now() - began) / 1_000).toFixed(0);
+    process.stdout.write(
+      `${renderTable(figures)}\n\nNode ${process.version}, ${cpus().length} cores, ${took} s.\n`,
+    );
+    for (const failure of failures) process.stdout.write(`Not measured: ${failure}\n`);
+    if (options.json !== undefined) {
+      const document = figures.map((figure) => ({ ...figure, verdict: verdictOf(figure) }));
+      writeFileSync(
+        options.json,
+        `${JSON.stringify({ node: process.version, figures: document }, null, 2)}\n`,
+      );
+    }
+    return failures.length === 0 ? 0 : 1;
+  } finally {
+    stop();
+    say("ending what was brought up");
+    await stand.close();
+  }
+}
+
+/** One group after another; a group that fails does not take the others' figures with it. */
+async function measure(
+  stand: Stand,
+  groups: readonly (readonly [string, Group])[],
+  scale: Scale,
+): Promise<{ figures: Figure[]; failures: string[] }> {
+  const figures: Figure[] = [];
+  const failures: string[] = [];
+  for (const [name, group] of groups) {
+    say(name);
+    try {
+      figures.push(...(await group(stand, scale)));
+    } catch (error) {
+      const reason = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      say(`${name} failed: ${reason}`);
+      failures.push(`${name}: ${reason.split("\n")[0] ?? ""}`);
+    }
+  }
+  return { figures, failures };
+}
+
+/** Ctrl-C ends what was brought up too. */
+function endOnSignal(stand: Stand): () => void {
+  const onSignal = () => void stand.close().finally(() => process.exit(130));
+  process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
+  return () => process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
+}
+
+try {
+  process.exit(await main());
+} catch (error) {
+  if (!(error instanceof ServiceMissing)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  process.exit(4);
+}

@@ -1,0 +1,34 @@
+/** What the benchmark is asked to do. Pure. */
+import { parseArgs } from "node:util";
+
+export interface BenchOptions {
+  /** Fewer repeats: below 3 minutes. */
+  readonly quick: boolean;
+  /** Step 1,000 in the place of step 200. */
+  readonly long: boolean;
+  /** Where the figures are written as JSON. */
+  readonly json: string | undefined;
+  /** Names of the groups to run; undefined = all. */
+  readonly only: readonly string[] | undefined;
+}
+
+export const USAGE = `npm run bench -- [--quick] [--long] [--json FILE] [--only GROUP,GROUP]
+  --quick   fewer repeats, below 3 minutes
+  --long    compares step 1,000 (else 200) with step 10
+  --json    writes the figures to FILE
+  --only    of: steps, growth, fleet, memory, wake, start, sandbox, cancel, tokens, context
+`;
+
+/** @throws TypeError naming what was not understood */
+export function readOptions(args: readonly string[]): BenchOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      quick: { type: "boolean", default: false },
+      long: { type: "boolean", default: false },
+      json: { type: "string" },
+      only: { type: "string" },
+    },
+  });
+  return { quick: values.quick, long: values.long, json: values.json, only: values.only?.split(",") };
+}

@@ -1,0 +1,61 @@
+/** The agent's worker as it is deployed, in a process of its own, with one more tool and a meter. */
+import { NativeConnection, Runtime, DefaultLogger, Worker, type WorkerOptions } from "@temporalio/worker";
+import { pino } from "pino";
+import type { AgentActivities } from "../../../activities/contract.ts";
+import { createTextBorder } from "../../../activities/context/text-border.ts";
+import { createActivities, type AgentDeps } from "../../../activities/index.ts";
+import type { SandboxHost } from "../../../activities/sandbox/sandbox.ts";
+import { anyTool, createToolRegistry, toolRegistry } from "../../../activities/tools/index.ts";
+import { ensureWorkflowBundle } from "../../../worker/bundle.ts";
+import { readWorkerConfig } from "../../../worker/config.ts";
+import { bindDeps } from "../../../worker/deps.ts";
+import { workerOptions } from "../../../worker/worker-options.ts";
+import { createFakeSandbox } from "../../support/fake-sandbox.ts";
+import { serve } from "./channel.ts";
+import { meterVerbs, timed, watchStatements } from "./meter.ts";
+import { probe } from "./probe-tool.ts";
+
+watchStatements();
+Runtime.install({ logger: new DefaultLogger("ERROR") });
+const config = readWorkerConfig();
+const border = createTextBorder(config.secrets);
+const connection = await NativeConnection.connect({ address: process.env["TEMPORAL_ADDRESS"] ?? "" });
+const namespace = "default";
+const bound = await bindDeps(config, { connection, namespace, border, logger: pino({ level: "error" }) });
+
+const box = await createFakeSandbox();
+/** Sessions in bulk get a box without a container: fifty of those would be what is measured. */
+const sandboxHost: SandboxHost = {
+  ...bound.deps.sandboxHost,
+  open: (spec, signal) =>
+    spec.sessionId.startsWith("bulk-") ? Promise.resolve(box) : bound.deps.sandboxHost.open(spec, signal),
+  remove: (id) => (id.startsWith("bulk-") ? Promise.resolve() : bound.deps.sandboxHost.remove(id)),
+};
+const { model } = bound.deps;
+const deps: AgentDeps = {
+  ...bound.deps,
+  sandboxHost,
+  tools: createToolRegistry([...toolRegistry.values(), anyTool(probe)]),
+  model: { ask: (...args) => timed("model", "ask", () => model.ask(...args)) },
+};
+const activities = Object.fromEntries(
+  Object.entries(createActivities(deps)).map(([name, body]) => [
+    name,
+    (input: never) => timed("activity", name, () => body(input)),
+  ]),
+) as unknown as AgentActivities;
+
+const bundle = await ensureWorkflowBundle();
+const [options] = workerOptions({ config, connection, namespace, bundle, activities });
+const worker = await Worker.create(options as WorkerOptions);
+const running = worker.run();
+
+export type AgentVerbs = typeof meterVerbs;
+
+serve(meterVerbs, async () => {
+  worker.shutdown();
+  await running;
+  await box.dispose();
+  await bound.close();
+  await connection.close();
+});

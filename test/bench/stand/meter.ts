@@ -1,0 +1,78 @@
+/** What a worker's process spends: processor, memory, statements sent to Postgres, time in each activity. */
+import pg from "pg";
+import { now } from "./channel.ts";
+
+export interface Usage {
+  /** User and system time of all threads, in ms. */
+  readonly cpuMs: number;
+  readonly rssBytes: number;
+}
+
+/** Something that took time: a statement by its first words, an activity or the model by its name. */
+export interface Span {
+  readonly kind: "sql" | "activity" | "model" | "tool";
+  readonly name: string;
+  readonly at: number;
+  readonly ms: number;
+}
+
+const spans: Span[] = [];
+
+export function record(kind: Span["kind"], name: string, began: number): void {
+  spans.push({ kind, name, at: began, ms: now() - began });
+}
+
+/** Runs `body` and notes how long it took, whatever came of it. */
+export async function timed<T>(kind: Span["kind"], name: string, body: () => Promise<T>): Promise<T> {
+  const began = now();
+  try {
+    return await body();
+  } finally {
+    record(kind, name, began);
+  }
+}
+
+type Callback = (...args: unknown[]) => void;
+
+/** From here on each statement of this process is noted, whoever sends it: pool, transaction, migration. */
+export function watchStatements(): void {
+  const client = pg.Client.prototype as unknown as { query: (...args: unknown[]) => unknown };
+  const query = client.query;
+  client.query = function watched(this: unknown, ...args: unknown[]) {
+    const began = now();
+    const name = nameOf(args[0]);
+    const last = args.at(-1);
+    if (typeof last === "function") {
+      const done = last as Callback;
+      args[args.length - 1] = (...results: unknown[]) => {
+        record("sql", name, began);
+        done(...results);
+      };
+      return query.apply(this, args);
+    }
+    const answer = query.apply(this, args);
+    if (answer instanceof Promise)
+      void answer.finally(() => record("sql", name, began)).catch(() => undefined);
+    return answer;
+  };
+}
+
+function nameOf(asked: unknown): string {
+  const text = typeof asked === "string" ? asked : ((asked as { text?: string } | null)?.text ?? "?");
+  const words = text.replaceAll(/\s+/g, " ").trim();
+  const verb = /^\w+/.exec(words)?.[0].toLowerCase() ?? "?";
+  const tables = [...words.matchAll(/\b(?:from|into|update|join) "?([a-z_]+)"?/g)].map((found) => found[1]);
+  const table = tables.find((name) => name !== "c" && name !== "set" && name !== "json_array_elements");
+  return table === undefined ? words.slice(0, 40) : `${verb} ${[...new Set(tables)].join("+")}`;
+}
+
+export const meterVerbs = {
+  /** @param collect garbage first, so that memory is what is held */
+  usage: (collect = false): Usage => {
+    if (collect) for (let time = 0; time < 3; time += 1) globalThis.gc?.();
+    const { user, system } = process.cpuUsage();
+    return { cpuMs: (user + system) / 1_000, rssBytes: process.memoryUsage.rss() };
+  },
+  /** All that was noted since the last time this was asked. */
+  spans: (): Span[] => spans.splice(0),
+};

@@ -1,0 +1,39 @@
+/** What a benchmark's session is to do: written in its task, read by its model. Pure. */
+import type { Reply, ReplyPart } from "../../../worker/local/model-server/wire.ts";
+
+export interface Plan {
+  /** Model calls that ask for tools; the one after them ends the session. */
+  readonly steps: number;
+  /** Tool calls of each step. */
+  readonly calls: number;
+  readonly tool: "probe" | "bash";
+  /** Of `bash`; `#` stands for the step's number, so that no two calls are the same. */
+  readonly command?: string;
+  /** Characters of a probe's result. */
+  readonly chars?: number;
+  /** The model says a word and then nothing more. */
+  readonly hangs?: boolean;
+}
+
+const MARK = "bench ";
+
+export function taskOf(plan: Plan): string {
+  return MARK + JSON.stringify(plan);
+}
+
+export function planOf(task: string): Plan | undefined {
+  return task.startsWith(MARK) ? (JSON.parse(task.slice(MARK.length)) as Plan) : undefined;
+}
+
+/** @param index which of the session's requests, from 1 */
+export function replyTo(plan: Plan, index: number): Reply {
+  if (plan.hangs === true) return { parts: [{ type: "text", text: "Wait." }, { type: "hang" }] };
+  if (index > plan.steps) return { parts: [{ type: "text", text: "Done." }] };
+  const parts = Array.from({ length: plan.calls }, (_, call): ReplyPart => {
+    const key = `${index}.${call}`;
+    return plan.tool === "bash"
+      ? { type: "call", name: "bash", arguments: { command: (plan.command ?? "true #").replace("#", key) } }
+      : { type: "call", name: "probe", arguments: { key, chars: plan.chars ?? 2_048 } };
+  });
+  return { parts };
+}

@@ -1,0 +1,40 @@
+/** Whole runs of the agent and of the yardstick, and when each of their steps began. */
+import { randomBytes } from "node:crypto";
+import type { Plan } from "./plan.ts";
+import { YARDSTICK_QUEUE, type Stand, type StartOptions } from "./stand.ts";
+
+export interface Ran {
+  readonly id: string;
+  /** When each step's model call (or first activity) began, in ms. */
+  readonly starts: readonly number[];
+}
+
+/** Plays a session to its end. */
+export async function runAgent(stand: Stand, plan: Plan, options?: StartOptions): Promise<Ran> {
+  const { id, handle } = await stand.start(plan, options);
+  await handle.result();
+  return { id, starts: await stand.model.arrivals(id) };
+}
+
+/** Plays the yardstick's loop to its end. */
+export async function runYardstick(stand: Stand, steps: number): Promise<Ran> {
+  const id = `yardstick-${randomBytes(5).toString("hex")}`;
+  await stand.client.workflow.execute("twoActivities", {
+    workflowId: id,
+    taskQueue: YARDSTICK_QUEUE,
+    args: [steps],
+  });
+  return { id, starts: await stand.yardstick.thinkStarts(id) };
+}
+
+export interface HistorySize {
+  readonly bytes: number;
+  readonly events: number;
+}
+
+/** Of the newest run. */
+export async function historySize(stand: Stand, id: string): Promise<HistorySize> {
+  const { raw } = await stand.client.workflow.getHandle(id).describe();
+  const info = raw.workflowExecutionInfo;
+  return { bytes: Number(info?.historySizeBytes ?? 0), events: Number(info?.historyLength ?? 0) };
+}

@@ -1,0 +1,139 @@
+/** Everything that is measured, brought up for one run on free ports: services, model, both workers. */
+import { randomBytes } from "node:crypto";
+import { Client, Connection } from "@temporalio/client";
+import { agentConfigSchema, type RunConfig } from "../../../activities/agent-config.ts";
+import { migrateStore, openStore, type Store } from "../../../activities/store/db.ts";
+import { createSession } from "../../../activities/store/sessions.ts";
+import { dataConverter } from "../../../worker/data-converter.ts";
+import { ensurePostgres } from "../../../worker/local/postgres.ts";
+import { bringUp } from "../../../worker/local/services.ts";
+import type { codingAgent } from "../../../workflows/index.ts";
+import { WORKFLOW_TYPE } from "../../../workflows/messages.ts";
+import { endServices, newTestHome, sweepOldRuns } from "../../support/services.ts";
+import type { AgentVerbs } from "./agent-process.ts";
+import { startProcess, type RemoteProcess } from "./channel.ts";
+import type { ModelVerbs } from "./model-process.ts";
+import { taskOf, type Plan } from "./plan.ts";
+import type { YardstickVerbs } from "./yardstick-process.ts";
+
+export interface Stand {
+  readonly store: Store;
+  readonly client: Client;
+  readonly model: RemoteProcess<ModelVerbs>["ask"];
+  readonly agent: RemoteProcess<AgentVerbs>["ask"];
+  readonly yardstick: RemoteProcess<YardstickVerbs>["ask"];
+  readonly image: string;
+  /** What a worker of one's own is to be told; its queue is its own affair. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly say: (line: string) => void;
+  /** Starts a session. In bulk: without a container of its own. */
+  start(plan: Plan, options?: StartOptions): Promise<BenchSession>;
+  close(): Promise<void>;
+}
+
+export interface StartOptions {
+  readonly bulk?: boolean;
+  readonly queue?: string;
+  readonly config?: (config: RunConfig) => RunConfig;
+}
+
+export interface BenchSession {
+  readonly id: string;
+  readonly handle: Awaited<ReturnType<typeof startWorkflow>>;
+}
+
+export const AGENT_QUEUE = "bench-agent";
+export const YARDSTICK_QUEUE = "bench-yardstick";
+const KEY = "sk-bench-0123456789abcdef";
+
+/** @throws ServiceMissing */
+export async function bringUpStand(say: (line: string) => void): Promise<Stand> {
+  await sweepOldRuns();
+  const home = newTestHome();
+  const closers: (() => Promise<unknown>)[] = [() => endServices(home)];
+  const close = async () => {
+    for (const one of closers.splice(0).toReversed()) await one().catch(() => undefined);
+  };
+  try {
+    // Durable, unlike the tests': what a commit costs is part of what is measured.
+    const databaseUrl = await ensurePostgres({ home, port: 0, say, durable: true });
+    const services = await bringUp({ home, ports: "free", say, need: ["temporal", "docker", "image"] });
+    const image = services.sandboxImage ?? agentConfigSchema.parse({}).sandbox.image;
+    const store = openStore({ url: databaseUrl, maxConnections: 10 });
+    closers.push(() => store.close());
+    await migrateStore(store);
+    const model = await startProcess<ModelVerbs>(new URL("./model-process.ts", import.meta.url));
+    closers.push(() => model.end());
+    const environment = {
+      DATABASE_URL: databaseUrl,
+      TEMPORAL_ADDRESS: services.temporalAddress,
+      TEMPORAL_NAMESPACE: "default",
+      OPENAI_API_KEY: KEY,
+      OPENAI_BASE_URL: await model.ask.url(),
+      LONGHAUL_LOG_LEVEL: "error",
+      LONGHAUL_SHUTDOWN_GRACE_MS: "500",
+      SANDBOX_IMAGE: image,
+    };
+    const worker = { ...environment, LONGHAUL_TASK_QUEUE: AGENT_QUEUE };
+    const [agent, yardstick] = await Promise.all([
+      startProcess<AgentVerbs>(new URL("./agent-process.ts", import.meta.url), worker),
+      startProcess<YardstickVerbs>(new URL("./yardstick-process.ts", import.meta.url), {
+        ...worker,
+        LONGHAUL_TASK_QUEUE: YARDSTICK_QUEUE,
+      }),
+    ]);
+    closers.push(() => Promise.all([agent.end(), yardstick.end()]));
+    const connection = await Connection.connect({ address: services.temporalAddress });
+    closers.push(() => connection.close());
+    const client = new Client({ connection, dataConverter });
+    return {
+      store,
+      client,
+      model: model.ask,
+      agent: agent.ask,
+      yardstick: yardstick.ask,
+      image,
+      environment,
+      say,
+      start: (plan, options) => startSession({ store, client, image }, plan, options ?? {}),
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function startSession(
+  { store, client, image }: Pick<Stand, "store" | "client" | "image">,
+  plan: Plan,
+  { bulk, queue, config }: StartOptions,
+): Promise<BenchSession> {
+  const id = `${bulk === true ? "bulk" : "bench"}-${randomBytes(5).toString("hex")}`;
+  const settings = runConfig(image);
+  await createSession(store, { id, task: taskOf(plan), config: config?.(settings) ?? settings });
+  return { id, handle: await startWorkflow(client, id, queue ?? AGENT_QUEUE) };
+}
+
+function startWorkflow(client: Client, id: string, taskQueue: string) {
+  return client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, { workflowId: id, taskQueue, args: [{}] });
+}
+
+export function runConfig(image: string): RunConfig {
+  const settings = agentConfigSchema.parse({
+    sandbox: { image, memory: "512m", network: "none" },
+    limits: { maxSteps: 5_000 },
+  });
+  const { context, sandbox, limits } = settings;
+  return {
+    model: "openai/gpt-4o",
+    contextWindow: 128_000,
+    maxOutput: 4_000,
+    api: "responses",
+    input: ["text", "image"],
+    context,
+    tools: {},
+    sandbox,
+    limits,
+  };
+}
