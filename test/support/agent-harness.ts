@@ -22,10 +22,14 @@ import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.t
 import {
   startScriptedModel,
   type ModelScript,
+  type ScriptedModelOptions,
   type ScriptedModelServer,
   type Turn,
 } from "./scripted-model.ts";
+import { eventually } from "./eventually.ts";
 import { createTestDatabase, type TestDatabase } from "./test-database.ts";
+
+export { eventually };
 
 export const CANARY = "sk-canary-5f1e2d3c4b5a69788796a5b4c3d2e1f0";
 
@@ -44,6 +48,8 @@ export interface StartOptions {
   readonly task?: string;
   readonly config?: (config: RunConfig) => RunConfig;
   readonly input?: CodingAgentInput;
+  /** What the server says its models take, beside or in place of the usual. */
+  readonly served?: NonNullable<ScriptedModelOptions["models"]>;
 }
 
 export interface RunningSession {
@@ -60,21 +66,6 @@ export interface RunningSession {
 }
 
 let runtimeInstalled = false;
-
-/** Waits for a condition, looking every 20 ms. @throws Error naming what was waited for */
-export async function eventually<T>(
-  what: string,
-  look: () => Promise<T | undefined | false> | T | undefined | false,
-  timeoutMs = 20_000,
-): Promise<T> {
-  const end = Date.now() + timeoutMs;
-  for (;;) {
-    const found = await look();
-    if (found !== undefined && found !== false) return found as T;
-    if (Date.now() > end) throw new Error(`Not within ${timeoutMs} ms: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
 
 export async function startAgent(): Promise<AgentHarness> {
   if (!runtimeInstalled) Runtime.install({ logger: new DefaultLogger("ERROR") });
@@ -132,7 +123,10 @@ export async function startAgent(): Promise<AgentHarness> {
     deps,
     async start(script, options = {}) {
       const id = `test-${randomBytes(5).toString("hex")}`;
-      const model = await startScriptedModel(script, { apiKey: CANARY });
+      const model = await startScriptedModel(script, {
+        apiKey: CANARY,
+        ...(options.served ? { models: options.served } : {}),
+      });
       servers.push(model);
       sessions.push(id);
       models.set(

@@ -1,0 +1,62 @@
+/** What a session left behind: rows in order, and everything as text for looking for what must not be there. */
+import { and, asc, eq } from "drizzle-orm";
+import type { WorkflowHandle } from "@temporalio/client";
+import type { Store } from "../../activities/store/db.ts";
+import { messages, toolCalls } from "../../activities/store/schema.ts";
+
+type MessageRow = typeof messages.$inferSelect;
+type CallRow = typeof toolCalls.$inferSelect;
+
+/** All messages of a session, those of abandoned lines too, in order. */
+export function transcriptOf({ db }: Pick<Store, "db">, sessionId: string): Promise<MessageRow[]> {
+  return db.select().from(messages).where(eq(messages.sessionId, sessionId)).orderBy(asc(messages.sequence));
+}
+
+export async function answersOf(store: Pick<Store, "db">, sessionId: string): Promise<MessageRow[]> {
+  return (await transcriptOf(store, sessionId)).filter((row) => row.slot === "assistant");
+}
+
+/** Texts of the tool results of a session, in order. */
+export async function resultTexts(store: Pick<Store, "db">, sessionId: string): Promise<string[]> {
+  const rows = (await transcriptOf(store, sessionId)).filter((row) => row.role === "tool");
+  return rows.map((row) => (row.content as [{ text: string }])[0].text);
+}
+
+export function callRows({ db }: Pick<Store, "db">, sessionId: string, status?: string): Promise<CallRow[]> {
+  const mine = eq(toolCalls.sessionId, sessionId);
+  return db
+    .select()
+    .from(toolCalls)
+    .where(status === undefined ? mine : and(mine, eq(toolCalls.status, status)))
+    .orderBy(asc(toolCalls.sequence));
+}
+
+/** Every row of every table, as Postgres writes it. */
+export async function wholeDatabase({ pool }: Pick<Store, "pool">): Promise<string> {
+  const tables = await pool.query<{ name: string }>(
+    "select tablename as name from pg_tables where schemaname = 'public'",
+  );
+  const texts: string[] = [];
+  for (const { name } of tables.rows) {
+    const { rows } = await pool.query<{ row: string }>(`select t::text as row from "${name}" t`);
+    texts.push(...rows.map(({ row }) => row));
+  }
+  if (texts.length === 0) throw new Error("The database is empty: nothing was looked through.");
+  return texts.join("\n");
+}
+
+/** The whole history with its payloads readable. */
+export async function wholeHistory(handle: Pick<WorkflowHandle, "fetchHistory">): Promise<string> {
+  const history = await handle.fetchHistory();
+  return JSON.stringify(history, (_key, value: unknown) =>
+    value instanceof Uint8Array
+      ? Buffer.from(value).toString()
+      : isBufferJson(value)
+        ? Buffer.from(value.data).toString()
+        : value,
+  );
+}
+
+function isBufferJson(value: unknown): value is { data: number[] } {
+  return typeof value === "object" && value !== null && "type" in value && value.type === "Buffer";
+}
