@@ -2,7 +2,9 @@
 import type { RunConfig } from "./agent-config.ts";
 import { budgetFor, type Budget } from "./context/budget.ts";
 import type { RunPolicy } from "./contract.ts";
+import { strategyFor } from "./compaction/index.ts";
 import { defaultLimits } from "./tools/limits.ts";
+import type { ToolLimits } from "./tools/tool.ts";
 
 /** Default share of the usable window at which compaction starts. Source: requirements D4. */
 const TRIGGER_RATIO = 0.8;
@@ -12,13 +14,28 @@ const TOOL_GRACE_MS = 60_000;
 
 /** Budget of the run's model. `prefixTokens` is what system prompt and tools were measured at. */
 export function budgetOf(config: RunConfig, prefixTokens: number): Budget {
-  const { options } = config.context;
+  const { options, strategy } = config.context;
+  const { trigger } = strategyFor(strategy);
   return budgetFor(config.contextWindow, {
-    triggerRatio: options.trigger ?? config.headroom ?? TRIGGER_RATIO,
+    triggerRatio:
+      options.trigger ?? config.headroom ?? (trigger.kind === "threshold" ? trigger.ratio : TRIGGER_RATIO),
     prefixTokens,
     maxOutputTokens: config.maxOutput,
     ...(options.keepMessages === undefined ? {} : { tailMessages: options.keepMessages }),
   });
+}
+
+/** Characters a token is reckoned at where text is cut before it is counted: cautious, tool output has 2.8–3.1. */
+const CHARS_PER_TOKEN = 3;
+
+/**
+ * Limits of a tool within a window: one result never takes more than the tail that compaction keeps, or nothing could
+ * be compacted away from a live turn.
+ */
+export function toolLimitsOf(config: RunConfig, name: string): ToolLimits {
+  const limits = defaultLimits(name, config.tools[name]);
+  const room = budgetOf(config, 0).tailTokens * CHARS_PER_TOKEN;
+  return { ...limits, maxChars: Math.min(limits.maxChars, room) };
 }
 
 export function runPolicyOf(

@@ -24,7 +24,8 @@ import type { Session } from "./store/sessions.ts";
 import { appendEvents } from "./store/events.ts";
 import { callKey, claimCall, finishCall, resultOf, type LedgerRow } from "./store/tool-calls.ts";
 import { callsOf, findAnswer, insertMessage, lockRun } from "./store/transcript.ts";
-import { defaultLimits, findTool } from "./tools/index.ts";
+import { toolLimitsOf } from "./run-policy.ts";
+import { findTool } from "./tools/index.ts";
 import { LeaveRunning } from "./tools/failure.ts";
 import { invokeTool, type InvokedTool } from "./tools/invoke.ts";
 
@@ -101,7 +102,7 @@ async function invoke(
       replaced ||= opened.replaced;
       return opened.box;
     },
-    limits: defaultLimits(tool?.name ?? call.toolName, session.config.tools[tool?.name ?? call.toolName]),
+    limits: toolLimitsOf(session.config, tool?.name ?? call.toolName),
     signal: stop.signal,
     memory: createSessionMemory(deps.store.db, session.id),
     onProgress: (note: string) => scope.note(note),

@@ -32,6 +32,7 @@ export async function codingAgent(input: CodingAgentInput = {}): Promise<ClosedS
   const closed = await CancellationScope.nonCancellable(() => close(run, outcome));
   if (outcome.status === "completed" && waiting(run.state.inbox) > 0) {
     // Something was said while the session was being closed: it is taken up again, and nothing is lost.
+    await parkOverflow(run);
     await continueAsNew<typeof codingAgent>({ carried: { ...carry(run.state), steps: 0 } });
   }
   if (outcome.error) throw failureOf(outcome);
@@ -55,7 +56,6 @@ async function loop(run: Run, policy: NonNullable<Run["policy"]>): Promise<Outco
   let overflows = 0;
   let empty = 0;
   for (;;) {
-    await parkOverflow(run);
     if (continueDue(history(), policy)) await continueSession(run);
 
     const plan = afterOverflow(overflows) ?? compactionDue(state, policy);

@@ -58,15 +58,18 @@ function optionsOf(run: Run): ReturnType<typeof activityOptions> {
   );
 }
 
-/** Moves waiting messages to Postgres when they are too many to carry. */
+/**
+ * Moves waiting messages to Postgres while they are too many to carry: more may come while some are moved, so what is
+ * left when this returns is small enough for one activity's input or the next run's.
+ */
 export async function parkOverflow(run: Run): Promise<void> {
-  const lists = tooMuch(run.state.inbox);
-  if (!lists) return;
   const { inbox } = run.state;
-  for (const items of lists) {
-    await perform("parkGuidance", optionsOf(run), `park ${items.length} messages`, { items });
-    inbox.queue.splice(0, items.length);
-    inbox.parked += items.length;
+  for (let lists = tooMuch(inbox); lists; lists = tooMuch(inbox)) {
+    for (const items of lists) {
+      await perform("parkGuidance", optionsOf(run), `park ${items.length} messages`, { items });
+      inbox.queue.splice(0, items.length);
+      inbox.parked += items.length;
+    }
   }
 }
 
@@ -105,6 +108,7 @@ export async function askModel(
   const { state } = run;
   enter(run, "thinking");
   run.opening ??= openSandbox(run);
+  await parkOverflow(run);
   const { guidance, parked } = drain(state.inbox);
   if (guidance.length > 0 || parked) state.recentCalls = [];
   const note: ModelStepInput["note"] = wrapUp
@@ -183,6 +187,7 @@ export async function settle(run: Run): Promise<void> {
   await run.opening;
   const { step } = run.state;
   await perform("saveWorkspace", optionsOf(run), `save the workspace of step ${step}`, { step });
+  await parkOverflow(run);
 }
 
 export async function compact(run: Run, plan: CompactionPlan): Promise<void> {
@@ -212,6 +217,7 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
   enter(run, "closing");
   await run.opening;
   // What nobody will read in this run waits for the next one.
+  await parkOverflow(run);
   if (outcome.status !== "completed" && state.inbox.queue.length > 0) {
     await perform("parkGuidance", optionsOf(run), "keep waiting messages", {
       items: drain(state.inbox).guidance,

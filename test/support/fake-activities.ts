@@ -1,0 +1,149 @@
+/** Activities for workflow tests: they answer as told and remember what they were asked. */
+import type {
+  AgentActivities,
+  CallFacts,
+  CompactionFacts,
+  ModelStepFacts,
+} from "../../activities/contract.ts";
+import { budgetFor } from "../../activities/context/budget.ts";
+
+const CONTEXT = { used: 1_000, estimated: false, prunable: 0 };
+const USAGE = { input: 900, output: 100, cached: 0, reasoning: 0 };
+
+export const answered = (
+  calls: readonly CallFacts[] = [],
+  more: { used?: number; finish?: string } = {},
+): ModelStepFacts => ({
+  kind: "answered",
+  calls,
+  finish: more.finish ?? (calls.length > 0 ? "tool-calls" : "stop"),
+  usage: USAGE,
+  context: { ...CONTEXT, used: more.used ?? CONTEXT.used },
+  epoch: 1,
+});
+export const overflow: ModelStepFacts = {
+  kind: "overflow",
+  by: "provider",
+  context: { ...CONTEXT, used: 200_000 },
+  epoch: 1,
+};
+export const empty: ModelStepFacts = { kind: "empty", usage: USAGE, epoch: 1 };
+export const bashCall: CallFacts = { name: "bash", about: "npm test", readOnly: false };
+export const compactedTo = (round: number, used = 500): CompactionFacts => ({
+  kind: "compacted",
+  round,
+  before: 100_000,
+  after: used,
+  context: { ...CONTEXT, used, estimated: true },
+});
+export const roundFailed: CompactionFacts = {
+  kind: "failed",
+  reason: "inflated",
+  context: { ...CONTEXT, used: 100_000 },
+};
+
+export interface Asked {
+  readonly name: keyof AgentActivities;
+  readonly input: unknown;
+}
+
+export interface FakeActivities {
+  readonly activities: AgentActivities;
+  readonly asked: Asked[];
+  /** Inputs of one activity, in order. */
+  inputsOf<Name extends keyof AgentActivities>(name: Name): Parameters<AgentActivities[Name]>[0][];
+}
+
+export interface FakeOptions {
+  /** The model's answers in order; the last one stays. */
+  readonly steps: readonly (ModelStepFacts | (() => Promise<ModelStepFacts>))[];
+  readonly rounds?: readonly CompactionFacts[];
+  /** Hash of each call's result in order; default all different. */
+  readonly hashes?: readonly string[];
+  readonly maxSteps?: number;
+  readonly maxHistoryEvents?: number;
+  readonly step?: number;
+}
+
+export function fakeActivities(options: FakeOptions): FakeActivities {
+  const asked: Asked[] = [];
+  let steps = 0;
+  let rounds = 0;
+  let calls = 0;
+  const note = (name: keyof AgentActivities, input: unknown) => void asked.push({ name, input });
+  const activities: AgentActivities = {
+    async openSession(input) {
+      note("openSession", input);
+      return {
+        policy: {
+          model: "fake/model",
+          maxSteps: options.maxSteps ?? 50,
+          budget: budgetFor(128_000, { triggerRatio: 0.8 }),
+          maxHistoryEvents: options.maxHistoryEvents ?? 3_000,
+          modelTimeoutMs: 10_000,
+          toolTimeoutMs: 10_000,
+          searchAttributes: false,
+          taskQueues: {},
+        },
+        epoch: 1,
+        step: input.continuedStep ?? options.step ?? 0,
+        about: "a task",
+        details: "a task",
+        context: CONTEXT,
+        round: 0,
+      };
+    },
+    async openSandbox(input) {
+      note("openSandbox", input);
+      return { container: "fake-box", workspace: "empty" };
+    },
+    async parkGuidance(input) {
+      note("parkGuidance", input);
+    },
+    async modelStep(input) {
+      note("modelStep", input);
+      const answer = options.steps[Math.min(steps, options.steps.length - 1)];
+      steps += 1;
+      if (answer === undefined) throw new Error("The test has no answer.");
+      return typeof answer === "function" ? answer() : answer;
+    },
+    async runTool(input) {
+      note("runTool", input);
+      calls += 1;
+      return { outcome: "completed", tokens: 10, ms: 1, hash: options.hashes?.[calls - 1] ?? `hash${calls}` };
+    },
+    async summarize(input) {
+      note("summarize", input);
+      const facts = options.rounds?.[rounds] ?? compactedTo(input.round);
+      rounds += 1;
+      return facts;
+    },
+    async prune(input) {
+      note("prune", input);
+      return { pruned: 0, savedTokens: 0, context: CONTEXT };
+    },
+    async saveWorkspace(input) {
+      note("saveWorkspace", input);
+      return { changed: 0, bytes: 0 };
+    },
+    async closeSandbox(input) {
+      note("closeSandbox", input);
+      return { changed: 0, bytes: 0 };
+    },
+    async closeSession(input) {
+      note("closeSession", input);
+      return {
+        status: input.status,
+        steps: input.step,
+        rounds,
+        result: "",
+        usage: { ...USAGE, calls: steps },
+      };
+    },
+  };
+  return {
+    activities,
+    asked,
+    inputsOf: (name) => asked.filter((call) => call.name === name).map((call) => call.input) as never,
+  };
+}

@@ -1,0 +1,253 @@
+import { randomUUID } from "node:crypto";
+import { Client, Connection } from "@temporalio/client";
+import { NativeConnection, Worker, type WorkerOptions } from "@temporalio/worker";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { readWorkerConfig } from "../../worker/config.ts";
+import { dataConverter } from "../../worker/data-converter.ts";
+import { workerOptions } from "../../worker/worker-options.ts";
+import type { codingAgent } from "../../workflows/index.ts";
+import type { CodingAgentInput } from "../../workflows/messages.ts";
+import {
+  answered,
+  bashCall,
+  compactedTo,
+  empty,
+  fakeActivities,
+  overflow,
+  roundFailed,
+  type FakeActivities,
+  type FakeOptions,
+} from "../support/fake-activities.ts";
+
+let native: NativeConnection;
+let connection: Connection;
+let client: Client;
+beforeAll(async () => {
+  const address = inject("temporalAddress");
+  [native, connection] = await Promise.all([
+    NativeConnection.connect({ address }),
+    Connection.connect({ address }),
+  ]);
+  client = new Client({ connection, dataConverter });
+});
+afterAll(() => Promise.all([native.close(), connection.close()]));
+
+type Handle = Awaited<ReturnType<Client["workflow"]["start"]>>;
+
+async function play(
+  options: FakeOptions & { whileClosing?: (handle: Handle) => Promise<void> },
+  during: (handle: Handle, fake: FakeActivities) => Promise<void> = async () => {},
+  input: CodingAgentInput = {},
+) {
+  const fake = fakeActivities(options);
+  const { closeSandbox } = fake.activities;
+  let started: Handle | undefined;
+  fake.activities.closeSandbox = async (closing) => {
+    if (started) await options.whileClosing?.(started);
+    return closeSandbox(closing);
+  };
+  const taskQueue = `loop-${randomUUID()}`;
+  const config = readWorkerConfig({
+    DATABASE_URL: "postgres://unused",
+    LONGHAUL_TASK_QUEUE: taskQueue,
+    LONGHAUL_SHUTDOWN_GRACE_MS: "100",
+  });
+  const [workerOption] = workerOptions({
+    config,
+    connection: native,
+    namespace: "default",
+    bundle: { codePath: inject("workflowBundle") },
+    activities: fake.activities,
+  });
+  const worker = await Worker.create(workerOption as WorkerOptions);
+  return worker.runUntil(async () => {
+    const handle = await client.workflow.start<typeof codingAgent>("codingAgent", {
+      workflowId: `loop-${randomUUID()}`,
+      taskQueue,
+      args: [input],
+    });
+    started = handle;
+    await during(handle, fake);
+    const result = await handle.result().then(
+      (value) => ({ value, failure: undefined }),
+      (error: unknown) => ({
+        value: undefined,
+        failure: error as { cause?: { type?: string; message?: string } },
+      }),
+    );
+    return { fake, handle, ...result };
+  });
+}
+
+const names = (fake: FakeActivities) =>
+  fake.asked.map((call) => call.name).filter((name) => name !== "openSandbox");
+
+describe("the loop", () => {
+  it("goes model step, tools, model step, and closes in order", async () => {
+    const { fake, value } = await play({ steps: [answered([bashCall]), answered()] });
+    expect(value?.status).toBe("completed");
+    expect(names(fake)).toEqual([
+      "openSession",
+      "modelStep",
+      "runTool",
+      "modelStep",
+      "closeSandbox",
+      "closeSession",
+    ]);
+  });
+
+  it("goes on when calls are there, whatever the finish reason says [case 32]", async () => {
+    const { fake } = await play({ steps: [answered([bashCall], { finish: "stop" }), answered()] });
+    expect(fake.inputsOf("runTool")).toHaveLength(1);
+  });
+
+  it("goes on after an answer that was cut off by its length", async () => {
+    const { fake } = await play({ steps: [answered([], { finish: "length" }), answered()] });
+    expect(fake.inputsOf("modelStep").map((input) => input.step)).toEqual([1, 2]);
+  });
+
+  it("tries an empty answer once more, then ends with a typed failure [R37]", async () => {
+    const { fake, failure } = await play({ steps: [empty] });
+    expect(failure?.cause?.type).toBe("EmptyAnswer");
+    expect(fake.inputsOf("modelStep").map((input) => input.step)).toEqual([1, 1]);
+  });
+
+  it("ends with a typed failure at a content filter [R41]", async () => {
+    const { failure } = await play({ steps: [answered([], { finish: "content-filter" })] });
+    expect(failure?.cause?.type).toBe("ContentFilter");
+  });
+
+  it("takes one wrap-up step without tools at the limit", async () => {
+    const { fake, value } = await play({ steps: [answered([bashCall])], maxSteps: 3 });
+    expect(value?.status).toBe("max_steps");
+    expect(fake.inputsOf("modelStep").map((input) => input.wrapUp ?? false)).toEqual([
+      false,
+      false,
+      false,
+      true,
+    ]);
+    expect(fake.inputsOf("runTool")).toHaveLength(3);
+  });
+
+  it("nudges once when the same call gives the same result four times, then stops [case 28]", async () => {
+    const { fake, failure } = await play({
+      steps: [answered([bashCall])],
+      hashes: Array.from({ length: 20 }, () => "same"),
+    });
+    expect(failure?.cause?.type).toBe("Stuck");
+    const notes = fake.inputsOf("modelStep").filter((input) => input.note?.kind === "nudge");
+    expect(notes).toHaveLength(1);
+    expect(fake.inputsOf("runTool").length).toBe(8);
+  });
+});
+
+describe("compaction", () => {
+  const full = 100_000;
+  it("is due before the next step once the full request reaches the trigger, and never twice without a step between", async () => {
+    const { fake } = await play({
+      steps: [answered([bashCall], { used: full }), answered()],
+      rounds: [compactedTo(1, full)],
+    });
+    expect(names(fake)).toEqual([
+      "openSession",
+      "modelStep",
+      "runTool",
+      "summarize",
+      "modelStep",
+      "closeSandbox",
+      "closeSession",
+    ]);
+  });
+
+  it("after an overflow comes the same step again, then one without a model, then a typed end [A18]", async () => {
+    const { fake, failure } = await play({ steps: [overflow] });
+    expect(fake.inputsOf("modelStep").map((input) => input.step)).toEqual([1, 1, 1]);
+    expect(fake.inputsOf("summarize").map((input) => input.deterministic ?? false)).toEqual([false, true]);
+    expect(failure?.cause?.type).toBe("ContextOverflow");
+  });
+
+  it("goes without a model after three failures in a row", async () => {
+    const { fake } = await play({
+      steps: [...Array.from({ length: 4 }, () => answered([bashCall], { used: full })), answered()],
+      rounds: [roundFailed, roundFailed, roundFailed, compactedTo(1)],
+    });
+    expect(fake.inputsOf("summarize").map((input) => input.deterministic ?? false)).toEqual([
+      false,
+      false,
+      false,
+      true,
+    ]);
+  });
+
+  it("is made at the next boundary when a person asks for it, with the focus", async () => {
+    const slow = () =>
+      new Promise<ReturnType<typeof answered>>((resolve) =>
+        setTimeout(() => resolve(answered([bashCall])), 500),
+      );
+    const { fake } = await play({ steps: [slow, answered()] }, async (handle) =>
+      handle.signal("compact", { focus: "the tests" }),
+    );
+    expect(fake.inputsOf("summarize")).toEqual([
+      expect.objectContaining({ trigger: "manual", focus: "the tests" }),
+    ]);
+  });
+});
+
+describe("guidance", () => {
+  it("parks what is too much to carry, in order, and loses nothing of a burst [A7]", async () => {
+    const count = 400;
+    const slow = () =>
+      new Promise<ReturnType<typeof answered>>((resolve) => setTimeout(() => resolve(answered()), 1_500));
+    const { fake, value } = await play({ steps: [slow, answered()] }, async (handle) => {
+      for (let start = 0; start < count; start += 50) {
+        await Promise.all(
+          Array.from({ length: 50 }, (_value, index) =>
+            handle.signal("guidance", { id: `g${start + index}`, text: "x".repeat(200) }),
+          ),
+        );
+      }
+    });
+    expect(value?.status).toBe("completed");
+    const parked = fake.inputsOf("parkGuidance").flatMap((input) => input.items.map((item) => item.id));
+    const carried = fake.inputsOf("modelStep").flatMap((input) => input.guidance.map((item) => item.id));
+    expect(new Set([...parked, ...carried]).size).toBe(count);
+    expect(parked.length + carried.length).toBe(count);
+    expect(fake.inputsOf("modelStep").some((input) => input.parked)).toBe(true);
+  });
+
+  it("that comes while the session is being closed starts it again, in a new run", async () => {
+    let said = false;
+    const { fake, value } = await play({
+      steps: [answered()],
+      whileClosing: async (handle) => {
+        if (said) return;
+        said = true;
+        await handle.signal("guidance", { id: "late", text: "one more thing" });
+      },
+    });
+    expect(value?.status).toBe("completed");
+    expect(fake.inputsOf("openSession")).toHaveLength(2);
+    const heard = fake.inputsOf("modelStep").flatMap((input) => input.guidance.map((item) => item.id));
+    expect(heard).toEqual(["late"]);
+  });
+
+  it("is carried over when the session continues as new", async () => {
+    const { fake, value } = await play(
+      {
+        steps: [...Array.from({ length: 11 }, () => answered([bashCall])), answered()],
+        maxHistoryEvents: 60,
+      },
+      async (handle) => {
+        await handle.signal("guidance", { id: "a", text: "hello" });
+      },
+    );
+    expect(value?.status).toBe("completed");
+    expect(fake.inputsOf("openSession").length).toBeGreaterThanOrEqual(2);
+    expect(fake.inputsOf("modelStep").map((input) => input.step)).toEqual(
+      Array.from({ length: 12 }, (_value, index) => index + 1),
+    );
+    expect(fake.inputsOf("modelStep").flatMap((input) => input.guidance.map((item) => item.id))).toEqual([
+      "a",
+    ]);
+  });
+});
