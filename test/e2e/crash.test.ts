@@ -1,0 +1,124 @@
+/**
+ * Workers that die. After a kill -9 Temporal learns of it by the heartbeat that stays away (30 s), which is what these
+ * tests wait for: they run beside each other, each with a session, a task queue and workers of its own.
+ */
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { readEvents } from "../../activities/store/events.ts";
+import { eventually } from "../support/eventually.ts";
+import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
+import { scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
+import { answersOf, callRows, resultTexts } from "../support/stored.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase(10);
+});
+afterAll(() => database.drop());
+
+async function start(script: ModelScript): Promise<KillableSession> {
+  const session = await startKillableSession(database, script);
+  onTestFinished(() => session.close());
+  return session;
+}
+
+/** Long enough for a busy machine to find the command running. */
+const MUTATING = "echo line >> n.txt; sleep 12; echo done";
+const mutating = () =>
+  scriptedModel().calls("bash", { command: MUTATING }).calls("bash", { command: "cat n.txt" }).says("Done.");
+
+async function untilItSleeps({ box }: KillableSession): Promise<void> {
+  await eventually(
+    "the command runs",
+    async () => {
+      const top = await box.top().catch(() => undefined);
+      return top?.Processes.some((row: string[]) => row.join(" ").includes("sleep 12"));
+    },
+    60_000,
+  );
+}
+
+const eventsOf = (session: KillableSession) => readEvents(database.store.db, session.id, 0, 10_000);
+
+describe.concurrent("a worker that is killed", () => {
+  it("in the middle of a command: the next one follows it to its true end, and never runs it again [A1] [R4]", async () => {
+    const session = await start(mutating());
+    const first = await session.startWorker();
+    await untilItSleeps(session);
+    await first.kill();
+    await session.startWorker();
+    expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 3 });
+    const [slept, counted] = await resultTexts(database.store, session.id);
+    expect(slept).toMatch(/^done\b/);
+    expect(counted).toBe("line");
+    const [row] = await callRows(database.store, session.id);
+    expect(row).toMatchObject({ status: "completed", exitCode: 0, fence: 2 });
+    expect(session.model.log).toHaveLength(3);
+  });
+
+  it("in the middle of an answer: it is asked for again, one is kept, and watchers are told [R2]", async () => {
+    const script = scriptedModel()
+      .answers(text("This half was never finished"), { type: "hang" })
+      .says("This is the whole answer.");
+    const session = await start(script);
+    const first = await session.startWorker();
+    await eventually(
+      "the first words arrive",
+      async () => (await eventsOf(session)).some((event) => event.type === "llm:chunk"),
+      60_000,
+    );
+    await first.kill();
+    await session.startWorker();
+    expect(await session.handle.result()).toMatchObject({ result: "This is the whole answer." });
+    expect(session.model.log).toHaveLength(2);
+    const answers = await answersOf(database.store, session.id);
+    expect(answers).toHaveLength(1);
+    expect(JSON.stringify(answers[0]?.content)).not.toContain("never finished");
+    const events = await eventsOf(session);
+    const begun = events.filter((event) => event.type === "step:started");
+    expect(begun.map(({ step, attempt }) => [step, attempt])).toEqual([
+      [1, 1],
+      [1, 2],
+    ]);
+    expect(events.filter((event) => event.type === "llm:chunk")).toEqual([]);
+    const whole = events.filter((event) => event.type === "llm:response");
+    expect(whole.map(({ attempt, data }) => [attempt, (data as { content: string }).content])).toEqual([
+      [2, "This is the whole answer."],
+    ]);
+  });
+
+  it("with its box: the model is told that the outcome is unknown, and nothing is run again [A2]", async () => {
+    const session = await start(mutating());
+    const first = await session.startWorker();
+    await untilItSleeps(session);
+    await first.kill();
+    await session.box.remove({ force: true });
+    await session.startWorker();
+    expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 3 });
+    const rows = await callRows(database.store, session.id);
+    expect(rows.map((row) => row.status)).toEqual(["unknown", "completed"]);
+    const told = JSON.stringify(session.model.requests[1]?.items.at(-1));
+    expect(told).toContain("not known how this command ended");
+    expect(told).toContain("echo line >> n.txt");
+    expect(told).toContain("It was not run again");
+    // The volume outlived the box: what the command did before is still there, once.
+    expect((await resultTexts(database.store, session.id))[1]).toBe("line");
+    expect(session.model.log).toHaveLength(3);
+  });
+});
+
+describe("a worker that is told to end", () => {
+  it("hands a running command over to the next one and ends with 0 [A16] [R8]", async () => {
+    const session = await start(mutating());
+    const first = await session.startWorker();
+    await untilItSleeps(session);
+    await session.startWorker();
+    expect(await first.terminate()).toBe(0);
+    expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 3 });
+    const [slept, counted] = await resultTexts(database.store, session.id);
+    expect(slept).toMatch(/^done\b/);
+    expect(counted).toBe("line");
+    const [row] = await callRows(database.store, session.id);
+    expect(row).toMatchObject({ status: "completed", exitCode: 0 });
+  });
+});

@@ -1,0 +1,73 @@
+/** A session whose workers are processes that a test starts and kills; the model, the rows and the box outlive them. */
+import { randomBytes } from "node:crypto";
+import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
+import type Dockerode from "dockerode";
+import { inject } from "vitest";
+import { connectDocker } from "../../activities/sandbox/connect-docker.ts";
+import { createDockerHost } from "../../activities/sandbox/docker.ts";
+import { createSession } from "../../activities/store/sessions.ts";
+import { dataConverter } from "../../worker/data-converter.ts";
+import type { codingAgent } from "../../workflows/index.ts";
+import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
+import { CANARY, runConfig } from "./agent-harness.ts";
+import { startScriptedModel, type ModelScript, type ScriptedModelServer } from "./scripted-model.ts";
+import type { TestDatabase } from "./test-database.ts";
+import { startWorkerProcess, type WorkerProcess } from "./worker-process.ts";
+
+export interface KillableSession {
+  readonly id: string;
+  readonly model: ScriptedModelServer;
+  readonly handle: WorkflowHandle<typeof codingAgent>;
+  readonly box: Dockerode.Container;
+  startWorker(): Promise<WorkerProcess>;
+  close(): Promise<void>;
+}
+
+/** Starts a session on a task queue of its own, which nobody serves yet. */
+export async function startKillableSession(
+  database: TestDatabase,
+  script: ModelScript,
+): Promise<KillableSession> {
+  const id = `test-${randomBytes(5).toString("hex")}`;
+  const address = inject("temporalAddress");
+  const [model, connection] = await Promise.all([
+    startScriptedModel(script, { apiKey: CANARY }),
+    Connection.connect({ address }),
+  ]);
+  const client = new Client({ connection, dataConverter });
+  const docker = connectDocker();
+  const workers: WorkerProcess[] = [];
+  await createSession(database.store, { id, task: "Do what is asked.", config: runConfig() });
+  const handle = await client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, {
+    workflowId: id,
+    taskQueue: id,
+    args: [{}],
+  });
+  return {
+    id,
+    model,
+    handle,
+    box: docker.getContainer(`longhaul-${id}`),
+    async startWorker() {
+      const worker = await startWorkerProcess({
+        DATABASE_URL: database.url,
+        DATABASE_CONNECTIONS: "5",
+        TEMPORAL_ADDRESS: address,
+        OPENAI_BASE_URL: model.baseUrl,
+        OPENAI_API_KEY: CANARY,
+        SANDBOX_IMAGE: inject("sandboxImage"),
+        LONGHAUL_TASK_QUEUE: id,
+        LONGHAUL_SHUTDOWN_GRACE_MS: "1000",
+        LONGHAUL_LOG_LEVEL: "warn",
+      });
+      workers.push(worker);
+      return worker;
+    },
+    async close() {
+      await handle.terminate("the test is over").catch(() => undefined);
+      await Promise.all(workers.map((worker) => worker.kill()));
+      await createDockerHost({ docker, name: "test" }).remove(id);
+      await Promise.all([connection.close(), model.close()]);
+    },
+  };
+}

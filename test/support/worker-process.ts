@@ -1,0 +1,67 @@
+/** A real worker as a process of its own: what `npm run worker` runs, so that it can be killed. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { eventually } from "./eventually.ts";
+
+const MAIN = fileURLToPath(new URL("../../worker/main.ts", import.meta.url));
+/** A busy machine takes its time to load what a worker needs. */
+const READY_MS = 60_000;
+
+export interface WorkerProcess {
+  /** kill -9: nothing is handed over, no socket closed in good order. Resolves when it is gone. */
+  kill(): Promise<void>;
+  /** SIGTERM. @returns its exit code */
+  terminate(): Promise<number | null>;
+  /** What it wrote so far. */
+  log(): string;
+}
+
+/** Starts a worker and waits until it polls. @throws Error with its log where it ends before or never does */
+export async function startWorkerProcess(
+  environment: Readonly<Record<string, string>>,
+): Promise<WorkerProcess> {
+  const folder = mkdtempSync(join(tmpdir(), "longhaul-worker-"));
+  const readyFile = join(folder, "ready");
+  let log = "";
+  const child = spawn(process.execPath, [MAIN], {
+    // Nothing of ours but what any process has: a test's own settings must not decide.
+    env: {
+      PATH: process.env["PATH"],
+      HOME: process.env["HOME"],
+      DOCKER_HOST: process.env["DOCKER_HOST"],
+      ...environment,
+      LONGHAUL_READY_FILE: readyFile,
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding("utf8").on("data", (text: string) => (log += text));
+  const ended = once(child, "exit").finally(() => rmSync(folder, { recursive: true, force: true }));
+  const end = async (signal: NodeJS.Signals) => {
+    child.kill(signal);
+    await ended;
+    return child.exitCode;
+  };
+  try {
+    await eventually(
+      "the worker polls",
+      () => {
+        if (child.exitCode !== null) throw new Error(`The worker ended with ${child.exitCode}.`);
+        return existsSync(readyFile);
+      },
+      READY_MS,
+    );
+  } catch (error) {
+    await end("SIGKILL");
+    throw new Error(`${String(error)}\n${log}`, { cause: error });
+  }
+  return {
+    kill: async () => void (await end("SIGKILL")),
+    terminate: () => end("SIGTERM"),
+    log: () => log,
+  };
+}
