@@ -3,7 +3,7 @@ import { Client, WorkflowNotFoundError } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
 import type { SandboxHost } from "../activities/sandbox/sandbox.ts";
 import type { Store } from "../activities/store/db.ts";
-import { findSession } from "../activities/store/sessions.ts";
+import { endAbandoned, findSession } from "../activities/store/sessions.ts";
 import type { Logger } from "./logger.ts";
 
 export interface ReaperOptions {
@@ -49,7 +49,16 @@ async function isOver(store: Store, client: Client, id: string): Promise<boolean
   if (session === undefined) return false;
   try {
     const { status } = await client.workflow.getHandle(id).describe();
-    return status.name !== "RUNNING";
+    if (status.name === "RUNNING") return false;
+    // Its own finaliser never ran: without this it would stand there as active for ever.
+    if (session.status === "active") {
+      const message = `The run ended in Temporal as ${status.name.toLowerCase()}; the conversation is kept, its files as last saved.`;
+      await endAbandoned(store.db, id, {
+        status: status.name === "TERMINATED" ? "cancelled" : "failed",
+        message,
+      });
+    }
+    return true;
   } catch (error) {
     if (!(error instanceof WorkflowNotFoundError)) throw error;
     return session.status !== "active" && session.status !== "waiting";

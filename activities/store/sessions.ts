@@ -283,3 +283,23 @@ export async function lockedSession<T>(
     return body(tx);
   });
 }
+
+/** Ends a session whose run ended without a word of ours (terminated, or timed out). Idempotent. */
+export async function endAbandoned(
+  db: Queryable,
+  id: string,
+  end: { readonly status: "cancelled" | "failed"; readonly message: string },
+): Promise<boolean> {
+  const done = await db
+    .update(sessions)
+    .set({
+      status: end.status,
+      error: { type: "RunEnded", message: end.message },
+      endedAt: sql`now()`,
+      updatedAt: sql`now()`,
+      container: null,
+    })
+    .where(and(eq(sessions.id, id), isNull(sessions.endedAt)))
+    .returning({ id: sessions.id });
+  return done.length > 0;
+}
