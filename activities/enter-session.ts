@@ -2,7 +2,8 @@
 import type { ActivityScope } from "./activity-scope.ts";
 import { fatal } from "./failures.ts";
 import type { Store } from "./store/db.ts";
-import { findSession, takeOver, type Session, type Standpoint } from "./store/sessions.ts";
+import { takeOver, type Standpoint } from "./store/runs.ts";
+import { findSession, type Session } from "./store/sessions.ts";
 
 /**
  * @returns the session with the epoch in force; a run that was reset takes it over here

@@ -15,7 +15,8 @@ import { runPolicyOf } from "./run-policy.ts";
 import { lastRound } from "./store/compactions.ts";
 import { appendEvents } from "./store/events.ts";
 import { loadRatio } from "./store/model-calls.ts";
-import { chainStart, createSession, lastStep, takeOver } from "./store/sessions.ts";
+import { chainStart, takeOver } from "./store/runs.ts";
+import { createSession, lastStep } from "./store/sessions.ts";
 import { loadView, parkedGuidance } from "./store/transcript.ts";
 import { systemPrompt } from "./system-prompt.ts";
 
