@@ -1,5 +1,5 @@
 /** Sessions and the runs that may write to them. */
-import { and, desc, eq, isNull, max, sql } from "drizzle-orm";
+import { and, eq, isNull, max, sql } from "drizzle-orm";
 import type { RunConfig } from "../agent-config.ts";
 import { runConfigSchema } from "../agent-config.ts";
 import type { UserPart } from "../context/message.ts";
@@ -129,24 +129,6 @@ export async function setContainer(
   host: string,
 ): Promise<void> {
   await db.update(sessions).set({ container, host, restoreWorkspace: false }).where(eq(sessions.id, id));
-}
-
-/** Newest first. */
-export async function listSessions(
-  db: Queryable,
-  limit: number,
-): Promise<readonly { id: string; status: string; task: string; createdAt: Date; endedAt: Date | null }[]> {
-  return db
-    .select({
-      id: sessions.id,
-      status: sessions.status,
-      task: sessions.task,
-      createdAt: sessions.createdAt,
-      endedAt: sessions.endedAt,
-    })
-    .from(sessions)
-    .orderBy(desc(sessions.createdAt))
-    .limit(limit);
 }
 
 /** Runs while no other does with this session, over all workers: a lock that ends with the transaction. */

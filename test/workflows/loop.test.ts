@@ -40,11 +40,11 @@ async function play(
   input: CodingAgentInput = {},
 ) {
   const fake = fakeActivities(options);
-  const { closeSandbox } = fake.activities;
+  const closing = fake.activities.closeSandbox.bind(fake.activities);
   let started: Handle | undefined;
-  fake.activities.closeSandbox = async (closing) => {
+  fake.activities.closeSandbox = async (input) => {
     if (started) await options.whileClosing?.(started);
-    return closeSandbox(closing);
+    return closing(input);
   };
   const taskQueue = `loop-${randomUUID()}`;
   const config = readWorkerConfig({
