@@ -1,0 +1,78 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Guidance } from "../../../activities/contract.ts";
+import {
+  accept,
+  createInbox,
+  drain,
+  idOf,
+  MAX_QUEUE_CHARS,
+  MAX_WAITING,
+  partsOf,
+  refusal,
+  tooMuch,
+  waiting,
+} from "../../../workflows/inbox.ts";
+
+const item = (id: string, text = "hello"): Guidance => ({
+  id,
+  parts: [{ type: "text", text }],
+  queuedAt: "2026-11-21T12:00:00Z",
+});
+
+describe("the inbox", () => {
+  it("takes an id once, also after it was drained", () => {
+    const inbox = createInbox([], 0, []);
+    expect(accept(inbox, item("a"))).toBe(true);
+    expect(accept(inbox, item("a"))).toBe(false);
+    expect(drain(inbox).guidance.map(({ id }) => id)).toEqual(["a"]);
+    expect(accept(inbox, item("a"))).toBe(false);
+    expect(waiting(inbox)).toBe(0);
+  });
+
+  it("knows the ids that an earlier run has seen", () => {
+    expect(accept(createInbox([], 0, ["a"]), item("a"))).toBe(false);
+  });
+
+  it("understands a bare string, a text and parts, and nothing else", () => {
+    expect(partsOf("stop")).toEqual([{ type: "text", text: "stop" }]);
+    expect(partsOf({ text: "stop" })).toEqual([{ type: "text", text: "stop" }]);
+    const file = { type: "file", mediaType: "image/png", data: "@blob:00" };
+    expect(partsOf({ text: "look", parts: [file, { type: "nonsense" }] })).toEqual([
+      { type: "text", text: "look" },
+      file,
+    ]);
+    for (const nonsense of [undefined, null, 7, [], {}, { parts: [{ type: "file" }] }, { parts: "x" }])
+      expect(partsOf(nonsense)).toBeUndefined();
+  });
+
+  it("bounds a sender's id and ignores one that is none", () => {
+    expect(idOf({ id: "x".repeat(1_000) })).toHaveLength(200);
+    expect(idOf({ id: "" })).toBeUndefined();
+    expect(idOf({ id: 7 })).toBeUndefined();
+  });
+
+  it("refuses an update that is empty or one too many, but not a known id", () => {
+    const inbox = createInbox([], MAX_WAITING, ["known"]);
+    expect(refusal(inbox, { text: "one more" })).toContain(String(MAX_WAITING));
+    expect(refusal(inbox, { id: "known", text: "again" })).toBeUndefined();
+    expect(refusal(createInbox([], 0, []), { text: "  " })).toBeDefined();
+  });
+
+  it("splits what is too much into lists that are not, in order and without loss", () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 3_000 }), { maxLength: 300 }), (sizes) => {
+        const inbox = createInbox(
+          sizes.map((size, index) => item(`m${index}`, "x".repeat(size))),
+          0,
+          [],
+        );
+        const lists = tooMuch(inbox);
+        if (!lists) return inbox.queue.length <= MAX_WAITING;
+        const inOrder = lists.flat().map(({ id }) => id);
+        expect(inOrder).toEqual(inbox.queue.map(({ id }) => id));
+        return lists.every((list) => list.length === 1 || JSON.stringify(list).length < MAX_QUEUE_CHARS * 2);
+      }),
+    );
+  });
+});
