@@ -6,10 +6,18 @@ import type { ModelStepInput } from "./contract.ts";
 import type { TextBorder } from "./context/text-border.ts";
 import type { Store } from "./store/db.ts";
 import { appendEvents } from "./store/events.ts";
-import { insertMessage, markDelivered, parkedGuidance, takeSequences } from "./store/transcript.ts";
+import {
+  deliveredGuidance,
+  insertMessage,
+  markDelivered,
+  parkedGuidance,
+  takeSequences,
+  userSlot,
+} from "./store/transcript.ts";
 
 /**
- * Stores drained messages as one, and our own note behind them. Idempotent: a second attempt finds them stored.
+ * Stores drained messages as one, and our own note behind them. Idempotent by the messages' ids: a second attempt, and
+ * the same step after an interrupt or a compaction, find stored what they bring and add only what is new.
  * Parked messages are older, so they come first.
  */
 export async function deliverGuidance(
@@ -21,7 +29,18 @@ export async function deliverGuidance(
   const { sessionId, epoch } = at;
   await deps.store.db.transaction(async (tx) => {
     const parked = input.parked ? await parkedGuidance(tx, sessionId) : [];
-    const merged = coalesce([...parked, ...input.guidance]);
+    const waiting = [...parked, ...input.guidance];
+    const known = await deliveredGuidance(
+      tx,
+      sessionId,
+      waiting.map((item) => item.id),
+    );
+    // Parked when a run ended in the middle of the step that had delivered them.
+    for (const { id } of parked) {
+      const sequence = known.get(id);
+      if (sequence !== undefined) await markDelivered(tx, sessionId, [id], sequence);
+    }
+    const merged = coalesce(waiting.filter((item) => !known.has(item.id)));
     if (merged) {
       const content = merged.parts.map((part): UserPart =>
         part.type === "text" ? { ...part, text: deps.border.clean(part.text) } : part,
@@ -32,7 +51,7 @@ export async function deliverGuidance(
       const row = {
         epoch,
         step: input.step,
-        slot: "user",
+        slot: await userSlot(tx, at, input.step),
         kind: "guidance",
         message,
         tokens: estimateMessage(message),
@@ -42,7 +61,7 @@ export async function deliverGuidance(
         await markDelivered(
           tx,
           sessionId,
-          parked.map((item) => item.id),
+          parked.map((item) => item.id).filter((id) => !known.has(id)),
           sequence,
         );
         const text = content

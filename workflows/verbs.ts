@@ -126,15 +126,20 @@ export async function askModel(
     ...(wrapUp ? { wrapUp } : {}),
   };
   const model = run.policy?.model ?? "";
-  const answer = await interruptible(run, () =>
-    perform("modelStep", optionsOf(run), `step ${step} · ${model}`, input),
-  );
-  // Messages of a step that was aborted before it began are not lost: they wait again, in front.
-  if (answer === undefined) {
-    state.inbox.queue.unshift(...guidance);
-    if (parked) state.inbox.parked = Math.max(1, state.inbox.parked);
+  let answer: ModelStepFacts | undefined;
+  try {
+    answer = await interruptible(run, () =>
+      perform("modelStep", optionsOf(run), `step ${step} · ${model}`, input),
+    );
+    return answer;
+  } finally {
+    // A step that came to nothing may not have delivered its messages: they wait again, in front. Those that it did
+    // deliver are told by their ids.
+    if (answer === undefined) {
+      state.inbox.queue.unshift(...guidance);
+      if (parked) state.inbox.parked = Math.max(1, state.inbox.parked);
+    }
   }
-  return answer;
 }
 
 /** Never fails the run by itself: a tool that needs the box opens it again, and says what is wrong. */

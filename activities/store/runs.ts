@@ -92,6 +92,9 @@ async function supersede(tx: Queryable, id: string, epoch: number, at: Standpoin
       : sql`(step > ${at.step} or (step = ${at.step} and slot like 'tool:%'))`;
   const gone = await tx.execute(sql`update messages set superseded_epoch = ${epoch}
     where session_id = ${id} and superseded_epoch is null and slot not like 'summary:%' and ${later}`);
+  // Parked messages that the abandoned line had delivered wait again.
+  await tx.execute(sql`update guidance set delivered_sequence = null where session_id = ${id}
+    and delivered_sequence in (select sequence from messages where session_id = ${id} and superseded_epoch = ${epoch})`);
   const rounds = await tx.execute(sql`update compaction_events set superseded_epoch = ${epoch}
     where session_id = ${id} and superseded_epoch is null and step > ${at.step} returning round`);
   for (const { round } of rounds.rows as { round: number }[]) {

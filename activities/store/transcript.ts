@@ -188,6 +188,40 @@ export async function parkedGuidance(db: Queryable, sessionId: string): Promise<
   return rows.map((row) => ({ id: row.id, parts: row.parts as UserPart[], queuedAt: row.queuedAt }));
 }
 
+/** Which of the messages with these ids the live transcript has already, and where: id to sequence. */
+export async function deliveredGuidance(
+  db: Queryable,
+  sessionId: string,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  if (ids.length === 0) return new Map();
+  const { rows } = await db.execute<{ id: string; sequence: string }>(sql`
+    select carried.id, sequence from messages, json_array_elements_text(meta->'ids') as carried(id)
+    where session_id = ${sessionId} and superseded_epoch is null and kind = 'guidance'
+    and carried.id in (select json_array_elements_text(${JSON.stringify(ids)}::json))`);
+  return new Map(rows.map((row) => [row.id, Number(row.sequence)]));
+}
+
+/** The slot of a step's next message of a person: a step that is taken again may have one already. */
+export async function userSlot(
+  db: Queryable,
+  { sessionId, epoch }: { readonly sessionId: string; readonly epoch: number },
+  step: number,
+): Promise<string> {
+  const rows = await db
+    .select({ id: messages.id })
+    .from(messages)
+    .where(
+      and(
+        eq(messages.sessionId, sessionId),
+        eq(messages.epoch, epoch),
+        eq(messages.step, step),
+        eq(messages.kind, "guidance"),
+      ),
+    );
+  return rows.length === 0 ? "user" : `user:${rows.length}`;
+}
+
 export async function markDelivered(
   db: Queryable,
   sessionId: string,

@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { eventually } from "../support/eventually.ts";
+import { call, scriptedModel } from "../support/scripted-model.ts";
+import { wordsOf } from "../support/scripted-summaries.ts";
+import { callRows } from "../support/stored.ts";
+
+let agent: AgentHarness;
+beforeAll(async () => {
+  agent = await startAgent();
+});
+afterAll(() => agent.close());
+
+const untilACallRuns = ({ id }: RunningSession) =>
+  eventually("a call runs", async () => (await callRows(agent.database.store, id, "running")).length > 0);
+
+/** How often each of the texts stands in the newest request. */
+function heard({ model }: RunningSession, ...texts: string[]): number[] {
+  const request = model.requests.at(-1);
+  if (!request) throw new Error("The model was never asked.");
+  const words = wordsOf(request);
+  return texts.map((said) => words.split(said).length - 1);
+}
+
+describe("a step that is taken again", () => {
+  it("brings what it was to bring, once, and what was said since [invariant 6]", async () => {
+    const script = scriptedModel()
+      .answers(call("bash", { command: "sleep 2" }))
+      .fails(503, "We are down for an hour.", { headers: { "retry-after": "500" } })
+      .says("Both are clear.");
+    const session = await agent.start(script);
+    await untilACallRuns(session);
+    await session.handle.signal("guidance", { id: "one", text: "use tabs" });
+    await session.until("llm:error");
+    await session.handle.signal("interrupt", { id: "two", text: "try the other provider" });
+    expect(await session.result()).toMatchObject({ status: "completed", result: "Both are clear." });
+    expect(heard(session, "use tabs", "try the other provider")).toEqual([1, 1]);
+  });
+
+  it("brings them after a cancel and a resume as well [invariant 6]", async () => {
+    const script = scriptedModel()
+      .answers(call("bash", { command: "sleep 2" }))
+      .fails(503, "We are down for an hour.", { headers: { "retry-after": "500" } })
+      .says("All are clear.");
+    const session = await agent.start(script);
+    await untilACallRuns(session);
+    await session.handle.signal("guidance", { id: "one", text: "use tabs" });
+    await session.until("llm:error");
+    await session.handle.signal("guidance", { id: "two", text: "no semicolons" });
+    await session.handle.cancel();
+    await expect(session.result()).rejects.toThrow();
+    const again = await agent.client.workflow.signalWithStart("codingAgent", {
+      workflowId: session.id,
+      taskQueue: agent.taskQueue,
+      args: [{}],
+      signal: "guidance",
+      signalArgs: [{ id: "three", text: "in English" }],
+    });
+    expect(await again.result()).toMatchObject({ status: "completed", result: "All are clear." });
+    expect(heard(session, "use tabs", "no semicolons", "in English")).toEqual([1, 1, 1]);
+  });
+});

@@ -1,0 +1,45 @@
+/** A scripted model that is asked for steps and for summaries: tells them apart, and writes summaries as a model would. */
+import { SUMMARY_SYSTEM } from "../../activities/context/summary-prompt.ts";
+import type { ParsedRequest, Reply } from "../../worker/local/model-server/wire.ts";
+import { summaryText } from "./compacting.ts";
+import { call, text, type Turn } from "./scripted-model.ts";
+
+export function isSummaryRequest(request: ParsedRequest): boolean {
+  return request.system.includes(SUMMARY_SYSTEM.slice(0, 60));
+}
+
+/** All words of a request's conversation. */
+export function wordsOf(request: ParsedRequest): string {
+  return request.items.map((item) => JSON.stringify(item)).join("\n");
+}
+
+export interface LongSession {
+  /** Answers of steps in order, from step 1; a request beyond them gets an error. */
+  readonly steps: readonly Reply[];
+  /** Answers a request for a summary. Default: a good summary that keeps each FACT-n it reads. */
+  readonly summary?: (request: ParsedRequest) => Reply;
+}
+
+/** A retried step gets the same answer again only where it was refused, since a refused one never came to the script. */
+export function longSession({ steps, summary = goodSummary }: LongSession): Turn {
+  let next = 0;
+  return (request) => {
+    if (isSummaryRequest(request)) return summary(request);
+    const reply = steps[next++];
+    if (reply === undefined) throw new Error(`Step ${next} was not expected.`);
+    return reply;
+  };
+}
+
+export function goodSummary(request: ParsedRequest): Reply {
+  const facts = [...new Set(wordsOf(request).match(/FACT-\d+ is \w+/g))];
+  return { parts: [text(summaryText({ state: `Known: ${facts.join("; ") || "nothing yet"}.` }))] };
+}
+
+/** A step that runs a command with some kilobytes of output; each differs, so that nobody takes it for stuck. */
+export function noisyStep(step: number, lines = 60): Reply {
+  const command = `for i in $(seq ${lines}); do echo "step ${step} line $i of a build that goes on"; done`;
+  return { parts: [call("bash", { command })] };
+}
+
+export const says = (words: string): Reply => ({ parts: [text(words)] });
