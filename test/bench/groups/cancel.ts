@@ -47,7 +47,7 @@ async function cancelModel(stand: Stand): Promise<{ aborted: number; closed: num
 
 async function cancelCommand(stand: Stand): Promise<{ gone: number; closed: number }> {
   const seconds = 1_000 + Math.floor(Math.random() * 100_000);
-  const command = `trap '' TERM; (setsid sleep ${seconds} &); sleep ${seconds} # #`;
+  const command = `trap '' TERM; (setsid sleep ${seconds} &); sleep ${seconds} # {key}`;
   const session = await stand.start({ steps: 1, calls: 1, tool: "bash", command });
   const pids = await until(async () => {
     const found = await sleepers(session.id, seconds);

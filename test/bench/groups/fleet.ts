@@ -5,7 +5,6 @@ import type { Stand } from "../stand/stand.ts";
 import type { Figure } from "../table.ts";
 import type { Scale } from "./group.ts";
 
-const STEPS = 20;
 const LARGE = 50;
 const GOAL = { of: "ratio", atLeast: 0.85 } as const;
 
@@ -17,12 +16,13 @@ interface Throughput {
 
 export async function measureFleet(stand: Stand, scale: Scale): Promise<Figure[]> {
   const figures: Figure[] = [];
+  const steps = scale.fleetSteps;
   for (const size of scale.fleets) {
     const ours: Throughput[] = [];
     const yard: Throughput[] = [];
     for (let round = 0; round < scale.fleetRounds; round += 1) {
-      yard.push(await together(stand.yardstick, size, () => runYardstick(stand, STEPS)));
-      ours.push(await together(stand.agent, size, () => agent(stand)));
+      yard.push(await together(stand.yardstick, size * steps, size, () => runYardstick(stand, steps)));
+      ours.push(await together(stand.agent, size * steps, size, () => agent(stand, steps)));
     }
     stand.say(`${size} at once: ${rate(ours).toFixed(1)} against ${rate(yard).toFixed(1)} steps a second`);
     figures.push(...rows(size, ours, yard));
@@ -30,8 +30,8 @@ export async function measureFleet(stand: Stand, scale: Scale): Promise<Figure[]
   return figures;
 }
 
-function agent(stand: Stand): Promise<Ran> {
-  return runAgent(stand, { steps: STEPS, calls: 1, tool: "probe" }, { bulk: true });
+function agent(stand: Stand, steps: number): Promise<Ran> {
+  return runAgent(stand, { steps, calls: 1, tool: "probe" }, { bulk: true });
 }
 
 const rate = (list: readonly Throughput[]) => median(list.map((one) => one.stepsPerSecond));
@@ -72,6 +72,7 @@ function rows(size: number, ours: readonly Throughput[], yard: readonly Throughp
 
 async function together(
   meter: Pick<Stand["agent"], "usage">,
+  steps: number,
   size: number,
   run: () => Promise<Ran>,
 ): Promise<Throughput> {
@@ -80,7 +81,6 @@ async function together(
   const ran = await Promise.all(Array.from({ length: size }, run));
   const seconds = (performance.now() - began) / 1_000;
   const after = await meter.usage();
-  const steps = size * STEPS;
   return {
     stepsPerSecond: steps / seconds,
     cpuMs: (after.cpuMs - before.cpuMs) / steps,

@@ -12,6 +12,8 @@ export interface Scale {
   /** Sessions at once. */
   readonly fleets: readonly number[];
   readonly fleetRounds: number;
+  /** Steps of each session among many. */
+  readonly fleetSteps: number;
   /** Repeats of what is done once in a while: a start, a cancel, a message. */
   readonly repeats: number;
 }

@@ -1,6 +1,6 @@
 /** A long session: do late steps cost what early ones did, in time, in history, in the database? */
 import { sql } from "drizzle-orm";
-import { gaps, median } from "../stats.ts";
+import { gaps, median, sum } from "../stats.ts";
 import { historySize, runAgent } from "../stand/runs.ts";
 import type { Stand } from "../stand/stand.ts";
 import type { Figure } from "../table.ts";
@@ -16,6 +16,7 @@ const SHORT_STEPS = 20;
 interface Stored {
   /** All our tables with their indexes. */
   readonly tables: number;
+  readonly byTable: ReadonlyMap<string, number>;
   /** What the messages hold. */
   readonly messages: number;
   /** How far the write-ahead log has come. */
@@ -73,7 +74,7 @@ export async function measureGrowth(stand: Stand, scale: Scale): Promise<Figure[
       goal: { of: "value", atMost: 9 },
       note: `tables and history; write-ahead log ${((after.wal - before.wal) / steps / 1_000).toFixed(1)} KB`,
     },
-    ...(await largestTables(stand, id, steps)),
+    ...largestTables(before, after, steps),
   ];
 }
 
@@ -92,26 +93,32 @@ async function historyPerStep(stand: Stand, plan: Parameters<typeof runAgent>[1]
 }
 
 async function stored({ store }: Stand): Promise<Stored> {
-  const { rows } = await store.db.execute<{ tables: string; messages: string; wal: string }>(sql`select
-    (select sum(pg_total_relation_size(c.oid)) from pg_class c join pg_namespace n on n.oid = c.relnamespace
-      where n.nspname = 'public' and c.relkind = 'r') as tables,
+  const sizes = await store.db.execute<{ name: string; bytes: string }>(sql`
+    select c.relname as name, pg_total_relation_size(c.oid) as bytes
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = 'public' and c.relkind = 'r'`);
+  const { rows } = await store.db.execute<{ messages: string; wal: string }>(sql`select
     (select coalesce(sum(octet_length(content::text)), 0) from messages) as messages,
     pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') as wal`);
+  const byTable = new Map(sizes.rows.map(({ name, bytes }) => [name, Number(bytes)]));
   const [row] = rows;
-  return { tables: Number(row?.tables), messages: Number(row?.messages), wal: Number(row?.wal) };
+  return {
+    byTable,
+    tables: sum([...byTable.values()]),
+    messages: Number(row?.messages),
+    wal: Number(row?.wal),
+  };
 }
 
-/** Bytes a step of each table's content, of one session. */
-async function largestTables({ store }: Stand, id: string, steps: number): Promise<Figure[]> {
-  const { rows } = await store.db.execute<{ name: string; bytes: string; count: string }>(sql`
-    select 'messages' as name, sum(pg_column_size(m.*)) as bytes, count(*) as count from messages m where session_id = ${id}
-    union all select 'events', sum(pg_column_size(e.*)), count(*) from events e where session_id = ${id}
-    union all select 'tool_calls', sum(pg_column_size(t.*)), count(*) from tool_calls t where session_id = ${id}
-    union all select 'model_calls', sum(pg_column_size(c.*)), count(*) from model_calls c where session_id = ${id}`);
-  return rows.map(({ name, bytes, count }) => ({
-    name: `  of it: rows of ${name}, without indexes`,
-    value: Number(bytes) / steps / 1_000,
-    unit: "KB a step",
-    n: Number(count),
-  }));
+/** What each table grew by, with its indexes and the room that replaced rows still take; largest first. */
+function largestTables(before: Stored, after: Stored, steps: number): Figure[] {
+  return [...after.byTable]
+    .map(([name, bytes]) => ({ name, bytes: bytes - (before.byTable.get(name) ?? 0) }))
+    .filter(({ bytes }) => bytes / steps >= 50)
+    .toSorted((a, b) => b.bytes - a.bytes)
+    .map(({ name, bytes }) => ({
+      name: `  of it: ${name}`,
+      value: bytes / steps / 1_000,
+      unit: "KB a step",
+      n: steps,
+    }));
 }

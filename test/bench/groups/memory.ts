@@ -5,9 +5,10 @@ import type { Scale } from "./group.ts";
 
 const SESSIONS = 50;
 const KB = 1_024;
+const WARM_UP = 10;
 
 export async function measureMemory(stand: Stand, _scale: Scale): Promise<Figure[]> {
-  await Promise.all(Array.from({ length: 10 }, () => ended(stand)));
+  await Promise.all(Array.from({ length: WARM_UP }, () => ended(stand)));
   const before = await rss(stand);
   const active = await Promise.all(
     Array.from({ length: SESSIONS }, () =>

@@ -29,7 +29,7 @@ export async function measureSteps(stand: Stand, scale: Scale): Promise<Figure[]
     await yardstick(stand, steps, yard);
     await agent(stand, { ...one, steps }, probe);
     await yardstick(stand, steps, yard);
-    await agent(stand, { ...one, steps, tool: "bash", command: "true #" }, bash);
+    await agent(stand, { ...one, steps, tool: "bash", command: "true {key}" }, bash);
     await agent(stand, { ...one, steps: Math.ceil(steps / 2), calls: 4 }, four);
     stand.say(
       `round ${round + 1} of ${rounds}: two activities ${median(yard.ms).toFixed(1)} ms, a step ${median(probe.ms).toFixed(1)} ms`,

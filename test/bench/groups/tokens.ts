@@ -129,7 +129,7 @@ function stepMessages(step: number, random: () => number): Message[] {
   const id = `call_${step}`;
   const input = { command: `sed -n 1,${step}p src/file-${step}.ts` };
   const words = piece("prose", random, 300);
-  return [calls(words, { id, name: "bash", input }), result(id, piece(kind, random, 3_000))];
+  return [calls(words, { id, name: "bash", input }), result(id, piece(kind, random, 8_000))];
 }
 
 function piece(kind: Kind, random: () => number, most: number): string {

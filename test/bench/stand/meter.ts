@@ -57,13 +57,14 @@ export function watchStatements(): void {
   };
 }
 
+/** What a statement does to which table; both are told by the first that is written or read. */
 function nameOf(asked: unknown): string {
   const text = typeof asked === "string" ? asked : ((asked as { text?: string } | null)?.text ?? "?");
-  const words = text.replaceAll(/\s+/g, " ").trim();
-  const verb = /^\w+/.exec(words)?.[0].toLowerCase() ?? "?";
-  const tables = [...words.matchAll(/\b(?:from|into|update|join) "?([a-z_]+)"?/g)].map((found) => found[1]);
-  const table = tables.find((name) => name !== "c" && name !== "set" && name !== "json_array_elements");
-  return table === undefined ? words.slice(0, 40) : `${verb} ${[...new Set(tables)].join("+")}`;
+  if (text.includes("pg_notify")) return "notify";
+  const written = /\b(insert into|update|delete from) "?(?!cursors)([a-z_]+)"?/i.exec(text);
+  if (written !== null) return `${written[1]?.split(" ")[0]?.toLowerCase() ?? ""} ${written[2] ?? ""}`;
+  const read = /^\s*(\w+)(?:[\s\S]*?\bfrom "?([a-z_]+)"?)?/i.exec(text);
+  return `${read?.[1]?.toLowerCase() ?? "?"} ${read?.[2] ?? ""}`.trim();
 }
 
 export const meterVerbs = {

@@ -7,7 +7,7 @@ export interface Plan {
   /** Tool calls of each step. */
   readonly calls: number;
   readonly tool: "probe" | "bash";
-  /** Of `bash`; `#` stands for the step's number, so that no two calls are the same. */
+  /** Of `bash`; `{key}` stands for the call's number, so that no two calls are the same. */
   readonly command?: string;
   /** Characters of a probe's result. */
   readonly chars?: number;
@@ -32,7 +32,11 @@ export function replyTo(plan: Plan, index: number): Reply {
   const parts = Array.from({ length: plan.calls }, (_, call): ReplyPart => {
     const key = `${index}.${call}`;
     return plan.tool === "bash"
-      ? { type: "call", name: "bash", arguments: { command: (plan.command ?? "true #").replace("#", key) } }
+      ? {
+          type: "call",
+          name: "bash",
+          arguments: { command: (plan.command ?? "true {key}").replace("{key}", key) },
+        }
       : { type: "call", name: "probe", arguments: { key, chars: plan.chars ?? 2_048 } };
   });
   return { parts };
