@@ -119,6 +119,13 @@ describe("a worker that is told to end", () => {
     expect(slept).toMatch(/^done\b/);
     expect(counted).toBe("line");
     const [row] = await callRows(database.store, session.id);
-    expect(row).toMatchObject({ status: "completed", exitCode: 0 });
+    expect(row).toMatchObject({ status: "completed", exitCode: 0, fence: 2 });
+    // It was handed over, not missed: nobody waited for a heartbeat that stayed away.
+    const { events } = await session.handle.fetchHistory();
+    const taken = (events ?? [])
+      .map((event) => event.activityTaskStartedEventAttributes)
+      .find((started) => started?.attempt === 2);
+    expect(taken?.lastFailure?.message).toBeTruthy();
+    expect(taken?.lastFailure?.timeoutFailureInfo).toBeFalsy();
   });
 });

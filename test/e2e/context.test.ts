@@ -1,0 +1,138 @@
+import { asc, eq } from "drizzle-orm";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { RunConfig } from "../../activities/agent-config.ts";
+import { compactionEvents, modelCalls } from "../../activities/store/schema.ts";
+import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { call, text } from "../support/scripted-model.ts";
+import { isSummaryRequest, longSession, noisyStep, says, wordsOf } from "../support/scripted-summaries.ts";
+import { resultTexts } from "../support/stored.ts";
+
+let agent: AgentHarness;
+beforeAll(async () => {
+  agent = await startAgent();
+});
+afterAll(() => agent.close());
+
+const TASK = "Build the importer, and never touch the folder legacy.";
+const inWindow = (contextWindow: number, more: Partial<RunConfig> = {}) => ({
+  config: (config: RunConfig): RunConfig => ({ ...config, contextWindow, maxOutput: 1_000, ...more }),
+});
+const serving = (window: number) => ({ "gpt-4o": { window, maxOutput: 1_000 } });
+const roundsOf = (session: RunningSession) =>
+  agent.database.store.db
+    .select()
+    .from(compactionEvents)
+    .where(eq(compactionEvents.sessionId, session.id))
+    .orderBy(asc(compactionEvents.id));
+const steps = (from: number, to: number) =>
+  Array.from({ length: to - from + 1 }, (_, place) => noisyStep(from + place));
+const stepRequests = ({ model }: RunningSession) =>
+  model.requests.filter((request) => !isSummaryRequest(request));
+
+describe("a task longer than its window", () => {
+  it("goes through chained rounds of compaction without a refused request, and forgets neither task nor fact", async () => {
+    const script = longSession({
+      steps: [
+        { parts: [call("bash", { command: "echo FACT-1 is plum" })] },
+        ...steps(2, 38),
+        { parts: [call("search_history", { query: "FACT-1 is" })] },
+        says("The importer is built."),
+      ],
+    });
+    const session = await agent.start(script, {
+      task: TASK,
+      served: serving(16_000),
+      ...inWindow(16_000),
+    });
+    expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 40 });
+    expect(session.model.log.map((served) => served.status).filter((status) => status !== 200)).toEqual([]);
+    const rounds = await roundsOf(session);
+    expect(rounds.length).toBeGreaterThanOrEqual(3);
+    expect(rounds.map((row) => row.round)).toEqual(rounds.map((_, place) => place + 1));
+    for (const row of rounds) {
+      expect(row.status).toBe("compacted");
+      expect(row.tokensAfter).toBeLessThan(row.tokensBefore);
+      expect(row.summaryContent).toContain(`Session Summary (Compaction Round ${row.round})`);
+      expect(row.summaryContent).toContain("FACT-1 is plum");
+    }
+    for (const request of stepRequests(session)) expect(wordsOf(request)).toContain(TASK);
+    const last = stepRequests(session).at(-1);
+    expect(last && wordsOf(last)).toContain(`Compaction Round ${rounds.length})`);
+    expect(last && wordsOf(last)).not.toContain("step 2 line 1 ");
+    expect((await resultTexts(agent.database.store, session.id)).at(-1)).toContain("FACT-1 is plum");
+  });
+
+  it("learns of a window smaller than configured by the provider's word, and takes the same step again [A18]", async () => {
+    const script = longSession({ steps: [...steps(1, 12), says("It fitted after all.")] });
+    const session = await agent.start(script, {
+      task: TASK,
+      served: serving(10_000),
+      ...inWindow(32_000),
+    });
+    expect(await session.result()).toMatchObject({ status: "completed", steps: 13 });
+    const [round] = await roundsOf(session);
+    expect(round).toMatchObject({ status: "compacted", trigger: "overflow" });
+    const calls = await agent.database.store.db
+      .select()
+      .from(modelCalls)
+      .where(eq(modelCalls.sessionId, session.id))
+      .orderBy(asc(modelCalls.id));
+    const ofStep = calls.filter((row) => row.purpose === "step");
+    const refused = ofStep.find((row) => row.status === "wasted");
+    expect(refused?.error).toContain("context window");
+    expect(ofStep.filter((row) => row.step === refused?.step).map((row) => row.status)).toEqual([
+      "wasted",
+      "kept",
+    ]);
+    expect(ofStep.filter((row) => row.status === "kept").map((row) => row.step)).toEqual([
+      1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
+    ]);
+  });
+
+  it("goes on with a summary made without a model where the model's are rubbish", async () => {
+    const script = longSession({
+      steps: [...steps(1, 14), says("Done.")],
+      summary: () => ({ parts: [text("Sure! What would you like me to summarise?")] }),
+    });
+    const session = await agent.start(script, {
+      task: TASK,
+      served: serving(16_000),
+      ...inWindow(16_000),
+    });
+    expect(await session.result()).toMatchObject({ status: "completed", steps: 15 });
+    const [round] = await roundsOf(session);
+    expect(round).toMatchObject({ status: "compacted", trigger: "threshold" });
+    const attempts = round?.attempts as { rung: string; outcome: string }[];
+    expect(attempts[0]).toMatchObject({ rung: "full", outcome: "missing-section" });
+    expect(attempts.at(-1)).toMatchObject({ rung: "deterministic", outcome: "accepted" });
+    expect(round?.summaryContent).toContain("Session Summary (Compaction Round 1)");
+    expect(round?.summaryContent).not.toContain("What would you like");
+  });
+});
+
+describe("a compaction that a person asks for", () => {
+  it("comes before the next step, with what they want kept in view", async () => {
+    const script = longSession({
+      steps: [...steps(1, 6), { parts: [call("bash", { command: "sleep 3; echo slept" })] }, says("Done.")],
+    });
+    const session = await agent.start(script, {
+      task: TASK,
+      config: (config) => ({
+        ...config,
+        context: { ...config.context, options: { ...config.context.options, keepMessages: 2 } },
+      }),
+    });
+    await session.until("llm:tool-call", (event) => event.data.about.includes("sleep 3"));
+    await session.handle.signal("compact", { focus: "the port number" });
+    expect(await session.result()).toMatchObject({ status: "completed", steps: 8, rounds: 1 });
+    const [round, ...more] = await roundsOf(session);
+    expect(more).toEqual([]);
+    expect(round).toMatchObject({ status: "compacted", trigger: "manual", step: 8 });
+    const asked = session.model.requests.filter(isSummaryRequest);
+    expect(asked).toHaveLength(1);
+    expect(asked[0] && wordsOf(asked[0])).toContain("the port number");
+    const last = stepRequests(session).at(-1);
+    expect(last && wordsOf(last)).toContain("Compaction Round 1)");
+    expect(last && wordsOf(last)).toContain("slept");
+  });
+});

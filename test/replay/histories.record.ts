@@ -1,0 +1,140 @@
+/** The sessions whose histories are kept for replay, one for each shape a run may take. Not part of `npm test`. */
+import { afterAll, beforeAll, it } from "vitest";
+import type { RunConfig } from "../../activities/agent-config.ts";
+import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { eventually } from "../support/eventually.ts";
+import { recordHistory } from "../support/history-fixture.ts";
+import { resetToStep } from "../support/reset-run.ts";
+import { call, scriptedModel, text } from "../support/scripted-model.ts";
+import { longSession, noisyStep, says } from "../support/scripted-summaries.ts";
+import { callRows } from "../support/stored.ts";
+
+let agent: AgentHarness;
+beforeAll(async () => {
+  agent = await startAgent();
+});
+afterAll(() => agent.close());
+
+/** Ends the session, however it ends, and keeps its newest run's history. */
+async function keep(shape: string, { id, handle }: RunningSession): Promise<void> {
+  await handle.result().catch(() => undefined);
+  await recordHistory(shape, agent.client.workflow.getHandle(id));
+}
+
+const bash = (command: string) => call("bash", { command });
+const untilACallRuns = ({ id }: RunningSession) =>
+  eventually("a call runs", async () => (await callRows(agent.database.store, id, "running")).length > 0);
+const limits = (more: Partial<RunConfig["limits"]>) => ({
+  config: (config: RunConfig): RunConfig => ({ ...config, limits: { ...config.limits, ...more } }),
+});
+const small = (contextWindow: number, servedWindow: number) => ({
+  served: { "gpt-4o": { window: servedWindow, maxOutput: 1_000 } },
+  config: (config: RunConfig): RunConfig => ({ ...config, contextWindow, maxOutput: 1_000 }),
+});
+const noisy = (count: number) => Array.from({ length: count }, (_, place) => noisyStep(place + 1, 80));
+
+it("plain", async () => {
+  const script = scriptedModel()
+    .calls("write_file", { path: "a.txt", content: "a" })
+    .calls("bash", { command: "cat a.txt" })
+    .says("Done.");
+  await keep("plain", await agent.start(script));
+});
+
+it("parallel-tools", async () => {
+  const script = scriptedModel()
+    .answers(bash("sleep 0.5; echo one"), bash("echo two"), bash("sleep 0.2; exit 3"))
+    .says("Done.");
+  await keep("parallel-tools", await agent.start(script));
+});
+
+it("guidance", async () => {
+  const script = scriptedModel().answers(bash("sleep 2")).says("Understood.").says("That as well.");
+  const session = await agent.start(script);
+  await untilACallRuns(session);
+  await session.handle.signal("guidance", { id: "a", text: "use tabs" });
+  await session.handle.signal("guidance", "and no semicolons");
+  await session.handle.signal("guidance", 42 as never);
+  await session.handle.executeUpdate("sendGuidance", { args: [{ id: "c", text: "in English" }] });
+  await keep("guidance", session);
+});
+
+it("interrupt", async () => {
+  const session = await agent.start(scriptedModel().answers(bash("sleep 60")).says("Something else then."));
+  await untilACallRuns(session);
+  await session.handle.signal("interrupt", { id: "i", text: "do something else" });
+  await keep("interrupt", session);
+});
+
+it("cancel-mid-stream", async () => {
+  const session = await agent.start(scriptedModel().answers(text("I begin"), { type: "hang" }));
+  await session.until("llm:chunk");
+  await session.handle.signal("guidance", { id: "late", text: "one more thing" });
+  await session.handle.cancel();
+  await keep("cancel-mid-stream", session);
+});
+
+it("cancel-mid-tool", async () => {
+  const session = await agent.start(scriptedModel().answers(bash("sleep 60"), bash("sleep 61")));
+  await untilACallRuns(session);
+  await session.handle.cancel();
+  await keep("cancel-mid-tool", session);
+});
+
+it("compaction", async () => {
+  const script = longSession({ steps: [...noisy(11), says("Done.")] });
+  await keep("compaction", await agent.start(script, small(16_000, 16_000)));
+});
+
+it("manual-compaction", async () => {
+  const script = longSession({ steps: [...noisy(4), { parts: [bash("sleep 2")] }, says("Done.")] });
+  const session = await agent.start(script, {
+    config: (config) => ({
+      ...config,
+      context: { ...config.context, options: { ...config.context.options, keepMessages: 2 } },
+    }),
+  });
+  await session.until("llm:tool-call", (event) => event.data.about.includes("sleep 2"));
+  await session.handle.signal("compact", { focus: "the port" });
+  await keep("manual-compaction", session);
+});
+
+it("overflow", async () => {
+  const script = longSession({ steps: [...noisy(7), says("Done.")] });
+  await keep("overflow", await agent.start(script, small(32_000, 9_000)));
+});
+
+it("max-steps", async () => {
+  const script = scriptedModel().answers(bash("echo one")).says("Here is where things stand.");
+  await keep("max-steps", await agent.start(script, limits({ maxSteps: 1 })));
+});
+
+it("stuck", async () => {
+  await keep("stuck", await agent.start(scriptedModel().forever({ parts: [bash("echo the same")] })));
+});
+
+it("failure", async () => {
+  await keep("failure", await agent.start(scriptedModel().answers(bash("true")).fails(401, "No such key.")));
+});
+
+it("continue-as-new", async () => {
+  const script = scriptedModel();
+  for (let step = 1; step <= 8; step += 1) script.calls("bash", { command: `echo step ${step}` });
+  const session = await agent.start(script.says("Done."), limits({ maxHistoryEvents: 50 }));
+  await keep("continue-as-new-last", session);
+  const { workflowExecutionInfo: info } = (await session.handle.describe()).raw;
+  const first = info?.firstRunId ?? "";
+  await recordHistory("continue-as-new-first", agent.client.workflow.getHandle(session.id, first));
+});
+
+it("reset", async () => {
+  const script = scriptedModel();
+  for (let step = 1; step <= 4; step += 1) script.calls("bash", { command: `echo step ${step}` });
+  script.says("The first line.").calls("bash", { command: "echo again" }).says("The second line.");
+  const session = await agent.start(script);
+  await session.result();
+  const runId = await resetToStep(agent.client, session.id, 3);
+  const reset = agent.client.workflow.getHandle(session.id, runId);
+  await reset.result();
+  await recordHistory("reset", reset);
+});

@@ -1,0 +1,60 @@
+/** Recorded histories: taken from Temporal, freed of all that says where they were recorded, kept as small files. */
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
+import type { WorkflowHandle } from "@temporalio/client";
+
+export const HISTORIES = fileURLToPath(new URL("../fixtures/histories", import.meta.url));
+
+/** Says where it was recorded; replay reads none of it. */
+const WHERE = new Set(["identity", "stackTrace", "binaryChecksum"]);
+/** Identities stand in the names of sticky queues too. */
+const IDENTITY = /\d+@[\w.-]+/g;
+
+export interface RecordedHistory {
+  readonly shape: string;
+  readonly text: string;
+  readonly history: { readonly events: readonly Record<string, unknown>[] };
+}
+
+/** One event a line, so that a recording anew shows what has changed. */
+export async function recordHistory(
+  shape: string,
+  handle: Pick<WorkflowHandle, "fetchHistory">,
+): Promise<string> {
+  const { events } = JSON.parse(historyToJSON(await handle.fetchHistory())) as { events: unknown[] };
+  const lines = events.map((event) => JSON.stringify(scrubbed(event)));
+  const text = `{"events":[\n${lines.join(",\n")}\n]}\n`;
+  mkdirSync(HISTORIES, { recursive: true });
+  const path = join(HISTORIES, `${shape}.json`);
+  writeFileSync(path, text);
+  return path;
+}
+
+export function recordedHistories(): RecordedHistory[] {
+  const names = readdirSync(HISTORIES).filter((name) => name.endsWith(".json"));
+  return names.toSorted().map((name) => {
+    const text = readFileSync(join(HISTORIES, name), "utf8");
+    return {
+      shape: basename(name, ".json"),
+      text,
+      history: JSON.parse(text) as RecordedHistory["history"],
+    };
+  });
+}
+
+/** A history's text with its payloads readable, for looking for what must not be there. */
+export function readable(history: unknown): string {
+  return JSON.stringify(history, (key, value: unknown) =>
+    key === "data" && typeof value === "string" ? Buffer.from(value, "base64").toString() : value,
+  );
+}
+
+function scrubbed(value: unknown): unknown {
+  if (typeof value === "string") return value.replaceAll(IDENTITY, "worker");
+  if (Array.isArray(value)) return value.map(scrubbed);
+  if (typeof value !== "object" || value === null) return value;
+  const kept = Object.entries(value).filter(([key]) => !WHERE.has(key));
+  return Object.fromEntries(kept.map(([key, field]) => [key, scrubbed(field)])) as unknown;
+}

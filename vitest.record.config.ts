@@ -1,0 +1,15 @@
+import { defineConfig } from "vitest/config";
+
+/** Runs the sessions whose histories the replay tests are made of: `node scripts/record-history.ts`. */
+export default defineConfig({
+  test: {
+    pool: "forks",
+    maxWorkers: 1,
+    // The name says which services it needs (test/support/global-setup.ts).
+    name: "e2e",
+    include: ["test/replay/histories.record.ts"],
+    globalSetup: ["./test/support/global-setup.ts"],
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+  },
+});
