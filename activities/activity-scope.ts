@@ -17,13 +17,13 @@ export interface ActivityScope {
    * or a timeout, after which the activity is tried again.
    */
   stoppedByPerson(): boolean;
+  /**
+   * Rejects with the cancellation, for those that end because they were told to and are to be tried again. Usable in
+   * a listener of `signal`, where Temporal's own `Context.current()` is not.
+   */
+  stopped(): Promise<never>;
   /** A note for the Web UI's pending activity, at most 200 characters. */
   note(text: string): void;
-}
-
-/** Rejects with the cancellation, for those that end because they were told to and are to be tried again. */
-export function stopped(): Promise<never> {
-  return Context.current().cancelled;
 }
 
 /**
@@ -46,6 +46,7 @@ export async function inScope<T>(
       attempt: context.info.attempt,
       signal: context.cancellationSignal,
       stoppedByPerson: () => context.cancellationDetails?.cancelRequested === true,
+      stopped: () => context.cancelled,
       note: (text) => {
         note = deps.border.clean(text).slice(0, 200);
       },

@@ -99,7 +99,13 @@ export const agentConfigSchema = z.strictObject({
   tools: z.record(z.string(), toolConfigSchema).default({}),
   sandbox: sandboxConfigSchema.prefault({}),
   limits: limitsConfigSchema.prefault({}),
-  mcpServers: z.record(z.string(), mcpServerSchema).default({}),
+  mcpServers: z
+    .record(z.string(), mcpServerSchema)
+    .default({})
+    .refine(
+      (servers) => Object.keys(servers).length === 0,
+      "MCP servers are not supported yet: leave it out",
+    ),
 });
 export type AgentConfig = z.infer<typeof agentConfigSchema>;
 

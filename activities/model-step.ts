@@ -6,7 +6,7 @@
  * providers' 408/409/429/5xx, silence and network are retried after what they ask for; refusals are final.
  * Cancel: the request is aborted, what was said is kept with ` [interrupted]`, and `interrupted` is returned.
  */
-import { inScope, stopped, type ActivityScope } from "./activity-scope.ts";
+import { inScope, type ActivityScope } from "./activity-scope.ts";
 import type { ModelStepFacts, ModelStepInput } from "./contract.ts";
 import { deliverGuidance } from "./deliver-guidance.ts";
 import type { AgentDeps } from "./deps.ts";
@@ -20,7 +20,7 @@ import { buildMessages, prefixMaker, type Prefix } from "./model/request.ts";
 import { viewSize, type ViewSize } from "./context/size.ts";
 import type { Session } from "./store/sessions.ts";
 import { appendEvents } from "./store/events.ts";
-import { loadRatio, recordCall } from "./store/model-calls.ts";
+import { recordCall } from "./store/model-calls.ts";
 import { loadView } from "./store/transcript.ts";
 import { systemPrompt } from "./system-prompt.ts";
 
@@ -39,7 +39,8 @@ async function modelStep(
   const { db } = deps.store;
   const session = await enterSession(deps.store, scope, { step: input.step, phase: "model" });
   await deliverGuidance(deps, { sessionId: session.id, epoch: session.epoch }, input);
-  const [rows, learnt] = await Promise.all([loadView(db, session.id), loadRatio(db, session.config.model)]);
+  const rows = await loadView(db, session.id);
+  const { learnt } = session;
   const prefix = prefixFor(systemPrompt(session.instructions));
   const budget = budgetOf(session.config, prefix.tokens);
   const measure = {
@@ -100,7 +101,7 @@ async function modelStep(
   } catch (error) {
     await chunks.end();
     if (scope.signal.aborted) {
-      if (!scope.stoppedByPerson()) return stopped();
+      if (!scope.stoppedByPerson()) return scope.stopped();
       return { kind: "interrupted", context: await keepInterrupted(step, said), epoch: session.epoch };
     }
     if (!(error instanceof ModelError)) throw error;

@@ -14,7 +14,6 @@ import { prefixMaker, type Prefix } from "./model/request.ts";
 import { runPolicyOf } from "./run-policy.ts";
 import { lastRound } from "./store/compactions.ts";
 import { appendEvents } from "./store/events.ts";
-import { loadRatio } from "./store/model-calls.ts";
 import { chainStart, takeOver } from "./store/runs.ts";
 import { createSession, lastStep } from "./store/sessions.ts";
 import { loadView, parkedGuidance } from "./store/transcript.ts";
@@ -51,9 +50,9 @@ async function openSession(
     searchAttributes: deps.searchAttributes,
     taskQueues: queuesOf(deps),
   });
-  const [rows, learnt, round, parked] = await Promise.all([
+  const { learnt } = session;
+  const [rows, round, parked] = await Promise.all([
     loadView(db, session.id),
-    loadRatio(db, session.config.model),
     lastRound(db, session.id),
     parkedGuidance(db, session.id),
   ]);

@@ -15,7 +15,6 @@ import { prefixMaker, type Prefix } from "./model/request.ts";
 import { budgetOf } from "./run-policy.ts";
 import { markPruned } from "./store/compactions.ts";
 import { appendEvents } from "./store/events.ts";
-import { loadRatio } from "./store/model-calls.ts";
 import { loadView, lockRun } from "./store/transcript.ts";
 import { systemPrompt } from "./system-prompt.ts";
 
@@ -34,7 +33,8 @@ async function prune(
   const { db } = deps.store;
   // The step's results are all there: a run that was reset to here keeps them.
   const session = await enterSession(deps.store, scope, { step: step + 1, phase: "model" });
-  const [rows, learnt] = await Promise.all([loadView(db, session.id), loadRatio(db, session.config.model)]);
+  const rows = await loadView(db, session.id);
+  const { learnt } = session;
   const prefix = prefixFor(systemPrompt(session.instructions));
   const budget = budgetOf(session.config, prefix.tokens);
   const { sequences, savedTokens } = planPrune(rows, budget);

@@ -8,7 +8,7 @@
  * next attempt.
  */
 import { createHash } from "node:crypto";
-import { inScope, stopped, type ActivityScope } from "./activity-scope.ts";
+import { inScope, type ActivityScope } from "./activity-scope.ts";
 import type { BackgroundSaves } from "./background-save.ts";
 import type { ToolCallPart, ToolResultPart } from "./context/message.ts";
 import { estimateMessage } from "./context/tokens.ts";
@@ -43,8 +43,9 @@ async function runTool(
 ): Promise<ToolFacts> {
   const { db } = deps.store;
   const session = await enterSession(deps.store, scope, { step: input.step, phase: "tools" });
+  const isReadOnly = (name: string) => findTool(deps.tools, name)?.readOnly ?? false;
   const [claim, answer] = await Promise.all([
-    claimCall(db, session.id, input.step, input.index),
+    claimCall(db, session.id, input.step, input.index, isReadOnly),
     findAnswer(db, session.id, input.step),
   ]);
   const call = answer?.role === "assistant" ? callsOf(answer.content)[input.index] : undefined;
@@ -58,7 +59,7 @@ async function runTool(
   if (before.status !== "pending" && before.status !== "running") return endedBefore(deps, before, call);
 
   const resumed = before.status === "running";
-  const changes = !(findTool(deps.tools, call.toolName)?.readOnly ?? true);
+  const changes = findTool(deps.tools, call.toolName) !== undefined && !isReadOnly(call.toolName);
   const save = () => saveBox(deps, boxes, session, input.step);
   const result = await saves.around(session.id, { changes, save }, () =>
     withoutLost(boxes, session.id, () => invoke(deps, boxes, scope, { session, call, row: before, resumed })),
@@ -87,7 +88,7 @@ async function invoke(
       if (scope.stoppedByPerson()) stop.abort(scope.signal.reason);
       else {
         stop.abort(new LeaveRunning());
-        stopped().catch(reject);
+        scope.stopped().catch(reject);
       }
     };
     if (scope.signal.aborted) onAbort();

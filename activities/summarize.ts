@@ -6,7 +6,7 @@
  * Heartbeat: by timer. Retry class: the provider's 408/409/429/5xx are retried twice, then the round goes without a
  * model. Cancel: the request is aborted and nothing is written; a cancel never falls back to another summary.
  */
-import { inScope, stopped, type ActivityScope } from "./activity-scope.ts";
+import { inScope, type ActivityScope } from "./activity-scope.ts";
 import type { Compaction, CompactionInput, Strategy, Summarise } from "./compaction/strategy.ts";
 import { strategyFor } from "./compaction/index.ts";
 import { createSummariser, SummariserUnavailable } from "./compaction/summariser.ts";
@@ -20,7 +20,6 @@ import { budgetOf } from "./run-policy.ts";
 import { findRound, storeFailedRound, storeRound } from "./store/compactions.ts";
 import { appendEvents } from "./store/events.ts";
 import type { NewEvent } from "./store/event.ts";
-import { loadRatio } from "./store/model-calls.ts";
 import type { Session } from "./store/sessions.ts";
 import { loadView, lockRun } from "./store/transcript.ts";
 import { systemPrompt } from "./system-prompt.ts";
@@ -50,11 +49,8 @@ async function summarize(
 ): Promise<CompactionFacts> {
   const { db } = deps.store;
   const session = await enterSession(deps.store, scope, { step: input.step, phase: "model" });
-  const [rows, learnt, done] = await Promise.all([
-    loadView(db, session.id),
-    loadRatio(db, session.config.model),
-    findRound(db, session.id, input.round),
-  ]);
+  const { learnt } = session;
+  const [rows, done] = await Promise.all([loadView(db, session.id), findRound(db, session.id, input.round)]);
   const { config } = session;
   const prefix = prefixFor(systemPrompt(session.instructions));
   const budget = budgetOf(config, prefix.tokens);
@@ -105,7 +101,7 @@ async function compactWith(
   try {
     return await strategy.compact(compaction, summarise);
   } catch (error) {
-    if (scope.signal.aborted) return stopped();
+    if (scope.signal.aborted) return scope.stopped();
     if (!(error instanceof SummariserUnavailable)) throw error;
     return strategy.compact({ ...compaction, deterministic: true }, summarise);
   }

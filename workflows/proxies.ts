@@ -45,7 +45,14 @@ export function activityOptions(
     summarize: { ...COMMON, ...models, startToCloseTimeout: policy.modelTimeoutMs, retry: retry(10) },
     prune: { ...COMMON, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(10) },
     saveWorkspace: { ...COMMON, ...host, startToCloseTimeout: 5 * MINUTE_MS, retry: retry(3) },
-    closeSandbox: { ...COMMON, ...host, startToCloseTimeout: 5 * MINUTE_MS, retry: retry(5) },
+    // A host that is gone must not keep the run from ending.
+    closeSandbox: {
+      ...COMMON,
+      ...host,
+      scheduleToStartTimeout: MINUTE_MS,
+      startToCloseTimeout: 5 * MINUTE_MS,
+      retry: retry(5),
+    },
     closeSession: { ...COMMON, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(20) },
   } satisfies Record<Exclude<keyof AgentActivities, "openSession">, ActivityOptions>;
 }

@@ -244,5 +244,9 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
 
 /** Search attributes cost an event each: only when a phase of the session's life begins. */
 export function tell(run: Run, status: SessionStatus): void {
-  upsertSearchAttributes({ AgentPhase: [status], AgentModel: [run.policy?.model ?? ""] });
+  upsertSearchAttributes({
+    AgentPhase: [status],
+    AgentModel: [run.policy?.model ?? ""],
+    ...(status === "active" ? {} : { AgentOutcome: [status] }),
+  });
 }

@@ -77,6 +77,8 @@ export type StoredMessage = Message & {
   /** Order in the view: the sequence, except that a summary stands right after what it replaced. */
   readonly position: number;
   readonly step: number;
+  /** Generation of the row; 1 where it is left out. */
+  readonly epoch?: number;
   /** Which message of the step: `user`, `assistant`, `tool:0` …, `summary:3`, `nudge`. */
   readonly slot: string;
   readonly kind: MessageKind;

@@ -16,10 +16,12 @@ export interface View {
   readonly mended: readonly Mend[];
 }
 
-/** Handle under which a call's whole output is read again: `s<step>c<index>`; undefined for other rows. */
-export function handleOf(row: Pick<StoredMessage, "slot" | "step">): string | undefined {
+/** Handle under which a call's whole output is read again: `s<step>c<index>`, with `e<epoch>` before it after a reset. */
+export function handleOf(row: Pick<StoredMessage, "slot" | "step" | "epoch">): string | undefined {
   const index = /^tool:(\d+)$/.exec(row.slot)?.[1];
-  return index === undefined ? undefined : `s${row.step}c${index}`;
+  if (index === undefined) return undefined;
+  const { epoch = 1 } = row;
+  return `${epoch === 1 ? "" : `e${epoch}`}s${row.step}c${index}`;
 }
 
 /** A row's message as the model sees it: a pruned result shows a placeholder with its handle, and no files. */

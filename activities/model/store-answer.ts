@@ -12,7 +12,7 @@ import type { ModelAnswer } from "./model.ts";
 import { appendEvents } from "../store/events.ts";
 import { recordCall, saveRatio } from "../store/model-calls.ts";
 import type { Session } from "../store/sessions.ts";
-import { callsOf, findAnswer, insertAnswer, lockRun, takenCallIds } from "../store/transcript.ts";
+import { callsOf, findAnswer, insertAnswer, lockRun } from "../store/transcript.ts";
 import { findTool } from "../tools/index.ts";
 import { aboutCall } from "../tools/invoke.ts";
 
@@ -36,7 +36,7 @@ const RATIO_STEP = 0.01;
 /** Stores an answer, its calls and its bill. @throws Superseded (fatal) where a newer run took over meanwhile */
 export async function storeAnswer(step: StepInHand, answer: ModelAnswer): Promise<ModelStepFacts> {
   const { session, input, scope, size } = step;
-  const content = await uniqueCallIds(step, cleanContent(step, answer.content));
+  const content = uniqueCallIds(step, cleanContent(step, answer.content));
   const calls = callsOf(content);
   const message = { role: "assistant", content } as const;
   const cost = costUsd(session.config.price, answer.usage);
@@ -171,27 +171,19 @@ function cleanContent({ deps }: StepInHand, content: readonly AssistantPart[]): 
   });
 }
 
-// Providers have been seen to use an id twice, in one answer and over a session.
-async function uniqueCallIds(
-  { deps, session, input }: StepInHand,
-  content: AssistantPart[],
-): Promise<AssistantPart[]> {
-  const calls = callsOf(content);
+// Providers have been seen to use an id twice, in one answer and over a session. What left the view cannot collide.
+function uniqueCallIds({ rows, input }: StepInHand, content: AssistantPart[]): AssistantPart[] {
   const taken = new Set(
-    await takenCallIds(
-      deps.store.db,
-      session.id,
-      calls.map((call) => call.toolCallId),
-    ),
+    rows
+      .flatMap((row) => (row.role === "assistant" ? callsOf(row.content) : []))
+      .map((call) => call.toolCallId),
   );
   let index = -1;
   return content.map((part) => {
     if (part.type !== "tool-call") return part;
     index += 1;
-    const toolCallId =
-      taken.has(part.toolCallId) || part.toolCallId === ""
-        ? `${part.toolCallId}_s${input.step}c${index}`
-        : part.toolCallId;
+    const isFree = part.toolCallId !== "" && !taken.has(part.toolCallId);
+    const toolCallId = isFree ? part.toolCallId : `${part.toolCallId}_s${input.step}c${index}`;
     taken.add(toolCallId);
     return { ...part, toolCallId };
   });

@@ -10,7 +10,7 @@ export const EVENT_CHANNEL = "longhaul_events";
  * Wake-ups are gathered this long: NOTIFY takes a lock over the whole database at commit, and inside the writing
  * transaction it slowed a comparable system from 55,000 to 3,000 writes a second. Source: durable-engines F9.
  */
-const NOTIFY_GATHER_MS = 20;
+const NOTIFY_GATHER_MS = 40;
 
 export interface ChunkRow {
   readonly chunkType: "text" | "reasoning";

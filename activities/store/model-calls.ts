@@ -55,7 +55,7 @@ export async function totalUsage(db: Queryable, sessionId: string): Promise<Step
   return row ?? { input: 0, output: 0, cached: 0, reasoning: 0, calls: 0 };
 }
 
-/** What a model's real count is to our estimate, as learnt over all sessions. */
+/** What a model's real count is to our estimate, as learnt over all sessions; activities read it with the session. */
 export async function loadRatio(db: Queryable, model: string): Promise<TokenRatio | undefined> {
   const [row] = await db
     .select({ ratio: tokenRatios.ratio, samples: tokenRatios.samples })

@@ -3,10 +3,10 @@ import { and, eq, isNull, max, sql } from "drizzle-orm";
 import type { RunConfig } from "../agent-config.ts";
 import { runConfigSchema } from "../agent-config.ts";
 import type { UserPart } from "../context/message.ts";
-import { estimateMessage } from "../context/tokens.ts";
+import { estimateMessage, type TokenRatio } from "../context/tokens.ts";
 import type { SessionStatus } from "../contract.ts";
 import type { Queryable, Store } from "./db.ts";
-import { checkpoints, cursors, messages, sessions } from "./schema.ts";
+import { checkpoints, cursors, messages, sessions, tokenRatios } from "./schema.ts";
 
 export interface NewSession {
   readonly id: string;
@@ -31,6 +31,8 @@ export interface Session {
   readonly container: string | undefined;
   readonly restoreWorkspace: boolean;
   readonly createdAt: Date;
+  /** What its model's real count is to our estimate, as learnt over all sessions. */
+  readonly learnt: TokenRatio | undefined;
 }
 
 /** Stores a session with its task as the first message. @returns false where the id is taken already */
@@ -69,8 +71,13 @@ export async function createSession(store: Pick<Store, "db">, session: NewSessio
 }
 
 export async function findSession(db: Queryable, id: string): Promise<Session | undefined> {
-  const [row] = await db.select().from(sessions).where(eq(sessions.id, id));
-  if (!row) return undefined;
+  const [found] = await db
+    .select({ row: sessions, ratio: tokenRatios.ratio, samples: tokenRatios.samples })
+    .from(sessions)
+    .leftJoin(tokenRatios, sql`${tokenRatios.model} = ${sessions.config}->>'model'`)
+    .where(eq(sessions.id, id));
+  if (!found) return undefined;
+  const { row, ratio, samples } = found;
   return {
     id: row.id,
     status: row.status as SessionStatus,
@@ -82,6 +89,7 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
     container: row.container ?? undefined,
     restoreWorkspace: row.restoreWorkspace,
     createdAt: row.createdAt,
+    learnt: ratio === null || samples === null ? undefined : { ratio, samples },
   };
 }
 

@@ -25,6 +25,7 @@ const one = (sessionId: string, step: number, index: number) =>
 
 /**
  * Claims a call for this attempt before anything is run. The fence it raises makes late writes of earlier attempts fail.
+ * A read-only call is not claimed: it may run twice, and the first to finish is kept.
  * @returns the row as it was before, so that `pending` means nobody began it; undefined where there is no such call
  */
 export async function claimCall(
@@ -32,13 +33,15 @@ export async function claimCall(
   sessionId: string,
   step: number,
   index: number,
+  isReadOnly: (name: string) => boolean,
 ): Promise<{ before: LedgerRow; fence: number } | undefined> {
   const [before] = await db
     .select()
     .from(toolCalls)
     .where(one(sessionId, step, index));
   if (!before) return undefined;
-  if (before.status !== "pending" && before.status !== "running") return { before, fence: before.fence };
+  const isOpen = before.status === "pending" || before.status === "running";
+  if (!isOpen || isReadOnly(before.name)) return { before, fence: before.fence };
   const [row] = await db
     .update(toolCalls)
     .set({ status: "running", fence: sql`${toolCalls.fence} + 1`, startedAt: before.startedAt ?? sql`now()` })

@@ -34,6 +34,7 @@ function toStored(row: Row): StoredMessage {
     content: row.content,
     sequence: row.sequence,
     position: row.position,
+    epoch: row.epoch,
     step: row.step,
     slot: row.slot,
     kind: row.kind as MessageKind,
@@ -149,20 +150,6 @@ export async function insertAnswer(
   }
   await dropChunks(db, sessionId, row.step);
   return first;
-}
-
-/** Call ids of the session among the given: a provider may use one twice, a transcript may not. */
-export async function takenCallIds(
-  db: Queryable,
-  sessionId: string,
-  ids: readonly string[],
-): Promise<ReadonlySet<string>> {
-  if (ids.length === 0) return new Set();
-  const rows = await db
-    .select({ id: toolCalls.callId })
-    .from(toolCalls)
-    .where(and(eq(toolCalls.sessionId, sessionId), inArray(toolCalls.callId, [...ids])));
-  return new Set(rows.map((row) => row.id));
 }
 
 /** Keeps messages that are too many to carry. Idempotent by client id. */
