@@ -113,7 +113,8 @@ describe("a worker that is told to end", () => {
     const first = await session.startWorker();
     await untilItSleeps(session);
     await session.startWorker();
-    expect(await first.terminate()).toBe(0);
+    const code = await first.terminate();
+    expect(code, first.log()).toBe(0);
     expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 3 });
     const [slept, counted] = await resultTexts(database.store, session.id);
     expect(slept).toMatch(/^done\b/);
