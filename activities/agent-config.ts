@@ -46,21 +46,21 @@ export type ToolConfig = z.infer<typeof toolConfigSchema>;
 
 export const sandboxConfigSchema = z.strictObject({
   image: z.string().default("longhaul-sandbox:1"),
-  /** Source: requirements D4 (bridge). `none` closes it. */
+  /** Source: requirement D4 (bridge). `none` closes it. */
   network: z.enum(["bridge", "none"]).default("bridge"),
   memory: z
     .string()
     .regex(/^\d+(m|g)$/, "a number with m or g, such as 2g")
     .default("2g"),
   cpus: z.number().positive().default(2),
-  /** Source: reliability S6 (256–512). */
+  /** Source: survey of reliability, S6 (256–512). */
   pids: z.number().int().min(16).default(512),
 });
 
 export const limitsConfigSchema = z.strictObject({
   /** Source: requirements, default 50; a day's work needs more, so the product's default is 500. */
   maxSteps: z.number().int().positive().default(500),
-  /** Continue as new past this many events; the server itself suggests it at 4,096. Source: durable-engines 1b. */
+  /** Continue as new past this many events; the server itself suggests it at 4,096. Source: survey of durable engines, 1b. */
   maxHistoryEvents: z.number().int().min(50).default(3_000),
   modelTimeout: ms.default(600_000),
   connectTimeout: ms.default(30_000),
@@ -72,7 +72,7 @@ export const contextConfigSchema = z.strictObject({
   strategy: z.enum(strategyNames).default("reactive-overflow"),
   options: z
     .strictObject({
-      /** Share of the usable window at which compaction starts, 0–1. Source: requirements D4, 0.8. */
+      /** Share of the usable window at which compaction starts, 0–1. Source: requirement D4, 0.8. */
       trigger: z.number().min(0.05).max(0.95).optional(),
       keepMessages: z.number().int().min(2).optional(),
       /** Share of the messages that is kept, 0–1. */

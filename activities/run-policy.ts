@@ -6,7 +6,7 @@ import { strategyFor } from "./compaction/index.ts";
 import { defaultLimits } from "./tools/limits.ts";
 import type { ToolLimits } from "./tools/tool.ts";
 
-/** Default share of the usable window at which compaction starts. Source: requirements D4. */
+/** Default share of the usable window at which compaction starts. Source: requirement D4. */
 const TRIGGER_RATIO = 0.8;
 
 /** Room for a tool's own clean-up beyond its timeout. */

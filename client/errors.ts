@@ -1,6 +1,6 @@
 /** Exit codes of the client and the one error that carries them. */
 
-/** Source: DESIGN 1.2. The code follows the task's outcome, never the client's own success. */
+/** Source: requirement 1.2. The code follows the task's outcome, never the client's own success. */
 export const exitCodes = {
   completed: 0,
   failed: 1,

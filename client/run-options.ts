@@ -18,7 +18,7 @@ export interface RunFlags {
   readonly setup: boolean;
 }
 
-/** Adds the flags of DESIGN 1.2. */
+/** Adds the flags of requirement 1.2. */
 export function withRunFlags(command: Command): Command {
   return command
     .option("--model <provider/model>", "model to ask, such as openai/gpt-5")

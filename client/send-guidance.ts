@@ -22,7 +22,7 @@ import { workflowOptions } from "./start-session.ts";
 
 /** Text beyond this goes as a blob: a signal stays small. Source: invariant 1, messages.ts. */
 const INLINE_BYTES = 16_384;
-/** Source: DESIGN 4.1. */
+/** Source: requirement 4.1. */
 const MAX_WAITING = 100;
 /** How long a worker may take to answer before the message is left with Temporal. */
 const REPLY_MS = 5_000;

@@ -13,7 +13,7 @@ import { hasEnded } from "./start-session.ts";
 
 const QUERY_MS = 1_500;
 
-/** One JSON document; fields are only ever added. Source: DESIGN 1.2. */
+/** One JSON document; fields are only ever added. Source: requirement 1.2. */
 export interface SessionStatusDocument {
   readonly id: string;
   readonly workflowId: string;

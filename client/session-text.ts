@@ -1,9 +1,9 @@
 /** What Temporal's Web UI shows of a session before its first step. Pure. */
 
-/** Bytes the server keeps of a summary. Source: user-experience X8 (documents disagree: 200 or 400). */
+/** Bytes the server keeps of a summary. Source: survey of command lines, X8 (documents disagree: 200 or 400). */
 const SUMMARY_BYTES = 180;
 const SUMMARY_CHARS = 120;
-/** Source: user-experience X8: 20,000 with room for the frame. */
+/** Source: survey of command lines, X8: 20,000 with room for the frame. */
 const DETAIL_BYTES = 16_000;
 
 /** The task on one line: at most 120 characters and 180 bytes. */

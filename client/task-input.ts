@@ -2,7 +2,7 @@
 import { fstatSync } from "node:fs";
 import { usageError } from "./errors.ts";
 
-/** Most characters of a task or a message, input from stdin included. Source: DESIGN 4.1. */
+/** Most characters of a task or a message, input from stdin included. Source: requirement 4.1. */
 export const MAX_TEXT_CHARS = 1_048_576;
 
 /**

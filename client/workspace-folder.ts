@@ -11,7 +11,7 @@ const MAX_WORKSPACE_BYTES = 256 * 1024 * 1024;
 const MAX_FILES = 200_000;
 /** Never of use in the sandbox: rebuilt there, or our own. `.git` goes along: agents read its history. */
 const ALWAYS_OUT = ["node_modules", ".longhaul"];
-/** Source: user-experience 1, AGENTS.md. */
+/** Source: survey of command lines, 1, AGENTS.md. */
 const MAX_INSTRUCTION_BYTES = 32 * 1024;
 
 export interface FolderContent {

@@ -10,7 +10,7 @@ import {
   type PayloadConverter,
 } from "@temporalio/common";
 
-/** Source: DESIGN 2.1. */
+/** Source: requirement 2.1. */
 export const MAX_PAYLOAD_BYTES = 65_536;
 
 class GuardedConverter implements PayloadConverter {

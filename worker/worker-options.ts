@@ -41,10 +41,10 @@ export function workerOptions(parts: WorkerParts): WorkerOptions[] {
     ...(taskQueue === models && models !== workflows && modelCallsPerSecond !== undefined
       ? { maxTaskQueueActivitiesPerSecond: modelCallsPerSecond }
       : {}),
-    // Heartbeats carry the cancels back: the SDK's own throttle made one take 7.9 s. Source: reference measurements.
+    // Heartbeats carry the cancels back: the SDK's own throttle made one take 7.9 s. Source: measured 2026-11.
     maxHeartbeatThrottleInterval: config.heartbeatMs,
     defaultHeartbeatThrottleInterval: config.heartbeatMs,
-    // The default of 10 s is what the step after a kill -9 waits. Source: reference measurements (14 s against 5 s).
+    // The default of 10 s is what the step after a kill -9 waits. Source: measured 2026-11 (14 s against 5 s).
     stickyQueueScheduleToStartTimeout: "1s",
     shutdownGraceTime: config.shutdownGraceMs,
     // Then the process ends whatever hangs; compose's stop_grace_period is longer.

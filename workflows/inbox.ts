@@ -17,7 +17,7 @@ export interface Inbox {
 export const MAX_QUEUE_CHARS = 20_000;
 /** Ids remembered for telling duplicates; older ones are told by Postgres, where they were parked or delivered. */
 const MAX_SEEN_IDS = 1_000;
-/** An update can be refused, a signal cannot. Source: DESIGN 4.1. */
+/** An update can be refused, a signal cannot. Source: requirement 4.1. */
 export const MAX_WAITING = 100;
 
 export function createInbox(queue: readonly Guidance[], parked: number, seen: readonly string[]): Inbox {

@@ -3,7 +3,7 @@ import type { CompactionTrigger, ModelStepFacts, RunPolicy } from "../activities
 import type { AgentState } from "./agent-state.ts";
 import { waiting } from "./inbox.ts";
 
-/** Failed rounds in a row after which only the one without a model is tried. Source: DESIGN 2.9. */
+/** Failed rounds in a row after which only the one without a model is tried. Source: requirement 2.9. */
 const BREAKER = 3;
 
 export interface CompactionPlan {
@@ -58,6 +58,6 @@ export function continueDue(
   return history.suggested || history.events >= policy.maxHistoryEvents;
 }
 
-/** Of the wrap-up step at the limit. Source: DESIGN 3. */
+/** Of the wrap-up step at the limit. Source: requirement 3. */
 export const WRAP_UP_TEXT =
   "The step limit is reached. Without calling tools, say where things stand: what is done and checked, what is not, and what the next step would be.";

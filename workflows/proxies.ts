@@ -5,10 +5,10 @@
 import { ActivityCancellationType, proxyActivities, type ActivityOptions } from "@temporalio/workflow";
 import type { AgentActivities, RunPolicy } from "../activities/contract.ts";
 
-/** A worker that is gone is noticed after this. Source: DESIGN 7.1. */
+/** A worker that is gone is noticed after this. Source: requirement 7.1. */
 const HEARTBEAT_TIMEOUT_MS = 30_000;
 const MINUTE_MS = 60_000;
-/** Web UI and server take 400 bytes with quotes; cut well below on a code point. Source: user-experience X8. */
+/** Web UI and server take 400 bytes with quotes; cut well below on a code point. Source: survey of command lines, X8. */
 const MAX_SUMMARY_CHARS = 90;
 
 const COMMON = {

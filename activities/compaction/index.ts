@@ -4,7 +4,7 @@ import { tokensOf } from "../context/boundary.ts";
 import type { Strategy } from "./strategy.ts";
 import { summaryStrategy } from "./summary-strategy.ts";
 
-/** Gemini's figures: starts at half the window, keeps the newest 30 %. Source: requirements D0. */
+/** Gemini's figures: starts at half the window, keeps the newest 30 %. Source: requirement D0. */
 const PROACTIVE_RATIO = 0.5;
 const PROACTIVE_KEEP = 0.3;
 

@@ -1,4 +1,4 @@
-/** From a cut to a summary: a bounded row of tries, the last of which needs no model (DESIGN 4.2). */
+/** From a cut to a summary: a bounded row of tries, the last of which needs no model (requirement 4.2). */
 import { composeSummary, type SummaryMaterial } from "../context/compose-summary.ts";
 import { deterministicSummary } from "../context/deterministic-summary.ts";
 import { checkAnswer, type Rejection, type SummaryCheck } from "../context/summary-check.ts";

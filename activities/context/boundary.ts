@@ -23,7 +23,7 @@ export interface Cut {
   readonly previous: StoredMessage | undefined;
 }
 
-/** The cut of DESIGN 4.2 for a budget. */
+/** The cut of requirement 4.2 for a budget. */
 export function cutOptions(budget: Budget): CutOptions {
   const { tailMessages, tailTokens, userTokens } = budget;
   return { tailMessages, tailTokens, userTokens };

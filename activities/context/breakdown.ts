@@ -1,4 +1,4 @@
-/** What the window is full of, for `context` and the Web UI (DESIGN 4.5). Pure: no clock, no I/O. */
+/** What the window is full of, for `context` and the Web UI (requirement 4.5). Pure: no clock, no I/O. */
 
 export interface Breakdown {
   readonly windowTokens: number;

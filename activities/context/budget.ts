@@ -19,7 +19,7 @@ export interface Budget {
   readonly pruneMinimumTokens: number;
 }
 
-/** Windows from here on use DESIGN's absolute numbers; smaller ones shrink in proportion. */
+/** Windows from here on use the requirements' absolute numbers; smaller ones shrink in proportion. */
 export const FULL_WINDOW_TOKENS = 128_000;
 
 const SYSTEM_RESERVE = 2_000;
@@ -27,7 +27,7 @@ const OUTPUT_RESERVE = 4_000;
 const SAFETY_RESERVE = 5_000;
 
 export interface BudgetOptions {
-  /** Share of the usable window at which compaction starts, 0–1. Source: requirements D4, 0.8. */
+  /** Share of the usable window at which compaction starts, 0–1. Source: requirement D4, 0.8. */
   readonly triggerRatio: number;
   /** Measured tokens of system prompt and tools; counts where it is larger than the reserve. */
   readonly prefixTokens?: number;
@@ -38,7 +38,7 @@ export interface BudgetOptions {
 
 /**
  * The figures in force for a window.
- * Source: DESIGN 4 (128k figures; reserves ≤ 20 % of the window, tail ≤ 25 %, user messages ≤ 15 %,
+ * Source: requirement 4 (128k figures; reserves ≤ 20 % of the window, tail ≤ 25 %, user messages ≤ 15 %,
  * prune's protect ≤ 30 % and minimum ≤ 15 %).
  */
 export function budgetFor(windowTokens: number, options: BudgetOptions): Budget {

@@ -1,4 +1,4 @@
-/** Several waiting messages become one user message (DESIGN 4.1). Pure: the workflow may import it. */
+/** Several waiting messages become one user message (requirement 4.1). Pure: the workflow may import it. */
 import type { UserPart } from "./message.ts";
 
 /** Longest text of one message, in characters (1 Mi). Source: Codex's queue. */

@@ -1,5 +1,5 @@
 /**
- * Which old tool results may be hidden, and when that pays (DESIGN 4.3). Pure: the workflow asks `pruneDue`.
+ * Which old tool results may be hidden, and when that pays (requirement 4.3). Pure: the workflow asks `pruneDue`.
  *
  * Hiding a result changes the prefix from there on: the provider's cache is lost behind it, and the next request is
  * billed in full (cached input costs a tenth). So it is done in batches, and only where the cache is about to be lost

@@ -1,6 +1,6 @@
 /** The parts of a summary: read from a text, written to one. Pure: no clock, no I/O. */
 
-/** Source: requirements D4. */
+/** Source: requirement D4. */
 export const SECTIONS = [
   "Original Task",
   "Completed Work",
@@ -43,7 +43,7 @@ export function parseSections(text: string): Partial<Record<Section, string>> {
   return found;
 }
 
-/** First line of every summary. Source: DESIGN 4.2. */
+/** First line of every summary. Source: requirement 4.2. */
 export function summaryHeader(round: number): string {
   return `Session Summary (Compaction Round ${round})`;
 }

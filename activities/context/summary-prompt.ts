@@ -11,7 +11,7 @@ export const FULL_RESULT_CHARS = 2_000;
 const CALL_CHARS = 600;
 /** Characters of one message of the person or the model. */
 const TEXT_CHARS = 4_000;
-/** What earlier rounds are asked to stay under. Source: requirements D4, 800 tokens. */
+/** What earlier rounds are asked to stay under. Source: requirement D4, 800 tokens. */
 const TARGET_WORDS = 500;
 
 export const SUMMARY_SYSTEM = `You write the memory of a coding agent whose older messages are about to leave its context.

@@ -4,7 +4,7 @@
  * Pure: no clock, no I/O, no globals.
  *
  * Source of the prices: mean tokens per piece of o200k_base over prose, source code, JSON, tool output and six
- * languages. The unit test holds the whole to DESIGN 9's bounds.
+ * languages. The unit test holds the whole to requirement 9's bounds.
  */
 
 const LETTER = 1;

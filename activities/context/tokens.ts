@@ -1,5 +1,5 @@
 /**
- * Tokens: one sketch of a tokenizer and one formula, behind the trigger, the display and the log (DESIGN 4.5).
+ * Tokens: one sketch of a tokenizer and one formula, behind the trigger, the display and the log (requirement 4.5).
  * Pure, and free of Node's and the browser's globals: the workflow may import it.
  */
 import type { FilePart, Message, ToolResultPart } from "./message.ts";
@@ -97,7 +97,7 @@ export interface NextInputEstimate {
 /**
  * Size of the next request, in tokens: last input + last output + estimate of what came after; without a usable
  * bill the pure estimate. The only such formula: trigger, display and log all ask here.
- * Source: DESIGN 4.5, requirements D3.
+ * Source: requirement 4.5, requirement D3.
  */
 export function estimatedNextInput(next: NextInput): NextInputEstimate {
   const ratio = usableRatio(next.ratio);

@@ -47,7 +47,7 @@ export function cutTail(text: string, max: number): string {
 /**
  * Head and tail of a text within the limits, with a notice between them that says what is missing and how to read it.
  * A text within the limits comes back as it is. The result is never longer than `maxChars`.
- * Source: DESIGN 4.4, reference/coding-agents.md 3.
+ * Source: requirement 4.4, survey of coding agents.
  */
 export function truncateText(text: string, options: TruncateOptions): Truncation {
   const totalLines = countLines(text);

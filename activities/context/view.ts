@@ -3,7 +3,7 @@ import type { Message, StoredMessage, ToolResultPart } from "./message.ts";
 import { repair, type Mend } from "./repair.ts";
 import { estimateMessage } from "./tokens.ts";
 
-/** Stands in the place of a pruned result. Source: DESIGN 4.3. */
+/** Stands in the place of a pruned result. Source: requirement 4.3. */
 export const PRUNED_TEXT = "[Old tool result content cleared]";
 
 export interface View {

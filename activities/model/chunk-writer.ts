@@ -4,7 +4,7 @@ import type { Store } from "../store/db.ts";
 import { appendChunks, type ChunkRow, type Notifier } from "../store/events.ts";
 import type { ModelDelta } from "./model.ts";
 
-/** Source: durable-engines D16 (50–100 ms); watchers are to see a piece within 300 ms. */
+/** Source: survey of durable engines, D16 (50–100 ms); watchers are to see a piece within 300 ms. */
 const GATHER_MS = 60;
 
 export interface ChunkWriter {

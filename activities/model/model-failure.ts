@@ -11,7 +11,7 @@ export interface ModelFailure {
   readonly retryInMs: number | null;
 }
 
-/** Malformed answers get one more try. Source: DESIGN 3. */
+/** Malformed answers get one more try. Source: requirement 3. */
 const MALFORMED_ATTEMPTS = 2;
 
 /** @param attempt of the activity, from 1 */

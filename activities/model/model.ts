@@ -33,7 +33,7 @@ export interface ToolSpec {
   readonly inputSchema: Record<string, unknown>;
 }
 
-/** How long a provider may keep silent, in ms. Source: DESIGN 3, reliability R32–R34. */
+/** How long a provider may keep silent, in ms. Source: requirement 3, survey of reliability, R32–R34. */
 export interface Deadlines {
   /** Until the response's headers. */
   readonly connectMs: number;

@@ -56,7 +56,7 @@ export const knownModels: Readonly<Record<string, KnownModel>> = {
   "anthropic/claude-3-5-sonnet": claude(8_192, [3, 0.3, 15]),
   "anthropic/claude-3-5-haiku": claude(8_192, [0.8, 0.08, 4]),
   "anthropic/claude-3-haiku": claude(4_096, [0.25, 0.03, 1.25]),
-  /** Plays a script on this machine; its window is small so that a rehearsal shows compaction. Source: DESIGN 7.4. */
+  /** Plays a script on this machine; its window is small so that a rehearsal shows compaction. Source: requirement 7.4. */
   "rehearsal/flashcards": { contextWindow: 16_000, maxOutput: 2_000, input: ["text"], api: "responses" },
 };
 

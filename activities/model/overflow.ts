@@ -1,6 +1,6 @@
 /**
  * How providers say that a request does not fit, as data. Every row has a text that was really seen.
- * Source: coding-agents case 12 (pi overflow.ts, OpenHands classifier), provider documentation.
+ * Source: survey of coding agents, case 12 (pi overflow.ts, OpenHands classifier), provider documentation.
  */
 export interface OverflowPattern {
   readonly pattern: RegExp;

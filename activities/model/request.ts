@@ -33,7 +33,7 @@ export interface BuiltMessages {
 
 /**
  * Bytes of media in one request; the oldest beyond it are replaced by words.
- * Source: coding-agents 1.26 (8 MB in all), so that base64 stays under usual request limits.
+ * Source: survey of coding agents (8 MB in all), so that base64 stays under usual request limits.
  */
 const MAX_MEDIA_BYTES = 8 * 1024 * 1024;
 

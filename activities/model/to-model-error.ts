@@ -38,7 +38,7 @@ export function toModelError(error: unknown, context: ErrorContext): ModelError 
   });
 }
 
-/** Source: DESIGN 3; durable-engines D5; reliability R30–R31, R40. */
+/** Source: requirement 3; survey of durable engines, D5; survey of reliability, R30–R31, R40. */
 function classify({ status, code, text, network, malformed }: Facts): ModelErrorClass {
   const said = `${code} ${text}`;
   // A used-up account answers 429 as well, and no waiting helps.

@@ -1,7 +1,7 @@
 /** A provider's bill, believed only where it can be true. Pure. */
 import type { StepUsage } from "../contract.ts";
 
-/** Above this many windows the figure is nonsense. Source: reliability R43. */
+/** Above this many windows the figure is nonsense. Source: survey of reliability, R43. */
 const ABSURD_WINDOWS = 10;
 /** Largest window known of any model; the bound where the caller knows no window. */
 const LARGEST_WINDOW_TOKENS = 2_000_000;

@@ -25,7 +25,7 @@ interface Connection {
 }
 
 const CONNECT_TRIES = 20;
-/** The daemon may take a moment to notice that a container died (reliability M12). */
+/** The daemon may take a moment to notice that a container died (survey of reliability, M12). */
 const RETRY_MS = 100;
 
 export function createBoxLink(docker: Dockerode, containerId: string): BoxLink {

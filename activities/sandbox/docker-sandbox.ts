@@ -5,7 +5,7 @@ import type { BoxLink } from "./box-link.ts";
 import { createBoxFiles } from "./docker-files.ts";
 import type { BoxCommand, CommandState, Sandbox, WaitOptions } from "./sandbox.ts";
 
-/** Source: DESIGN 2.8, the process's end within 0.5 s of a cancel. */
+/** Source: requirement 2.8, the process's end within 0.5 s of a cancel. */
 const DEFAULT_GRACE_MS = 300;
 
 export function createDockerSandbox(container: string, fresh: boolean, link: BoxLink): Sandbox {

@@ -1,6 +1,6 @@
 /**
  * What a box must be, as data: the create request, and how an existing container differs from it. Pure.
- * Source: DESIGN 5; reliability S1–S7. Capabilities: the supervisor needs SETUID and SETGID to become uid 1000; it does
+ * Source: requirement 5; survey of reliability, S1–S7. Capabilities: the supervisor needs SETUID and SETGID to become uid 1000; it does
  * not need KILL, because it takes on the tools' effective uid to signal (measured: docs/decisions).
  */
 import { createHash } from "node:crypto";

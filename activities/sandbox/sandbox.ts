@@ -1,6 +1,6 @@
 /** The port to where commands run. Two adapters: Docker (docker.ts) and the tests' in-process one. */
 
-/** What a session's box is made of. Source of the defaults: DESIGN 5, reference measurements in docs/decisions. */
+/** What a session's box is made of. Source of the defaults: requirement 5, measured 2026-11, docs/decisions. */
 export interface BoxSpec {
   readonly sessionId: string;
   readonly image: string;

@@ -25,7 +25,7 @@ export interface Skipped {
  * `dist`: these names are used for sources too, and a lost source is worse than a large row. */
 export const REBUILT_FOLDERS: readonly string[] = ["node_modules", ".venv", "__pycache__"];
 
-/** Larger files are not saved; the result names them. Source: issue 3 (64 MB). */
+/** Larger files are not saved; the result names them. Source: requirement of 64 MB. */
 export const MAX_FILE_BYTES = 64 * 1024 * 1024;
 
 /** What a checkpoint may hold of files: beyond it the largest stay out. Bounds the worker's memory. */

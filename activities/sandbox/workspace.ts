@@ -32,7 +32,7 @@ export interface SavedWorkspace extends StoredPack {
   readonly skipped: readonly Skipped[];
 }
 
-/** So many checkpoints make the longest chain; then a whole one. Source: issue 3. */
+/** So many checkpoints make the longest chain; then a whole one. Source: the requirements. */
 export const MAX_CHAIN = 20;
 
 /** Longest a listing or a pack may take in ms: a full pack of incompressible 250 MiB took 10 s on 2 cores (2026-11). */

@@ -1,4 +1,4 @@
-/** Events as watchers see them. Names are fixed (DESIGN 6); fields may be added, never renamed. */
+/** Events as watchers see them. Names are fixed (requirement 6); fields may be added, never renamed. */
 
 export interface EventData {
   "session:started": { task: string; model: string; continued: boolean };

@@ -8,7 +8,7 @@ export const EVENT_CHANNEL = "longhaul_events";
 
 /**
  * Wake-ups are gathered this long: NOTIFY takes a lock over the whole database at commit, and inside the writing
- * transaction it slowed a comparable system from 55,000 to 3,000 writes a second. Source: durable-engines F9.
+ * transaction it slowed a comparable system from 55,000 to 3,000 writes a second. Source: survey of durable engines, F9.
  */
 const NOTIFY_GATHER_MS = 40;
 

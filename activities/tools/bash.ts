@@ -24,7 +24,7 @@ const input = z.strictObject({
 });
 type BashInput = z.infer<typeof input>;
 
-/** TERM, then KILL: DESIGN's 0.5 s from a cancel to the process's end leaves this much. */
+/** TERM, then KILL: the requirements' 0.5 s from a cancel to the process's end leaves this much. */
 const GRACE_MS = 200;
 /** The box ends a command at its time; this much later we do it ourselves. */
 const BOX_MARGIN_MS = 5_000;

@@ -1,7 +1,7 @@
 /**
  * Where an edit applies. Pure. Exact first, then relaxations that cannot hit the wrong place: trailing blanks, line
  * ends, one and the same indentation shift over all lines. Never interior drift or anchors: that is how other agents
- * lost files (reference/coding-agents.md 6, opencode #24742).
+ * lost files (survey of coding agents opencode #24742).
  */
 
 export interface EditRequest {

@@ -46,7 +46,7 @@ export const toolRegistry: ToolRegistry = createToolRegistry([
   anyTool(todo),
 ]);
 
-/** Names of the requirements that stay usable. Source: DESIGN 5. */
+/** Names of the requirements that stay usable. Source: requirement 5. */
 const ALIASES: Readonly<Record<string, string>> = { execute_command: "bash" };
 
 /** The tool of that name, or of the name it stands for. */

@@ -1,6 +1,6 @@
 /**
  * Lines that stand for code somebody did not write out ("// ... rest of the code unchanged"). Written to a file they
- * delete what they stand for, so the editing tools refuse them. Source: reference/coding-agents.md 6 (Gemini).
+ * delete what they stand for, so the editing tools refuse them. Source: survey of coding agents (Gemini).
  */
 const COMMENT_LEAD = /^(?:\/\/+|#+|--+|\/\*+|\*+|<!--|;+|%+|"""|''')?\s*/;
 const COMMENT_TAIL = /\s*(?:\*\/|-->|"""|''')?$/;

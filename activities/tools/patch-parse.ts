@@ -1,6 +1,6 @@
 /**
  * The Begin/End Patch grammar. Pure. Markers may be padded with blanks; a here-document or a code fence around the
- * patch is taken off, because models write one now and then. Source: reference/coding-agents.md 6, 10 (case 27).
+ * patch is taken off, because models write one now and then. Source: survey of coding agents (case 27).
  */
 
 export interface PatchLine {

@@ -14,7 +14,7 @@ import {
 import { calls, result, user } from "../../support/rows.ts";
 import { samples } from "./samples.ts";
 
-/** Bounds on |estimate / actual − 1|. Source: DESIGN 9, pure estimate. */
+/** Bounds on |estimate / actual − 1|. Source: requirement 9, pure estimate. */
 const bounds: Record<keyof typeof samples, number> = {
   prose: 0.05,
   typescript: 0.05,

@@ -1,4 +1,4 @@
-/** What the real service refuses. Pure. Source: OpenAI's error texts; DESIGN 7.3. */
+/** What the real service refuses. Pure. Source: OpenAI's error texts; requirement 7.3. */
 import { checkName, checkPairs } from "./check-pairs.ts";
 import { isOurEncryption } from "./encrypted-reasoning.ts";
 import { isObject } from "./fields.ts";
