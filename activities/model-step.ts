@@ -61,7 +61,8 @@ async function modelStep(
     return { kind: "overflow", by: "estimate", context, epoch: session.epoch };
 
   const built = await buildMessages(db, rows, session.config.input);
-  await announce(
+  // Beside the request, not before it.
+  const announced = announce(
     deps,
     session,
     input.step,
@@ -70,6 +71,7 @@ async function modelStep(
     budget.triggerTokens,
     built.unsupported,
   );
+  announced.catch(() => undefined);
   const at = { sessionId: session.id, epoch: session.epoch, step: input.step, attempt: scope.attempt };
   const chunks = createChunkWriter(deps, at);
   let said = "";
@@ -118,7 +120,7 @@ async function modelStep(
     await emit(deps, session, [{ type: "llm:error", step: input.step, attempt: scope.attempt, data }]);
     throw failure.failure;
   }
-  await chunks.end();
+  await Promise.all([announced, chunks.end()]);
   if (answer.content.every((part) => part.type === "reasoning")) {
     await wasted(step, "The answer was empty.", answer);
     return {

@@ -21,9 +21,9 @@ import { saveBox } from "./sandbox-lifecycle.ts";
 import { withoutLost, type SessionBoxes } from "./session-box.ts";
 import { keepWhole } from "./keep-whole.ts";
 import type { Session } from "./store/sessions.ts";
-import { appendEvents } from "./store/events.ts";
-import { callKey, claimCall, finishCall, resultOf, type LedgerRow } from "./store/tool-calls.ts";
-import { callsOf, findAnswer, insertMessage, lockRun } from "./store/transcript.ts";
+import { commitResult } from "./store/commit-step.ts";
+import { callKey, claimCall, resultOf, type LedgerRow } from "./store/tool-calls.ts";
+import { callsOf, findAnswer } from "./store/transcript.ts";
 import { toolLimitsOf } from "./run-policy.ts";
 import { findTool } from "./tools/index.ts";
 import { LeaveRunning } from "./tools/failure.ts";
@@ -150,37 +150,36 @@ async function store(
   };
   const message = { role: "tool", content: [part] } as const;
   const tokens = estimateMessage(message);
-  await deps.store.db.transaction(async (tx) => {
-    const { outcome, exitCode, truncated } = result;
-    // A late attempt of a worker that was thought dead finds the fence raised, or another run in charge.
-    if (
-      !(await lockRun(tx, session.id, scope.runId)) ||
-      !(await finishCall(tx, row, fence, { outcome, exitCode, truncated }))
-    ) {
-      throw fatal("Superseded", `Another attempt has this call by now; this one's result was dropped.`);
-    }
-    await insertMessage(tx, session.id, row.sequence, {
-      epoch: row.epoch,
-      step: row.step,
-      slot: `tool:${row.index}`,
-      kind: "tool",
-      message,
-      tokens,
-    });
-    const data = {
-      callId: call.toolCallId,
-      index: row.index,
-      name: call.toolName,
-      outcome,
-      durationMs,
-      exitCode: exitCode ?? null,
-      truncated,
-      excerpt: result.text.slice(-300).toWellFormed(),
-    };
-    await appendEvents(tx, session.id, session.epoch, [
-      { type: "llm:tool-result", step: row.step, attempt: scope.attempt, data },
-    ]);
-  });
+  const { outcome, exitCode, truncated } = result;
+  const data = {
+    callId: call.toolCallId,
+    index: row.index,
+    name: call.toolName,
+    outcome,
+    durationMs,
+    exitCode: exitCode ?? null,
+    truncated,
+    excerpt: result.text.slice(-300).toWellFormed(),
+  };
+  const event = { type: "llm:tool-result", step: row.step, attempt: scope.attempt, data } as const;
+  const { runId } = scope;
+  const { epoch } = session;
+  const end = {
+    runId,
+    call: row,
+    fence,
+    outcome,
+    exitCode,
+    truncated,
+    content: message.content,
+    tokens,
+    epoch,
+    event,
+  };
+  // A late attempt of a worker that was thought dead finds the fence raised, or another run in charge.
+  if (!(await commitResult(deps.store.pool, end, durationMs))) {
+    throw fatal("Superseded", `Another attempt has this call by now; this one's result was dropped.`);
+  }
   deps.notifier.wake(session.id);
   return { outcome: result.outcome, tokens, ms: durationMs, hash: hashOf(call, result.text) };
 }

@@ -9,7 +9,7 @@ import type { AgentDeps } from "../deps.ts";
 import { fatal } from "../failures.ts";
 import { costUsd } from "./cost.ts";
 import type { ModelAnswer } from "./model.ts";
-import { appendEvents } from "../store/events.ts";
+import { commitAnswer } from "../store/commit-step.ts";
 import { recordCall, saveRatio } from "../store/model-calls.ts";
 import type { Session } from "../store/sessions.ts";
 import { callsOf, findAnswer, insertAnswer, lockRun } from "../store/transcript.ts";
@@ -35,26 +35,21 @@ const RATIO_STEP = 0.01;
 
 /** Stores an answer, its calls and its bill. @throws Superseded (fatal) where a newer run took over meanwhile */
 export async function storeAnswer(step: StepInHand, answer: ModelAnswer): Promise<ModelStepFacts> {
-  const { session, input, scope, size } = step;
+  const { deps, session, input, scope, size } = step;
   const content = uniqueCallIds(step, cleanContent(step, answer.content));
   const calls = callsOf(content);
   const message = { role: "assistant", content } as const;
-  const cost = costUsd(session.config.price, answer.usage);
+  const tokens = estimateMessage(message);
   const text = content.map((part) => (part.type === "text" ? part.text : "")).join("");
   const reasoning = content.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
   const usage = answer.usage ?? NO_USAGE;
-  await write(step, async (tx) => {
-    await insertAnswer(tx, session.id, {
-      epoch: session.epoch,
-      step: input.step,
-      slot: "assistant",
-      kind: "answer",
-      message,
-      tokens: estimateMessage(message),
-      meta: { ...(answer.usage ? { usage: answer.usage } : {}), finish: answer.finish },
-      calls,
-    });
-    await recordCall(tx, {
+  const stored = await commitAnswer(deps.store.pool, {
+    runId: scope.runId,
+    content,
+    tokens,
+    meta: { ...(answer.usage ? { usage: answer.usage } : {}), finish: answer.finish },
+    calls,
+    bill: {
       sessionId: session.id,
       epoch: session.epoch,
       step: input.step,
@@ -68,12 +63,11 @@ export async function storeAnswer(step: StepInHand, answer: ModelAnswer): Promis
       usage: answer.usage,
       firstTokenMs: answer.firstTokenMs,
       durationMs: answer.durationMs,
-    });
-    await appendEvents(tx, session.id, session.epoch, [
+    },
+    events: [
       {
         type: "llm:response",
         step: input.step,
-        attempt: scope.attempt,
         data: {
           content: text,
           reasoning: reasoning.slice(0, 2_000).toWellFormed(),
@@ -81,21 +75,27 @@ export async function storeAnswer(step: StepInHand, answer: ModelAnswer): Promis
           tokenUsage: usage,
           contextUsed: usage.input + usage.output,
           contextLimit: step.measure.windowTokens,
-          costUsd: cost,
+          costUsd: costUsd(session.config.price, answer.usage),
           durationMs: Math.round(answer.durationMs),
         },
       },
       ...calls.map((call, index) => ({
         type: "llm:tool-call" as const,
         step: input.step,
-        attempt: scope.attempt,
         data: { callId: call.toolCallId, index, name: call.toolName, about: about(step, call) },
       })),
-    ]);
+    ],
   });
+  if (!stored) throw superseded();
+  deps.notifier.wake(session.id);
   await learn(step, answer.usage);
-  const stored = { ...message, usage: answer.usage, tokens: estimateMessage(message) };
-  return facts(step, calls, answer.finish, usage, nextContext(step, stored));
+  return facts(
+    step,
+    calls,
+    answer.finish,
+    usage,
+    nextContext(step, { ...message, usage: answer.usage, tokens }),
+  );
 }
 
 /** Facts of an answer that an earlier attempt stored: nothing is sent again. */
@@ -154,14 +154,18 @@ async function write(
   await deps.store.db.transaction(async (tx) => {
     // The fence: a run that was superseded while it waited for the provider must not write.
     if (!(await lockRun(tx, session.id, scope.runId))) {
-      throw fatal(
-        "Superseded",
-        "A newer run has taken over this session; the answer of this attempt was dropped.",
-      );
+      throw superseded();
     }
     await body(tx);
   });
   deps.notifier.wake(session.id);
+}
+
+function superseded(): Error {
+  return fatal(
+    "Superseded",
+    "A newer run has taken over this session; the answer of this attempt was dropped.",
+  );
 }
 
 function cleanContent({ deps }: StepInHand, content: readonly AssistantPart[]): AssistantPart[] {
