@@ -1,6 +1,6 @@
-/** `npm run bench`: the figures of DESIGN 9, each against its goal, from one run. The table goes to standard output. */
+/** `npm run bench`: the figures of requirement 9, each against its goal, from one run. The table goes to standard output. */
 import { writeFileSync } from "node:fs";
-import { cpus } from "node:os";
+import { cpus, loadavg } from "node:os";
 import { ServiceMissing } from "../../worker/local/service-missing.ts";
 import { measureCancel } from "./groups/cancel.ts";
 import { measureContext } from "./groups/context.ts";
@@ -18,9 +18,9 @@ import { bringUpStand, type Stand } from "./stand/stand.ts";
 import { type Figure, renderTable, verdictOf } from "./table.ts";
 
 const GROUPS: Readonly<Record<string, Group>> = {
-  // First: a heap that was large once stays so.
-  memory: measureMemory,
   steps: measureSteps,
+  // Before the fleet: a heap that was large once stays so.
+  memory: measureMemory,
   growth: measureGrowth,
   fleet: measureFleet,
   wake: measureWake,
@@ -31,7 +31,7 @@ const GROUPS: Readonly<Record<string, Group>> = {
   context: measureContext,
 };
 
-/** Rows of DESIGN 9 that nothing measures yet. */
+/** Rows of requirement 9 that nothing measures yet. */
 const TO_COME: readonly Figure[] = [
   {
     name: "kill -9 with a second worker: the interrupted step again",
@@ -72,23 +72,16 @@ async function main(): Promise<number> {
   const chosen = Object.entries(GROUPS).filter(([name]) => only === undefined || only.includes(name));
   say("bringing up Temporal, Postgres, Docker, the model and two workers on free ports");
   const stand = await bringUpStand(say);
-  const stop = endOnSignal(stand);
+  const taken: Taken = { figures: [], failures: [] };
+  const stop = onSignal(async () => {
+    tell(taken, options);
+    await stand.close();
+  });
   try {
-    const { figures, failures } = await measure(stand, chosen, scaleOf(options));
-    if (only === undefined) figures.push(...TO_COME);
-    const took = ((Date.now() - began) / 1_000).toFixed(0);
-    process.stdout.write(
-      `${renderTable(figures)}\n\nNode ${process.version}, ${cpus().length} cores, ${took} s.\n`,
-    );
-    for (const failure of failures) process.stdout.write(`Not measured: ${failure}\n`);
-    if (options.json !== undefined) {
-      const document = figures.map((figure) => ({ ...figure, verdict: verdictOf(figure) }));
-      writeFileSync(
-        options.json,
-        `${JSON.stringify({ node: process.version, figures: document }, null, 2)}\n`,
-      );
-    }
-    return failures.length === 0 ? 0 : 1;
+    await measure(stand, chosen, scaleOf(options), taken);
+    if (only === undefined) taken.figures.push(...TO_COME);
+    tell(taken, options);
+    return taken.failures.length === 0 ? 0 : 1;
   } finally {
     stop();
     say("ending what was brought up");
@@ -96,14 +89,19 @@ async function main(): Promise<number> {
   }
 }
 
+interface Taken {
+  readonly figures: Figure[];
+  /** Groups that could not be measured, and why. */
+  readonly failures: string[];
+}
+
 /** One group after another; a group that fails does not take the others' figures with it. */
 async function measure(
   stand: Stand,
   groups: readonly (readonly [string, Group])[],
   scale: Scale,
-): Promise<{ figures: Figure[]; failures: string[] }> {
-  const figures: Figure[] = [];
-  const failures: string[] = [];
+  { figures, failures }: Taken,
+): Promise<void> {
   for (const [name, group] of groups) {
     say(name);
     try {
@@ -114,14 +112,28 @@ async function measure(
       failures.push(`${name}: ${reason.split("\n")[0] ?? ""}`);
     }
   }
-  return { figures, failures };
 }
 
-/** Ctrl-C ends what was brought up too. */
-function endOnSignal(stand: Stand): () => void {
-  const onSignal = () => void stand.close().finally(() => process.exit(130));
-  process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
-  return () => process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
+function tell({ figures, failures }: Taken, { json }: BenchOptions): void {
+  const seconds = ((Date.now() - began) / 1_000).toFixed(0);
+  const load = loadavg().map((value) => value.toFixed(1));
+  const machine = `Node ${process.version}, ${cpus().length} cores, load ${load.join(" ")}, ${seconds} s.`;
+  process.stdout.write(`${renderTable(figures)}\n\n${machine}\n`);
+  for (const failure of failures) process.stdout.write(`Not measured: ${failure}\n`);
+  if (json === undefined) return;
+  const verdicts = figures.map((figure) => ({ ...figure, verdict: verdictOf(figure) }));
+  writeFileSync(json, `${JSON.stringify({ machine, figures: verdicts, failures }, null, 2)}\n`);
+}
+
+/** Ctrl-C tells what was measured so far, and ends what was brought up. */
+function onSignal(end: () => Promise<void>): () => void {
+  const listener = () => {
+    // Calls in flight fail as what they call goes away.
+    process.on("uncaughtException", () => undefined);
+    void end().finally(() => process.exit(130));
+  };
+  process.once("SIGINT", listener).once("SIGTERM", listener);
+  return () => process.off("SIGINT", listener).off("SIGTERM", listener);
 }
 
 try {

@@ -16,8 +16,9 @@ interface Throughput {
 
 export async function measureFleet(stand: Stand, scale: Scale): Promise<Figure[]> {
   const figures: Figure[] = [];
-  const steps = scale.fleetSteps;
   for (const size of scale.fleets) {
+    // Half as many where there are enough of them.
+    const steps = size >= LARGE ? scale.fleetSteps / 2 : scale.fleetSteps;
     const ours: Throughput[] = [];
     const yard: Throughput[] = [];
     for (let round = 0; round < scale.fleetRounds; round += 1) {

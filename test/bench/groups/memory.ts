@@ -3,15 +3,17 @@ import type { Stand } from "../stand/stand.ts";
 import type { Figure } from "../table.ts";
 import type { Scale } from "./group.ts";
 
-const SESSIONS = 50;
+const MANY = 50;
+const FEW = 20;
 const KB = 1_024;
 const WARM_UP = 10;
 
-export async function measureMemory(stand: Stand, _scale: Scale): Promise<Figure[]> {
+export async function measureMemory(stand: Stand, scale: Scale): Promise<Figure[]> {
+  const count = scale.repeats > 2 ? MANY : FEW;
   await Promise.all(Array.from({ length: WARM_UP }, () => ended(stand)));
   const before = await rss(stand);
   const active = await Promise.all(
-    Array.from({ length: SESSIONS }, () =>
+    Array.from({ length: count }, () =>
       stand.start({ steps: 0, calls: 0, tool: "probe", hangs: true }, { bulk: true }),
     ),
   );
@@ -21,14 +23,14 @@ export async function measureMemory(stand: Stand, _scale: Scale): Promise<Figure
   await Promise.all(active.map(({ handle }) => handle.result().catch(() => undefined)));
   const over = await rss(stand);
   for (let batch = 0; batch < 5; batch += 1) {
-    await Promise.all(Array.from({ length: SESSIONS / 5 }, () => ended(stand)));
+    await Promise.all(Array.from({ length: count / 5 }, () => ended(stand)));
   }
   const idle = await rss(stand);
   const figure = (name: string, bytes: number): Figure => ({
     name,
-    value: bytes / SESSIONS / KB,
+    value: bytes / count / KB,
     unit: "KB",
-    n: SESSIONS,
+    n: count,
   });
   return [
     {

@@ -25,6 +25,9 @@ export async function measureSteps(stand: Stand, scale: Scale): Promise<Figure[]
   const { rounds, steps } = scale;
   const yard = sample();
   const [probe, four, bash] = [sample(), sample(), sample()];
+  // Nobody's first steps are typical.
+  await yardstick(stand, WARM_STEPS, sample());
+  await agent(stand, { ...one, steps: WARM_STEPS }, sample());
   for (let round = 0; round < rounds; round += 1) {
     await yardstick(stand, steps, yard);
     await agent(stand, { ...one, steps }, probe);

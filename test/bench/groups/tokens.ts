@@ -20,7 +20,7 @@ const LATER = { laterIssue: 4 } as const;
 
 type Kind = keyof typeof samples;
 
-/** Bounds of a pure estimate in percent. Source: DESIGN 9. */
+/** Bounds of a pure estimate in percent. Source: requirement 9. */
 const PURE: Partial<Record<Kind, number>> = { prose: 5, typescript: 5, chinese: 5, toolOutput: 20 };
 
 export async function measureTokens(): Promise<Figure[]> {
