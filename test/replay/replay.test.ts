@@ -17,7 +17,7 @@ import { dataConverter, payloadConverterPath } from "../../worker/data-converter
 import { readable, recordedHistories, type RecordedHistory } from "../support/history-fixture.ts";
 
 const project = fileURLToPath(new URL("../..", import.meta.url));
-/** Each way a run may go, and what its history has that no other way leaves. Source: durable-engines A11. */
+/** Each way a run may go, and what its history has that no other way leaves. Source: survey of durable engines, A11. */
 const SHAPES: Readonly<Record<string, RegExp>> = {
   "cancel-mid-stream": /modelStep.*parkGuidance.*EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED/,
   "cancel-mid-tool": /runTool.*ACTIVITY_TASK_CANCEL_REQUESTED.*EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED/,
