@@ -52,7 +52,7 @@ const TO_COME: readonly Figure[] = [
 function scaleOf({ quick, long }: BenchOptions): Scale {
   const lateStep = long ? 1_000 : quick ? 100 : 200;
   return quick
-    ? { rounds: 2, steps: 30, lateStep, fleets: [1, 10, 50], fleetRounds: 1, fleetSteps: 10, repeats: 2 }
+    ? { rounds: 2, steps: 30, lateStep, fleets: [1, 10, 50], fleetRounds: 1, fleetSteps: 15, repeats: 2 }
     : { rounds: 3, steps: 60, lateStep, fleets: [1, 10, 50], fleetRounds: 2, fleetSteps: 20, repeats: 5 };
 }
 

@@ -6,11 +6,13 @@ import type { Scale } from "./group.ts";
 const MANY = 50;
 const FEW = 20;
 const KB = 1_024;
-const WARM_UP = 10;
+/** A young worker's heap grows with anything it does. */
+const WARM_UP = 60;
 
 export async function measureMemory(stand: Stand, scale: Scale): Promise<Figure[]> {
   const count = scale.repeats > 2 ? MANY : FEW;
-  await Promise.all(Array.from({ length: WARM_UP }, () => ended(stand)));
+  for (let batch = 0; batch < WARM_UP / 10; batch += 1)
+    await Promise.all(Array.from({ length: 10 }, () => ended(stand)));
   const before = await rss(stand);
   const active = await Promise.all(
     Array.from({ length: count }, () =>
