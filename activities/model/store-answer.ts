@@ -12,7 +12,7 @@ import type { ModelAnswer } from "./model.ts";
 import { commitAnswer } from "../store/commit-step.ts";
 import { recordCall, saveRatio } from "../store/model-calls.ts";
 import type { Session } from "../store/sessions.ts";
-import { callsOf, findAnswer, insertAnswer, lockRun } from "../store/transcript.ts";
+import { callsOf, findAnswer, insertPartialAnswer, lockRun } from "../store/transcript.ts";
 import { findTool } from "../tools/index.ts";
 import { aboutCall } from "../tools/invoke.ts";
 
@@ -127,7 +127,7 @@ export async function keepInterrupted(step: StepInHand, said: string): Promise<C
         message,
         tokens,
       } as const;
-      await insertAnswer(tx, session.id, { ...row, meta: { finish: "interrupted" }, calls: [] });
+      await insertPartialAnswer(tx, session.id, { ...row, meta: { finish: "interrupted" } });
     }
     await recordCall(tx, {
       sessionId: session.id,

@@ -11,7 +11,7 @@ import type {
 import type { Guidance } from "../contract.ts";
 import { dropChunks } from "./events.ts";
 import type { Queryable } from "./db.ts";
-import { cursors, guidance, messages, sessions, toolCalls } from "./schema.ts";
+import { cursors, guidance, messages, sessions } from "./schema.ts";
 
 /** What a row remembers beside its content. */
 export interface MessageMeta {
@@ -127,29 +127,10 @@ export async function insertMessage(
   return made.length > 0;
 }
 
-/** Stores an answer with its calls (as pending ledger rows), sequences set aside for their results. */
-export async function insertAnswer(
-  db: Queryable,
-  sessionId: string,
-  row: NewMessage & { readonly calls: readonly ToolCallPart[] },
-): Promise<number> {
-  const first = await takeSequences(db, sessionId, 1 + row.calls.length);
-  await insertMessage(db, sessionId, first, row);
-  if (row.calls.length > 0) {
-    await db.insert(toolCalls).values(
-      row.calls.map((call, index) => ({
-        sessionId,
-        epoch: row.epoch,
-        step: row.step,
-        index,
-        callId: call.toolCallId,
-        name: call.toolName.slice(0, 100),
-        sequence: first + 1 + index,
-      })),
-    );
-  }
+/** Stores what was said before a person stopped it; a whole answer with its calls is `commitAnswer`'s. */
+export async function insertPartialAnswer(db: Queryable, sessionId: string, row: NewMessage): Promise<void> {
+  await insertMessage(db, sessionId, await takeSequences(db, sessionId, 1), row);
   await dropChunks(db, sessionId, row.step);
-  return first;
 }
 
 /** Keeps messages that are too many to carry. Idempotent by client id. */
