@@ -53,7 +53,7 @@ describe("summarize", () => {
     if (facts.kind === "compacted") expect(facts.context.used).toBeLessThan(facts.before);
   });
 
-  it("[case 5] chains three rounds: each replaces the summary before it, round numbers grow", async () => {
+  it("chains three rounds: each replaces the summary before it, round numbers grow [case 5]", async () => {
     const one = await compactingSession(database, work(30), summaryText(), summaryText(), summaryText());
     for (const round of [1, 2, 3]) {
       expect(await one.summarize(round)).toMatchObject({ kind: "compacted", round });
@@ -68,7 +68,7 @@ describe("summarize", () => {
     });
   });
 
-  it("[case 24] costs nothing again where an earlier attempt had stored the round", async () => {
+  it("costs nothing again where an earlier attempt had stored the round [case 24]", async () => {
     const one = await compactingSession(database, work(30), summaryText());
     const first = await one.summarize();
     const again = await one.summarize(1, { attempt: 2 });
@@ -101,7 +101,7 @@ describe("summarize", () => {
     expect((await one.all()).some((row) => row.isCompacted)).toBe(false);
   });
 
-  it("[case 14] ends as cancelled, without another summary and without a row, when it is cancelled", async () => {
+  it("ends as cancelled, without another summary and without a row, when it is cancelled [case 14]", async () => {
     const one = await compactingSession(
       database,
       work(30),
@@ -120,14 +120,14 @@ describe("summarize", () => {
     expect((await one.all()).some((row) => row.isCompacted)).toBe(false);
   });
 
-  it("[case 29] says that there is nothing to do, and leaves no row and no event", async () => {
+  it("says that there is nothing to do, and leaves no row and no event [case 29]", async () => {
     const one = await compactingSession(database, work(1));
     expect(await one.summarize(1, { extra: { trigger: "manual" } })).toMatchObject({ kind: "nothing" });
     expect(await one.rounds()).toEqual([]);
     expect(await one.events()).toEqual([]);
   });
 
-  it("[case 9] asks again with less when the provider says that the request is too long", async () => {
+  it("asks again with less when the provider says that the request is too long [case 9]", async () => {
     const one = await compactingSession(
       database,
       work(30),
@@ -151,7 +151,7 @@ describe("summarize", () => {
     expect((await one.rounds())[0]?.attempts).toMatchObject([{ rung: "deterministic", outcome: "accepted" }]);
   });
 
-  it("[case 7] notes a round that came to nothing and leaves the transcript as it was", async () => {
+  it("notes a round that came to nothing and leaves the transcript as it was [case 7]", async () => {
     const one = await compactingSession(database, work(6, "ok"));
     const before = await one.all();
     expect(await one.summarize(1, { extra: { deterministic: true } })).toMatchObject({ kind: "failed" });
@@ -198,7 +198,7 @@ describe("storeRound", () => {
 });
 
 describe("prune", () => {
-  it("[case 15] marks old results, keeps their text, and does it once", async () => {
+  it("marks old results, keeps their text, and does it once [case 15]", async () => {
     const one = await compactingSession(
       database,
       work(20, "a line of output that nobody needs any more\n".repeat(120)),

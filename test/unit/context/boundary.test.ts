@@ -12,18 +12,18 @@ const sequences = (rows: readonly { sequence: number }[]) => rows.map((row) => r
 const step = (id: string): Message[] => [calls(`about ${id}`, id), result(id)];
 
 describe("budgetFor", () => {
-  it("[case 1] starts at 80 % of what is left of the window after the reserves", () => {
+  it("starts at 80 % of what is left of the window after the reserves [case 1]", () => {
     expect(budgetFor(128_000, { triggerRatio: 0.8 }).triggerTokens).toBe(93_600);
     expect(budgetFor(200_000, { triggerRatio: 0.8 }).triggerTokens).toBe(151_200);
   });
 
-  it("[case 2] counts measured system and tools where they are larger than the reserve", () => {
+  it("counts measured system and tools where they are larger than the reserve [case 2]", () => {
     const lean = budgetFor(128_000, { triggerRatio: 0.9, prefixTokens: 1_000 });
     const heavy = budgetFor(128_000, { triggerRatio: 0.9, prefixTokens: 9_000 });
     expect(lean.triggerTokens - heavy.triggerTokens).toBe(6_300);
   });
 
-  it("[case 1] keeps reserves to a fifth of a small window, so that a 16k window works", () => {
+  it("keeps reserves to a fifth of a small window, so that a 16k window works [case 1]", () => {
     const budget = budgetFor(16_000, { triggerRatio: 0.8, prefixTokens: 6_000 });
     expect(budget.triggerTokens).toBe(10_240);
     expect(budget.tailTokens + budget.userTokens + budget.summaryTokens).toBeLessThan(budget.triggerTokens);
@@ -31,7 +31,7 @@ describe("budgetFor", () => {
 });
 
 describe("cutView", () => {
-  it("[case 3] keeps a batch whole where the boundary falls between its results", () => {
+  it("keeps a batch whole where the boundary falls between its results [case 3]", () => {
     const rows = rowsOf([
       user("task"),
       ...step("a"),
@@ -46,13 +46,13 @@ describe("cutView", () => {
     expect(sequences(cut.kept)).toEqual([1, 4, 5, 6, 7, 8, 9]);
   });
 
-  it("[case 4] replaces nothing of an empty view, of one message, and where the tail is everything", () => {
+  it("replaces nothing of an empty view, of one message, and where the tail is everything [case 4]", () => {
     expect(cutView([], options).replaced).toEqual([]);
     expect(cutView(rowsOf([user("task")]), options).replaced).toEqual([]);
     expect(cutView(rowsOf([user("task"), ...step("a")]), options).replaced).toEqual([]);
   });
 
-  it("[case 4] keeps the newest calls with what led to them where they are the last", () => {
+  it("keeps the newest calls with what led to them where they are the last [case 4]", () => {
     const rows = rowsOf([user("task"), ...step("a"), ...step("b"), calls("", "c")]);
     expect(sequences(cutView(rows, { ...options, tailMessages: 1 }).kept)).toContain(6);
   });
@@ -107,7 +107,7 @@ describe("cutView", () => {
     expect(cutView(rows, { ...options, tailMessages: 50 }).replaced).toEqual([]);
   });
 
-  it("[case 3] parts no batch and loses no row, wherever it cuts", () => {
+  it("parts no batch and loses no row, wherever it cuts [case 3]", () => {
     const block = fc.oneof(
       fc.constant([user("say")]),
       fc.constant([says("hm")]),

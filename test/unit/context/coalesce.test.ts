@@ -7,11 +7,11 @@ const image: UserPart = { type: "file", mediaType: "image/png", data: "@blob:1" 
 const queued = (id: string, ...parts: UserPart[]) => ({ id, parts, queuedAt: `2026-01-01T00:00:0${id}Z` });
 
 describe("coalesce", () => {
-  it("[case 19] gives nothing for an empty queue", () => {
+  it("gives nothing for an empty queue [case 19]", () => {
     expect(coalesce([])).toBeUndefined();
   });
 
-  it("[case 19] leaves one message as it is", () => {
+  it("leaves one message as it is [case 19]", () => {
     expect(coalesce([queued("1", text("go"), image)])).toEqual({
       parts: [text("go"), image],
       ids: ["1"],
@@ -21,7 +21,7 @@ describe("coalesce", () => {
     });
   });
 
-  it("[case 19] joins two as First and Also, with ids and both times", () => {
+  it("joins two as First and Also, with ids and both times [case 19]", () => {
     expect(coalesce([queued("1", text("one")), queued("2", text("two"))])).toEqual({
       parts: [text("First: one\n\nAlso: two")],
       ids: ["1", "2"],
@@ -31,12 +31,12 @@ describe("coalesce", () => {
     });
   });
 
-  it("[case 19] numbers three and more", () => {
+  it("numbers three and more [case 19]", () => {
     const three = ["1", "2", "3"].map((id) => queued(id, text(`m${id}`)));
     expect(coalesce(three)?.parts).toEqual([text("[1]: m1\n\n[2]: m2\n\n[3]: m3")]);
   });
 
-  it("[case 19] keeps media between texts in order", () => {
+  it("keeps media between texts in order [case 19]", () => {
     const parts = coalesce([
       queued("1", text("see"), image, text("there")),
       queued("2", image),
@@ -45,7 +45,7 @@ describe("coalesce", () => {
     expect(parts).toEqual([text("[1]: see"), image, text("there\n\n[2]:"), image, text("[3]: x")]);
   });
 
-  it("[case 19] refuses empty text in words, but not a file alone", () => {
+  it("refuses empty text in words, but not a file alone [case 19]", () => {
     expect(refusalOf([])).toMatch(/empty/);
     expect(refusalOf([text(" \n")])).toMatch(/empty/);
     expect(refusalOf([image])).toBeUndefined();

@@ -42,7 +42,7 @@ describe("threshold-rounds", () => {
     ]);
   });
 
-  it("[case 5] carries facts of three rounds, and asks each time only about what is new", async () => {
+  it("carries facts of three rounds, and asks each time only about what is new [case 5]", async () => {
     let rows = rowsOf([user("Build the app.")]);
     const prompts: string[] = [];
     for (const round of [1, 2, 3]) {
@@ -76,7 +76,7 @@ describe("threshold-rounds", () => {
     expect(history(prompts[2])).not.toContain("FACT-2 ");
   });
 
-  it("[case 6] leaves each message in the view or in exactly one replaced range", async () => {
+  it("leaves each message in the view or in exactly one replaced range [case 6]", async () => {
     let rows = rowsOf([user("Build the app."), ...work(30)]);
     const replaced: number[] = [];
     const all = new Set(rows.map((row) => row.sequence));
@@ -95,7 +95,7 @@ describe("threshold-rounds", () => {
     expect(new Set(places)).toEqual(all);
   });
 
-  it("[case 29] puts the person's focus into the prompt, and says where there is nothing to do", async () => {
+  it("puts the person's focus into the prompt, and says where there is nothing to do [case 29]", async () => {
     const { summarise, requests } = scriptedSummariser(summaryText());
     const rows = rowsOf([user("Build the app."), ...work(30)]);
     await rounds.compact(roundOf(rows, 1, { trigger: "manual", focus: "the SM-2 formula" }), summarise);
@@ -107,7 +107,7 @@ describe("threshold-rounds", () => {
     expect(none.requests).toHaveLength(0);
   });
 
-  it("[case 11] keeps less after an overflow, and only the live turn after the second", async () => {
+  it("keeps less after an overflow, and only the live turn after the second [case 11]", async () => {
     const rows = rowsOf([user("Build the app."), ...work(30)]);
     const left = async (extra: Parameters<typeof roundOf>[2]) => {
       const { summarise } = scriptedSummariser(summaryText());
@@ -120,7 +120,7 @@ describe("threshold-rounds", () => {
     expect(await left({ trigger: "overflow", deterministic: true })).toBe(3);
   });
 
-  it("[case 10] has nothing to replace where one message is larger than the window", async () => {
+  it("has nothing to replace where one message is larger than the window [case 10]", async () => {
     const small = budgetFor(4_000, { triggerRatio: 0.8 });
     const rows = rowsOf([user("word ".repeat(5_000))]);
     const done = await rounds.compact(roundOf(rows, 1, { budget: small }), scriptedSummariser().summarise);

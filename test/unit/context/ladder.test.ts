@@ -20,14 +20,14 @@ const outcomes = (done: Compaction) =>
 describe("the ladder", () => {
   const rows = rowsOf([user("Build the app."), ...writes("src/a.ts"), ...work(30)]);
 
-  it("[case 7] stops asking after a summary longer than what it replaces, and goes without a model", async () => {
+  it("stops asking after a summary longer than what it replaces, and goes without a model [case 7]", async () => {
     const { summarise, requests } = scriptedSummariser(summaryText({ state: "long ".repeat(40_000) }));
     const done = await rounds.compact(roundOf(rows), summarise);
     expect(requests).toHaveLength(1);
     expect(outcomes(done)).toEqual(["full: inflated", "deterministic: accepted"]);
   });
 
-  it("[case 7] fails and changes nothing where even the summary without a model saves too little", async () => {
+  it("fails and changes nothing where even the summary without a model saves too little [case 7]", async () => {
     const short = rowsOf([user("Build the app."), ...work(6, "ok")]);
     const before = JSON.stringify(short);
     const done = await rounds.compact(
@@ -50,7 +50,7 @@ describe("the ladder", () => {
     ["without a heading", { text: summaryText().replace("## Pending Work", "Pending") }, "missing-section"],
     ["over its target", summaryText({ state: "word ".repeat(4_000) }), "over-target"],
   ])(
-    "[case 8] refuses a summary that is %s, and asks once more with what was wrong",
+    "refuses a summary that is %s, and asks once more with what was wrong [case 8]",
     async (_what, bad, reason) => {
       const { summarise, requests } = scriptedSummariser(bad, summaryText({ state: "Good now." }));
       const done = compacted(await rounds.compact(roundOf(rows), summarise));
@@ -60,7 +60,7 @@ describe("the ladder", () => {
     },
   );
 
-  it("[case 8] ends without a model after bad answers, with at most four requests", async () => {
+  it("ends without a model after bad answers, with at most four requests [case 8]", async () => {
     const { summarise, requests } = scriptedSummariser("no", "no", "no", "no");
     const done = compacted(await rounds.compact(roundOf(rows), summarise));
     expect(requests).toHaveLength(4);
@@ -68,7 +68,7 @@ describe("the ladder", () => {
     expect(done.summary).toContain("| src/a.ts | written | 2 lines |");
   });
 
-  it("[case 9] asks with less each time where the summariser overflows", async () => {
+  it("asks with less each time where the summariser overflows [case 9]", async () => {
     const { summarise, requests } = scriptedSummariser(
       new SummariserOverflow("too long"),
       new SummariserOverflow("too long"),
@@ -81,7 +81,7 @@ describe("the ladder", () => {
     expect(new Set(sizes).size).toBe(3);
   });
 
-  it("[case 9] leaves a rung out that would ask no less, as where there are no tool results", async () => {
+  it("leaves a rung out that would ask no less, as where there are no tool results [case 9]", async () => {
     const talk = rowsOf([
       user("Build."),
       ...Array.from({ length: 40 }, (_, index) => says(`note ${index} `.repeat(40))),
@@ -99,14 +99,14 @@ describe("the ladder", () => {
     expect(outcomes(done).at(-1)).toMatch(/^deterministic/);
   });
 
-  it("[case 9] never sends more than the summariser's own window", async () => {
+  it("never sends more than the summariser's own window [case 9]", async () => {
     const { summarise, requests } = scriptedSummariser(summaryText());
     await rounds.compact(roundOf(rows, 1, { summariserWindowTokens: 12_000 }), summarise);
     expect(requests[0]?.tokens).toBeLessThan(12_000);
     expect(requests[0]?.text).toMatch(/older entries left out/);
   });
 
-  it("[case 14] falls back to nothing where it is cancelled", async () => {
+  it("falls back to nothing where it is cancelled [case 14]", async () => {
     const cancelled = new Error("cancelled");
     const { summarise, requests } = scriptedSummariser(cancelled);
     await expect(rounds.compact(roundOf(rows), summarise)).rejects.toBe(cancelled);

@@ -17,7 +17,7 @@ const step = (tokens: number, extra: RowExtra = {}, tool = "bash"): [Message, Ro
 const turn = (text: string): [Message, RowExtra] => [user(text), {}];
 
 describe("planPrune", () => {
-  it("[case 15] marks a result of 50,000 tokens that two user turns have left behind", () => {
+  it("marks a result of 50,000 tokens that two user turns have left behind [case 15]", () => {
     const rows = rowsOf([
       turn("task"),
       ...step(50_000),
@@ -31,7 +31,7 @@ describe("planPrune", () => {
     expect(plan.savedTokens).toBeGreaterThan(49_900);
   });
 
-  it("[case 15] does nothing where only 15,000 tokens could be saved", () => {
+  it("does nothing where only 15,000 tokens could be saved [case 15]", () => {
     const rows = rowsOf([
       turn("task"),
       ...step(15_000),
@@ -43,7 +43,7 @@ describe("planPrune", () => {
     expect(planPrune(rows, budget)).toEqual({ sequences: [], savedTokens: 0 });
   });
 
-  it("[case 15] spares protected tools, and skips what is marked already and what a placeholder would not shorten", () => {
+  it("spares protected tools, and skips what is marked already and what a placeholder would not shorten [case 15]", () => {
     const old = [
       ...step(30_000, {}, "todo"),
       ...step(60_000, { prunedStep: 2 }),
@@ -56,7 +56,7 @@ describe("planPrune", () => {
     expect(plan.savedTokens).toBeLessThan(30_000);
   });
 
-  it("[case 15] stops at a summary", () => {
+  it("stops at a summary [case 15]", () => {
     const rows = rowsOf([
       turn("task"),
       ...step(90_000),
@@ -105,15 +105,15 @@ describe("stuckVerdict", () => {
     ["changing results", ["a1", "a2", "a3", "a4", "a5"], undefined],
     ["different files", ["a", "b", "c", "d"], undefined],
     ["a break in between", ["a", "a", "b", "a", "a"], undefined],
-  ])("[case 28] judges %s", (_what, hashes, verdict) => {
+  ])("judges %s [case 28]", (_what, hashes, verdict) => {
     expect(stuckVerdict(hashes, false)).toBe(verdict);
   });
 
-  it("[case 28] stops where the nudge did not help", () => {
+  it("stops where the nudge did not help [case 28]", () => {
     expect(stuckVerdict(["a", "a", "a", "a"], true)).toBe("stop");
   });
 
-  it("[case 28] begins anew after a user message, which empties the list", () => {
+  it("begins anew after a user message, which empties the list [case 28]", () => {
     expect(stuckVerdict(["a"], false)).toBeUndefined();
   });
 });

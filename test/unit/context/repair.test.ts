@@ -13,13 +13,13 @@ const shape = (messages: readonly Message[]) =>
   });
 
 describe("repair", () => {
-  it("[case 17] hands a sound sequence back as it is", () => {
+  it("hands a sound sequence back as it is [case 17]", () => {
     const sound = [user("go"), calls("", "a", "b"), result("a"), result("b"), says("done")];
     expect(repair(sound)).toEqual({ messages: sound, mended: [] });
     expect(repair(sound).messages).toBe(sound);
   });
 
-  it("[case 17] gives a call without a result an interrupted one under the call's own id", () => {
+  it("gives a call without a result an interrupted one under the call's own id [case 17]", () => {
     const { messages, mended } = repair([user("go"), calls("", "a"), user("and?")]);
     expect(shape(messages)).toEqual([
       "user text",
@@ -31,36 +31,36 @@ describe("repair", () => {
     expect(mended).toEqual([{ kind: "missing-result", toolCallId: "a" }]);
   });
 
-  it("[case 17] drops a result without a call", () => {
+  it("drops a result without a call [case 17]", () => {
     const { messages, mended } = repair([user("go"), result("ghost"), says("done")]);
     expect(shape(messages)).toEqual(["user text", "assistant text"]);
     expect(mended).toEqual([{ kind: "orphan-result", toolCallId: "ghost" }]);
   });
 
-  it("[case 17] moves a user message out from between a call and its result", () => {
+  it("moves a user message out from between a call and its result [case 17]", () => {
     const { messages } = repair([user("go"), calls("", "a"), user("wait"), result("a", "R")]);
     expect(shape(messages)).toEqual(["user text", "assistant a", "result a: R", "user text"]);
   });
 
-  it("[case 17] moves an assistant message out from between a call and its result", () => {
+  it("moves an assistant message out from between a call and its result [case 17]", () => {
     const { messages, mended } = repair([calls("", "a"), says("hm"), result("a", "R")]);
     expect(shape(messages)).toEqual(["assistant a", "result a: R", "assistant text"]);
     expect(mended).toEqual([{ kind: "moved-result", toolCallId: "a" }]);
   });
 
-  it("[case 17] keeps the first of two results with one id", () => {
+  it("keeps the first of two results with one id [case 17]", () => {
     const { messages, mended } = repair([calls("", "a"), result("a", "first"), result("a", "second")]);
     expect(shape(messages)).toEqual(["assistant a", "result a: first"]);
     expect(mended).toEqual([{ kind: "duplicate-result", toolCallId: "a" }]);
   });
 
-  it("[case 17] takes a result with a wrong id for an orphan and its call for unanswered", () => {
+  it("takes a result with a wrong id for an orphan and its call for unanswered [case 17]", () => {
     const { messages, mended } = repair([calls("", "a"), result("b", "R")]);
     expect(shape(messages)).toEqual(["assistant a", `result a: ${MISSING_RESULT_TEXT}`]);
     expect(mended.map((mend) => mend.kind).toSorted()).toEqual(["missing-result", "orphan-result"]);
   });
 
-  it("[case 17] fills in one of three results and keeps call order", () => {
+  it("fills in one of three results and keeps call order [case 17]", () => {
     const { messages } = repair([calls("", "a", "b", "c"), result("c", "C"), result("a", "A")]);
     expect(shape(messages)).toEqual([
       "assistant a b c",
@@ -70,7 +70,7 @@ describe("repair", () => {
     ]);
   });
 
-  it("[case 17] puts results that stand before their call behind it", () => {
+  it("puts results that stand before their call behind it [case 17]", () => {
     const { messages } = repair([user("go"), result("a", "R"), calls("", "a")]);
     expect(shape(messages)).toEqual(["user text", "assistant a", "result a: R"]);
   });
@@ -133,7 +133,7 @@ describe("repair", () => {
     fc.tuple(id, text).map(([toolCallId, value]) => result(toolCallId, value)),
   );
 
-  it("[case 17] makes every sequence well-formed, changes no input, and has nothing left to do after that", () => {
+  it("makes every sequence well-formed, changes no input, and has nothing left to do after that [case 17]", () => {
     fc.assert(
       fc.property(fc.array(message, { maxLength: 14 }), (messages) => {
         const before = JSON.stringify(messages);

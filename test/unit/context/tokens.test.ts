@@ -28,7 +28,7 @@ const bounds: Record<keyof typeof samples, number> = {
 
 describe("estimateText", () => {
   for (const [kind, bound] of Object.entries(bounds)) {
-    it(`[case 18] stays within ${bound * 100} % of a real tokenizer on ${kind}`, () => {
+    it(`stays within ${bound * 100} % of a real tokenizer on ${kind} [case 18]`, () => {
       const text = samples[kind as keyof typeof samples];
       expect(Math.abs(estimateText(text) / encode(text).length - 1)).toBeLessThanOrEqual(bound);
     });
@@ -84,19 +84,19 @@ describe("estimatedNextInput", () => {
   const bill = { input: 5_000, output: 200 };
   const pureTokens = 5_400;
 
-  it("[case 18] is last input + last output where nothing is new", () => {
+  it("is last input + last output where nothing is new [case 18]", () => {
     expect(estimatedNextInput({ bill, newTokens: 0, pureTokens })).toEqual({
       tokens: 5_200,
       estimated: false,
     });
   });
 
-  it("[case 18] adds what came after, and what cancelled calls left behind accumulates", () => {
+  it("adds what came after, and what cancelled calls left behind accumulates [case 18]", () => {
     expect(estimatedNextInput({ bill, newTokens: 100, pureTokens }).tokens).toBe(5_300);
     expect(estimatedNextInput({ bill, newTokens: 250, pureTokens }).tokens).toBe(5_450);
   });
 
-  it("[case 18] is the pure estimate, and says so, where there is no bill", () => {
+  it("is the pure estimate, and says so, where there is no bill [case 18]", () => {
     expect(estimatedNextInput({ newTokens: 100, pureTokens })).toEqual({ tokens: 5_400, estimated: true });
   });
 
@@ -107,12 +107,12 @@ describe("estimatedNextInput", () => {
     ["infinite", { input: Infinity, output: 0 }],
     ["a sum over many calls", { input: 900_000, output: 200 }],
     ["a tenth of the request", { input: 300, output: 20 }],
-  ])("[case 18] ignores a bill that is %s", (_what, strange) => {
+  ])("ignores a bill that is %s [case 18]", (_what, strange) => {
     const next = { bill: strange, newTokens: 100, pureTokens, windowTokens: 128_000 };
     expect(estimatedNextInput(next)).toEqual({ tokens: 5_400, estimated: true });
   });
 
-  it("[case 31] keeps a bill that is larger than the window: it is what must start a compaction", () => {
+  it("keeps a bill that is larger than the window: it is what must start a compaction [case 31]", () => {
     const next = {
       bill: { input: 140_000, output: 10 },
       newTokens: 0,

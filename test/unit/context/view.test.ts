@@ -21,7 +21,7 @@ describe("buildView", () => {
     expect(view.mended).toEqual([]);
   });
 
-  it("[case 15] shows a pruned result as a placeholder with its handle, and leaves the row alone", () => {
+  it("shows a pruned result as a placeholder with its handle, and leaves the row alone [case 15]", () => {
     const rows = rowsOf([
       user("task"),
       calls("", "a", "b"),
@@ -35,7 +35,7 @@ describe("buildView", () => {
     expect(rows[3]).toMatchObject({ content: [{ text: long }] });
   });
 
-  it("[case 17] is well-formed where a result is missing, and says what was mended", () => {
+  it("is well-formed where a result is missing, and says what was mended [case 17]", () => {
     const view = buildView(rowsOf([user("task"), calls("", "a", "b"), result("b")]));
     expect(view.messages.map((message) => message.role)).toEqual(["user", "assistant", "tool", "tool"]);
     expect(view.sizes).toHaveLength(4);
@@ -52,7 +52,7 @@ describe("viewSize", () => {
   const usage = { input: 5_000, output: 200 };
   const options = { prefixTokens: 3_000, ratio: 1, windowTokens: 128_000 };
 
-  it("[case 18] stands on the newest bill and adds the rows that came after it", () => {
+  it("stands on the newest bill and adds the rows that came after it [case 18]", () => {
     const rows = rowsOf([user(long), [calls("", "a"), { usage }], [result("a", long), { tokens: 400 }]]);
     expect(viewSize({ rows, ...options })).toMatchObject({
       next: { tokens: 5_600, estimated: false },
@@ -60,7 +60,7 @@ describe("viewSize", () => {
     });
   });
 
-  it("[case 18] is a labelled pure estimate where nothing was billed yet", () => {
+  it("is a labelled pure estimate where nothing was billed yet [case 18]", () => {
     const rows = rowsOf([user(long)]);
     const pureTokens = 3_000 + rows[0]!.tokens;
     expect(viewSize({ rows, ...options })).toEqual({
@@ -70,7 +70,7 @@ describe("viewSize", () => {
     });
   });
 
-  it("[case 18] never uses a bill from before a compaction", () => {
+  it("never uses a bill from before a compaction [case 18]", () => {
     const summary = says("Session Summary");
     const rows = rowsOf([
       user("task"),
