@@ -168,6 +168,16 @@ export type CompactionFacts =
   /** Every rung failed; history is unchanged. */
   | { readonly kind: "failed"; readonly reason: string; readonly context: ContextSize };
 
+export interface UndoCompactionInput {
+  readonly step: number;
+  /** Of the person's request: the same id takes back one round, however often it is asked. */
+  readonly requestId: string;
+}
+
+export type UndoneFacts =
+  | { readonly kind: "undone"; readonly round: number; readonly context: ContextSize }
+  | { readonly kind: "nothing"; readonly reason: string; readonly context: ContextSize };
+
 export interface PruneFacts {
   readonly pruned: number;
   readonly savedTokens: number;
@@ -209,6 +219,8 @@ export interface AgentActivities {
   runTool(input: RunToolInput): Promise<ToolFacts>;
   /** One compaction round, in one transaction. */
   summarize(input: SummarizeInput): Promise<CompactionFacts>;
+  /** Takes the newest compaction round back. */
+  undoCompaction(input: UndoCompactionInput): Promise<UndoneFacts>;
   /** Hides old tool results from the view. */
   prune(input: { readonly step: number }): Promise<PruneFacts>;
   /** Saves what changed in the workspace. */

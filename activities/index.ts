@@ -11,6 +11,7 @@ import { createRunTool } from "./run-tool.ts";
 import { createSandboxLifecycle } from "./sandbox-lifecycle.ts";
 import { createSessionBoxes } from "./session-box.ts";
 import { createSummarize } from "./summarize.ts";
+import { createUndoCompaction } from "./undo-compaction.ts";
 
 export function createActivities(deps: AgentDeps): AgentActivities {
   const boxes = createSessionBoxes(deps);
@@ -21,6 +22,7 @@ export function createActivities(deps: AgentDeps): AgentActivities {
     modelStep: createModelStep(deps),
     runTool: createRunTool(deps, boxes, saves),
     summarize: createSummarize(deps),
+    undoCompaction: createUndoCompaction(deps),
     prune: createPrune(deps),
     ...createSandboxLifecycle(deps, boxes, saves),
     closeSession: createCloseSession(deps),

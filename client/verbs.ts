@@ -72,6 +72,12 @@ export const verbs: readonly Verb[] = [
     load: async () => (await import("./commands/compact.ts")).compactCommand,
   },
   {
+    name: "undo-compaction",
+    usage: "<id>",
+    about: "take the newest compaction round back: what it had replaced is in view again",
+    load: async () => (await import("./commands/undo-compaction.ts")).undoCompactionCommand,
+  },
+  {
     name: "export",
     usage: "<id>",
     about: "session, messages, tool calls, compaction rounds and model calls as one JSON document",

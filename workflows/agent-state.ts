@@ -8,6 +8,7 @@ import type {
   OpenedSession,
   StepUsage,
   ToolFacts,
+  UndoneFacts,
 } from "../activities/contract.ts";
 import type { Inbox } from "./inbox.ts";
 import { createInbox } from "./inbox.ts";
@@ -28,6 +29,8 @@ export interface AgentState {
   /** A round was made since the last step: never two without a step between. */
   compacted: boolean;
   compactRequest: CompactRequest | undefined;
+  /** Ids of requests to take a round back, oldest first. */
+  undoRequests: string[];
   /** A person interrupted the step in flight. */
   interrupting: boolean;
   recentCalls: string[];
@@ -63,7 +66,8 @@ export function createState(input: CodingAgentInput): AgentState {
     round: carried?.round ?? 0,
     breaker: carried?.breaker ?? 0,
     compacted: false,
-    compactRequest: undefined,
+    compactRequest: carried?.compactRequest,
+    undoRequests: [...(carried?.undoRequests ?? [])],
     interrupting: false,
     recentCalls: [...(carried?.recentCalls ?? [])],
     nudged: carried?.nudged ?? false,
@@ -127,6 +131,13 @@ export function compacted(state: AgentState, facts: CompactionFacts): void {
   }
 }
 
+/** The person wants to see the old view for a step: no round follows at once, unless the request does not fit. */
+export function undone(state: AgentState, facts: UndoneFacts): void {
+  state.context = facts.context;
+  if (facts.kind === "undone") state.compacted = true;
+  else state.remark = facts.reason;
+}
+
 export function pruned(state: AgentState, facts: PruneFacts): void {
   state.context = facts.context;
 }
@@ -143,6 +154,8 @@ export function carry(state: AgentState): CarriedState {
     breaker: state.breaker,
     recentCalls: state.recentCalls.slice(-20),
     nudged: state.nudged,
+    ...(state.compactRequest ? { compactRequest: state.compactRequest } : {}),
+    ...(state.undoRequests.length > 0 ? { undoRequests: state.undoRequests } : {}),
     context: state.context,
     usage: state.usage,
   };

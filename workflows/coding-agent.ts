@@ -20,6 +20,7 @@ import {
   settle,
   show,
   tell,
+  undoRounds,
   type Run,
 } from "./verbs.ts";
 
@@ -58,6 +59,7 @@ async function loop(run: Run, policy: NonNullable<Run["policy"]>): Promise<Outco
   for (;;) {
     if (continueDue(history(), policy)) await continueSession(run);
 
+    await undoRounds(run);
     const plan = afterOverflow(overflows) ?? compactionDue(state, policy);
     if (plan) await compact(run, plan);
 

@@ -8,6 +8,7 @@ import {
   queueQuery,
   sendGuidanceUpdate,
   statusQuery,
+  undoCompactionSignal,
   type CompactRequest,
 } from "./messages.ts";
 import { sessionView } from "./presentation.ts";
@@ -59,6 +60,18 @@ export function setHandlers(run: Run): void {
     {
       description:
         'Summarise the conversation before the next step. Optional: `{"focus": "what to keep in view"}`.',
+    },
+  );
+  setHandler(
+    undoCompactionSignal,
+    () => {
+      // A burst of them is no reason to carry much.
+      if (state.undoRequests.length < 10) state.undoRequests.push(uuid4());
+      show(run);
+    },
+    {
+      description:
+        "Take the newest compaction round back before the next step: what it had replaced is in view again.",
     },
   );
   setHandler(

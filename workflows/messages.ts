@@ -38,6 +38,7 @@ export interface SessionView {
 export const guidanceSignal = defineSignal<[GuidanceMessage | string]>("guidance");
 export const interruptSignal = defineSignal<[(GuidanceMessage | string)?]>("interrupt");
 export const compactSignal = defineSignal<[(CompactRequest | string)?]>("compact");
+export const undoCompactionSignal = defineSignal<[]>("undoCompaction");
 export const sendGuidanceUpdate = defineUpdate<QueuedReply, [GuidanceMessage]>("sendGuidance");
 export const statusQuery = defineQuery<SessionView>("status");
 export const queueQuery = defineQuery<readonly Guidance[]>("queue");
@@ -66,6 +67,9 @@ export interface CarriedState {
   readonly breaker: number;
   readonly recentCalls: readonly string[];
   readonly nudged: boolean;
+  /** Asked for by a person and not done yet. */
+  readonly compactRequest?: CompactRequest;
+  readonly undoRequests?: readonly string[];
   readonly context: { readonly used: number; readonly estimated: boolean; readonly prunable: number };
   readonly usage: StepUsage & { readonly calls: number };
 }

@@ -43,6 +43,7 @@ export function activityOptions(
     },
     runTool: { ...COMMON, ...host, startToCloseTimeout: policy.toolTimeoutMs, retry: retry(20, 15_000) },
     summarize: { ...COMMON, ...models, startToCloseTimeout: policy.modelTimeoutMs, retry: retry(10) },
+    undoCompaction: { ...COMMON, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(10) },
     prune: { ...COMMON, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(10) },
     saveWorkspace: { ...COMMON, ...host, startToCloseTimeout: 5 * MINUTE_MS, retry: retry(3) },
     // A host that is gone must not keep the run from ending.

@@ -15,7 +15,7 @@ import type {
   RunPolicy,
   SessionStatus,
 } from "../activities/contract.ts";
-import { compacted, pruned, ran, type AgentState, type Phase } from "./agent-state.ts";
+import { compacted, pruned, ran, undone, type AgentState, type Phase } from "./agent-state.ts";
 import { drain, tooMuch } from "./inbox.ts";
 import { WRAP_UP_TEXT, type CompactionPlan } from "./loop-policy.ts";
 import type { Outcome } from "./outcome.ts";
@@ -206,6 +206,20 @@ export async function compact(run: Run, plan: CompactionPlan): Promise<void> {
   );
   state.interrupting = false;
   if (facts) compacted(state, facts);
+}
+
+/** Takes back as many rounds as a person asked for since the last step. */
+export async function undoRounds(run: Run): Promise<void> {
+  const { state } = run;
+  for (let requestId = state.undoRequests[0]; requestId !== undefined; requestId = state.undoRequests[0]) {
+    enter(run, "compacting");
+    const input = { step: state.step + 1, requestId };
+    undone(
+      state,
+      await perform("undoCompaction", optionsOf(run), "take the newest compaction round back", input),
+    );
+    state.undoRequests.shift();
+  }
 }
 
 export async function pruneOld(run: Run, policy: RunPolicy): Promise<void> {

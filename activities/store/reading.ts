@@ -185,7 +185,7 @@ function sizeOf(type: string, data: unknown): SessionFigures["context"] {
     }
     case "context:compressed": {
       const { tokensAfter, status } = data as EventData["context:compressed"];
-      return status === "compacted" ? { used: tokensAfter, estimated: true } : undefined;
+      return status !== "failed" ? { used: tokensAfter, estimated: true } : undefined;
     }
     default:
       return undefined;

@@ -15,6 +15,13 @@ export function startLine(
 }
 
 export function compressedLine(data: EventData["context:compressed"], style: Style): string {
+  if (data.status === "undone") {
+    const sizes = `${tokens(data.tokensBefore)} → ${tokens(data.tokensAfter)} tokens`;
+    return style(
+      "cyan",
+      `◇ round ${data.round} taken back: ${plural(data.messages, "message")} in view again, ${sizes}`,
+    );
+  }
   if (data.status !== "compacted") {
     const reason = data.reason === null ? "" : `: ${oneLine(data.reason, 160)}`;
     return style("yellow", `! context not compacted${reason}; history is unchanged`);

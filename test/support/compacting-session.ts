@@ -6,7 +6,7 @@ import { agentConfigSchema, type RunConfig } from "../../activities/agent-config
 import { createTextBorder } from "../../activities/context/text-border.ts";
 import type { Message } from "../../activities/context/message.ts";
 import { estimateMessage } from "../../activities/context/tokens.ts";
-import type { CompactionFacts, PruneFacts, SummarizeInput } from "../../activities/contract.ts";
+import type { CompactionFacts, PruneFacts, SummarizeInput, UndoneFacts } from "../../activities/contract.ts";
 import type { AgentDeps } from "../../activities/deps.ts";
 import type { Model, ModelAnswer, ModelRequest } from "../../activities/model/model.ts";
 import { createPrune } from "../../activities/prune.ts";
@@ -15,6 +15,7 @@ import { compactionEvents, messages, modelCalls, sessions } from "../../activiti
 import { createSession } from "../../activities/store/sessions.ts";
 import { insertMessage, loadView, takeSequences } from "../../activities/store/transcript.ts";
 import { createSummarize } from "../../activities/summarize.ts";
+import { createUndoCompaction } from "../../activities/undo-compaction.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
 import { rowsOf } from "./rows.ts";
 import type { TestDatabase } from "./test-database.ts";
@@ -95,6 +96,18 @@ export async function compactingSession(database: TestDatabase, steps: Message[]
   return {
     id,
     add,
+    /** Adds an answer with the bill of its request. */
+    billed: async (step: number, usage: { readonly input: number; readonly output: number }) => {
+      await insertMessage(db, id, await takeSequences(db, id, 1), {
+        epoch: 1,
+        step,
+        slot: "assistant",
+        kind: "answer",
+        message: { role: "assistant", content: [{ type: "text", text: "On it." }] },
+        tokens: usage.output,
+        meta: { usage },
+      });
+    },
     requests,
     environment,
     summarize: (
@@ -111,6 +124,8 @@ export async function compactingSession(database: TestDatabase, steps: Message[]
         ...options.extra,
       }) as Promise<CompactionFacts>;
     },
+    undo: (requestId: string) =>
+      environment(1).run(createUndoCompaction(deps), { step: 40, requestId }) as Promise<UndoneFacts>,
     prune: () => environment(1).run(createPrune(deps), { step: 40 }) as Promise<PruneFacts>,
     view: () => loadView(db, id),
     all: () => db.select().from(messages).where(eq(messages.sessionId, id)).orderBy(asc(messages.sequence)),

@@ -118,6 +118,10 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
       rounds += 1;
       return facts;
     },
+    async undoCompaction(input) {
+      note("undoCompaction", input);
+      return { kind: "undone", round: rounds, context: { ...CONTEXT, used: 100_000, estimated: true } };
+    },
     async prune(input) {
       note("prune", input);
       return { pruned: 0, savedTokens: 0, context: CONTEXT };

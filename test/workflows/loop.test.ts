@@ -191,6 +191,26 @@ describe("compaction", () => {
       expect.objectContaining({ trigger: "manual", focus: "the tests" }),
     ]);
   });
+
+  it("is taken back at the next boundary when a person asks for it, and not made again before a step [case 30]", async () => {
+    const slow = () =>
+      new Promise<ReturnType<typeof answered>>((resolve) =>
+        setTimeout(() => resolve(answered([bashCall])), 500),
+      );
+    const { fake } = await play({ steps: [slow, answered()] }, async (handle, asked) => {
+      await expect.poll(() => asked.inputsOf("modelStep").length).toBe(1);
+      await handle.signal("undoCompaction");
+    });
+    expect(names(fake)).toEqual([
+      "openSession",
+      "modelStep",
+      "runTool",
+      "undoCompaction",
+      "modelStep",
+      "closeSandbox",
+      "closeSession",
+    ]);
+  });
 });
 
 describe("guidance", () => {

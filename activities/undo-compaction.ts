@@ -1,0 +1,52 @@
+/**
+ * Takes the newest compaction round back, between two steps.
+ *
+ * Idempotency key: the request's id, which the round's event keeps. Side effects: one transaction with marks and event.
+ * Heartbeat: by timer. Retry class: Postgres. Cancel: nothing to undo.
+ */
+import { inScope, type ActivityScope } from "./activity-scope.ts";
+import { viewSize } from "./context/size.ts";
+import type { UndoCompactionInput, UndoneFacts } from "./contract.ts";
+import type { AgentDeps } from "./deps.ts";
+import { enterSession } from "./enter-session.ts";
+import { fatal } from "./failures.ts";
+import { prefixMaker, type Prefix } from "./model/request.ts";
+import { budgetOf } from "./run-policy.ts";
+import { loadView, lockRun } from "./store/transcript.ts";
+import { undoAndTell } from "./store/undo-round.ts";
+import { systemPrompt } from "./system-prompt.ts";
+
+export function createUndoCompaction(deps: AgentDeps) {
+  const prefixFor = prefixMaker(deps.tools);
+  return (input: UndoCompactionInput): Promise<UndoneFacts> =>
+    inScope(deps, (scope) => undoCompaction(deps, scope, input, prefixFor));
+}
+
+async function undoCompaction(
+  deps: AgentDeps,
+  scope: ActivityScope,
+  { step, requestId }: UndoCompactionInput,
+  prefixFor: (system: string) => Prefix,
+): Promise<UndoneFacts> {
+  const { db } = deps.store;
+  const session = await enterSession(deps.store, scope, { step, phase: "model" });
+  const undone = await db.transaction(async (tx) => {
+    if (!(await lockRun(tx, session.id, scope.runId))) {
+      throw fatal("Superseded", "A newer run has taken over this session; no round was taken back.");
+    }
+    return undoAndTell(tx, { id: session.id, epoch: session.epoch, step }, requestId);
+  });
+  deps.notifier.wake(session.id);
+  const rows = await loadView(db, session.id);
+  const prefix = prefixFor(systemPrompt(session.instructions));
+  const { next, prunableTokens } = viewSize({
+    rows,
+    prefixTokens: prefix.tokens,
+    ratio: session.learnt?.ratio ?? 1,
+    windowTokens: budgetOf(session.config, prefix.tokens).windowTokens,
+  });
+  const context = { used: next.tokens, estimated: next.estimated, prunable: prunableTokens };
+  return undone === undefined
+    ? { kind: "nothing", reason: "No compaction round is left to take back.", context }
+    : { kind: "undone", round: undone.round, context };
+}
