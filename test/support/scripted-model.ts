@@ -91,6 +91,8 @@ export interface ScriptedModelOptions {
   readonly models?: Readonly<Record<string, ServedModel>>;
   readonly port?: number;
   readonly apiKey?: string;
+  /** False in long runs, where the requests would fill the memory: only the script sees them. */
+  readonly keepRequests?: boolean;
 }
 
 export interface ScriptedModelServer {
@@ -127,6 +129,7 @@ export async function startScriptedModel(
   const queue = [...played.turns];
   const problems: string[] = [];
   const requests: ParsedRequest[] = [];
+  let count = 0;
   const aborts: ServedRequest[] = [];
   const server = await createModelServer({
     models: { ...MODELS, ...options.models },
@@ -135,7 +138,10 @@ export async function startScriptedModel(
     ...(options.apiKey === undefined ? {} : { apiKey: options.apiKey }),
     onAbort: (served) => aborts.push(served),
     reply: (request) => {
-      const index = requests.push(request) - 1;
+      const index = count;
+      count += 1;
+      if (options.keepRequests !== false) requests.push(request);
+      else for (const served of server.log) delete served.request;
       const turn = queue.shift() ?? played.last;
       if (turn !== undefined) return typeof turn === "function" ? turn(request, index) : turn;
       problems.push(`request ${index + 1}: ${JSON.stringify(request.items.at(-1)).slice(0, 300)}`);

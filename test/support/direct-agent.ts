@@ -1,0 +1,177 @@
+/**
+ * An agent without Temporal: the real activities on real Postgres, the real model adapter on the strict model server,
+ * the workflow's own decisions, and a box that is a folder. A thousand steps take seconds, not minutes.
+ */
+import { randomBytes } from "node:crypto";
+import { MockActivityEnvironment } from "@temporalio/testing";
+import { DefaultLogger } from "@temporalio/worker";
+import { agentConfigSchema, type RunConfig } from "../../activities/agent-config.ts";
+import { createTextBorder } from "../../activities/context/text-border.ts";
+import type {
+  AgentActivities,
+  CompactionFacts,
+  Guidance,
+  ModelStepFacts,
+} from "../../activities/contract.ts";
+import { createActivities, type AgentDeps } from "../../activities/index.ts";
+import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
+import type { Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
+import { createNotifier, readEvents } from "../../activities/store/events.ts";
+import { createSession, type NewSession } from "../../activities/store/sessions.ts";
+import { toolRegistry } from "../../activities/tools/index.ts";
+import type { ServedModel } from "../../worker/local/model-server/wire.ts";
+import { createFakeSandbox, type FakeSandbox } from "./fake-sandbox.ts";
+import {
+  startScriptedModel,
+  type ModelScript,
+  type ScriptedModelServer,
+  type Turn,
+} from "./scripted-model.ts";
+import type { TestDatabase } from "./test-database.ts";
+
+export interface DirectAgentOptions {
+  readonly task?: string;
+  readonly parts?: NewSession["parts"];
+  /** AGENTS.md of the workspace. */
+  readonly instructions?: string;
+  readonly config?: Partial<RunConfig>;
+  /** What the server says its models take. */
+  readonly served?: Readonly<Record<string, ServedModel>>;
+  /** False in long runs: requests are seen by the script and not kept. */
+  readonly keepRequests?: boolean;
+}
+
+/** Stops an activity the way Temporal does: a person's cancel, or a worker that goes away. */
+export type Stop = "cancel" | "deploy";
+
+export interface DirectAgent {
+  readonly id: string;
+  readonly model: ScriptedModelServer;
+  readonly box: FakeSandbox;
+  readonly deps: AgentDeps;
+  /** The Temporal run that activities are asked by; a new one takes the session over. */
+  runId: string;
+  /** Runs one activity as an attempt of this run. */
+  perform<Name extends keyof AgentActivities>(
+    name: Name,
+    input: Parameters<AgentActivities[Name]>[0],
+    options?: { readonly attempt?: number; readonly environment?: MockActivityEnvironment },
+  ): ReturnType<AgentActivities[Name]>;
+  /** A step with all its calls. */
+  step(number: number, guidance?: readonly Guidance[]): Promise<ModelStepFacts>;
+  compact(
+    input: Partial<Parameters<AgentActivities["summarize"]>[0]> & {
+      readonly step: number;
+      readonly round: number;
+    },
+  ): Promise<CompactionFacts>;
+  environment(attempt?: number): MockActivityEnvironment;
+  events(): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+/** A session in a window of 32k tokens on the Responses wire, unless `config` says otherwise. */
+export async function startDirectAgent(
+  database: TestDatabase,
+  script: ModelScript | Turn,
+  options: DirectAgentOptions = {},
+): Promise<DirectAgent> {
+  const id = `direct-${randomBytes(5).toString("hex")}`;
+  const config = directConfig(options.config);
+  const name = config.model.replace(/^openai\//, "");
+  const [model, box] = await Promise.all([
+    startScriptedModel(script, {
+      models: options.served ?? {
+        [name]: { window: config.contextWindow, maxOutput: config.maxOutput, input: config.input },
+      },
+      ...(options.keepRequests === false ? { keepRequests: false } : {}),
+    }),
+    createFakeSandbox(),
+  ]);
+  const deps: AgentDeps = {
+    store: database.store,
+    notifier: createNotifier(database.store),
+    model: createAiSdkModel({
+      providers: { openai: { apiKey: "sk-direct", baseUrl: model.baseUrl } },
+      mask: (text) => text,
+    }),
+    sandboxHost: hostOf(box),
+    border: createTextBorder([]),
+    tools: toolRegistry,
+    defaultConfig: undefined,
+    heartbeatMs: 1_000,
+    searchAttributes: false,
+    taskQueues: {},
+  };
+  await createSession(database.store, {
+    id,
+    task: options.task ?? "Do what is asked.",
+    config,
+    ...(options.parts ? { parts: options.parts } : {}),
+    ...(options.instructions === undefined ? {} : { instructions: options.instructions }),
+  });
+  const activities = createActivities(deps);
+  const agent: DirectAgent = {
+    id,
+    model,
+    box,
+    deps,
+    runId: "run-1",
+    environment: (attempt = 1) =>
+      new MockActivityEnvironment(
+        { attempt, workflowExecution: { workflowId: id, runId: agent.runId } },
+        { logger: new DefaultLogger("ERROR") },
+      ),
+    perform: (activity, input, { attempt, environment } = {}) => {
+      const body = activities[activity] as (given: unknown) => Promise<unknown>;
+      return (environment ?? agent.environment(attempt)).run(body, input) as never;
+    },
+    async step(number, guidance = []) {
+      const facts = await agent.perform("modelStep", { step: number, guidance });
+      if (facts.kind === "answered")
+        await Promise.all(facts.calls.map((_, index) => agent.perform("runTool", { step: number, index })));
+      return facts;
+    },
+    compact: (input) => agent.perform("summarize", { trigger: "threshold", ...input }),
+    events: async () => (await readEvents(database.store.db, id, 0, 100_000)).map((event) => event.type),
+    async close() {
+      deps.notifier.close();
+      await Promise.all([model.close(), box.dispose()]);
+    },
+  };
+  return agent;
+}
+
+/** Settings of a 32k window. */
+export function directConfig(changes: Partial<RunConfig> = {}): RunConfig {
+  const settings = agentConfigSchema.parse({});
+  return {
+    model: "openai/gpt-4o",
+    contextWindow: 32_000,
+    maxOutput: 2_000,
+    api: "responses",
+    input: ["text", "image"],
+    context: settings.context,
+    tools: {},
+    sandbox: settings.sandbox,
+    limits: settings.limits,
+    ...changes,
+  };
+}
+
+function hostOf(box: Sandbox): SandboxHost {
+  return {
+    name: "folder",
+    open: async () => box,
+    remove: async () => {},
+    reap: async () => ({ removed: [] }),
+    close: async () => {},
+  };
+}
+
+let said = 0;
+
+/** A message of a person, with an id of its own. */
+export function guidance(text: string, id = `said-${++said}`): Guidance {
+  return { id, parts: [{ type: "text", text }], queuedAt: "2026-11-21T10:00:00.000Z" };
+}

@@ -1,0 +1,77 @@
+/** The agent loop over activities called directly: the workflow's state and decisions, without its engine. */
+import type { Guidance, ModelStepFacts, RunPolicy } from "../../activities/contract.ts";
+import { pruneDue } from "../../activities/context/prune-plan.ts";
+import {
+  compacted,
+  createState,
+  opened,
+  pruned,
+  ran,
+  stepped,
+  type AgentState,
+} from "../../workflows/agent-state.ts";
+import { afterAnswer, afterOverflow, compactionDue } from "../../workflows/loop-policy.ts";
+import type { DirectAgent } from "./direct-agent.ts";
+
+export interface LoopEnd {
+  readonly status: "completed" | "ContextOverflow" | "EmptyAnswer" | "max_steps";
+  readonly state: AgentState;
+  readonly policy: RunPolicy;
+  readonly prunes: number;
+}
+
+/**
+ * Plays a session to its end, as workflows/coding-agent.ts does.
+ * @param options.guidanceAt what is said before a step
+ */
+export async function playLoop(
+  agent: DirectAgent,
+  options: { readonly guidanceAt?: (step: number) => readonly Guidance[]; readonly maxSteps?: number } = {},
+): Promise<LoopEnd> {
+  const session = await agent.perform("openSession", { chain: agent.runId });
+  const { policy } = session;
+  const state = createState({});
+  opened(state, session);
+  let overflows = 0;
+  let empty = 0;
+  let prunes = 0;
+  const end = (status: LoopEnd["status"]): LoopEnd => ({ status, state, policy, prunes });
+  for (;;) {
+    const plan = afterOverflow(overflows) ?? compactionDue(state, policy);
+    if (plan) {
+      const input = { step: state.step + 1, round: state.round + 1, ...plan };
+      compacted(state, await agent.perform("summarize", input));
+    }
+    if (state.steps >= (options.maxSteps ?? Infinity)) return end("max_steps");
+    const step = state.step + 1;
+    const guidance = overflows + empty > 0 ? [] : (options.guidanceAt?.(step) ?? []);
+    const answer: ModelStepFacts = await agent.perform("modelStep", { step, guidance });
+    stepped(state, answer);
+    if (answer.kind === "overflow") {
+      overflows += 1;
+      if (!afterOverflow(overflows)) return end("ContextOverflow");
+      continue;
+    }
+    overflows = 0;
+    if (answer.kind === "interrupted") continue;
+    if (answer.kind === "empty") {
+      empty += 1;
+      if (empty > 1) return end("EmptyAnswer");
+      continue;
+    }
+    empty = 0;
+    const next = afterAnswer(state, answer);
+    if (next.kind === "completed") return end("completed");
+    if (next.kind === "failed") throw new Error(next.message);
+    if (next.kind === "again") continue;
+    await Promise.all(
+      answer.calls.map(async (call, index) => {
+        ran(state, call, await agent.perform("runTool", { step, index }));
+      }),
+    );
+    if (pruneDue({ usedTokens: state.context.used, prunableTokens: state.context.prunable }, policy.budget)) {
+      pruned(state, await agent.perform("prune", { step }));
+      prunes += 1;
+    }
+  }
+}
