@@ -31,6 +31,8 @@ export interface RunPolicy {
   readonly model: string;
   readonly maxSteps: number;
   readonly budget: Budget;
+  /** Estimated tokens of what stands in front of the messages, for people. */
+  readonly prefix?: { readonly system: number; readonly tools: number };
   /** Continue as new past this many events, whatever the server suggests. */
   readonly maxHistoryEvents: number;
   readonly modelTimeoutMs: number;

@@ -10,7 +10,7 @@ import type { OpenedSession, OpenSessionInput } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
 import { enterSession } from "./enter-session.ts";
 import { fatal } from "./failures.ts";
-import { prefixMaker, type Prefix } from "./model/request.ts";
+import { prefixMaker, prefixShares, type Prefix } from "./model/request.ts";
 import { runPolicyOf } from "./run-policy.ts";
 import { lastRound } from "./store/compactions.ts";
 import { appendEvents } from "./store/events.ts";
@@ -46,11 +46,12 @@ async function openSession(
   const session = await enterSession(deps.store, scope, { step: step + 1, phase: "model" });
 
   const prefix = prefixFor(systemPrompt(session.instructions));
+  const { learnt } = session;
   const policy = runPolicyOf(session.config, prefix.tokens, {
+    prefix: prefixShares(prefix, learnt?.ratio),
     searchAttributes: deps.searchAttributes,
     taskQueues: queuesOf(deps),
   });
-  const { learnt } = session;
   const [rows, round, parked] = await Promise.all([
     loadView(db, session.id),
     lastRound(db, session.id),

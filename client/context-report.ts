@@ -1,8 +1,9 @@
 /** Where a session's window goes, by the same reckoning that triggers compaction. */
-import { toolRegistry, toolSpecs } from "../activities/tools/index.ts";
+import { toolRegistry } from "../activities/tools/index.ts";
+import { breakdownOf, type Breakdown } from "../activities/context/breakdown.ts";
 import type { Budget } from "../activities/context/budget.ts";
 import { viewSize } from "../activities/context/size.ts";
-import { estimateText, estimateTools } from "../activities/context/tokens.ts";
+import { prefixMaker, prefixShares } from "../activities/model/request.ts";
 import { budgetOf } from "../activities/run-policy.ts";
 import { recentCalls, type CallEstimate } from "../activities/store/reading.ts";
 import { loadRatio } from "../activities/store/model-calls.ts";
@@ -21,14 +22,7 @@ export interface ContextReport {
   readonly limit: number;
   /** True where no bill stands behind `used`. */
   readonly estimated: boolean;
-  readonly parts: {
-    readonly system: number;
-    readonly tools: number;
-    /** What is left of `used` for messages; never below 0. */
-    readonly messages: number;
-    readonly outputBuffer: number;
-    readonly free: number;
-  };
+  readonly parts: Breakdown;
   readonly messages: { readonly inView: number; readonly summaries: number; readonly pruned: number };
   readonly prunable: number;
   /** Actual / estimated input of this model, as learnt so far. */
@@ -46,8 +40,7 @@ export async function readContext(db: Queryable, id: string): Promise<ContextRep
   const session = await findSession(db, id);
   if (session === undefined) return undefined;
   const { config } = session;
-  const system = estimateText(systemPrompt(session.instructions));
-  const tools = estimateTools(toolSpecs(toolRegistry));
+  const prefix = prefixMaker(toolRegistry)(systemPrompt(session.instructions));
   const [rows, learnt, calls] = await Promise.all([
     loadView(db, id),
     loadRatio(db, config.model),
@@ -56,11 +49,11 @@ export async function readContext(db: Queryable, id: string): Promise<ContextRep
   const ratio = learnt?.ratio ?? 1;
   const { next, prunableTokens } = viewSize({
     rows,
-    prefixTokens: system + tools,
+    prefixTokens: prefix.tokens,
     ratio,
     windowTokens: config.contextWindow,
   });
-  const budget = budgetOf(config, system + tools);
+  const budget = budgetOf(config, prefix.tokens);
   return {
     id,
     model: config.model,
@@ -68,7 +61,7 @@ export async function readContext(db: Queryable, id: string): Promise<ContextRep
     used: next.tokens,
     limit: config.contextWindow,
     estimated: next.estimated,
-    parts: breakdownOf(next.tokens, { system, tools, ratio }, budget),
+    parts: breakdownOf({ ...budget, used: next.tokens, ...prefixShares(prefix, ratio) }),
     messages: {
       inView: rows.length,
       summaries: rows.filter((row) => row.kind === "summary").length,
@@ -81,22 +74,5 @@ export async function readContext(db: Queryable, id: string): Promise<ContextRep
       ...call,
       errorRatio: call.actual === 0 ? 0 : (call.estimated - call.actual) / call.actual,
     })),
-  };
-}
-
-/** System and tools are estimated, messages are what remains of the bill: so the parts add up. Pure. */
-export function breakdownOf(
-  used: number,
-  prefix: { readonly system: number; readonly tools: number; readonly ratio: number },
-  budget: Pick<Budget, "windowTokens" | "outputTokens">,
-): ContextReport["parts"] {
-  const system = Math.round(prefix.system * prefix.ratio);
-  const tools = Math.round(prefix.tools * prefix.ratio);
-  return {
-    system,
-    tools,
-    messages: Math.max(0, used - system - tools),
-    outputBuffer: budget.outputTokens,
-    free: Math.max(0, budget.windowTokens - budget.outputTokens - used),
   };
 }

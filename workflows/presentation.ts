@@ -1,10 +1,11 @@
 /** What a person sees of a run in the Web UI. Pure. */
 import type { RunPolicy, SessionStatus } from "../activities/contract.ts";
+import { BREAKDOWN_PARTS, barOf, breakdownOf } from "../activities/context/breakdown.ts";
 import type { AgentState } from "./agent-state.ts";
 import { waiting } from "./inbox.ts";
 import type { SessionView } from "./messages.ts";
 
-const BAR_CELLS = 20;
+const BAR_CELLS = 40;
 
 /** Current details: served by a query, so they cost no events. */
 export function currentDetails(state: AgentState, policy: RunPolicy | undefined): string {
@@ -12,7 +13,7 @@ export function currentDetails(state: AgentState, policy: RunPolicy | undefined)
   const lines = [
     `**Step ${state.step}** of at most ${state.step - state.steps + policy.maxSteps} · ${state.phase} · ${code(policy.model)}`,
     "",
-    `Context ${code(bar(state.context.used, policy.budget.triggerTokens))} ${tokens(state.context.used)} of ${tokens(policy.budget.triggerTokens)} tokens${state.context.estimated ? " (estimated)" : ""} until compaction · window ${tokens(policy.budget.windowTokens)} · rounds ${state.round}`,
+    ...contextLines(state, policy),
     "",
     `Tokens in ${tokens(state.usage.input)} (cached ${tokens(state.usage.cached)}), out ${tokens(state.usage.output)}, calls ${state.usage.calls} · queue ${waiting(state.inbox)} · sandbox ${state.sandbox ? code(state.sandbox.container) : "not open"}`,
   ];
@@ -49,7 +50,7 @@ export function sessionView(
       .map(({ id, parts, queuedAt }) => ({ id, text: textOf(parts).slice(0, 500), queuedAt })),
     context: {
       used: state.context.used,
-      limit: policy?.budget.triggerTokens ?? 0,
+      limit: policy?.budget.windowTokens ?? 0,
       estimated: state.context.estimated,
     },
     compactionRounds: state.round,
@@ -63,9 +64,20 @@ function textOf(parts: AgentState["inbox"]["queue"][number]["parts"]): string {
     .join(" ");
 }
 
-function bar(used: number, limit: number): string {
-  const full = Math.max(0, Math.min(BAR_CELLS, Math.round((used / Math.max(1, limit)) * BAR_CELLS)));
-  return "█".repeat(full) + "░".repeat(BAR_CELLS - full);
+/** The same figures as the client's `context`: the window by what it holds. */
+function contextLines({ context, round }: AgentState, { budget, prefix }: RunPolicy): string[] {
+  const { system = 0, tools = 0 } = prefix ?? {};
+  const { used } = context;
+  const parts = breakdownOf({ ...budget, used, system, tools });
+  const signs = new Map(BREAKDOWN_PARTS.map(([name, , sign]) => [name, sign]));
+  const bar = barOf(parts, BAR_CELLS).map(([name, cells]) => (signs.get(name) ?? "").repeat(cells));
+  const amounts = BREAKDOWN_PARTS.map(([name, title, sign]) => `${sign} ${title} ${tokens(parts[name])}`);
+  const estimated = context.estimated ? " (estimated)" : "";
+  return [
+    `Context ${code(bar.join(""))} ${tokens(used)} of ${tokens(budget.windowTokens)} tokens, ${Math.round((100 * used) / budget.windowTokens)} %${estimated} · compaction from ${tokens(budget.triggerTokens)} · rounds ${round}`,
+    "",
+    amounts.join(" · "),
+  ];
 }
 
 function tokens(count: number): string {

@@ -12,15 +12,28 @@ import type { ToolSpec } from "./model.ts";
 export interface Prefix {
   readonly system: string;
   readonly tools: readonly ToolSpec[];
-  /** Estimated tokens of both. */
+  /** Estimated tokens of both, and of each. */
   readonly tokens: number;
+  readonly systemTokens: number;
+  readonly toolTokens: number;
 }
 
 /** Makes prefixes with the same tools, whose schemas and size are worked out once. */
 export function prefixMaker(registry: ToolRegistry): (system: string) => Prefix {
   const tools = toolSpecs(registry);
   const toolTokens = estimateTools(tools);
-  return (system) => ({ system, tools, tokens: toolTokens + estimateText(system) });
+  return (system) => {
+    const systemTokens = estimateText(system);
+    return { system, tools, tokens: toolTokens + systemTokens, systemTokens, toolTokens };
+  };
+}
+
+/** System and tools in the model's own tokens, as far as their ratio to ours is learnt. */
+export function prefixShares(
+  { systemTokens, toolTokens }: Pick<Prefix, "systemTokens" | "toolTokens">,
+  ratio = 1,
+): { readonly system: number; readonly tools: number } {
+  return { system: Math.round(systemTokens * ratio), tools: Math.round(toolTokens * ratio) };
 }
 
 export interface BuiltMessages {

@@ -1,5 +1,11 @@
 /** `longhaul context ID`: where the window goes. */
 import { Command } from "commander";
+import {
+  BREAKDOWN_PARTS,
+  barOf,
+  type Breakdown,
+  type BreakdownPart,
+} from "../../activities/context/breakdown.ts";
 import { openServices } from "../connection.ts";
 import type { ContextReport } from "../context-report.ts";
 import { exitCodes, noSuchSession, type ExitCode } from "../errors.ts";
@@ -32,27 +38,25 @@ async function context(id: string, flags: { json?: boolean }, output: Output): P
   }
 }
 
-const looks: Record<keyof ContextReport["parts"], readonly [string, string, Look]> = {
-  system: ["system prompt", "▓", "cyan"],
-  tools: ["tools", "▒", "magenta"],
-  messages: ["messages", "█", "green"],
-  outputBuffer: ["output buffer", "▚", "yellow"],
-  free: ["free", "░", "dim"],
+const looks: Record<BreakdownPart, Look> = {
+  system: "cyan",
+  tools: "magenta",
+  messages: "green",
+  free: "dim",
+  outputBuffer: "yellow",
 };
 
 /** The bar and the breakdown of 4.5, then the figures in force. */
 export function contextText(report: ContextReport, style: Style): string {
-  const names = Object.keys(looks) as (keyof ContextReport["parts"])[];
   const label = report.estimated ? " (estimated)" : "";
-  const rows = names.map((name) => {
-    const [title, sign, look] = looks[name];
+  const rows = BREAKDOWN_PARTS.map(([name, title, sign]) => {
     const amount = report.parts[name];
-    return `  ${style(look, sign)} ${title.padEnd(14)}${tokens(amount).padStart(7)}  ${percent(amount, report.window).padStart(5)}`;
+    return `  ${style(looks[name], sign)} ${title.padEnd(14)}${tokens(amount).padStart(7)}  ${percent(amount, report.window).padStart(5)}`;
   });
   const { budget, messages } = report;
   return [
     `${style("bold", report.id)}  ${report.model}`,
-    `${stackedBar(report, names, style)}  ${tokens(report.used)} of ${tokens(report.window)} tokens, ${percent(report.used, report.window)}${label}`,
+    `${stackedBar(report.parts, style)}  ${tokens(report.used)} of ${tokens(report.window)} tokens, ${percent(report.used, report.window)}${label}`,
     "",
     ...rows,
     "",
@@ -63,24 +67,12 @@ export function contextText(report: ContextReport, style: Style): string {
   ].join("\n");
 }
 
-function stackedBar(
-  report: ContextReport,
-  names: readonly (keyof ContextReport["parts"])[],
-  style: Style,
-): string {
-  let begin = 0;
-  let drawn = 0;
-  const pieces: string[] = [];
-  for (const name of names) {
-    const [, sign, look] = looks[name];
-    begin += report.parts[name];
-    // Rounded from the left edge on, so that the cells add up to the bar.
-    const end =
-      name === "free" ? BAR_CELLS : Math.min(BAR_CELLS, Math.round((begin / report.window) * BAR_CELLS));
-    if (end > drawn) pieces.push(style(look, sign.repeat(end - drawn)));
-    drawn = Math.max(drawn, end);
-  }
-  return pieces.join("");
+function stackedBar(parts: Breakdown, style: Style): string {
+  const signs = new Map(BREAKDOWN_PARTS.map(([name, , sign]) => [name, sign]));
+  return barOf(parts, BAR_CELLS)
+    .filter(([, cells]) => cells > 0)
+    .map(([name, cells]) => style(looks[name], (signs.get(name) ?? "").repeat(cells)))
+    .join("");
 }
 
 function estimateLines(report: ContextReport): string[] {

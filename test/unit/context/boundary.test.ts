@@ -3,7 +3,6 @@ import { describe, expect, it } from "vitest";
 import { cutView, tokensOf } from "../../../activities/context/boundary.ts";
 import { budgetFor } from "../../../activities/context/budget.ts";
 import type { Message } from "../../../activities/context/message.ts";
-import { breakdownOf, percentOf } from "../../../activities/context/breakdown.ts";
 import { buildView } from "../../../activities/context/view.ts";
 import { calls, result, rowsOf, says, user } from "../../support/rows.ts";
 
@@ -137,29 +136,5 @@ describe("cutView", () => {
         },
       ),
     );
-  });
-});
-
-describe("breakdownOf", () => {
-  const sizes = {
-    windowTokens: 10_000,
-    outputTokens: 1_000,
-    estimated: false,
-    systemTokens: 500,
-    toolTokens: 1_500,
-  };
-
-  it("gives messages what system and tools leave of the bill, and the rest as free", () => {
-    expect(breakdownOf({ ...sizes, usedTokens: 4_000 })).toMatchObject({
-      messageTokens: 2_000,
-      freeTokens: 5_000,
-    });
-  });
-
-  it("never shows less than nothing", () => {
-    expect(breakdownOf({ ...sizes, usedTokens: 1_000 }).messageTokens).toBe(0);
-    expect(breakdownOf({ ...sizes, usedTokens: 20_000 }).freeTokens).toBe(0);
-    expect(percentOf(1_234, 10_000)).toBe(12.3);
-    expect(percentOf(1, 0)).toBe(0);
   });
 });
