@@ -1,8 +1,8 @@
 /** The commands and what they share. */
-import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import type { ExitCode } from "./errors.ts";
 import type { Output } from "./output.ts";
+import { productVersion } from "./product-version.ts";
 import { verbs } from "./verbs.ts";
 
 const EXIT_CODES = `
@@ -22,7 +22,7 @@ export async function createProgram(
 ): Promise<Command> {
   const program = new Command("longhaul")
     .description("A durable coding agent for long tasks. Close the lid, pull the plug: the task goes on.")
-    .version(versionOf())
+    .version(productVersion())
     .option("--verbose", "show where errors come from")
     .addHelpText("after", EXIT_CODES);
   for (const { name, usage, about, load } of verbs) {
@@ -34,9 +34,4 @@ export async function createProgram(
     command.exitOverride().showHelpAfterError("(--help shows how it is used)").showSuggestionAfterError();
   }
   return program;
-}
-
-function versionOf(): string {
-  const text = readFileSync(new URL("../package.json", import.meta.url), "utf8");
-  return (JSON.parse(text) as { version: string }).version;
 }

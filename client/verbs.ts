@@ -84,6 +84,12 @@ export const verbs: readonly Verb[] = [
     load: async () => (await import("./commands/export.ts")).exportCommand,
   },
   {
+    name: "report",
+    usage: "<id> [file]",
+    about: "one self-contained HTML file: timeline, context use, cost, change",
+    load: async () => (await import("./commands/report.ts")).reportCommand,
+  },
+  {
     name: "pull",
     usage: "<id> <dir>",
     about: "copy a session's files, as last saved, into a folder",

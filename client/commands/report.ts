@@ -1,0 +1,81 @@
+/** `longhaul report ID`: one HTML file that needs nothing else. */
+import { writeFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { Command } from "commander";
+import { costUsd } from "../../activities/model/cost.ts";
+import { budgetOf } from "../../activities/run-policy.ts";
+import { readWorkspace } from "../../activities/store/checkpoints.ts";
+import { readWhole } from "../../activities/store/reading.ts";
+import { findSession } from "../../activities/store/sessions.ts";
+import { openServices, type Services } from "../connection.ts";
+import { exitCodes, noSuchSession, type ExitCode } from "../errors.ts";
+import type { Output } from "../output.ts";
+import { productVersion } from "../product-version.ts";
+import { reportPage, type ReportData } from "../report/report-page.ts";
+import { requireSession } from "../require-session.ts";
+import { trajectoryDocument } from "../trajectory.ts";
+import { diffWorkspaces } from "../workspace-diff.ts";
+
+export function reportCommand(output: Output, done: (code: ExitCode) => void): Command {
+  return new Command("report")
+    .description("one self-contained HTML file: timeline, context use, cost, change")
+    .argument("<id>", "session")
+    .argument("[file]", "where to; - for standard output; default ID.html in this folder")
+    .action(async (id: string, file: string | undefined) => done(await report(id, file, output)));
+}
+
+async function report(id: string, file: string | undefined, output: Output): Promise<ExitCode> {
+  const services = await openServices();
+  try {
+    const page = reportPage(await gather(services, id));
+    if (file === "-") output.result(page);
+    else {
+      const path = resolve(file ?? `${id}.html`);
+      await writeFile(path, page);
+      output.result(`${path}\n`);
+    }
+    return exitCodes.completed;
+  } finally {
+    await services.close();
+  }
+}
+
+async function gather(services: Services, id: string): Promise<ReportData> {
+  const { db } = services.store;
+  const session = await requireSession(services, id);
+  const whole = await readWhole(db, id);
+  const known = await findSession(db, id);
+  if (known === undefined) throw noSuchSession(id);
+  const { config } = known;
+  const { triggerTokens } = budgetOf(config, 0);
+  const bills = whole.modelCalls.filter((call) => call.inputTokens !== null);
+  const sum = (pick: (call: (typeof bills)[number]) => number | null) =>
+    bills.reduce((total, call) => total + (pick(call) ?? 0), 0);
+  const usage = {
+    calls: whole.modelCalls.length,
+    input: sum((call) => call.inputTokens),
+    cached: sum((call) => call.cachedTokens),
+    output: sum((call) => call.outputTokens),
+  };
+  const after = (await readWorkspace(db, id)) ?? [];
+  const before = (await readWorkspace(db, id, { atStep: 0 })) ?? [];
+  return {
+    session,
+    model: config.model,
+    steps: trajectoryDocument(session, whole, productVersion()).steps,
+    points: bills
+      .filter((call) => call.purpose === "step" && call.status === "kept")
+      .map((call) => ({ step: call.step, input: call.inputTokens ?? 0, cached: call.cachedTokens ?? 0 })),
+    rounds: whole.compactionEvents,
+    usage: { ...usage, costUsd: costUsd(config.price, usage) },
+    windowTokens: config.contextWindow,
+    triggerTokens,
+    callMs: new Map(
+      whole.toolCalls.flatMap(({ callId, startedAt, finishedAt }) =>
+        startedAt && finishedAt ? [[callId, finishedAt.getTime() - startedAt.getTime()] as const] : [],
+      ),
+    ),
+    patch: diffWorkspaces(before, after).patch,
+    madeAt: new Date(),
+  };
+}

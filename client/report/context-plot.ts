@@ -1,0 +1,81 @@
+/** How full the window was, request by request, as a drawing. Pure. */
+import { tokens } from "../render/format.ts";
+import { html, type Html } from "./html.ts";
+
+export interface PlotPoint {
+  readonly step: number;
+  /** Tokens of the request as billed, and what of them the provider had cached. */
+  readonly input: number;
+  readonly cached: number;
+}
+
+export interface PlotRound {
+  readonly round: number;
+  readonly step: number;
+  readonly status: string;
+}
+
+const WIDTH = 900;
+const HEIGHT = 220;
+const LEFT = 52;
+const BOTTOM = 24;
+const TOP = 10;
+
+/** @param windowTokens of the model; the scale ends there or at the largest request */
+export function contextPlot(
+  points: readonly PlotPoint[],
+  rounds: readonly PlotRound[],
+  windowTokens: number,
+  triggerTokens: number,
+): Html {
+  if (points.length === 0) return html`<p class="faint">No request was billed yet.</p>`;
+  const first = Math.min(...points.map((point) => point.step));
+  const last = Math.max(first + 1, ...points.map((point) => point.step));
+  const largest = Math.max(...points.map((point) => point.input));
+  // A window that was hardly used would press the curve into the ground.
+  const top = Math.max(largest * 1.15, Math.min(windowTokens, triggerTokens * 1.1));
+  const x = (step: number) => round1(LEFT + ((step - first) / (last - first)) * (WIDTH - LEFT - 8));
+  const y = (count: number) => round1(HEIGHT - BOTTOM - (count / top) * (HEIGHT - BOTTOM - TOP));
+  const line = (pick: (point: PlotPoint) => number) =>
+    points.map((point) => `${x(point.step)},${y(pick(point))}`).join(" ");
+  const floor = y(0);
+  const area = `${x(points[0]?.step ?? first)},${floor} ${line((point) => point.cached)} ${x(points.at(-1)?.step ?? last)},${floor}`;
+  const scale = [0, 0.25, 0.5, 0.75, 1].map((share) => share * top);
+  const made = rounds.filter((round) => round.status === "compacted");
+  return html`<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="Tokens of each request by step">
+    ${scale.map(
+      (count) =>
+        html`<line class="grid" x1="${LEFT}" x2="${WIDTH}" y1="${y(count)}" y2="${y(count)}" /><text
+            x="${LEFT - 6}"
+            y="${y(count) + 4}"
+            text-anchor="end"
+            >${tokens(count)}</text
+          >`,
+    )}
+    ${made.map(
+      ({ round, step }) =>
+        html`<line class="round" x1="${x(step)}" x2="${x(step)}" y1="${TOP}" y2="${floor}"
+          ><title>round ${round}, before step ${step}</title></line
+        >`,
+    )}
+    ${
+      triggerTokens <= top
+        ? html`<line
+            class="trigger"
+            x1="${LEFT}"
+            x2="${WIDTH}"
+            y1="${y(triggerTokens)}"
+            y2="${y(triggerTokens)}"
+          />`
+        : html``
+    }
+    <polygon class="cached" points="${area}" />
+    <polyline class="input" points="${line((point) => point.input)}" />
+    <text x="${LEFT}" y="${HEIGHT - 6}">step ${first}</text>
+    <text x="${WIDTH - 8}" y="${HEIGHT - 6}" text-anchor="end">step ${last}</text>
+  </svg>`;
+}
+
+function round1(value: number): number {
+  return Math.round(value * 10) / 10;
+}

@@ -1,0 +1,46 @@
+/** HTML from parts that are not trusted: what a model, a command or a file says is shown, and never run. Pure. */
+
+/** Markup that is safe as it is. */
+export class Html {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+type Value = string | number | Html | readonly Html[];
+
+const ENTITIES: Record<string, string> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+/** Text as text: no markup in it counts, and no control character steers what shows it. */
+export function escapeHtml(text: string): string {
+  return (
+    text
+      .toWellFormed()
+      .replace(/[&<>"']/g, (sign) => ENTITIES[sign] ?? "")
+      // oxlint-disable-next-line no-control-regex -- control characters are what this is about
+      .replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, "")
+  );
+}
+
+/** html`<p>${anything}</p>`: what is put in is escaped, unless it is markup itself. */
+export function html(pieces: TemplateStringsArray, ...values: Value[]): Html {
+  let text = pieces[0] ?? "";
+  values.forEach((value, index) => {
+    text += markupOf(value) + (pieces[index + 1] ?? "");
+  });
+  return new Html(text);
+}
+
+function markupOf(value: Value): string {
+  if (value instanceof Html) return value.text;
+  if (typeof value === "string") return escapeHtml(value);
+  if (typeof value === "number") return String(value);
+  return value.map((each) => each.text).join("\n");
+}

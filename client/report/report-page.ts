@@ -1,0 +1,157 @@
+/** A session as one page that needs nothing else: figures, the window's use, what was done, the change. Pure. */
+import type { SessionRow } from "../../activities/store/reading.ts";
+import { dollars, duration, percent, plural, tokens } from "../render/format.ts";
+import type { TrajectoryStep } from "../trajectory.ts";
+import { contextPlot, type PlotPoint, type PlotRound } from "./context-plot.ts";
+import { html, type Html } from "./html.ts";
+import { STYLE } from "./style.ts";
+import { timeline } from "./timeline.ts";
+
+export interface ReportData {
+  readonly session: SessionRow;
+  readonly model: string;
+  readonly steps: readonly TrajectoryStep[];
+  readonly points: readonly PlotPoint[];
+  readonly rounds: readonly (PlotRound & {
+    readonly trigger: string;
+    readonly strategy: string;
+    readonly tokensBefore: number;
+    readonly tokensAfter: number;
+  })[];
+  /** Tokens over all model calls; `costUsd` null where the price is not known. */
+  readonly usage: {
+    readonly calls: number;
+    readonly input: number;
+    readonly cached: number;
+    readonly output: number;
+    readonly costUsd: number | null;
+  };
+  readonly windowTokens: number;
+  readonly triggerTokens: number;
+  readonly callMs: ReadonlyMap<string, number>;
+  /** A patch against the files that were put in; empty where nothing was saved. */
+  readonly patch: string;
+  readonly madeAt: Date;
+}
+
+/** Characters of the change in the page; `longhaul diff` shows all of it. */
+const MAX_PATCH_CHARS = 400_000;
+
+/** The whole file. Nothing in it is fetched or run, whatever the session's texts say. */
+export function reportPage(data: ReportData): string {
+  const { session, usage } = data;
+  const ended = session.endedAt ?? session.updatedAt;
+  const figures: [string, string][] = [
+    ["status", session.status],
+    ["model", data.model],
+    ["took", duration(ended.getTime() - session.createdAt.getTime())],
+    ["steps", String(Math.max(0, ...data.points.map((point) => point.step)))],
+    ["compaction rounds", String(data.rounds.filter((round) => round.status === "compacted").length)],
+    ["tokens in", `${tokens(usage.input)} (${percent(usage.cached, usage.input)} cached)`],
+    ["tokens out", tokens(usage.output)],
+    ["model calls", String(usage.calls)],
+    ["cost", usage.costUsd === null ? "price unknown" : dollars(usage.costUsd)],
+  ];
+  const page = html`<html lang="en">
+    <head>
+      <meta charset="utf-8" />
+      <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'" />
+      <meta name="viewport" content="width=device-width" />
+      <title>Longhaul · ${session.id}</title>
+      <style>
+        ${STYLE}
+      </style>
+    </head>
+    <body>
+      <h1>${session.id}</h1>
+      <p class="task">${session.task}</p>
+      <dl>
+        ${figures.map(
+          ([name, value]) =>
+            html`<div>
+              <dt>${name}</dt>
+              <dd>${value}</dd>
+            </div>`,
+        )}
+      </dl>
+      ${endPart(session)}
+      <h2>Context</h2>
+      ${contextPlot(data.points, data.rounds, data.windowTokens, data.triggerTokens)}
+      <p class="faint">
+        Tokens of each request; the filled part came from the provider's cache. Dashed: where compaction
+        starts (${tokens(data.triggerTokens)} of ${tokens(data.windowTokens)}). Upright: compaction rounds.
+      </p>
+      ${roundsPart(data.rounds)}
+      <h2>Timeline</h2>
+      ${timeline(data.steps, data.callMs)}
+      <h2>Change</h2>
+      ${changePart(data.patch)}
+      <footer>Made ${data.madeAt.toISOString()} by longhaul report ${session.id}</footer>
+    </body>
+  </html>`;
+  return `<!doctype html>\n${page.text}\n`;
+}
+
+function endPart({ result, error }: SessionRow): Html {
+  const words = errorText(error) ?? result;
+  if (words === null) return html``;
+  return html`<section class="${error === null ? "result" : "result failed"}">${words}</section>`;
+}
+
+function errorText(error: unknown): string | undefined {
+  if (typeof error !== "object" || error === null || !("message" in error)) return undefined;
+  return String(error.message);
+}
+
+function roundsPart(rounds: ReportData["rounds"]): Html {
+  if (rounds.length === 0) return html``;
+  const heads = ["round", "before step", "trigger", "strategy", "tokens", "outcome"];
+  return html`<table>
+    <thead>
+      <tr>
+        ${heads.map((head) => html`<th>${head}</th>`)}
+      </tr>
+    </thead>
+    <tbody>
+      ${rounds.map(
+        (round) =>
+          html`<tr>
+            <td>${round.round}</td>
+            <td>${round.step}</td>
+            <td>${round.trigger}</td>
+            <td>${round.strategy}</td>
+            <td>${tokens(round.tokensBefore)} → ${tokens(round.tokensAfter)}</td>
+            <td>${round.status}</td>
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
+}
+
+function changePart(patch: string): Html {
+  if (patch === "") return html`<p class="faint">No file was changed, or none was saved yet.</p>`;
+  const shown = patch.slice(0, MAX_PATCH_CHARS).toWellFormed();
+  const files = shown.split(/^(?=diff --git )/m).filter((piece) => piece !== "");
+  const cut = patch.length > shown.length;
+  return html`<p class="faint">
+      ${plural(files.length, "file")}${cut ? ", cut here: longhaul diff shows all of it" : ""}
+    </p>
+    ${files.map(
+      (piece) =>
+        html`<details class="file">
+          <summary>${piece.split("\n", 1)[0] ?? ""}</summary>
+          <pre>${piece.split("\n").map(diffLine)}</pre>
+        </details>`,
+    )}`;
+}
+
+function diffLine(line: string): Html {
+  const look = line.startsWith("+")
+    ? "add"
+    : line.startsWith("-")
+      ? "del"
+      : line.startsWith("@@")
+        ? "at"
+        : "";
+  return look === "" ? html`${line}` : html`<span class="${look}">${line}</span>`;
+}

@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest";
+import { escapeHtml, html } from "../../../client/report/html.ts";
+import { reportPage } from "../../../client/report/report-page.ts";
+import { trajectoryDocument } from "../../../client/trajectory.ts";
+import { AT, sessionRow, wholeSession } from "../../support/stored-whole.ts";
+
+const page = reportPage({
+  session: sessionRow,
+  model: "openai/gpt-4o",
+  steps: trajectoryDocument(sessionRow, wholeSession, "1.2.3").steps,
+  points: [
+    { step: 1, input: 1_000, cached: 400 },
+    { step: 2, input: 90_000, cached: 80_000 },
+  ],
+  rounds: [
+    {
+      round: 1,
+      step: 2,
+      status: "compacted",
+      trigger: "threshold",
+      strategy: "reactive-overflow",
+      tokensBefore: 95_000,
+      tokensAfter: 20_000,
+    },
+  ],
+  usage: { calls: 3, input: 3_000, cached: 1_200, output: 150, costUsd: 0.0123 },
+  windowTokens: 128_000,
+  triggerTokens: 93_600,
+  callMs: new Map([["c1", 1_234]]),
+  patch: "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-<i>old</i>\n+new\n",
+  madeAt: AT,
+});
+
+describe("the report", () => {
+  it("shows what others wrote as text, and can neither run nor fetch anything", () => {
+    expect(page).toContain("Fix &lt;b&gt;it&lt;/b&gt;");
+    expect(page).toContain("&lt;/pre&gt;&lt;script&gt;");
+    expect(page).toContain("-&lt;i&gt;old&lt;/i&gt;");
+    expect(page).not.toMatch(/<script|<link|<img|\bsrc=|\bon[a-z]+=|url\(/i);
+    expect(page).toContain("default-src 'none'");
+  });
+
+  it("has figures, the window's use with its rounds, what was done, and the change", () => {
+    for (const text of ["3k (40 % cached)", "$0.012", "95k → 20k", "1.2 s", "diff --git a/x b/x"])
+      expect(page).toContain(text);
+    expect(page.match(/<polyline/g)).toHaveLength(1);
+    expect(page.match(/class="round"/g)).toHaveLength(1);
+    expect(page.match(/<article/g)).toHaveLength(4);
+    expect(page).not.toMatch(/undefined|NaN|\[object/);
+  });
+
+  it("is made of a session without a single request, too", () => {
+    const fresh = { ...sessionRow, status: "active", endedAt: null, result: null } as const;
+    const empty = reportPage({
+      session: fresh,
+      model: "m",
+      steps: [],
+      points: [],
+      rounds: [],
+      usage: { calls: 0, input: 0, cached: 0, output: 0, costUsd: null },
+      windowTokens: 128_000,
+      triggerTokens: 93_600,
+      callMs: new Map(),
+      patch: "",
+      madeAt: AT,
+    });
+    expect(empty).toContain("No request was billed yet.");
+    expect(empty).not.toMatch(/undefined|NaN|Infinity/);
+  });
+});
+
+describe("html", () => {
+  it("escapes text, keeps markup, and takes control characters out", () => {
+    expect(html`<p title="${'"x"'}">${"<&>"}${html`<b>1</b>`}</p>`.text).toBe(
+      '<p title="&quot;x&quot;">&lt;&amp;&gt;<b>1</b></p>',
+    );
+    expect(escapeHtml("a\u0000\u001b[31m\u202eb\ud800\n\t")).toBe("a[31mb\ufffd\n\t");
+  });
+});
