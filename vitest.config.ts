@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 import { ClosingLine } from "./test/support/closing-line.ts";
 
-/** One project per kind of test. Only the last three need services; `vitest --project unit` runs with nothing there. */
+/** One project per kind of test. Only the last four need services; `vitest --project unit` runs with nothing there. */
 export default defineConfig({
   test: {
     pool: "forks",
@@ -15,6 +15,7 @@ export default defineConfig({
       project("activities", { testTimeout: 60_000, services: true }),
       project("workflows", { testTimeout: 60_000, services: true }),
       project("e2e", { testTimeout: 300_000, services: true, alone: true }),
+      project("faults", { testTimeout: 300_000, services: true, alone: true }),
     ],
   },
 });

@@ -15,6 +15,7 @@ const NEEDS: Readonly<Record<string, readonly Need[]>> = {
   activities: ["postgres", "docker", "image"],
   workflows: ["postgres", "temporal"],
   e2e: ["postgres", "temporal", "docker", "image"],
+  faults: ["postgres", "temporal", "docker", "image"],
 };
 
 interface Run {

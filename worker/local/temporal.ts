@@ -28,7 +28,7 @@ export const TEMPORAL_UI_PORT = 8_233;
  * Stock, the server reads its queue at most 20 times a second and so paces a lone agent to 100 ms an activity; so set,
  * 18 ms. Source: measured 2026-11.
  */
-const DYNAMIC_CONFIG = [
+export const DYNAMIC_CONFIG = [
   "history.transferProcessorMaxPollRPS=1000",
   "system.enableActivityEagerExecution=true",
 ] as const;

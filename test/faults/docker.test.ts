@@ -1,0 +1,67 @@
+/** The Docker engine is restarted in the middle of a run: an engine of this file's own, so that nobody else's boxes end. */
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { inject } from "vitest";
+import { eventually } from "../support/eventually.ts";
+import { startKillableSession } from "../support/killable-session.ts";
+import { noOwnDocker, startOwnDocker, type OwnDocker } from "../support/own-docker.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import { callRows, resultTexts } from "../support/stored.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+const reason = noOwnDocker();
+
+describe.skipIf(reason !== undefined)(
+  `a Docker engine${reason === undefined ? "" : ` (skipped: ${reason})`}`,
+  () => {
+    let engine: OwnDocker;
+    let database: TestDatabase;
+    beforeAll(async () => {
+      [engine, database] = await Promise.all([startOwnDocker(inject("sandboxImage")), createTestDatabase()]);
+    });
+    afterAll(async () => {
+      await engine.close();
+      await database.drop();
+    });
+
+    it.each([
+      ["restarted", "end"],
+      ["killed and started again", "kill"],
+    ] as const)(
+      "that is %s in the middle of a tool costs that command, told as unknown; files stay and the worker goes on [R15]",
+      async (_name, how) => {
+        const script = scriptedModel()
+          .calls("bash", { command: "echo line >> n.txt; sleep 60; echo done" })
+          .calls("bash", { command: "cat n.txt" })
+          .says("Done.");
+        const session = await startKillableSession(database, script, {
+          dockerHost: engine.host,
+          config: (config) => ({ ...config, sandbox: { ...config.sandbox, network: "none" } }),
+        });
+        onTestFinished(() => session.close());
+        const worker = await session.startWorker();
+        await eventually(
+          "the command runs",
+          async () => {
+            const top = await session.box.top().catch(() => undefined);
+            return top?.Processes.some((row: string[]) => row.join(" ").includes("sleep 60"));
+          },
+          60_000,
+        );
+        await engine.stop(how);
+        await engine.start();
+        const back = Date.now();
+        expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 3 });
+        expect(Date.now() - back).toBeLessThan(60_000);
+        expect(worker.alive, worker.log()).toBe(true);
+        expect((await callRows(database.store, session.id)).map((row) => row.status)).toEqual([
+          "unknown",
+          "completed",
+        ]);
+        const [told, counted] = await resultTexts(database.store, session.id);
+        expect(told).toContain("It was not run again");
+        expect(counted).toBe("line");
+        expect(session.model.log).toHaveLength(3);
+      },
+    );
+  },
+);

@@ -1,0 +1,84 @@
+/** Postgres goes away and comes back, in every manner. Each test has a server of its own. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { eventually } from "../support/eventually.ts";
+import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
+import { expectMarkerSteps, markerSteps } from "../support/marker-steps.ts";
+import { startOwnPostgres, type OwnPostgres } from "../support/own-postgres.ts";
+import type { ModelScript } from "../support/scripted-model.ts";
+import { onServer } from "../support/services.ts";
+import type { WorkerProcess } from "../support/worker-process.ts";
+
+let postgres: OwnPostgres;
+beforeEach(async () => {
+  postgres = await startOwnPostgres();
+});
+afterEach(() => postgres.close());
+
+async function start(script: ModelScript): Promise<{ session: KillableSession; worker: WorkerProcess }> {
+  const session = await startKillableSession(postgres, script);
+  onTestFinished(() => session.close());
+  return { session, worker: await session.startWorker() };
+}
+
+const untilStep = (session: KillableSession, step: number) =>
+  eventually(`step ${step} is asked for`, () => session.model.requests.length >= step, 60_000);
+
+describe("a worker whose Postgres", () => {
+  it("is restarted again and again goes on, and every step is there once [R16] [invariant 13]", async () => {
+    const { session, worker } = await start(markerSteps(12));
+    await untilStep(session, 2);
+    for (let restart = 0; restart < 5; restart += 1) {
+      await postgres.stop("fast");
+      await postgres.start();
+      // Busy again, at another point of a step each time.
+      await sleep(1_500 + 370 * restart);
+    }
+    expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 14 });
+    expect(worker.alive, worker.log()).toBe(true);
+    await expectMarkerSteps(postgres.store, session.id, 12);
+  });
+
+  it("loses its backends to kill -9 goes on [R16] [A20]", async () => {
+    const { session, worker } = await start(markerSteps(6));
+    for (let kill = 0; kill < 3; kill += 1) {
+      await untilStep(session, 2 * kill + 1);
+      const [victim] = await onServer(postgres.url, async (client) => {
+        const { rows } = await client.query<{ pid: number }>(
+          "select pid from pg_stat_activity where application_name = 'longhaul' order by state_change desc limit 1",
+        );
+        return rows;
+      });
+      // The postmaster then ends all others too and recovers.
+      process.kill(victim?.pid ?? 0, "SIGKILL");
+    }
+    expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 8 });
+    expect(worker.alive, worker.log()).toBe(true);
+    await expectMarkerSteps(postgres.store, session.id, 6);
+  });
+
+  it("refuses connections for a while backs off, says so in the Web UI, and goes on by itself [R17]", async () => {
+    const { session, worker } = await start(markerSteps(4));
+    await untilStep(session, 2);
+    await postgres.stop("immediate");
+    const pending = await eventually(
+      "the Web UI shows a third attempt with its reason",
+      async () => {
+        const { raw } = await session.handle.describe();
+        return raw.pendingActivities?.find(
+          (activity) => (activity.attempt ?? 0) >= 3 && activity.lastFailure?.applicationFailureInfo,
+        );
+      },
+      60_000,
+    );
+    expect(pending.lastFailure?.applicationFailureInfo?.type).toBe("DatabaseUnavailable");
+    expect(pending.lastFailure?.message).toMatch(/^Postgres: .*ECONNREFUSED.*it is tried again/);
+    expect(pending.lastFailure?.message?.length).toBeLessThan(1_000);
+    const waits = Number(pending.currentRetryInterval?.seconds ?? 0);
+    expect(waits).toBeGreaterThanOrEqual(2);
+    await postgres.start();
+    expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 6 });
+    expect(worker.alive, worker.log()).toBe(true);
+    await expectMarkerSteps(postgres.store, session.id, 4);
+  });
+});

@@ -1,0 +1,64 @@
+/** The Temporal server goes away in the middle of a run: one of this file's own. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { startClient } from "../support/client-process.ts";
+import { eventually } from "../support/eventually.ts";
+import { startKillableSession } from "../support/killable-session.ts";
+import { startOwnTemporal, type OwnTemporal } from "../support/own-temporal.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import { callRows, resultTexts } from "../support/stored.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+/** Away for so long; the whole minute was tried by hand. */
+const AWAY_MS = 15_000;
+
+let temporal: OwnTemporal;
+let database: TestDatabase;
+beforeAll(async () => {
+  [temporal, database] = await Promise.all([startOwnTemporal(), createTestDatabase()]);
+});
+afterAll(async () => {
+  await temporal.close();
+  await database.drop();
+});
+
+describe("a Temporal server that goes away in the middle of a tool", () => {
+  it("costs neither the tool's result nor the run nor the worker, and `watch` shows it to the end [R18] [A27]", async () => {
+    const script = scriptedModel()
+      .calls("bash", { command: "echo line >> n.txt; sleep 6; echo done" })
+      .calls("bash", { command: "cat n.txt" })
+      .says("Here again.");
+    const session = await startKillableSession(database, script, { temporalAddress: temporal.address });
+    onTestFinished(() => session.close());
+    const worker = await session.startWorker();
+    const client = { DATABASE_URL: database.url, TEMPORAL_ADDRESS: temporal.address };
+    const watch = startClient(["watch", session.id], client);
+    onTestFinished(() => watch.kill());
+    await eventually(
+      "the command runs",
+      async () => (await callRows(database.store, session.id, "running")).length > 0,
+      60_000,
+    );
+    await temporal.stop();
+    const left = Date.now();
+    const say = startClient(["say", session.id, "are you there?"], client);
+    expect(await say.ended()).toBe(4);
+    expect(say.err()).toContain("Temporal");
+    // The command ends meanwhile, and its result is kept without the server.
+    await eventually(
+      "the result is stored",
+      async () => (await callRows(database.store, session.id, "completed")).length > 0,
+      60_000,
+    );
+    await sleep(Math.max(0, AWAY_MS - (Date.now() - left)));
+    await temporal.start();
+    expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 3 });
+    expect(worker.alive, worker.log()).toBe(true);
+    const [slept, counted] = await resultTexts(database.store, session.id);
+    expect(slept).toMatch(/^done\b/);
+    expect(counted).toBe("line");
+    expect(session.model.log).toHaveLength(3);
+    expect(await watch.ended()).toBe(0);
+    expect(watch.out()).toBe("Here again.\n");
+  });
+});

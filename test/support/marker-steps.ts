@@ -1,0 +1,43 @@
+/** A session that leaves a line in a file at every step, so that what ran twice or never is seen by counting. */
+import { expect } from "vitest";
+import type { Store } from "../../activities/store/db.ts";
+import { call, scriptedModel, text, type ModelScript } from "./scripted-model.ts";
+import { callRows, resultTexts, transcriptOf } from "./stored.ts";
+
+/**
+ * `steps` steps of a command that takes a while, then one that reads what they left, then words. What is answered
+ * depends on what was asked alone, so that a step that is asked for twice is the same step.
+ */
+export function markerSteps(steps: number, seconds = 0.3): ModelScript {
+  return scriptedModel().forever(({ items }) => {
+    const step = 1 + items.filter((item) => item.type === "call" && item.name === "bash").length;
+    if (step > steps + 1) return { parts: [text("All lines are there.")] };
+    if (step > steps) return { parts: [call("bash", { command: "cat n.txt" })] };
+    const command = `echo ${step} >> n.txt; sleep ${seconds}; echo end ${step}`;
+    return {
+      parts: [
+        text(`Step ${step} writes its line.`),
+        call("bash", { command }),
+        call("list_directory", { path: "." }),
+      ],
+      chunkChars: 8,
+      chunkDelayMs: 30,
+    };
+  });
+}
+
+/** Every command ran once and in order, every call has its one result, no sequence is missing or taken twice. */
+export async function expectMarkerSteps(store: Store, sessionId: string, steps: number): Promise<void> {
+  const lines = Array.from({ length: steps }, (_value, index) => String(index + 1));
+  const results = await resultTexts(store, sessionId);
+  expect(results.at(-1)?.split("\n").slice(0, steps)).toEqual(lines);
+  expect(
+    results.filter((result) => result.startsWith("end ")).map((result) => result.split("\n")[0]),
+  ).toEqual(lines.map((line) => `end ${line}`));
+  const rows = await transcriptOf(store, sessionId);
+  expect(rows.map((row) => row.sequence)).toEqual(rows.map((_row, index) => index + 1));
+  expect(rows.filter((row) => row.slot === "assistant")).toHaveLength(steps + 2);
+  const calls = await callRows(store, sessionId);
+  expect(calls.map((row) => row.status)).toEqual(calls.map(() => "completed"));
+  expect(calls).toHaveLength(2 * steps + 1);
+}

@@ -1,0 +1,70 @@
+/** A Temporal development server of a test's own, with a database file: to be stopped and started again. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { probeTemporal } from "../../worker/local/probe.ts";
+import { endProcess, freePort, launch, type ProcessMark, tail } from "../../worker/local/processes.ts";
+import { cacheFolder, temporalBinary } from "../../worker/local/temporal-binary.ts";
+import { DYNAMIC_CONFIG } from "../../worker/local/temporal.ts";
+import { eventually } from "./eventually.ts";
+
+export interface OwnTemporal {
+  /** host:port */
+  readonly address: string;
+  stop(): Promise<void>;
+  /** On the same port, with the same database file. */
+  start(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const START_MS = 60_000;
+
+export async function startOwnTemporal(): Promise<OwnTemporal> {
+  const home = mkdtempSync(join(tmpdir(), "longhaul-temporal-"));
+  const log = join(home, "temporal.log");
+  const command = await temporalBinary({ cache: cacheFolder(), say: () => undefined });
+  const port = await freePort();
+  const address = `127.0.0.1:${port}`;
+  let mark: ProcessMark | undefined;
+  const start = async () => {
+    mark = await launch({
+      command,
+      args: [
+        "server",
+        "start-dev",
+        "--headless",
+        "--ip=127.0.0.1",
+        `--port=${port}`,
+        `--db-filename=${join(home, "temporal.db")}`,
+        "--log-level=warn",
+        ...DYNAMIC_CONFIG.flatMap((value) => ["--dynamic-config-value", value]),
+      ],
+      log,
+    });
+    await eventually(
+      `Temporal answers at ${address}`,
+      () =>
+        probeTemporal(address, 1_500).then(
+          () => true,
+          () => false,
+        ),
+      START_MS,
+    ).catch((error: unknown) => {
+      throw new Error(`${String(error)}\n${tail(log)}`, { cause: error });
+    });
+  };
+  const stop = async () => {
+    if (mark) await endProcess(mark);
+    mark = undefined;
+  };
+  await start();
+  return {
+    address,
+    start,
+    stop,
+    async close() {
+      await stop();
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
