@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { readEvents } from "../../activities/store/events.ts";
+import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
 import { scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
@@ -23,9 +24,12 @@ async function start(script: ModelScript): Promise<KillableSession> {
 }
 
 /** Long enough for a busy machine to find the command running. */
-const MUTATING = "echo line >> n.txt; sleep 12; echo done";
+const MUTATING = "echo line >> n.marks; sleep 12; echo done";
 const mutating = () =>
-  scriptedModel().calls("bash", { command: MUTATING }).calls("bash", { command: "cat n.txt" }).says("Done.");
+  scriptedModel()
+    .calls("bash", { command: MUTATING })
+    .calls("bash", { command: "cat n.marks" })
+    .says("Done.");
 
 async function untilItSleeps({ box }: KillableSession): Promise<void> {
   await eventually(
@@ -54,6 +58,7 @@ describe.concurrent("a worker that is killed", () => {
     const [row] = await callRows(database.store, session.id);
     expect(row).toMatchObject({ status: "completed", exitCode: 0, fence: 2 });
     expect(session.model.log).toHaveLength(3);
+    await checkSession(session.place, session);
   });
 
   it("in the middle of an answer: it is asked for again, one is kept, and watchers are told [R2]", async () => {
@@ -85,6 +90,7 @@ describe.concurrent("a worker that is killed", () => {
     expect(whole.map(({ attempt, data }) => [attempt, (data as { content: string }).content])).toEqual([
       [2, "This is the whole answer."],
     ]);
+    await checkSession(session.place, session, { kills: 1 });
   });
 
   it("with its box: the model is told that the outcome is unknown, and nothing is run again [A2]", async () => {
@@ -99,11 +105,12 @@ describe.concurrent("a worker that is killed", () => {
     expect(rows.map((row) => row.status)).toEqual(["unknown", "completed"]);
     const told = JSON.stringify(session.model.requests[1]?.items.at(-1));
     expect(told).toContain("not known how this command ended");
-    expect(told).toContain("echo line >> n.txt");
+    expect(told).toContain("echo line >> n.marks");
     expect(told).toContain("It was not run again");
     // The volume outlived the box: what the command did before is still there, once.
     expect((await resultTexts(database.store, session.id))[1]).toBe("line");
     expect(session.model.log).toHaveLength(3);
+    await checkSession(session.place, session);
   });
 });
 
@@ -128,5 +135,6 @@ describe("a worker that is told to end", () => {
       .find((started) => started?.attempt === 2);
     expect(taken?.lastFailure?.message).toBeTruthy();
     expect(taken?.lastFailure?.timeoutFailureInfo).toBeFalsy();
+    await checkSession(session.place, session);
   });
 });

@@ -26,12 +26,11 @@ import {
   type ScriptedModelServer,
   type Turn,
 } from "./scripted-model.ts";
+import { CANARY } from "./canary.ts";
 import { eventually } from "./eventually.ts";
 import { createTestDatabase, type TestDatabase } from "./test-database.ts";
 
-export { eventually };
-
-export const CANARY = "sk-canary-5f1e2d3c4b5a69788796a5b4c3d2e1f0";
+export { CANARY, eventually };
 
 export interface AgentHarness {
   readonly database: TestDatabase;

@@ -10,7 +10,9 @@ import { createSession } from "../../activities/store/sessions.ts";
 import { dataConverter } from "../../worker/data-converter.ts";
 import type { codingAgent } from "../../workflows/index.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
-import { CANARY, runConfig } from "./agent-harness.ts";
+import { runConfig } from "./agent-harness.ts";
+import { CANARY } from "./canary.ts";
+import type { Place } from "./checker/collect.ts";
 import { startScriptedModel, type ModelScript, type ScriptedModelServer } from "./scripted-model.ts";
 import type { Store } from "../../activities/store/db.ts";
 import { startWorkerProcess, type WorkerProcess } from "./worker-process.ts";
@@ -20,6 +22,8 @@ export interface KillableSession {
   readonly model: ScriptedModelServer;
   readonly handle: WorkflowHandle<typeof codingAgent>;
   readonly box: Dockerode.Container;
+  /** For `checkSession`. */
+  readonly place: Place;
   startWorker(): Promise<WorkerProcess>;
   close(): Promise<void>;
 }
@@ -64,6 +68,7 @@ export async function startKillableSession(
     model,
     handle,
     box: docker.getContainer(`longhaul-${id}`),
+    place: { database, client, docker },
     async startWorker() {
       const worker = await startWorkerProcess({
         DATABASE_URL: database.url,

@@ -1,0 +1,101 @@
+/** I6: what was kept is billed as the model billed it, once an answer; every other request is listed as wasted. */
+import { liveRows, metaOf, placeOf, type BillRow, type Evidence } from "./evidence.ts";
+import { countsOf, type Violation } from "./violation.ts";
+
+type Needed = Pick<Evidence, "bills" | "served" | "messages" | "events" | "kills">;
+
+export function checkBills(evidence: Needed): Violation[] {
+  return [...answers(evidence), ...againstModel(evidence), ...total(evidence)];
+}
+
+const violation = (where: string, expected: string, found: string): Violation => ({
+  claim: "I6",
+  where,
+  expected,
+  found,
+});
+
+/** Each whole answer has one kept bill, of the usage that it remembers. */
+function answers({ bills, messages }: Needed): Violation[] {
+  const kept = bills.filter((bill) => bill.status === "kept" && bill.purpose === "step");
+  const list: Violation[] = [];
+  const whole = messages.filter((row) => row.slot === "assistant" && metaOf(row).finish !== "interrupted");
+  for (const row of whole) {
+    const mine = kept.filter((bill) => bill.epoch === row.epoch && bill.step === row.step);
+    if (mine.length !== 1) list.push(violation(placeOf(row), "one kept bill", `${mine.length}`));
+    const usage = metaOf(row).usage;
+    if (usage && mine[0] && (mine[0].inputTokens !== usage.input || mine[0].outputTokens !== usage.output))
+      list.push(
+        violation(placeOf(row), `a bill of ${usage.input} in, ${usage.output} out`, figures(mine[0])),
+      );
+  }
+  if (kept.length > whole.length)
+    list.push(violation("model_calls", `${whole.length} kept bills of steps`, `${kept.length}`));
+  return list;
+}
+
+/** The model's own bills: the kept ones are among them, and the rest is as many as were wasted. */
+function againstModel({ bills, served, kills }: Needed): Violation[] {
+  if (served === undefined) return [];
+  const paid = served.filter((entry) => entry.status === 200);
+  const open = countsOf(
+    paid.map(({ usage }) =>
+      usage ? key(usage.input, usage.cached, usage.output, usage.reasoning) : key(null, null, null, null),
+    ),
+  );
+  const list: Violation[] = [];
+  for (const bill of bills.filter((each) => each.status === "kept")) {
+    const mine = key(bill.inputTokens, bill.cachedTokens, bill.outputTokens, bill.reasoningTokens);
+    const left = open.get(mine) ?? 0;
+    if (left === 0)
+      list.push(violation(billPlace(bill), "an answer of the model with this bill", figures(bill)));
+    else open.set(mine, left - 1);
+  }
+  const rest = [...open.values()].reduce((sum, count) => sum + count, 0);
+  const wasted = bills.filter((bill) => bill.status === "wasted").length;
+  if (rest > wasted + kills)
+    list.push(
+      violation(
+        "model_calls",
+        `at most ${wasted} wasted and ${kills} lost with a worker`,
+        `${rest} answers of the model that were not kept`,
+      ),
+    );
+  return list;
+}
+
+/** What the session's end says was spent is the sum of its bills so far. */
+function total({ bills, events }: Needed): Violation[] {
+  const ended = events.findLast((event) => event.type === "session:ended");
+  if (!ended) return [];
+  const { usage } = ended.data as { usage: { input: number; output: number; calls: number } };
+  const before = bills.filter((bill) => bill.createdAt <= ended.at);
+  const sum = (of: (bill: BillRow) => number | null) =>
+    before.reduce((all, bill) => all + (of(bill) ?? 0), 0);
+  const [input, output] = [sum((bill) => bill.inputTokens), sum((bill) => bill.outputTokens)];
+  if (usage.input === input && usage.output === output && usage.calls === before.length) return [];
+  return [
+    violation(
+      `event ${ended.seq} (session:ended)`,
+      `${input} in, ${output} out, ${before.length} calls`,
+      `${usage.input} in, ${usage.output} out, ${usage.calls} calls`,
+    ),
+  ];
+}
+
+function key(...usage: (number | null)[]): string {
+  return usage.map((each) => each ?? "-").join(" ");
+}
+
+function figures(bill: BillRow): string {
+  return `${bill.inputTokens} in, ${bill.cachedTokens} cached, ${bill.outputTokens} out, ${bill.reasoningTokens} reasoning`;
+}
+
+function billPlace(bill: BillRow): string {
+  return `model call ${bill.id} (epoch ${bill.epoch}, step ${bill.step}, ${bill.purpose})`;
+}
+
+/** Requests for steps that the model answered, for counting them against steps and kills. */
+export function liveSteps(evidence: Pick<Evidence, "messages">): number {
+  return liveRows(evidence).filter((row) => row.slot === "assistant").length;
+}

@@ -1,0 +1,49 @@
+/** I8 and I9: a closed run, an ended session and a box that is gone come together. */
+import { isClosed, lastStatus, type Evidence } from "./evidence.ts";
+import type { Violation } from "./violation.ts";
+
+type Needed = Pick<Evidence, "session" | "histories" | "boxes" | "runs">;
+
+const STATUS: Readonly<Record<string, readonly string[]>> = {
+  COMPLETED: ["completed", "max_steps"],
+  FAILED: ["failed"],
+  CANCELLED: ["cancelled"],
+  // A run that Temporal ended wrote nothing: the reaper does, in its own time.
+  TERMINATED: ["active", "waiting", "cancelled", "completed", "failed", "max_steps"],
+  TIMED_OUT: ["active", "waiting", "failed"],
+  RUNNING: ["active", "waiting"],
+};
+
+export function checkClosing(evidence: Needed): Violation[] {
+  const { session, boxes, runs, histories } = evidence;
+  const status = lastStatus(evidence);
+  const where = `session ${session.id}`;
+  if (status === undefined) return [violation("I8", where, "a run in Temporal", "none")];
+  const list: Violation[] = [];
+  const expected = STATUS[status] ?? [];
+  // A run that waits for its first worker has not taken the session over yet.
+  const owner = runs.at(-1)?.runId;
+  const begun = status !== "RUNNING" || owner === histories.at(-1)?.runId;
+  if (begun && !expected.includes(session.status))
+    list.push(violation("I8", where, `${expected.join(" or ")}, since the run is ${status}`, session.status));
+  if (isClosed(evidence) && session.endedAt === null)
+    list.push(violation("I8", where, "the time of its end", "none"));
+  if (isClosed(evidence) && session.container !== null)
+    list.push(violation("I8", where, "no container", session.container));
+  if (status === "RUNNING" && begun && session.endedAt !== null)
+    list.push(violation("I8", where, "no end, since the run goes on", session.endedAt.toISOString()));
+  if (isClosed(evidence)) {
+    for (const box of boxes)
+      list.push(
+        violation(box.kind === "container" ? "I8" : "I9", `${box.kind} ${box.name}`, "gone", "still there"),
+      );
+  }
+  return list;
+}
+
+const violation = (claim: string, where: string, expected: string, found: string): Violation => ({
+  claim,
+  where,
+  expected,
+  found,
+});

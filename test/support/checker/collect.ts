@@ -1,0 +1,129 @@
+/** Gathers one session's evidence from Postgres, Temporal, Docker and the model server's log. Reads only. */
+import { asc, eq } from "drizzle-orm";
+import type { Client } from "@temporalio/client";
+import type Dockerode from "dockerode";
+import type { Store } from "../../../activities/store/db.ts";
+import { readWorkspace } from "../../../activities/store/checkpoints.ts";
+import type { SessionEvent } from "../../../activities/store/event.ts";
+import {
+  compactionEvents,
+  cursors,
+  events,
+  guidance,
+  messages,
+  modelCalls,
+  runs,
+  sessions,
+  streamChunks,
+  toolCalls,
+} from "../../../activities/store/schema.ts";
+import type { ServedRequest } from "../../../worker/local/model-server/wire.ts";
+import { isClosed, type BoxEvidence, type Evidence } from "./evidence.ts";
+import { collectHistories } from "./histories.ts";
+
+/** Where a session lives. A test's agent is one as it is. */
+export interface Place {
+  readonly database: { readonly store: Pick<Store, "db"> };
+  readonly client: Client;
+  readonly docker: Dockerode;
+}
+
+export interface CollectOptions {
+  /** The strict model server's log. */
+  readonly served?: readonly ServedRequest[] | undefined;
+  readonly canaries?: readonly string[];
+  readonly watched?: readonly SessionEvent[];
+  /** Workers that were killed, or ended in the middle of an answer. */
+  readonly kills?: number;
+  /** How long a closed run's box may take to be gone, in ms. */
+  readonly graceMs?: number;
+}
+
+const GRACE_MS = 20_000;
+const LABEL = "longhaul.session";
+
+/** @throws Error where there is no such session */
+export async function collectEvidence(
+  place: Place,
+  id: string,
+  options: CollectOptions = {},
+): Promise<Evidence> {
+  const { db } = place.database.store;
+  const [session] = await db.select().from(sessions).where(eq(sessions.id, id));
+  const [cursor] = await db.select().from(cursors).where(eq(cursors.sessionId, id));
+  if (!session || !cursor) throw new Error(`No session ${id} in Postgres.`);
+  const runRows = await db.select().from(runs).where(eq(runs.sessionId, id)).orderBy(asc(runs.ordinal));
+  const histories = await collectHistories(
+    place.client,
+    id,
+    runRows.map((run) => run.runId),
+  );
+  const grace = isClosed({ histories }) ? (options.graceMs ?? GRACE_MS) : 0;
+  const rows = {
+    messages: db.select().from(messages).where(eq(messages.sessionId, id)).orderBy(asc(messages.sequence)),
+    calls: db.select().from(toolCalls).where(eq(toolCalls.sessionId, id)).orderBy(asc(toolCalls.sequence)),
+    rounds: db
+      .select()
+      .from(compactionEvents)
+      .where(eq(compactionEvents.sessionId, id))
+      .orderBy(asc(compactionEvents.id)),
+    bills: db.select().from(modelCalls).where(eq(modelCalls.sessionId, id)).orderBy(asc(modelCalls.id)),
+    parked: db.select().from(guidance).where(eq(guidance.sessionId, id)).orderBy(asc(guidance.ordinal)),
+    events: db.select().from(events).where(eq(events.sessionId, id)).orderBy(asc(events.seq)),
+    chunks: db.select().from(streamChunks).where(eq(streamChunks.sessionId, id)),
+  };
+  const boxes = await boxesOf(place.docker, id, grace);
+  return {
+    session,
+    cursor,
+    runs: runRows,
+    messages: await rows.messages,
+    calls: await rows.calls,
+    rounds: await rows.rounds,
+    bills: await rows.bills,
+    parked: await rows.parked,
+    events: await rows.events,
+    chunks: await rows.chunks,
+    histories,
+    served: options.served,
+    boxes,
+    marks: await marksOf(db, id),
+    canaries: options.canaries ?? [],
+    watched: options.watched,
+    kills: options.kills ?? 0,
+  };
+}
+
+/** What is left of the session's box; looks again until it is gone or the grace is over. */
+async function boxesOf(docker: Dockerode, id: string, graceMs: number): Promise<BoxEvidence[]> {
+  const filters = { label: [`${LABEL}=${id}`] };
+  const end = Date.now() + graceMs;
+  for (;;) {
+    const containers = await docker.listContainers({ all: true, filters });
+    const { Volumes: volumes } = await docker.listVolumes({ filters });
+    const boxes = [
+      ...containers.map(({ Names: names, Id: container }): BoxEvidence => ({
+        kind: "container",
+        name: names[0] ?? container,
+      })),
+      ...(volumes ?? []).map(({ Name: name }): BoxEvidence => ({ kind: "volume", name })),
+    ];
+    if (boxes.length === 0 || Date.now() > end) return boxes;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+async function marksOf(db: Store["db"], id: string): Promise<Map<string, string[]> | undefined> {
+  const files = await readWorkspace(db, id);
+  if (files === undefined) return undefined;
+  const marks = new Map<string, string[]>();
+  for (const file of files) {
+    if (file.kind !== "file" || !file.path.endsWith(".marks")) continue;
+    const lines = Buffer.from(file.bytes).toString().split("\n");
+    marks.set(
+      file.path,
+      lines.filter((line) => line !== ""),
+    );
+  }
+  return marks;
+}

@@ -1,0 +1,118 @@
+/** What the offline checker looks at: all that a session left behind, as plain data. */
+import type { AssistantPart, Message, ToolResultPart } from "../../../activities/context/message.ts";
+import type { SessionEvent } from "../../../activities/store/event.ts";
+import type {
+  compactionEvents,
+  events,
+  guidance,
+  messages,
+  modelCalls,
+  runs,
+  sessions,
+  streamChunks,
+  toolCalls,
+} from "../../../activities/store/schema.ts";
+import type { MessageMeta } from "../../../activities/store/transcript.ts";
+import type { ServedRequest } from "../../../worker/local/model-server/wire.ts";
+
+export type MessageRow = typeof messages.$inferSelect;
+export type CallRow = typeof toolCalls.$inferSelect;
+export type EventRow = typeof events.$inferSelect;
+export type BillRow = typeof modelCalls.$inferSelect;
+export type RoundRow = typeof compactionEvents.$inferSelect;
+
+export interface Evidence {
+  readonly session: typeof sessions.$inferSelect;
+  /** Counters: the highest message sequence and event seq that were given out. */
+  readonly cursor: { readonly messageSequence: number; readonly eventSeq: number };
+  /** In the order in which they took the session over. */
+  readonly runs: readonly (typeof runs.$inferSelect)[];
+  /** All lines, by sequence. */
+  readonly messages: readonly MessageRow[];
+  readonly calls: readonly CallRow[];
+  readonly rounds: readonly RoundRow[];
+  readonly bills: readonly BillRow[];
+  /** Guidance that was parked in Postgres. */
+  readonly parked: readonly (typeof guidance.$inferSelect)[];
+  /** By seq. */
+  readonly events: readonly EventRow[];
+  readonly chunks: readonly (typeof streamChunks.$inferSelect)[];
+  /** Temporal's runs that could be fetched, oldest first. */
+  readonly histories: readonly RunHistory[];
+  /** The strict model server's log; absent where it was not at hand, and then its claims are not checked. */
+  readonly served: readonly ServedRequest[] | undefined;
+  /** Containers and volumes that carry the session's label, after a grace. */
+  readonly boxes: readonly BoxEvidence[];
+  /** Lines of each file `*.marks` of the workspace as last saved; absent where nothing was saved. */
+  readonly marks: ReadonlyMap<string, readonly string[]> | undefined;
+  /** Values that must be nowhere. */
+  readonly canaries: readonly string[];
+  /** What a watcher received, live or later; absent where nobody watched. */
+  readonly watched: readonly SessionEvent[] | undefined;
+  /** Requests that may have reached the model without a bill: one for each worker that was killed. */
+  readonly kills: number;
+}
+
+export interface RunHistory {
+  readonly runId: string;
+  /** Temporal's word: `RUNNING`, `COMPLETED`, `CONTINUED_AS_NEW` … */
+  readonly status: string;
+  /** Guidance as it was accepted, in order. */
+  readonly accepted: readonly AcceptedGuidance[];
+  /** The history with its payloads readable. */
+  readonly text: string;
+  /** Bytes of the largest payload. */
+  readonly largestPayload: number;
+  /** Why the history does not replay on today's code; absent where it does. */
+  readonly replayFailure: string | undefined;
+}
+
+export interface AcceptedGuidance {
+  readonly id: string;
+  readonly by: "signal" | "update" | "start";
+}
+
+export interface BoxEvidence {
+  readonly kind: "container" | "volume";
+  readonly name: string;
+}
+
+/** Message rows of the line in force, by sequence; compacted ones too. */
+export function liveRows({ messages: rows }: Pick<Evidence, "messages">): MessageRow[] {
+  return rows.filter((row) => row.supersededEpoch === null);
+}
+
+export function metaOf(row: MessageRow): MessageMeta {
+  return (row.meta ?? {}) as MessageMeta;
+}
+
+/** Ids of the calls an answer asks for, in order. */
+export function callIdsOf(row: MessageRow): string[] {
+  if (row.role !== "assistant") return [];
+  return (row.content as AssistantPart[]).flatMap((part) =>
+    part.type === "tool-call" ? [part.toolCallId] : [],
+  );
+}
+
+export function resultOf(row: MessageRow): ToolResultPart | undefined {
+  return row.role === "tool" ? (row.content as ToolResultPart[])[0] : undefined;
+}
+
+export function contentOf(row: MessageRow): Message["content"] {
+  return row.content as Message["content"];
+}
+
+/** Temporal's word on the newest run; undefined where there is no history. */
+export function lastStatus({ histories }: Pick<Evidence, "histories">): string | undefined {
+  return histories.at(-1)?.status;
+}
+
+/** True where the newest run has come to an end of its own: then nothing may be left open. */
+export function isClosed(evidence: Pick<Evidence, "histories">): boolean {
+  return ["COMPLETED", "FAILED", "CANCELLED"].includes(lastStatus(evidence) ?? "");
+}
+
+/** Names a row for people. */
+export function placeOf(row: Pick<MessageRow, "sequence" | "epoch" | "step" | "slot">): string {
+  return `message ${row.sequence} (epoch ${row.epoch}, step ${row.step}, ${row.slot})`;
+}

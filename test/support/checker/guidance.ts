@@ -1,0 +1,77 @@
+/** I4: every message of a person that was accepted is in the transcript once, in order, or is kept as undelivered. */
+import { isClosed, lastStatus, liveRows, metaOf, placeOf, type Evidence } from "./evidence.ts";
+import { countsOf, type Violation } from "./violation.ts";
+
+type Needed = Pick<Evidence, "histories" | "messages" | "parked" | "runs">;
+
+export function checkGuidance(evidence: Needed): Violation[] {
+  const carried = liveRows(evidence).filter((row) => row.kind === "guidance");
+  const delivered = carried.flatMap((row) => metaOf(row).ids ?? []);
+  const counts = countsOf(delivered);
+  const list: Violation[] = [];
+  for (const [id, count] of counts)
+    if (count > 1) list.push(violation(`message ${id}`, "one delivery", `${count} deliveries`));
+  const waiting = new Set(
+    evidence.parked.filter((row) => row.deliveredSequence === null).map((row) => row.id),
+  );
+  for (const id of waiting)
+    if (counts.has(id))
+      list.push(violation(`guidance ${id}`, "delivered, as the transcript says", "waiting"));
+  const accepted = acceptedIds(evidence);
+  for (const id of accepted.owed)
+    if (!counts.has(id) && !waiting.has(id))
+      list.push(violation(`message ${id}`, "delivered or kept as undelivered", "neither"));
+  list.push(...inOrder(accepted.order, delivered), ...parkedRows(evidence));
+  return list;
+}
+
+const violation = (where: string, expected: string, found: string): Violation => ({
+  claim: "I4",
+  where,
+  expected,
+  found,
+});
+
+/** A run that goes on may hold messages in its memory, and one that was terminated took them along. */
+function acceptedIds(evidence: Needed): { owed: Set<string>; order: string[] } {
+  const order = new Set<string>();
+  const owed = new Set<string>();
+  for (const { accepted, status } of evidence.histories) {
+    for (const { id } of accepted) {
+      order.add(id);
+      if (status !== "TERMINATED" && status !== "TIMED_OUT" && status !== "RUNNING") owed.add(id);
+    }
+  }
+  // The last run of all decides what is still on its way: what was handed to it is its to deliver.
+  if (!isClosed(evidence) && lastStatus(evidence) !== undefined)
+    return { owed: new Set(), order: [...order] };
+  return { owed, order: [...order] };
+}
+
+function inOrder(accepted: readonly string[], delivered: readonly string[]): Violation[] {
+  const known = new Map(accepted.map((id, place) => [id, place]));
+  const list: Violation[] = [];
+  let last = -1;
+  let before = "";
+  for (const id of delivered) {
+    const place = known.get(id);
+    if (place === undefined) continue;
+    if (place < last)
+      list.push(
+        violation(`message ${id}`, `delivered before ${before}, as it was accepted`, "delivered after it"),
+      );
+    last = Math.max(last, place);
+    before = id;
+  }
+  return list;
+}
+
+function parkedRows({ parked, messages }: Needed): Violation[] {
+  return parked.flatMap(({ id, deliveredSequence }) => {
+    if (deliveredSequence === null) return [];
+    const row = messages.find((each) => each.sequence === deliveredSequence);
+    if (row && row.supersededEpoch === null && (metaOf(row).ids ?? []).includes(id)) return [];
+    const found = row ? `${placeOf(row)}, which does not carry it` : "no such message";
+    return [violation(`guidance ${id}`, `carried by message ${deliveredSequence}`, found)];
+  });
+}

@@ -1,0 +1,109 @@
+/** Temporal's side of the evidence: each run's history, what it accepted from people, and whether it replays. */
+import type { Client } from "@temporalio/client";
+import { Worker } from "@temporalio/worker";
+import { ensureWorkflowBundle } from "../../../worker/bundle.ts";
+import { dataConverter } from "../../../worker/data-converter.ts";
+import { idOf, partsOf } from "../../../workflows/inbox.ts";
+import type { AcceptedGuidance, RunHistory } from "./evidence.ts";
+
+type History = Awaited<ReturnType<ReturnType<Client["workflow"]["getHandle"]>["fetchHistory"]>>;
+type HistoryEvent = NonNullable<History["events"]>[number];
+
+/** Histories of these runs and of the newest, oldest first; runs that Temporal has forgotten are left out. */
+export async function collectHistories(
+  client: Client,
+  sessionId: string,
+  runIds: readonly string[],
+): Promise<RunHistory[]> {
+  const newest = await client.workflow
+    .getHandle(sessionId)
+    .describe()
+    .catch(() => undefined);
+  const ids = [...new Set([...runIds, ...(newest ? [newest.runId] : [])])];
+  const list: RunHistory[] = [];
+  for (const runId of ids) {
+    const handle = client.workflow.getHandle(sessionId, runId);
+    const [found, history] = await Promise.all([handle.describe(), handle.fetchHistory()]).catch(() => []);
+    if (!found || !history) continue;
+    const payloads = payloadsIn(history);
+    list.push({
+      runId,
+      status: found.status.name,
+      accepted: acceptedIn(history),
+      text: readable(history),
+      largestPayload: Math.max(0, ...payloads.map((data) => data.byteLength)),
+      replayFailure: await replayFailure(sessionId, history),
+    });
+  }
+  return list;
+}
+
+async function replayFailure(workflowId: string, history: History): Promise<string | undefined> {
+  const { codePath } = await ensureWorkflowBundle();
+  try {
+    await Worker.runReplayHistory({ workflowBundle: { codePath }, dataConverter }, history, workflowId);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message.slice(0, 500) : String(error);
+  }
+}
+
+/** Messages of people with an id of their own, in the order in which the run took them; an id counts once. */
+function acceptedIn({ events }: History): AcceptedGuidance[] {
+  const updates = new Map<string, unknown>();
+  const list = (events ?? []).flatMap((event): AcceptedGuidance[] => {
+    const signal = event.workflowExecutionSignaledEventAttributes;
+    if (signal && (signal.signalName === "guidance" || signal.signalName === "interrupt"))
+      return messageOf(valueOf(signal.input?.payloads?.[0]), "signal");
+    const update = event.workflowExecutionUpdateAcceptedEventAttributes;
+    if (update?.acceptedRequest?.input?.name === "sendGuidance") {
+      updates.set(
+        String(update.protocolInstanceId),
+        valueOf(update.acceptedRequest.input.args?.payloads?.[0]),
+      );
+      return messageOf(updates.get(String(update.protocolInstanceId)), "update");
+    }
+    return startedWith(event);
+  });
+  const seen = new Set<string>();
+  return list.filter(({ id }) => !seen.has(id) && seen.add(id));
+}
+
+function startedWith(event: HistoryEvent): AcceptedGuidance[] {
+  const input = valueOf(event.workflowExecutionStartedEventAttributes?.input?.payloads?.[0]);
+  if (typeof input !== "object" || input === null) return [];
+  const { guidance = [] } = input as { guidance?: readonly { id: string }[] };
+  return guidance.map(({ id }) => ({ id, by: "start" }));
+}
+
+function messageOf(message: unknown, by: "signal" | "update"): AcceptedGuidance[] {
+  const id = idOf(message);
+  const parts = partsOf(message);
+  return id !== undefined && parts && parts.length > 0 ? [{ id, by }] : [];
+}
+
+function valueOf(payload: { data?: Uint8Array | null } | undefined): unknown {
+  if (!payload?.data || payload.data.byteLength === 0) return undefined;
+  try {
+    return JSON.parse(Buffer.from(payload.data).toString());
+  } catch {
+    return undefined;
+  }
+}
+
+function payloadsIn(value: unknown): Uint8Array[] {
+  if (value instanceof Uint8Array) return [value];
+  if (typeof value !== "object" || value === null) return [];
+  return Object.values(value).flatMap(payloadsIn);
+}
+
+function readable(history: History): string {
+  return JSON.stringify(plain(history));
+}
+
+function plain(value: unknown): unknown {
+  if (value instanceof Uint8Array) return Buffer.from(value).toString();
+  if (Array.isArray(value)) return value.map(plain);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, plain(field)]));
+}

@@ -1,0 +1,77 @@
+/**
+ * I3: a command that changes things ran at most once. Commands that say `echo <mark> >> <name>.marks` leave a line for
+ * each time they ran; a mark belongs to one call.
+ */
+import type { AssistantPart } from "../../../activities/context/message.ts";
+import { liveRows, type Evidence } from "./evidence.ts";
+import { countsOf, type Violation } from "./violation.ts";
+
+type Needed = Pick<Evidence, "messages" | "calls" | "marks" | "events">;
+
+const MARK = /echo ([\w.:-]+) >> ([\w./-]+\.marks)/g;
+
+interface MarkedCall {
+  readonly mark: string;
+  readonly file: string;
+  readonly status: string;
+  readonly where: string;
+  readonly finishedAt: Date | null;
+}
+
+export function checkMarks(evidence: Needed): Violation[] {
+  const { marks } = evidence;
+  if (marks === undefined) return [];
+  const made = markedCalls(evidence);
+  const list: Violation[] = [];
+  for (const [file, lines] of marks) {
+    for (const [mark, count] of countsOf(lines)) {
+      const calls = made.filter((call) => call.mark === mark && call.file === file);
+      if (count > calls.length)
+        list.push(violation(`${file}: ${mark}`, `at most ${calls.length} (its calls)`, `${count} lines`));
+    }
+  }
+  for (const call of made) {
+    if (call.status !== "completed" || isForgotten(evidence, call)) continue;
+    const count = (marks.get(call.file) ?? []).filter((line) => line === call.mark).length;
+    if (count === 0) list.push(violation(call.where, `its line ${call.mark} in ${call.file}`, "no line"));
+  }
+  return list;
+}
+
+const violation = (where: string, expected: string, found: string): Violation => ({
+  claim: "I3",
+  where,
+  expected,
+  found,
+});
+
+function markedCalls({ messages, calls }: Needed): MarkedCall[] {
+  return liveRows({ messages }).flatMap((row) => {
+    if (row.role !== "assistant") return [];
+    const parts = (row.content as AssistantPart[]).filter((part) => part.type === "tool-call");
+    return parts.flatMap((part, index) => {
+      const call = calls.find(
+        (each) => each.supersededEpoch === null && each.step === row.step && each.index === index,
+      );
+      const where = `call ${row.step}.${index} (${part.toolName})`;
+      const { status, finishedAt } = call ?? { status: "missing", finishedAt: null };
+      return [...JSON.stringify(part.input).matchAll(MARK)].map(([, mark = "", file = ""]): MarkedCall => ({
+        mark,
+        file,
+        status,
+        where,
+        finishedAt,
+      }));
+    });
+  });
+}
+
+/** A box that was lost with its volume comes back as last saved: what a call wrote after that save is gone, and told. */
+function isForgotten({ events }: Needed, { finishedAt }: MarkedCall): boolean {
+  return events.some(
+    ({ type, data, at }) =>
+      type === "sandbox:created" &&
+      (data as { workspace?: string }).workspace !== "adopted" &&
+      (finishedAt === null || at > finishedAt),
+  );
+}

@@ -1,0 +1,76 @@
+/** I5: what the model was sent grows by appending, except where a compaction, a prune or a new epoch changed it. */
+import { isSummaryRequest } from "../scripted-summaries.ts";
+import type { ParsedRequest } from "../../../worker/local/model-server/wire.ts";
+import type { Evidence } from "./evidence.ts";
+import type { Violation } from "./violation.ts";
+
+type Needed = Pick<Evidence, "served" | "rounds" | "events" | "runs">;
+
+/** Clocks of Postgres and the model server, and how long a change may take to be stored. */
+const SLACK_MS = 2_000;
+
+interface Asked {
+  readonly number: number;
+  readonly at: number;
+  readonly request: ParsedRequest;
+}
+
+export function checkPrompts(evidence: Needed): Violation[] {
+  const asked = (evidence.served ?? []).flatMap((entry, index): Asked[] =>
+    entry.request === undefined || isSummaryRequest(entry.request)
+      ? []
+      : [{ number: index + 1, at: entry.receivedAt, request: entry.request }],
+  );
+  const changes = changesOf(evidence);
+  const list: Violation[] = [];
+  for (const [index, next] of asked.entries()) {
+    const before = asked[index - 1];
+    if (before === undefined) continue;
+    if (before.request.system !== next.request.system)
+      list.push(violation(next, `the system prompt of request ${before.number}`, "another one"));
+    const place = firstDifference(before.request, next.request);
+    if (place === undefined) continue;
+    const explained = changes.some(
+      (at) => at === undefined || (at >= before.at - SLACK_MS && at <= next.at + SLACK_MS),
+    );
+    if (!explained)
+      list.push(
+        violation(
+          next,
+          `the ${before.request.items.length} entries of request ${before.number} in front`,
+          `another entry ${place + 1}: ${excerpt(next.request.items[place])} for ${excerpt(before.request.items[place])}`,
+        ),
+      );
+  }
+  return list;
+}
+
+const violation = ({ number }: Asked, expected: string, found: string): Violation => ({
+  claim: "I5",
+  where: `request ${number}`,
+  expected,
+  found,
+});
+
+/** When the view may have changed other than by growing; undefined where the time is not kept. */
+function changesOf({ rounds, events, runs }: Needed): (number | undefined)[] {
+  return [
+    ...rounds.filter((round) => round.status !== "failed").map((round) => round.createdAt.getTime()),
+    ...rounds.filter((round) => round.status === "undone").map(() => undefined),
+    ...events.filter((event) => event.type === "context:pruned").map((event) => event.at.getTime()),
+    ...runs
+      .filter((run, index) => index > 0 && run.epoch > (runs[index - 1]?.epoch ?? 1))
+      .map((run) => run.startedAt.getTime()),
+  ];
+}
+
+function firstDifference(before: ParsedRequest, next: ParsedRequest): number | undefined {
+  const place = before.items.findIndex(
+    (item, index) => JSON.stringify(item) !== JSON.stringify(next.items[index]),
+  );
+  return place === -1 ? undefined : place;
+}
+
+function excerpt(item: unknown): string {
+  return item === undefined ? "nothing" : JSON.stringify(item).slice(0, 160);
+}

@@ -1,0 +1,89 @@
+/** I7: each finished round has one summary that is smaller than what it replaced, and marks that belong to it. */
+import { placeOf, type Evidence, type RoundRow } from "./evidence.ts";
+import type { Violation } from "./violation.ts";
+
+type Needed = Pick<Evidence, "rounds" | "messages">;
+
+export function checkRounds(evidence: Needed): Violation[] {
+  const finished = evidence.rounds.filter((round) => round.status !== "failed");
+  return [
+    ...finished.flatMap((round) => summaryOf(evidence, round)),
+    ...orphans(evidence, finished),
+    ...numbers(finished),
+    ...marks(evidence, finished),
+  ];
+}
+
+const violation = (where: string, expected: string, found: string): Violation => ({
+  claim: "I7",
+  where,
+  expected,
+  found,
+});
+const name = (round: RoundRow) => `round ${round.round} (epoch ${round.epoch}, step ${round.step})`;
+
+function summaryOf({ messages }: Needed, round: RoundRow): Violation[] {
+  const list: Violation[] = [];
+  const summaries = messages.filter(
+    (row) => row.epoch === round.epoch && row.slot === `summary:${round.round}`,
+  );
+  if (summaries.length !== 1) list.push(violation(name(round), "one summary", `${summaries.length}`));
+  if (round.tokensAfter >= round.tokensBefore)
+    list.push(
+      violation(name(round), `fewer than ${round.tokensBefore} tokens after it`, `${round.tokensAfter}`),
+    );
+  const [summary] = summaries;
+  if (summary && (summary.content as { text: string }[])[0]?.text !== round.summaryContent)
+    list.push(violation(placeOf(summary), "the summary of its round", "another text"));
+  if (
+    summary &&
+    (summary.supersededEpoch === null) !== (round.supersededEpoch === null) &&
+    round.status === "compacted"
+  )
+    list.push(
+      violation(placeOf(summary), "in force as its round is", `superseded: ${summary.supersededEpoch}`),
+    );
+  return list;
+}
+
+function orphans({ messages }: Needed, rounds: readonly RoundRow[]): Violation[] {
+  return messages
+    .filter((row) => row.kind === "summary")
+    .filter(
+      (row) => !rounds.some((round) => round.epoch === row.epoch && `summary:${round.round}` === row.slot),
+    )
+    .map((row) => violation(placeOf(row), "a finished round that made it", "none"));
+}
+
+/** Numbers in force have no hole. */
+function numbers(rounds: readonly RoundRow[]): Violation[] {
+  const live = rounds.filter((round) => round.supersededEpoch === null);
+  const given = live.map((round) => round.round).toSorted((a, b) => a - b);
+  const expected = given.map((_, place) => place + 1);
+  if (given.join() === expected.join()) return [];
+  return [violation("compaction_events", `rounds ${expected.join(", ")}`, given.join(", "))];
+}
+
+/** A row is out of view by a round in force, and by no other. */
+function marks({ messages }: Needed, rounds: readonly RoundRow[]): Violation[] {
+  const inForce = new Set(
+    rounds
+      .filter((round) => round.supersededEpoch === null && round.status === "compacted")
+      .map((round) => round.round),
+  );
+  const list: Violation[] = [];
+  for (const row of messages) {
+    if (row.isCompacted !== (row.compactedRound !== null))
+      list.push(
+        violation(placeOf(row), "both marks of a round or none", `${row.isCompacted}, ${row.compactedRound}`),
+      );
+    if (row.supersededEpoch === null && row.compactedRound !== null && !inForce.has(row.compactedRound))
+      list.push(
+        violation(placeOf(row), "in view: its round is not in force", `compacted by ${row.compactedRound}`),
+      );
+  }
+  for (const round of inForce)
+    if (!messages.some((row) => row.compactedRound === round))
+      list.push(violation(`round ${round}`, "messages that it replaced", "none"));
+  return list;
+}

@@ -1,0 +1,78 @@
+/** I1: message sequences are 1..n without hole or duplicate, one answer a step, and no step is missing. */
+import { isClosed, liveRows, placeOf, type Evidence, type MessageRow } from "./evidence.ts";
+import { countsOf, type Violation } from "./violation.ts";
+
+type Needed = Pick<Evidence, "messages" | "calls" | "cursor" | "bills" | "histories" | "session">;
+
+export function checkSequences(evidence: Needed): Violation[] {
+  return [...holes(evidence), ...duplicates(evidence), ...order(evidence), ...steps(evidence)];
+}
+
+const violation = (where: string, expected: string, found: string): Violation => ({
+  claim: "I1",
+  where,
+  expected,
+  found,
+});
+
+/** Every sequence that was given out is a message, or is set aside for a call that has no result (yet, or any more). */
+function holes(evidence: Needed): Violation[] {
+  const filled = new Set(evidence.messages.map((row) => row.sequence));
+  const closed = isClosed(evidence);
+  const setAside = new Set(
+    evidence.calls.filter((call) => call.supersededEpoch !== null || !closed).map((call) => call.sequence),
+  );
+  const list: Violation[] = [];
+  for (let sequence = 1; sequence <= evidence.cursor.messageSequence; sequence += 1) {
+    if (!filled.has(sequence) && !setAside.has(sequence))
+      list.push(violation("messages", `a message with sequence ${sequence}`, "a hole"));
+  }
+  for (const sequence of filled)
+    if (sequence > evidence.cursor.messageSequence)
+      list.push(violation("messages", `sequences up to ${evidence.cursor.messageSequence}`, `${sequence}`));
+  return list;
+}
+
+function duplicates({ messages }: Needed): Violation[] {
+  const list: Violation[] = [];
+  for (const [sequence, count] of countsOf(messages.map((row) => row.sequence)))
+    if (count > 1) list.push(violation("messages", `one row with sequence ${sequence}`, `${count} rows`));
+  const live = liveRows({ messages });
+  for (const [place, count] of countsOf(live.map((row) => `step ${row.step}, ${row.slot}`)))
+    if (count > 1) list.push(violation("messages", `one live row of ${place}`, `${count} rows`));
+  return list;
+}
+
+function order({ messages, session }: Needed): Violation[] {
+  const list: Violation[] = [];
+  let before: MessageRow | undefined;
+  for (const row of liveRows({ messages })) {
+    if (row.epoch > session.epoch)
+      list.push(violation(placeOf(row), `an epoch up to ${session.epoch}`, `${row.epoch}`));
+    if (row.kind === "summary") continue;
+    if (row.position !== row.sequence)
+      list.push(violation(placeOf(row), "a position that is its sequence", `${row.position}`));
+    // Results of a step that was reset in its middle come again under a later epoch.
+    if (before && row.step < before.step && row.epoch === before.epoch)
+      list.push(violation(placeOf(row), `a step from ${before.step} on`, `step ${row.step}`));
+    before = row;
+  }
+  return list;
+}
+
+/** A step without an answer is one that was stopped before a word was said: its request is billed as wasted. */
+function steps({ messages, bills }: Needed): Violation[] {
+  const answered = new Set(
+    liveRows({ messages })
+      .filter((row) => row.slot === "assistant")
+      .map((row) => row.step),
+  );
+  const last = Math.max(0, ...answered);
+  const list: Violation[] = [];
+  for (let step = 1; step < last; step += 1) {
+    const stopped = bills.some((bill) => bill.step === step && bill.status === "wasted");
+    if (!answered.has(step) && !stopped)
+      list.push(violation("messages", `an answer of step ${step}`, "none, and no request that was stopped"));
+  }
+  return list;
+}

@@ -1,0 +1,25 @@
+/** A claim that does not hold, with what a person needs to look into it. */
+export interface Violation {
+  /** I1 … I12. */
+  readonly claim: string;
+  readonly expected: string;
+  readonly found: string;
+  /** Table and row, request, run. */
+  readonly where: string;
+}
+
+export function describeViolations(list: readonly Violation[]): string {
+  return list
+    .map(
+      ({ claim, expected, found, where }) =>
+        `${claim}  at ${where}\n     expected: ${expected}\n     found:    ${found}`,
+    )
+    .join("\n");
+}
+
+/** How often each value is there. */
+export function countsOf<T>(values: Iterable<T>): Map<T, number> {
+  const counts = new Map<T, number>();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return counts;
+}

@@ -1,0 +1,106 @@
+/** I11: watchers see what is stored, and what is stored was told: each answer, result and message once. */
+import { isDeepStrictEqual } from "node:util";
+import { isClosed, metaOf, placeOf, type EventRow, type Evidence } from "./evidence.ts";
+import { countsOf, type Violation } from "./violation.ts";
+
+type Needed = Pick<Evidence, "events" | "chunks" | "watched" | "messages" | "calls" | "cursor" | "histories">;
+
+export function checkWatching(evidence: Needed): Violation[] {
+  return [...seqs(evidence), ...told(evidence), ...leftovers(evidence), ...seen(evidence)];
+}
+
+const violation = (where: string, expected: string, found: string): Violation => ({
+  claim: "I11",
+  where,
+  expected,
+  found,
+});
+
+function seqs({ events, chunks, cursor }: Needed): Violation[] {
+  const all = [...events, ...chunks].map((row) => row.seq);
+  const list = [...countsOf(all)]
+    .filter(([, count]) => count > 1)
+    .map(([seq, count]) => violation(`event ${seq}`, "one row", `${count}`));
+  const last = Math.max(0, ...all);
+  if (last > cursor.eventSeq) list.push(violation("events", `seqs up to ${cursor.eventSeq}`, `${last}`));
+  return list;
+}
+
+/** Each row that watchers wait for has its event, once. */
+function told({ events, messages, calls }: Needed): Violation[] {
+  const responses = countsOf(events.filter((event) => event.type === "llm:response").map(stepOf));
+  const dequeued = countsOf(
+    events
+      .filter((event) => event.type === "message:dequeued")
+      .map((event) => `${event.epoch} ${(event.data as { ids: string[] }).ids.join()}`),
+  );
+  const list: Violation[] = [];
+  for (const row of messages) {
+    const meta = metaOf(row);
+    if (row.slot === "assistant" && meta.finish !== "interrupted")
+      list.push(...once(responses.get(stepOf(row)), placeOf(row), "llm:response"));
+    if (row.kind === "guidance")
+      list.push(
+        ...once(dequeued.get(`${row.epoch} ${(meta.ids ?? []).join()}`), placeOf(row), "message:dequeued"),
+      );
+  }
+  for (const call of calls) {
+    const mine = events.filter((event) => isResultOf(event, call));
+    const where = `call ${call.step}.${call.index} (epoch ${call.epoch}, ${call.name})`;
+    const count = mine.length;
+    // A call that the session's end gave its result has none of its own.
+    const must = call.status === "completed" || call.status === "error";
+    if (count > 1 || (must && count === 0))
+      list.push(violation(where, `${must ? "one" : "at most one"} llm:tool-result`, `${count}`));
+  }
+  return list;
+}
+
+function once(count: number | undefined, where: string, type: string): Violation[] {
+  return count === 1 ? [] : [violation(where, `one ${type}`, `${count ?? 0}`)];
+}
+
+const stepOf = ({ epoch, step }: { readonly epoch: number; readonly step: number }) => `${epoch} ${step}`;
+
+function isResultOf(event: EventRow, call: Evidence["calls"][number]): boolean {
+  if (event.type !== "llm:tool-result" || event.step !== call.step) return false;
+  const { callId, index } = event.data as { callId: string; index: number };
+  if (callId !== call.callId || index !== call.index) return false;
+  // A call that was pending when its line was left is made under the new epoch with its old row.
+  return call.supersededEpoch === null ? event.epoch >= call.epoch : event.epoch < call.supersededEpoch;
+}
+
+/** Pieces of an answer go when it is stored: those that are left would be shown twice. */
+function leftovers(evidence: Needed): Violation[] {
+  if (!isClosed(evidence)) return [];
+  const answered = new Set(
+    evidence.messages.filter((row) => row.slot === "assistant").map((row) => row.step),
+  );
+  return evidence.chunks
+    .filter((chunk) => answered.has(chunk.step))
+    .map((chunk) =>
+      violation(`piece ${chunk.seq}`, `none of step ${chunk.step}, which is stored`, "a piece"),
+    );
+}
+
+/** Pieces of finished steps are gone from the log by now, so only events are compared. */
+function seen({ events, watched }: Needed): Violation[] {
+  if (watched === undefined) return [];
+  const list: Violation[] = [];
+  const own = watched.filter((event) => event.type !== "llm:chunk");
+  const stored = new Map(events.map((event) => [event.seq, event]));
+  let last = 0;
+  for (const { seq } of watched) {
+    if (seq <= last) list.push(violation(`event ${seq}`, `one after ${last}`, "seen out of order, or twice"));
+    last = Math.max(last, seq);
+  }
+  for (const event of own) {
+    const row = stored.get(event.seq);
+    if (row?.type !== event.type || !isDeepStrictEqual(row.data, event.data))
+      list.push(violation(`event ${event.seq}`, `${row?.type ?? "none"} as it is stored`, event.type));
+  }
+  const received = new Set(own.map((event) => event.seq));
+  for (const { seq, type } of events)
+    if (!received.has(seq)) list.push(violation(`event ${seq}`, `${type}, as it is stored`, "not seen"));
+  return list;
+}
