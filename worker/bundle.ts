@@ -1,6 +1,16 @@
 /** The workflow code, bundled ahead: built once per state of the sources, kept on disk, read at every later start. */
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,11 +24,16 @@ const project = fileURLToPath(new URL("..", import.meta.url));
 const cache = join(project, "node_modules", ".cache", "longhaul");
 /** All the workflow can import: its own folder and the pure code it shares with the activities. */
 const SOURCES = ["workflows", "activities/context"];
+const KEPT_UNUSED_MS = 24 * 3_600_000;
 
 /** @returns the bundle of the sources as they are now; built (2 s) where there is none yet. */
 export async function ensureWorkflowBundle(): Promise<WorkflowBundle> {
   const codePath = join(cache, `workflows-${sourcesHash()}.js`);
-  if (existsSync(codePath)) return { codePath };
+  if (existsSync(codePath)) {
+    const now = new Date();
+    utimesSync(codePath, now, now);
+    return { codePath };
+  }
   // Loaded only here: the bundler costs a start half a second.
   const { bundleWorkflowCode } = await import("@temporalio/worker");
   const { code } = await bundleWorkflowCode({
@@ -48,12 +63,12 @@ function sourcesHash(): string {
   return hash.digest("hex").slice(0, 16);
 }
 
+/** Others are kept while they are in use: by a worker of the version before, by another checkout with the same packages. */
 function forgetOthers(codePath: string): void {
-  const stale = readdirSync(cache).filter((name) => /^workflows-[0-9a-f]{16}\.js$/.test(name));
-  // Two are kept: a running worker of the version before may be asked for its file again.
-  for (const name of stale.slice(0, -2)) {
-    const file = join(cache, name);
-    if (file !== codePath) rmSync(file, { force: true });
+  const names = readdirSync(cache).filter((name) => /^workflows-[0-9a-f]{16}\.js$/.test(name));
+  for (const file of names.map((name) => join(cache, name))) {
+    const unusedMs = Date.now() - (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Infinity);
+    if (file !== codePath && unusedMs > KEPT_UNUSED_MS) rmSync(file, { force: true });
   }
 }
 

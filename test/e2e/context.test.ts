@@ -2,6 +2,7 @@ import { asc, eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RunConfig } from "../../activities/agent-config.ts";
 import { compactionEvents, modelCalls } from "../../activities/store/schema.ts";
+import { checkSession } from "../support/checker/check-session.ts";
 import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
 import { call, text } from "../support/scripted-model.ts";
 import { isSummaryRequest, longSession, noisyStep, says, wordsOf } from "../support/scripted-summaries.ts";
@@ -60,6 +61,7 @@ describe("a task longer than its window", () => {
     expect(last && wordsOf(last)).toContain(`Compaction Round ${rounds.length})`);
     expect(last && wordsOf(last)).not.toContain("step 2 line 1 ");
     expect((await resultTexts(agent.database.store, session.id)).at(-1)).toContain("FACT-1 is plum");
+    await checkSession(agent, session);
   });
 
   it("learns of a window smaller than configured by the provider's word, and takes the same step again [A18]", async () => {
@@ -87,6 +89,7 @@ describe("a task longer than its window", () => {
     expect(ofStep.filter((row) => row.status === "kept").map((row) => row.step)).toEqual([
       1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
     ]);
+    await checkSession(agent, session);
   });
 
   it("goes on with a summary made without a model where the model's are rubbish", async () => {
@@ -107,6 +110,7 @@ describe("a task longer than its window", () => {
     expect(attempts.at(-1)).toMatchObject({ rung: "deterministic", outcome: "accepted" });
     expect(round?.summaryContent).toContain("Session Summary (Compaction Round 1)");
     expect(round?.summaryContent).not.toContain("What would you like");
+    await checkSession(agent, session);
   });
 });
 
@@ -134,5 +138,6 @@ describe("a compaction that a person asks for", () => {
     const last = stepRequests(session).at(-1);
     expect(last && wordsOf(last)).toContain("Compaction Round 1)");
     expect(last && wordsOf(last)).toContain("slept");
+    await checkSession(agent, session);
   });
 });

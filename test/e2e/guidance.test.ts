@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { checkSession } from "../support/checker/check-session.ts";
 import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
@@ -35,6 +36,7 @@ describe("a step that is taken again", () => {
     await session.handle.signal("interrupt", { id: "two", text: "try the other provider" });
     expect(await session.result()).toMatchObject({ status: "completed", result: "Both are clear." });
     expect(heard(session, "use tabs", "try the other provider")).toEqual([1, 1]);
+    await checkSession(agent, session);
   });
 
   it("brings them after a cancel and a resume as well [invariant 6]", async () => {
@@ -58,5 +60,6 @@ describe("a step that is taken again", () => {
     });
     expect(await again.result()).toMatchObject({ status: "completed", result: "All are clear." });
     expect(heard(session, "use tabs", "no semicolons", "in English")).toEqual([1, 1, 1]);
+    await checkSession(agent, session);
   });
 });

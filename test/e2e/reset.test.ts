@@ -2,6 +2,7 @@
 import { asc, eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkpoints, runs, sessions } from "../../activities/store/schema.ts";
+import { checkSession } from "../support/checker/check-session.ts";
 import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
 import { resetToStep } from "../support/reset-run.ts";
@@ -69,6 +70,7 @@ describe("a reset to an earlier step", () => {
     const asked = session.model.requests[5];
     expect(asked && wordsOf(asked)).toContain("file-2.txt");
     expect(asked && wordsOf(asked)).not.toContain("file-3.txt");
+    await checkSession(agent, session);
   });
 });
 
@@ -98,6 +100,7 @@ describe("a session that was cancelled", () => {
       return words.indexOf(said);
     });
     expect(places).toEqual(places.toSorted((a, b) => a - b));
+    await checkSession(agent, session);
   });
 });
 
@@ -134,5 +137,6 @@ describe("a session that outgrows its history", () => {
       expect(said.filter((words) => words.includes(`remark number ${at}.`))).toHaveLength(1);
     const calls = await callRows(agent.database.store, session.id);
     expect(calls.map((row) => row.status)).toEqual(Array.from({ length: total - 1 }, () => "completed"));
+    await checkSession(agent, session);
   });
 });

@@ -2,6 +2,7 @@ import { WorkflowFailedError } from "@temporalio/client";
 import { ApplicationFailure } from "@temporalio/common";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RunConfig } from "../../activities/agent-config.ts";
+import { checkSession } from "../support/checker/check-session.ts";
 import { CANARY, startAgent, type AgentHarness } from "../support/agent-harness.ts";
 import { call, scriptedModel, text, thought } from "../support/scripted-model.ts";
 import { answersOf, callRows, resultTexts, wholeDatabase, wholeHistory } from "../support/stored.ts";
@@ -35,6 +36,7 @@ describe.each(["responses", "chat"] as const)("the main loop on the %s wire", (a
     expect(JSON.stringify(results[1])).toContain("the second call");
     const last = session.model.requests[2]?.items.at(-1);
     expect(JSON.stringify(last)).toContain("the first file");
+    await checkSession(agent, session);
   });
 
   it("asks again after an answer that was cut in the middle, and keeps one answer [A19]", async () => {
@@ -49,6 +51,7 @@ describe.each(["responses", "chat"] as const)("the main loop on the %s wire", (a
     expect(JSON.stringify(answers[0]?.content)).not.toContain("never");
     const responses = (await session.events()).filter((event) => event.type === "llm:response");
     expect(responses.map((event) => event.attempt)).toEqual([2]);
+    await checkSession(agent, session);
   });
 });
 
@@ -66,6 +69,7 @@ describe("reasoning", () => {
     expect(items[place]).toMatchObject({ type: "reasoning", encrypted: expect.any(String) });
     expect(items[place + 1]).toMatchObject({ type: "call", name: "bash" });
     expect(session.model.requests[1]?.raw).toMatchObject({ store: false });
+    await checkSession(agent, session);
   });
 });
 
@@ -81,6 +85,7 @@ describe("a provider that fails", () => {
     expect((second?.receivedAt ?? 0) - (first?.receivedAt ?? 0)).toBeGreaterThanOrEqual(2_900);
     const error = await session.until("llm:error");
     expect(error.data).toMatchObject({ class: "rate-limit", retryInMs: 3_000, final: false });
+    await checkSession(agent, session);
   });
 
   it("is asked a third time after two server errors, one request each time [A19]", async () => {
@@ -89,6 +94,7 @@ describe("a provider that fails", () => {
     expect(await session.result()).toMatchObject({ status: "completed", steps: 1 });
     expect(session.model.log.map((served) => served.status)).toEqual([500, 500, 200]);
     expect(await answersOf(agent.database.store, session.id)).toHaveLength(1);
+    await checkSession(agent, session);
   });
 
   it("ends the run at once when it refuses the key, naming the variable and never the key [A19] [R51]", async () => {
@@ -113,6 +119,7 @@ describe("a provider that fails", () => {
     const told = [String(cause?.stack), JSON.stringify(cause), history];
     for (const place of [...told, await wholeDatabase(agent.database.store)])
       expect(place).not.toContain(CANARY);
+    await checkSession(agent, session);
   });
 
   it("leaves the finished steps and their files to the session that is resumed", async () => {
@@ -133,5 +140,6 @@ describe("a provider that fails", () => {
     expect(await again.result()).toMatchObject({ status: "completed", result: "It went on." });
     expect((await resultTexts(agent.database.store, session.id)).at(-1)).toBe("kept");
     expect(await callRows(agent.database.store, session.id, "completed")).toHaveLength(2);
+    await checkSession(agent, session);
   });
 });

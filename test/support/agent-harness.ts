@@ -1,7 +1,7 @@
 /** A whole agent for a test: real Temporal, Postgres and Docker, a worker in this process, a scripted model. */
 import { randomBytes } from "node:crypto";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
-import { NativeConnection, Runtime, DefaultLogger, Worker, type WorkerOptions } from "@temporalio/worker";
+import { NativeConnection, Worker, type WorkerOptions } from "@temporalio/worker";
 import Dockerode from "dockerode";
 import { inject } from "vitest";
 import { agentConfigSchema, type RunConfig } from "../../activities/agent-config.ts";
@@ -28,6 +28,7 @@ import {
 } from "./scripted-model.ts";
 import { CANARY } from "./canary.ts";
 import { eventually } from "./eventually.ts";
+import { quietRuntime } from "./quiet-runtime.ts";
 import { createTestDatabase, type TestDatabase } from "./test-database.ts";
 
 export { CANARY, eventually };
@@ -64,11 +65,8 @@ export interface RunningSession {
   ): Promise<SessionEvent<Type>>;
 }
 
-let runtimeInstalled = false;
-
 export async function startAgent(): Promise<AgentHarness> {
-  if (!runtimeInstalled) Runtime.install({ logger: new DefaultLogger("ERROR") });
-  runtimeInstalled = true;
+  quietRuntime();
   const database = await createTestDatabase(20);
   const taskQueue = `test-${randomBytes(4).toString("hex")}`;
   const docker = new Dockerode();

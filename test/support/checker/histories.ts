@@ -4,6 +4,7 @@ import { Worker } from "@temporalio/worker";
 import { ensureWorkflowBundle } from "../../../worker/bundle.ts";
 import { dataConverter } from "../../../worker/data-converter.ts";
 import { idOf, partsOf } from "../../../workflows/inbox.ts";
+import { quietRuntime } from "../quiet-runtime.ts";
 import type { AcceptedGuidance, RunHistory } from "./evidence.ts";
 
 type History = Awaited<ReturnType<ReturnType<Client["workflow"]["getHandle"]>["fetchHistory"]>>;
@@ -15,6 +16,7 @@ export async function collectHistories(
   sessionId: string,
   runIds: readonly string[],
 ): Promise<RunHistory[]> {
+  quietRuntime();
   const newest = await client.workflow
     .getHandle(sessionId)
     .describe()

@@ -1,0 +1,52 @@
+/** Ways to break sound evidence in one place, for the checker's own tests. */
+import { expect, it } from "vitest";
+import { checkEvidence } from "./check.ts";
+import type { Evidence, MessageRow } from "./evidence.ts";
+import { soundEvidence } from "./sound-evidence.ts";
+import { describeViolations } from "./violation.ts";
+
+export type Break = (sound: Evidence) => Partial<Evidence>;
+
+export const rows =
+  (change: (row: MessageRow) => MessageRow | MessageRow[]): Break =>
+  ({ messages }) => ({ messages: messages.flatMap(change) });
+export const row = (sequence: number, change: Partial<MessageRow>): Break =>
+  rows((each) => (each.sequence === sequence ? { ...each, ...change } : each));
+export const without = (sequence: number): Break => rows((each) => (each.sequence === sequence ? [] : each));
+export const history =
+  (change: Partial<Evidence["histories"][number]>): Break =>
+  ({ histories }) => ({ histories: histories.map((each) => ({ ...each, ...change })) });
+export const bills =
+  (change: (bill: Evidence["bills"][number]) => Evidence["bills"][number][]): Break =>
+  ({ bills: list }) => ({ bills: list.flatMap(change) });
+export const round =
+  (change: Partial<Evidence["rounds"][number]>): Break =>
+  ({ rounds }) => ({ rounds: rounds.map((each) => ({ ...each, ...change })) });
+export const resultText = (outcome: string, toolCallId = "a") => [
+  { type: "tool-result", toolCallId, toolName: "bash", outcome, text: "ok" },
+];
+export const parked = (id: string, deliveredSequence: number | null) => ({
+  sessionId: "sound",
+  id,
+  ordinal: 1,
+  parts: [],
+  queuedAt: "",
+  deliveredSequence,
+});
+export const container = { kind: "container", name: "longhaul-sound" } as const;
+
+/** What is broken, how, and words of the violation that is to be found. */
+export type Breaks = Readonly<Record<string, readonly [string, Break, string][]>>;
+
+/** One test for each: the claim it is listed under is found broken. */
+export function testBreaks(breaks: Breaks): void {
+  const cases = Object.entries(breaks).flatMap(([claim, list]) =>
+    list.map(([what, change, words]) => [claim, what, change, words] as const),
+  );
+  it.each(cases)("finds by %s %s", (claim, _what, change, words) => {
+    const sound = soundEvidence();
+    const found = checkEvidence({ ...sound, ...change(sound) });
+    expect(found.map((each) => each.claim)).toContain(claim);
+    expect(describeViolations(found.filter((each) => each.claim === claim))).toContain(words);
+  });
+}

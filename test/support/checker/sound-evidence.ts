@@ -1,0 +1,241 @@
+/** A small session in which every claim holds, for tests that break one thing at a time. */
+import type { ParsedRequest, ServedRequest, WireItem } from "../../../worker/local/model-server/wire.ts";
+import type { Evidence, MessageRow } from "./evidence.ts";
+
+const ID = "sound";
+const START = Date.parse("2026-11-21T10:00:00Z");
+const at = (second: number) => new Date(START + second * 1_000);
+
+export function messageRow(row: Partial<MessageRow> & Pick<MessageRow, "sequence" | "step">): MessageRow {
+  return {
+    id: row.sequence,
+    sessionId: ID,
+    position: row.sequence,
+    epoch: 1,
+    slot: "user",
+    role: "user",
+    kind: "guidance",
+    content: [{ type: "text", text: "words" }],
+    meta: null,
+    tokenCount: 5,
+    isCompacted: false,
+    compactedRound: null,
+    compactedAt: null,
+    prunedStep: null,
+    supersededEpoch: null,
+    createdAt: at(row.sequence),
+    ...row,
+  };
+}
+
+const answer = (sequence: number, step: number, usage: { input: number; output: number }, calls: string[]) =>
+  messageRow({
+    sequence,
+    step,
+    slot: "assistant",
+    role: "assistant",
+    kind: "answer",
+    meta: { usage, finish: "stop" },
+    content: [
+      { type: "text", text: `answer ${step}` },
+      ...calls.map((toolCallId, index) => ({
+        type: "tool-call",
+        toolCallId,
+        toolName: "bash",
+        input: { command: `echo m${step}-${index} >> run.marks` },
+      })),
+    ],
+  });
+
+const result = (sequence: number, step: number, index: number, toolCallId: string) =>
+  messageRow({
+    sequence,
+    step,
+    slot: `tool:${index}`,
+    role: "tool",
+    kind: "tool",
+    content: [{ type: "tool-result", toolCallId, toolName: "bash", outcome: "completed", text: "ok" }],
+  });
+
+const call = (sequence: number, step: number, index: number, callId: string) => ({
+  sessionId: ID,
+  epoch: 1,
+  step,
+  index,
+  callId,
+  name: "bash",
+  sequence,
+  status: "completed",
+  fence: 1,
+  container: null,
+  exitCode: 0,
+  truncated: false,
+  startedAt: at(sequence),
+  finishedAt: at(sequence),
+  supersededEpoch: null,
+});
+
+const bill = (id: number, step: number, inputTokens: number, outputTokens: number) => ({
+  id,
+  sessionId: ID,
+  epoch: 1,
+  step,
+  attempt: 1,
+  purpose: "step",
+  model: "openai/gpt-4o",
+  status: "kept",
+  finish: "stop",
+  error: null,
+  estimatedInput: inputTokens,
+  estimatePure: false,
+  inputTokens,
+  cachedTokens: 0,
+  outputTokens,
+  reasoningTokens: 0,
+  firstTokenMs: 1,
+  durationMs: 2,
+  createdAt: at(id),
+});
+
+const event = (seq: number, step: number, type: string, data: unknown) => ({
+  sessionId: ID,
+  seq,
+  epoch: 1,
+  step,
+  attempt: 1,
+  type,
+  data,
+  at: at(seq + 10),
+});
+
+const item = (text: string): WireItem => ({ type: "message", role: "user", parts: [{ type: "text", text }] });
+
+export function servedEntry(
+  second: number,
+  input: number,
+  output: number,
+  ...texts: string[]
+): ServedRequest {
+  const request: ParsedRequest = {
+    api: "responses",
+    model: "gpt-4o",
+    stream: true,
+    system: "You are an agent.",
+    items: texts.map(item),
+    tools: [],
+    maxOutputTokens: 100,
+    cacheKey: ID,
+    raw: { input: texts },
+    headers: {},
+    bytes: 10,
+    inputTokens: input,
+  };
+  const usage = { input, output, cached: 0, reasoning: 0 };
+  return { request, receivedAt: at(second).getTime(), status: 200, usage };
+}
+
+/** Three steps: two calls at once, a message of a person, a round of compaction, the end. */
+export function soundEvidence(): Evidence {
+  const compacted = { isCompacted: true, compactedRound: 1, compactedAt: at(9) };
+  const summary = "Session Summary (Compaction Round 1)";
+  const ended = { usage: { input: 600, output: 60, calls: 3 }, status: "completed" };
+  return {
+    session: {
+      id: ID,
+      createdAt: at(0),
+      updatedAt: at(30),
+      endedAt: at(30),
+      status: "completed",
+      task: "Do it.",
+      config: {},
+      instructions: null,
+      epoch: 1,
+      runId: "run-1",
+      container: null,
+      host: null,
+      restoreWorkspace: false,
+      result: "answer 3",
+      error: null,
+    },
+    cursor: { messageSequence: 8, eventSeq: 7 },
+    runs: [
+      { sessionId: ID, runId: "run-1", ordinal: 1, epoch: 1, chain: "run-1", startStep: 0, startedAt: at(0) },
+    ],
+    messages: [
+      messageRow({ sequence: 1, step: 0, kind: "task" }),
+      { ...answer(2, 1, { input: 100, output: 10 }, ["a", "b"]), ...compacted },
+      { ...result(3, 1, 0, "a"), ...compacted },
+      { ...result(4, 1, 1, "b"), ...compacted },
+      messageRow({ sequence: 5, step: 2, meta: { ids: ["one", "two"] } }),
+      answer(6, 2, { input: 200, output: 20 }, []),
+      messageRow({
+        sequence: 7,
+        position: 4.5,
+        step: 3,
+        slot: "summary:1",
+        role: "assistant",
+        kind: "summary",
+        content: [{ type: "text", text: summary }],
+      }),
+      answer(8, 3, { input: 300, output: 30 }, []),
+    ],
+    calls: [call(3, 1, 0, "a"), call(4, 1, 1, "b")],
+    rounds: [
+      {
+        id: 1,
+        sessionId: ID,
+        epoch: 1,
+        step: 3,
+        round: 1,
+        trigger: "manual",
+        strategy: "reactive-overflow",
+        status: "compacted",
+        reason: null,
+        attempts: [],
+        tokensBefore: 500,
+        tokensAfter: 200,
+        fromSequence: 2,
+        toSequence: 4,
+        summaryContent: summary,
+        durationMs: 3,
+        supersededEpoch: null,
+        createdAt: at(25),
+      },
+    ],
+    bills: [bill(1, 1, 100, 10), bill(2, 2, 200, 20), bill(3, 3, 300, 30)],
+    parked: [],
+    events: [
+      event(1, 1, "llm:response", {}),
+      event(2, 1, "llm:tool-result", { callId: "a", index: 0 }),
+      event(3, 1, "llm:tool-result", { callId: "b", index: 1 }),
+      event(4, 2, "message:dequeued", { ids: ["one", "two"] }),
+      event(5, 2, "llm:response", {}),
+      event(6, 3, "llm:response", {}),
+      event(7, 3, "session:ended", ended),
+    ],
+    chunks: [],
+    histories: [
+      {
+        runId: "run-1",
+        status: "COMPLETED",
+        accepted: [
+          { id: "one", by: "signal" },
+          { id: "two", by: "update" },
+        ],
+        text: "{}",
+        largestPayload: 2_000,
+        replayFailure: undefined,
+      },
+    ],
+    served: [
+      servedEntry(10, 100, 10, "task"),
+      servedEntry(20, 200, 20, "task", "answer 1", "guidance"),
+      servedEntry(28, 300, 30, "task", "summary", "guidance"),
+    ],
+    boxes: [],
+    marks: new Map([["run.marks", ["m1-0", "m1-1"]]]),
+    canaries: ["sk-canary"],
+    watched: undefined,
+    kills: 0,
+  };
+}

@@ -1,0 +1,241 @@
+/** The offline checker can fail: for each claim on bills, rounds, ends, texts and events, evidence that breaks it. */
+import { describe, expect, it } from "vitest";
+import { checkEvidence } from "../../support/checker/check.ts";
+import { describeViolations } from "../../support/checker/violation.ts";
+import {
+  bills,
+  container,
+  history,
+  parked,
+  resultText,
+  round,
+  row,
+  rows,
+  testBreaks,
+  type Break,
+  type Breaks,
+  without,
+} from "../../support/checker/breaking.ts";
+import { servedEntry, soundEvidence } from "../../support/checker/sound-evidence.ts";
+
+const BREAKS: Breaks = {
+  I6: [
+    ["an answer without a bill", bills((bill) => (bill.step === 2 ? [] : [bill])), "one kept bill"],
+    [
+      "a step that was paid twice",
+      bills((bill) => (bill.step === 2 ? [bill, { ...bill, id: 9 }] : [bill])),
+      "one kept bill",
+    ],
+    [
+      "a bill that is not the model's",
+      bills((bill) => [{ ...bill, cachedTokens: 50 }]),
+      "an answer of the model with this bill",
+    ],
+    [
+      "a bill that the answer contradicts",
+      row(6, { meta: { usage: { input: 1, output: 1 } } }),
+      "1 in, 1 out",
+    ],
+    [
+      "a request that nobody lists",
+      ({ served = [] }) => ({ served: [...served, servedEntry(29, 300, 31, "task", "summary", "guidance")] }),
+      "answers of the model that were not kept",
+    ],
+    [
+      "a total that is not the sum",
+      ({ events }) => ({
+        events: events.map((event) =>
+          event.type === "session:ended"
+            ? { ...event, data: { usage: { input: 1, output: 1, calls: 3 } } }
+            : event,
+        ),
+      }),
+      "1 in, 1 out",
+    ],
+  ],
+  I7: [
+    ["a round without a summary", without(7), "one summary"],
+    ["a summary without a round", () => ({ rounds: [] }), "a finished round that made it"],
+    ["a round that made it larger", round({ tokensAfter: 500 }), "fewer than 500"],
+    ["a hole in the numbers", round({ round: 2 }), "rounds 1"],
+    [
+      "rows that no round hides",
+      row(5, { isCompacted: true, compactedRound: 7 }),
+      "its round is not in force",
+    ],
+    ["half a mark", row(3, { isCompacted: false }), "both marks of a round or none"],
+    ["another summary than the round's", round({ summaryContent: "something else" }), "another text"],
+    [
+      "a round that replaced nothing",
+      rows((each) => ({ ...each, isCompacted: false, compactedRound: null })),
+      "messages that it replaced",
+    ],
+  ],
+  I8: [
+    [
+      "a session that is active after its run",
+      ({ session }) => ({ session: { ...session, status: "active" } }),
+      "completed or max_steps",
+    ],
+    [
+      "an end without a time",
+      ({ session }) => ({ session: { ...session, endedAt: null } }),
+      "the time of its end",
+    ],
+    ["a session that ended while its run goes on", history({ status: "RUNNING" }), "active or waiting"],
+    ["a box that outlives its run", () => ({ boxes: [container] }), "still there"],
+    ["a session that no run belongs to", () => ({ histories: [] }), "a run in Temporal"],
+  ],
+  I9: [
+    [
+      "a volume that outlives its session",
+      () => ({ boxes: [{ ...container, kind: "volume" }] }),
+      "still there",
+    ],
+  ],
+  I10: [
+    [
+      "a secret in the transcript",
+      row(5, { content: [{ type: "text", text: "it is sk-canary!" }] }),
+      "one of the canaries",
+    ],
+    [
+      "a secret in base64",
+      row(5, { content: [{ type: "text", text: Buffer.from("sk-canary").toString("base64") }] }),
+      "one of the canaries",
+    ],
+    ["a secret in the history", history({ text: "sk-canary" }), "one of the canaries"],
+    ["half a character", row(5, { content: [{ type: "text", text: "\ud83d" }] }), "a lone surrogate"],
+    ["a NUL", ({ session }) => ({ session: { ...session, result: "a\0b" } }), "a NUL"],
+    ["a payload that is too large", history({ largestPayload: 70_000 }), "70000"],
+    [
+      "a secret that was sent",
+      ({ served = [] }) => ({
+        served: served.map((entry) =>
+          entry.request ? { ...entry, request: { ...entry.request, raw: { input: "sk-canary" } } } : entry,
+        ),
+      }),
+      "one of the canaries",
+    ],
+  ],
+  I11: [
+    [
+      "an answer that watchers did not hear of",
+      ({ events }) => ({ events: events.filter((event) => event.seq !== 5) }),
+      "one llm:response",
+    ],
+    [
+      "a result that was told twice",
+      ({ events }) => ({
+        events: events.flatMap((event) => (event.seq === 2 ? [event, { ...event, seq: 0 }] : [event])),
+      }),
+      "one llm:tool-result",
+    ],
+    [
+      "a piece of an answer that is stored",
+      () => ({
+        chunks: [
+          {
+            sessionId: "sound",
+            seq: 0,
+            epoch: 1,
+            step: 2,
+            attempt: 1,
+            chunkType: "text",
+            text: "late",
+            at: new Date(),
+          },
+        ],
+      }),
+      "which is stored",
+    ],
+    [
+      "a watcher that missed something",
+      ({ events }) => ({ watched: events.slice(1).map((event) => ({ ...event, at: "" })) as never }),
+      "not seen",
+    ],
+    [
+      "a watcher that saw something twice",
+      ({ events }) => ({
+        watched: [...events.slice(0, 1), ...events].map((event) => ({ ...event, at: "" })) as never,
+      }),
+      "seen out of order, or twice",
+    ],
+    [
+      "an event that was changed",
+      ({ events }) => ({
+        watched: events.map((event) => ({ ...event, at: "", data: { other: true } })) as never,
+      }),
+      "as it is stored",
+    ],
+    [
+      "two events in one place",
+      ({ events, cursor }) => ({
+        events: [...events, { ...events[0], seq: 7, type: "other" } as never],
+        cursor,
+      }),
+      "one row",
+    ],
+    ["an event beyond the counter", ({ cursor }) => ({ cursor: { ...cursor, eventSeq: 6 } }), "seqs up to 6"],
+    [
+      "a message that was read without a word",
+      ({ events }) => ({ events: events.filter((event) => event.seq !== 4) }),
+      "one message:dequeued",
+    ],
+  ],
+  I12: [["a history that does not replay", history({ replayFailure: "nondeterminism" }), "nondeterminism"]],
+};
+
+describe("the offline checker", () => testBreaks(BREAKS));
+
+it("finds nothing where all is well", () => {
+  expect(describeViolations(checkEvidence(soundEvidence()))).toBe("");
+});
+
+describe("the offline checker lets pass", () => {
+  const passes = (what: string, change: Break) =>
+    it(what, () => {
+      const sound = soundEvidence();
+      expect(describeViolations(checkEvidence({ ...sound, ...change(sound) }))).toBe("");
+    });
+
+  passes("a request that was lost with its worker", ({ served = [] }) => ({
+    kills: 1,
+    served: [...served, servedEntry(29, 300, 31, "task", "summary", "guidance")],
+  }));
+  passes("a call whose outcome is unknown and that left no line", ({ calls, messages }) => ({
+    calls: calls.map((call) => (call.callId === "a" ? { ...call, status: "unknown" } : call)),
+    messages: messages.map((each) =>
+      each.sequence === 3 ? { ...each, content: resultText("unknown") } : each,
+    ),
+    marks: new Map([["run.marks", ["m1-1"]]]),
+  }));
+  passes("a message that is kept as undelivered", ({ histories }) => ({
+    histories: histories.map((each) => ({
+      ...each,
+      accepted: [...each.accepted, { id: "late", by: "signal" as const }],
+    })),
+    parked: [parked("late", null)],
+  }));
+  passes("an overflow that the provider told of", ({ served = [], bills: list }) => ({
+    served: [
+      ...served,
+      { receivedAt: 0, status: 400, refused: "Your input exceeds the context window of this model." },
+    ],
+    bills: list,
+  }));
+  passes("a line that was lost with box and volume", ({ events, cursor }) => ({
+    marks: new Map([["run.marks", ["m1-0"]]]),
+    cursor: { ...cursor, eventSeq: 8 },
+    events: [
+      ...events,
+      {
+        ...events[0],
+        seq: 8,
+        type: "sandbox:created",
+        data: { workspace: "restored" },
+        at: new Date(Date.parse("2026-11-21T11:00:00Z")),
+      } as never,
+    ],
+  }));
+});
