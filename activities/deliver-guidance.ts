@@ -4,8 +4,10 @@ import { estimateMessage } from "./context/tokens.ts";
 import type { Message, UserPart } from "./context/message.ts";
 import type { ModelStepInput } from "./contract.ts";
 import type { TextBorder } from "./context/text-border.ts";
+import { takeNotice } from "./store/boxes.ts";
 import type { Store } from "./store/db.ts";
 import { appendEvents } from "./store/events.ts";
+import type { Session } from "./store/sessions.ts";
 import {
   deliveredGuidance,
   insertMessage,
@@ -16,18 +18,27 @@ import {
 } from "./store/transcript.ts";
 
 /**
- * Stores drained messages as one, and our own note behind them. Idempotent by the messages' ids: a second attempt, and
+ * Stores drained messages as one, what is to be told of the box in front of them, and our own note behind them. Idempotent by the messages' ids: a second attempt, and
  * the same step after an interrupt or a compaction, find stored what they bring and add only what is new.
  * Parked messages are older, so they come first.
  */
 export async function deliverGuidance(
   deps: { readonly store: Store; readonly border: TextBorder },
-  at: { readonly sessionId: string; readonly epoch: number },
+  session: Pick<Session, "id" | "epoch" | "boxNotice">,
   input: ModelStepInput,
 ): Promise<void> {
-  if (input.guidance.length === 0 && !input.parked && !input.note) return;
-  const { sessionId, epoch } = at;
+  if (input.guidance.length === 0 && !input.parked && !input.note && !session.boxNotice) return;
+  const { id: sessionId, epoch } = session;
   await deps.store.db.transaction(async (tx) => {
+    const notice = session.boxNotice ? await takeNotice(tx, sessionId) : undefined;
+    if (notice !== undefined) {
+      const message: Message = { role: "user", content: [{ type: "text", text: deps.border.clean(notice) }] };
+      const sequence = await takeSequences(tx, sessionId, 1);
+      // The sequence is the name: a second notice in one step is another row.
+      const slot = `notice:${sequence}`;
+      const tokens = estimateMessage(message);
+      await insertMessage(tx, sessionId, sequence, { epoch, step: input.step, slot, kind: "notice", message, tokens });
+    }
     const parked = input.parked ? await parkedGuidance(tx, sessionId) : [];
     const waiting = [...parked, ...input.guidance];
     const known = await deliveredGuidance(
@@ -51,7 +62,7 @@ export async function deliverGuidance(
       const row = {
         epoch,
         step: input.step,
-        slot: await userSlot(tx, at, input.step),
+        slot: await userSlot(tx, { sessionId, epoch }, input.step),
         kind: "guidance",
         message,
         tokens: estimateMessage(message),

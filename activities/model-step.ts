@@ -38,7 +38,7 @@ async function modelStep(
 ): Promise<ModelStepFacts> {
   const { db } = deps.store;
   const session = await enterSession(deps.store, scope, { step: input.step, phase: "model" });
-  await deliverGuidance(deps, { sessionId: session.id, epoch: session.epoch }, input);
+  await deliverGuidance(deps, session, input);
   const rows = await loadView(db, session.id);
   const { learnt } = session;
   const prefix = prefixFor(systemPrompt(session.instructions));

@@ -17,7 +17,7 @@ import type { AgentDeps } from "./deps.ts";
 import { enterSession } from "./enter-session.ts";
 import { fatal } from "./failures.ts";
 import { createSessionMemory } from "./store/session-memory.ts";
-import { saveBox } from "./sandbox-lifecycle.ts";
+import { saveBox } from "./save-box.ts";
 import { withoutLost, type SessionBoxes } from "./session-box.ts";
 import { keepWhole } from "./keep-whole.ts";
 import type { Session } from "./store/sessions.ts";
@@ -94,15 +94,10 @@ async function invoke(
     if (scope.signal.aborted) onAbort();
     scope.signal.addEventListener("abort", onAbort, { once: true });
   });
-  let replaced = false;
   const context = {
     callKey: callKey(row),
     resumed,
-    sandbox: async () => {
-      const opened = await boxes.open(session, row.step);
-      replaced ||= opened.replaced;
-      return opened.box;
-    },
+    sandbox: async () => (await boxes.open(session, row.step)).box,
     limits: toolLimitsOf(session.config, tool?.name ?? call.toolName),
     signal: stop.signal,
     memory: createSessionMemory(deps.store.db, session.id),
@@ -120,10 +115,7 @@ async function invoke(
       truncated: false,
     };
   });
-  const result = await Promise.race([running, detached]);
-  if (!replaced) return result;
-  const notice = "[The sandbox was lost and made anew: files are as last saved, running processes are gone.]";
-  return { ...result, text: `${notice}\n${result.text}` };
+  return Promise.race([running, detached]);
 }
 
 interface Finished extends CallInHand {

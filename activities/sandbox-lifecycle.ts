@@ -10,13 +10,10 @@ import type { BackgroundSaves } from "./background-save.ts";
 import type { SandboxFacts, WorkspaceFacts } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
 import { enterSession } from "./enter-session.ts";
-import { withoutLost, type SessionBoxes } from "./session-box.ts";
-import { saveWorkspace } from "./sandbox/workspace.ts";
-import { checkpointBase, saveCheckpoint } from "./store/checkpoints.ts";
+import { NOTHING_SAVED, saveBox } from "./save-box.ts";
+import type { SessionBoxes } from "./session-box.ts";
 import { appendEvents } from "./store/events.ts";
 import { findSession, type Session } from "./store/sessions.ts";
-
-const NOTHING: WorkspaceFacts = { changed: 0, bytes: 0 };
 
 export function createSandboxLifecycle(deps: AgentDeps, boxes: SessionBoxes, saves: BackgroundSaves) {
   return {
@@ -43,7 +40,7 @@ export function createSandboxLifecycle(deps: AgentDeps, boxes: SessionBoxes, sav
       inScope(deps, async (scope) => {
         const session = await findSession(deps.store.db, scope.sessionId);
         // A run that was superseded leaves the box to its successor.
-        if (!session?.container || session.runId !== scope.runId) return NOTHING;
+        if (!session?.container || session.runId !== scope.runId) return NOTHING_SAVED;
         await saves.settled(session.id);
         const saved = await saveBox(deps, boxes, session, input.step);
         boxes.forget(session.id);
@@ -54,39 +51,6 @@ export function createSandboxLifecycle(deps: AgentDeps, boxes: SessionBoxes, sav
         return saved;
       }),
   };
-}
-
-/** Stores what changed in the box's files as the checkpoint of a step. Idempotent by (session, epoch, step). */
-export async function saveBox(
-  deps: AgentDeps,
-  boxes: SessionBoxes,
-  session: Session,
-  step: number,
-): Promise<WorkspaceFacts> {
-  return withoutLost(boxes, session.id, async () => {
-    const { db } = deps.store;
-    const [{ box }, { latest, base }] = await Promise.all([
-      boxes.open(session, step),
-      checkpointBase(db, { sessionId: session.id, epoch: session.epoch, step }),
-    ]);
-    const saved = await saveWorkspace(box, latest, base);
-    if (!saved) return NOTHING;
-    const { manifest, pack, whole, changed, removed } = saved;
-    await saveCheckpoint(db, {
-      sessionId: session.id,
-      epoch: session.epoch,
-      step,
-      manifest,
-      pack,
-      whole,
-      base,
-    });
-    const facts = { changed: changed + removed, bytes: pack.byteLength };
-    await emit(deps, session, [
-      { type: "sandbox:saved", step, data: { files: facts.changed, bytes: facts.bytes } },
-    ]);
-    return facts;
-  });
 }
 
 async function emit(

@@ -2,8 +2,9 @@
 import { Client, WorkflowNotFoundError } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
 import type { SandboxHost } from "../activities/sandbox/sandbox.ts";
-import type { Store } from "../activities/store/db.ts";
-import { endAbandoned, findSession } from "../activities/store/sessions.ts";
+import { findBox } from "../activities/store/boxes.ts";
+import type { Queryable, Store } from "../activities/store/db.ts";
+import { endAbandoned, findSession, lockedSession } from "../activities/store/sessions.ts";
 import type { Logger } from "./logger.ts";
 
 export interface ReaperOptions {
@@ -17,18 +18,16 @@ export interface ReaperOptions {
 
 /** @returns a function that ends it and waits for a round under way */
 export function startReaper(options: ReaperOptions): () => Promise<void> {
-  const { host, logger } = options;
   const client = new Client({ connection: options.connection, namespace: options.namespace });
   let round: Promise<void> = Promise.resolve();
   const reap = () => {
     round = round.then(async () => {
       try {
-        const { removed } = await host.reap((id) => isOver(options.store, client, id));
-        if (removed.length > 0) logger.info({ removed }, "removed the boxes of sessions that are over");
+        await reapBoxes({ ...options, client });
       } catch (error) {
         // The next round looks again.
         const reason = error instanceof Error ? error.message : String(error);
-        logger.warn({ reason }, "boxes could not be looked through");
+        options.logger.warn({ reason }, "boxes could not be looked through");
       }
     });
   };
@@ -41,11 +40,48 @@ export function startReaper(options: ReaperOptions): () => Promise<void> {
 }
 
 /**
- * By the run's state, not the row's: a terminated workflow never wrote its end. A session we have no row of is another
- * installation's, and a workflow that is not to be found may be another namespace's: its box stays.
+ * One round: removes the boxes of this host whose session is over, or goes on in a box of another host. Each is judged
+ * and removed under the session's lock, which opening a box takes too: a session that is taken up again meanwhile keeps
+ * its box, or gets a new one.
+ * @returns the sessions whose boxes were removed
  */
-async function isOver(store: Store, client: Client, id: string): Promise<boolean> {
-  const session = await findSession(store.db, id);
+export async function reapBoxes(
+  options: Pick<ReaperOptions, "host" | "store" | "logger"> & { readonly client: Client },
+): Promise<string[]> {
+  const { host, store, client, logger } = options;
+  const engine = await host.engine();
+  const removed: string[] = [];
+  for (const id of await host.sessions()) {
+    // A session we have no row of is another installation's.
+    if ((await findSession(store.db, id)) === undefined) continue;
+    const why = await lockedSession(store, id, async (tx) => {
+      const reason = (await hasMoved(tx, id, engine)) ? "moved" : (await isOver(tx, client, id)) ? "over" : undefined;
+      if (reason !== undefined) await host.remove(id);
+      return reason;
+    });
+    if (why === undefined) continue;
+    removed.push(id);
+    logger.info({ session: id }, why === "over" ? REMOVED_OVER : REMOVED_MOVED);
+  }
+  return removed;
+}
+
+const REMOVED_OVER = "removed the box of a session that is over";
+const REMOVED_MOVED = "removed the box of a session that goes on on another host";
+
+/** By the engine's own id, since hosts change their names; an engine without one never says so. */
+async function hasMoved(tx: Queryable, id: string, engine: string): Promise<boolean> {
+  const [session, box] = [await findSession(tx, id), await findBox(tx, id)];
+  if (session?.container === undefined || box === undefined) return false;
+  return engine !== "" && box.engine !== "" && box.engine !== engine;
+}
+
+/**
+ * By the run's state, not the row's: a terminated workflow never wrote its end. A workflow that is not to be found may
+ * be another namespace's: its box stays.
+ */
+async function isOver(tx: Queryable, client: Client, id: string): Promise<boolean> {
+  const session = await findSession(tx, id);
   if (session === undefined) return false;
   try {
     const { status } = await client.workflow.getHandle(id).describe();
@@ -53,10 +89,7 @@ async function isOver(store: Store, client: Client, id: string): Promise<boolean
     // Its own finaliser never ran: without this it would stand there as active for ever.
     if (session.status === "active") {
       const message = `The run ended in Temporal as ${status.name.toLowerCase()}; the conversation is kept, its files as last saved.`;
-      await endAbandoned(store.db, id, {
-        status: status.name === "TERMINATED" ? "cancelled" : "failed",
-        message,
-      });
+      await endAbandoned(tx, id, { status: status.name === "TERMINATED" ? "cancelled" : "failed", message });
     }
     return true;
   } catch (error) {

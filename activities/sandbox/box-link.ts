@@ -14,14 +14,18 @@ export interface BoxLink {
    * @throws SandboxLost, SandboxUnavailable (retryable), Error with the supervisor's text, the signal's reason.
    */
   request(op: string, fields: object, options?: RequestOptions): Promise<Answer>;
-  /** Connects if need be. @returns whether the workspace was empty when the stream was made */
-  connect(): Promise<{ readonly empty: boolean }>;
+  /**
+   * Connects if need be. @returns whether the workspace was empty when the stream was made, and which life of the box's
+   * processes it is: this way leads to that life alone, and a restarted box counts as lost
+   */
+  connect(): Promise<{ readonly empty: boolean; readonly boot: string }>;
   close(): void;
 }
 
 interface Connection {
   readonly stream: BoxStream;
   readonly empty: boolean;
+  readonly boot: string;
 }
 
 const CONNECT_TRIES = 20;
@@ -32,6 +36,7 @@ export function createBoxLink(docker: Dockerode, containerId: string): BoxLink {
   const container = docker.getContainer(containerId);
   let connecting: Promise<Connection> | undefined;
   let closed = false;
+  let life: string | undefined;
 
   async function connectOnce(): Promise<Connection> {
     const exec = await container.exec({
@@ -48,7 +53,10 @@ export function createBoxLink(docker: Dockerode, containerId: string): BoxLink {
       const hello = await stream.request("hello", {});
       if (hello["protocol"] !== PROTOCOL)
         throw new Error(`the box speaks protocol ${String(hello["protocol"])}`);
-      return { stream, empty: hello["empty"] === true };
+      const boot = String(hello["boot"]);
+      life ??= boot;
+      if (boot !== life) throw new SandboxLost("the box was restarted");
+      return { stream, empty: hello["empty"] === true, boot };
     } catch (error) {
       stream.close();
       throw error;
@@ -62,6 +70,7 @@ export function createBoxLink(docker: Dockerode, containerId: string): BoxLink {
       try {
         return await connectOnce();
       } catch (error) {
+        if (error instanceof SandboxLost) throw error;
         trouble = error;
         if (statusOf(error) === undefined && !(error instanceof StreamEnded)) throw unavailable(error);
       }
@@ -87,7 +96,8 @@ export function createBoxLink(docker: Dockerode, containerId: string): BoxLink {
 
   return {
     async connect() {
-      return { empty: (await connection()).empty };
+      const { empty, boot } = await connection();
+      return { empty, boot };
     },
     async request(op, fields, options) {
       for (let again = false; ; again = true) {

@@ -8,10 +8,12 @@ import type { BoxCommand, CommandState, Sandbox, WaitOptions } from "./sandbox.t
 /** Source: requirement 2.8, the process's end within 0.5 s of a cancel. */
 const DEFAULT_GRACE_MS = 300;
 
-export function createDockerSandbox(container: string, fresh: boolean, link: BoxLink): Sandbox {
+export function createDockerSandbox(
+  facts: Pick<Sandbox, "container" | "identity" | "empty">,
+  link: BoxLink,
+): Sandbox {
   return {
-    container,
-    fresh,
+    ...facts,
     start: async (command) => toState(await link.request("start", startFields(command))),
     run: async (command, options = {}) =>
       toState(
@@ -40,7 +42,7 @@ export function createDockerSandbox(container: string, fresh: boolean, link: Box
     },
     async list() {
       const { states } = await link.request("list", {});
-      return (states as Answer[]).map(toState);
+      return (states as Answer[]).map(toState).filter(({ id }) => !id.includes("-"));
     },
     files: createBoxFiles(link),
   };

@@ -5,8 +5,8 @@ import { createBoxLink } from "./box-link.ts";
 import type { BoxLink } from "./box-link.ts";
 import { statusOf, unless } from "./docker-errors.ts";
 import { createDockerSandbox } from "./docker-sandbox.ts";
-import { boxLabels, boxName, createOptions, differences, SESSION_LABEL } from "./profile.ts";
-import { reapBoxes, removeBox } from "./reaper.ts";
+import { boxLabels, boxName, CREATED_LABEL, createOptions, differences, SESSION_LABEL } from "./profile.ts";
+import { labelledSessions, removeBox } from "./reaper.ts";
 import type { BoxSpec, Sandbox, SandboxHost } from "./sandbox.ts";
 import { SandboxLost } from "./sandbox-lost.ts";
 
@@ -21,11 +21,14 @@ export interface DockerHostOptions {
 /** Container states change under us (another worker, a daemon that has not noticed yet): so often we look again. */
 const MAX_ROUNDS = 50;
 const ROUND_MS = 100;
+/** As Docker's own tools show an id. */
+const SHORT_ID = 12;
 
 export function createDockerHost({ docker, name, say = () => undefined }: DockerHostOptions): SandboxHost {
   /** By container id, so that a box made anew gets a way of its own. */
   const links = new Map<string, BoxLink>();
   const opening = new Map<string, Promise<Sandbox>>();
+  let engine: Promise<string> | undefined;
 
   async function bringUp(
     spec: BoxSpec,
@@ -56,19 +59,36 @@ export function createDockerHost({ docker, name, say = () => undefined }: Docker
   }
 
   async function openNow(spec: BoxSpec, signal: AbortSignal | undefined): Promise<Sandbox> {
-    const { Id: id, Name: container } = await bringUp(spec, signal);
-    const link = links.get(id) ?? createBoxLink(docker, id);
+    const { Id: id, Name: name } = await bringUp(spec, signal);
+    const [volume, engine] = await Promise.all([volumeIdentity(docker, boxName(spec.sessionId)), engineId()]);
+    const known = links.get(id);
+    const { link, empty, boot } = await connect(id, known).catch((error: unknown) => {
+      // A way that led to the box before it was restarted.
+      if (known === undefined || !(error instanceof SandboxLost)) throw opened(error);
+      return connect(id, undefined).catch((again: unknown) => {
+        throw opened(again);
+      });
+    });
+    const identity = { engine, volume, container: id.slice(0, SHORT_ID), boot };
+    return createDockerSandbox({ container: name.replace(/^\//, ""), identity, empty }, link);
+  }
+
+  async function connect(id: string, known: BoxLink | undefined) {
+    const link = known ?? createBoxLink(docker, id);
     links.set(id, link);
     try {
-      const { empty } = await link.connect();
-      return createDockerSandbox(container.replace(/^\//, ""), empty, link);
+      return { link, ...(await link.connect()) };
     } catch (error) {
       drop(id);
-      if (!(error instanceof SandboxLost)) throw error;
-      throw retryable("SandboxUnavailable", `the box ended while it was opened: ${error.message}`, {
-        cause: error,
-      });
+      throw error;
     }
+  }
+
+  /** Asked once: an engine keeps its id with its data. */
+  function engineId(): Promise<string> {
+    engine ??= unless([], () => docker.info() as Promise<{ ID?: string }>).then((info) => info?.ID ?? "");
+    engine.catch(() => (engine = undefined));
+    return engine;
   }
 
   function drop(id: string): void {
@@ -95,16 +115,27 @@ export function createDockerHost({ docker, name, say = () => undefined }: Docker
       return await abortable(mine, signal);
     },
     remove,
-    async reap(isOver) {
-      const removed = await reapBoxes(docker, isOver, remove);
-      for (const sessionId of removed) say(`sandbox: removed the box of ${sessionId}, whose session is over`);
-      return { removed };
-    },
+    sessions: () => labelledSessions(docker),
+    engine: engineId,
     close() {
       for (const id of links.keys()) drop(id);
       return Promise.resolve();
     },
   };
+}
+
+/** While a box is opened, its end is no loss yet: the next attempt begins anew. */
+function opened(error: unknown): unknown {
+  if (!(error instanceof SandboxLost)) return error;
+  return retryable("SandboxUnavailable", `the box ended while it was opened: ${error.message}`, { cause: error });
+}
+
+/** By our label, which has milliseconds; the engine's own time of creation has seconds. */
+async function volumeIdentity(docker: Dockerode, name: string): Promise<string> {
+  const found = await unless([404], () => docker.getVolume(name).inspect());
+  const labels: Record<string, string> = found?.Labels ?? {};
+  const created = found !== undefined && "CreatedAt" in found ? String(found.CreatedAt) : "";
+  return labels[CREATED_LABEL] ?? created;
 }
 
 async function create(docker: Dockerode, spec: BoxSpec): Promise<void> {

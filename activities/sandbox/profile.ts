@@ -9,7 +9,7 @@ import { PROTOCOL, pythonArguments, supervisorSource } from "./box-source.ts";
 import type { BoxSpec } from "./sandbox.ts";
 
 export const SESSION_LABEL = "longhaul.session";
-const CREATED_LABEL = "longhaul.created";
+export const CREATED_LABEL = "longhaul.created";
 const PROTOCOL_LABEL = "longhaul.protocol";
 const SOURCE_VARIABLE = "LONGHAUL_SUPERVISOR";
 const NAME_CHARS = 100;

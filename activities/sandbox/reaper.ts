@@ -1,4 +1,4 @@
-/** Removes boxes: a session's own, and those whose session is over. */
+/** Removes boxes, and finds those that are there. */
 import type Dockerode from "dockerode";
 import { unless } from "./docker-errors.ts";
 import { boxName, SESSION_LABEL } from "./profile.ts";
@@ -36,14 +36,10 @@ async function removeVolume(docker: Dockerode, name: string, sessionId: string):
 }
 
 /**
- * Removes the boxes and left-over volumes of sessions of which `isOver` says so; finds them by label, in any state,
- * never by name. A session that `isOver` does not know must be answered with false: it may be another installation's.
+ * Sessions that have a container or a volume here, found by label, in any state, never by name. Whether one is over is
+ * for others to say: a session they do not know may be another installation's.
  */
-export async function reapBoxes(
-  docker: Dockerode,
-  isOver: (sessionId: string) => Promise<boolean>,
-  remove: (sessionId: string) => Promise<void>,
-): Promise<string[]> {
+export async function labelledSessions(docker: Dockerode): Promise<string[]> {
   const filters = { label: [SESSION_LABEL] };
   const containers = (await unless([], () => docker.listContainers({ all: true, filters }))) ?? [];
   const volumes = (await unless([], () => docker.listVolumes({ filters })))?.Volumes ?? [];
@@ -52,11 +48,5 @@ export async function reapBoxes(
     const session: string | undefined = labels?.[SESSION_LABEL];
     if (session !== undefined) sessions.add(session);
   }
-  const removed: string[] = [];
-  for (const session of sessions) {
-    if (!(await isOver(session))) continue;
-    await remove(session);
-    removed.push(session);
-  }
-  return removed;
+  return [...sessions];
 }

@@ -22,16 +22,28 @@ export interface SandboxHost {
   open(spec: BoxSpec, signal?: AbortSignal): Promise<Sandbox>;
   /** Removes container and volume. A session without a box is no error. */
   remove(sessionId: string): Promise<void>;
-  /** Removes the boxes of sessions of which `isOver` says so, by label; leaves all others. */
-  reap(isOver: (sessionId: string) => Promise<boolean>): Promise<{ readonly removed: readonly string[] }>;
+  /** Sessions that have a container or a volume here, in whatever state, by label. @throws SandboxUnavailable */
+  sessions(): Promise<readonly string[]>;
+  /** The Docker engine's own id; empty where it has none. @throws SandboxUnavailable */
+  engine(): Promise<string>;
   /** Drops kept streams; boxes stay. */
   close(): Promise<void>;
 }
 
 export interface Sandbox {
   readonly container: string;
-  /** True if /workspace is empty (a new volume, or one that was lost): what was saved is to be put back. */
-  readonly fresh: boolean;
+  /** Which box this is: told apart from another of the same name, and from this one after a restart. */
+  readonly identity: {
+    /** The Docker engine's own id; empty where it has none. */
+    readonly engine: string;
+    /** Another volume of the same name has another. */
+    readonly volume: string;
+    readonly container: string;
+    /** Of one life of the box's processes. */
+    readonly boot: string;
+  };
+  /** True if /workspace was empty when the box was opened. */
+  readonly empty: boolean;
   /**
    * Starts a command under the supervisor, or finds the one that was started under this id before: a command is
    * never started twice under one id.
@@ -54,7 +66,7 @@ export interface Sandbox {
   kill(id: string, graceMs?: number): Promise<CommandState>;
   /** State of a command, or undefined where no such id was ever started in this box. */
   state(id: string): Promise<CommandState | undefined>;
-  /** Commands started in this box, oldest first. */
+  /** Commands started in this box, oldest first; without our own helpers, whose ids have a dash. */
   list(): Promise<readonly CommandState[]>;
   readonly files: BoxFiles;
 }
@@ -62,7 +74,7 @@ export interface Sandbox {
 export type OutputStream = "out" | "err";
 
 export interface BoxCommand {
-  /** Unique within the session: letters, digits, dot, dash. */
+  /** Unique within the session: letters, digits, dot; a dash in ids of our own helpers. */
   readonly id: string;
   readonly argv: readonly string[];
   /** Inside /workspace; default /workspace. */

@@ -28,7 +28,12 @@ export interface SavedWorkspace extends StoredPack {
   readonly removed: number;
   /** True where the pack holds everything, so that the checkpoint needs no parent. */
   readonly whole: boolean;
-  /** What is not in it, and why; folders of `REBUILT_FOLDERS` are not listed. */
+}
+
+export interface WorkspaceSave {
+  /** Undefined where nothing differs from the latest checkpoint. */
+  readonly saved: SavedWorkspace | undefined;
+  /** What is in no save, and why; folders of `REBUILT_FOLDERS` are not listed. */
   readonly skipped: readonly Skipped[];
 }
 
@@ -61,7 +66,7 @@ const TAR = [
 ];
 
 /**
- * What changed in the workspace, packed; undefined where nothing differs from `latest`.
+ * What changed in the workspace since `latest`, packed.
  * The pack holds the difference to `base` (default `latest`): a step that is saved a second time gives the checkpoint
  * before it, so that its row can be replaced.
  * @throws SandboxUnavailable (retryable) when the box does not do it; SandboxLost when it is gone.
@@ -70,14 +75,14 @@ export async function saveWorkspace(
   box: Sandbox,
   latest: WorkspaceBase | undefined,
   base: WorkspaceBase | undefined = latest,
-): Promise<SavedWorkspace | undefined> {
+): Promise<WorkspaceSave> {
   const listing = await listWorkspace(box);
   const within = withinBytes(listing.entries, MAX_PACK_BYTES);
   const entries = within.kept;
   const skipped = [...listing.skipped, ...within.skipped];
   const before = latest === undefined ? [] : unpackManifest(latest.manifest);
   const sinceLatest = compareManifests(before, entries);
-  if (sinceLatest.changed.length + sinceLatest.removed.length === 0) return undefined;
+  if (sinceLatest.changed.length + sinceLatest.removed.length === 0) return { saved: undefined, skipped };
 
   const whole = base === undefined || base.depth >= MAX_CHAIN;
   const since =
@@ -87,23 +92,24 @@ export async function saveWorkspace(
   // A manifest must not name what is not there: what vanished since, or may not be read, is tried again next time.
   const inPack = await packedPaths(pack);
   const missing = new Set(packed.filter((entry) => !inPack.has(entry.path)).map((entry) => entry.path));
-  // A file that can never be read must not make every step look like a change.
-  if (sinceLatest.removed.length === 0 && sinceLatest.changed.every((entry) => missing.has(entry.path))) {
-    return undefined;
-  }
   for (const entry of packed) {
-    if (missing.has(entry.path))
+    // What vanished since the list was made is not left out.
+    if (missing.has(entry.path) && (entry.mode & 0o400) === 0)
       skipped.push({ path: entry.path, bytes: entry.size, reason: "not-readable" });
   }
-  return {
+  // A file that can never be read must not make every step look like a change.
+  if (sinceLatest.removed.length === 0 && sinceLatest.changed.every((entry) => missing.has(entry.path))) {
+    return { saved: undefined, skipped };
+  }
+  const saved = {
     // The list was made before the tar: what changes in between is seen as changed the next time.
     manifest: packManifest(entries.filter((entry) => !missing.has(entry.path))),
     pack,
     changed: since.changed.length,
     removed: since.removed.length,
     whole,
-    skipped,
   };
+  return { saved, skipped };
 }
 
 /**

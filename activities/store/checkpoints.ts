@@ -12,6 +12,8 @@ export interface Checkpoint {
   readonly step: number;
   readonly parentId: number | null;
   readonly manifest: Uint8Array;
+  /** Of the row's content: another one after each write. */
+  readonly version: string;
   /** How many checkpoints must be read to restore it, itself included. */
   readonly depth: number;
 }
@@ -71,6 +73,7 @@ export async function latestCheckpoint(
       step: checkpoints.step,
       parentId: checkpoints.parentId,
       manifest: checkpoints.manifest,
+      version: sql<string>`${checkpoints}.xmin::text`,
     })
     .from(checkpoints)
     .where(
@@ -87,17 +90,33 @@ export async function latestCheckpoint(
 
 /**
  * What a save at `step` compares with: `latest` tells whether anything changed, `base` what the pack is made against.
- * They differ where this very step was saved before in this epoch: its row is replaced then.
+ * They differ where this very step was saved before in this epoch: its row is replaced then. `latest` may be of a later
+ * step, saved by another worker.
  */
 export async function checkpointBase(
   db: Queryable,
   at: { readonly sessionId: string; readonly epoch: number; readonly step: number },
 ): Promise<{ readonly latest: Checkpoint | undefined; readonly base: Checkpoint | undefined }> {
-  const latest = await latestCheckpoint(db, at.sessionId, { atStep: at.step });
+  const latest = await latestCheckpoint(db, at.sessionId);
   if (latest === undefined || latest.step !== at.step || latest.epoch !== at.epoch)
     return { latest, base: latest };
   return { latest, base: await latestCheckpoint(db, at.sessionId, { atStep: at.step - 1 }) };
 }
+
+/** Id and version of the newest checkpoint of the live line, for telling whether another was stored meanwhile. */
+export async function latestVersion(db: Queryable, sessionId: string): Promise<string | undefined> {
+  const [row] = await db
+    .select({ version: sql<string>`${checkpoints.id} || '/' || ${checkpoints}.xmin::text` })
+    .from(checkpoints)
+    .where(and(eq(checkpoints.sessionId, sessionId), isNull(checkpoints.supersededEpoch)))
+    .orderBy(desc(checkpoints.step), desc(checkpoints.epoch))
+    .limit(1);
+  return row?.version;
+}
+
+/** As `latestVersion` gives it. */
+export const versionOf = (checkpoint: Pick<Checkpoint, "id" | "version"> | undefined): string | undefined =>
+  checkpoint && `${checkpoint.id}/${checkpoint.version}`;
 
 /** The checkpoints that make up `id`, from the whole one on; empty where there is no such checkpoint. */
 export async function checkpointChain(db: Queryable, id: number): Promise<StoredPack[]> {

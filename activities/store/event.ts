@@ -57,6 +57,8 @@ export interface EventData {
   "sandbox:adopted": { container: string };
   "sandbox:lost": { container: string; message: string };
   "sandbox:saved": { files: number; bytes: number };
+  /** Files that the save does not hold, each told once; at most 20 are named. */
+  "sandbox:left-out": { count: number; files: { path: string; bytes: number; reason: string }[] };
   "sandbox:removed": { container: string };
   "session:ended": {
     status: string;

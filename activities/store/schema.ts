@@ -287,4 +287,5 @@ export const checkpoints = pgTable(
   (t) => [unique("checkpoints_session_epoch_step_key").on(t.sessionId, t.epoch, t.step)],
 );
 
+export * from "./schema-boxes.ts";
 export * from "./schema-events.ts";

@@ -6,7 +6,7 @@ import type { UserPart } from "../context/message.ts";
 import { estimateMessage, type TokenRatio } from "../context/tokens.ts";
 import type { SessionStatus } from "../contract.ts";
 import type { Queryable, Store } from "./db.ts";
-import { checkpoints, cursors, messages, sessions, tokenRatios } from "./schema.ts";
+import { boxes, checkpoints, cursors, messages, sessions, tokenRatios } from "./schema.ts";
 
 export interface NewSession {
   readonly id: string;
@@ -30,6 +30,10 @@ export interface Session {
   /** The box it last had; none once it ended. */
   readonly container: string | undefined;
   readonly restoreWorkspace: boolean;
+  /** Queue of the host that has its box; undefined means the workflow's own. */
+  readonly boxQueue: string | undefined;
+  /** Something about the box is to be told to the model at the next step boundary. */
+  readonly boxNotice: boolean;
   readonly createdAt: Date;
   /** What its model's real count is to our estimate, as learnt over all sessions. */
   readonly learnt: TokenRatio | undefined;
@@ -72,12 +76,19 @@ export async function createSession(store: Pick<Store, "db">, session: NewSessio
 
 export async function findSession(db: Queryable, id: string): Promise<Session | undefined> {
   const [found] = await db
-    .select({ row: sessions, ratio: tokenRatios.ratio, samples: tokenRatios.samples })
+    .select({
+      row: sessions,
+      ratio: tokenRatios.ratio,
+      samples: tokenRatios.samples,
+      queue: boxes.taskQueue,
+      hasNotice: sql<boolean>`${boxes.notice} is not null`,
+    })
     .from(sessions)
+    .leftJoin(boxes, eq(boxes.sessionId, sessions.id))
     .leftJoin(tokenRatios, sql`${tokenRatios.model} = ${sessions.config}->>'model'`)
     .where(eq(sessions.id, id));
   if (!found) return undefined;
-  const { row, ratio, samples } = found;
+  const { row, ratio, samples, queue, hasNotice } = found;
   return {
     id: row.id,
     status: row.status as SessionStatus,
@@ -88,6 +99,8 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
     runId: row.runId ?? undefined,
     container: row.container ?? undefined,
     restoreWorkspace: row.restoreWorkspace,
+    boxQueue: queue ?? undefined,
+    boxNotice: hasNotice,
     createdAt: row.createdAt,
     learnt: ratio === null || samples === null ? undefined : { ratio, samples },
   };
@@ -128,6 +141,19 @@ export async function endSession(
     .where(and(eq(sessions.id, id), eq(sessions.runId, runId), isNull(sessions.endedAt)))
     .returning({ id: sessions.id });
   return done.length > 0;
+}
+
+/**
+ * The epoch in force, held until the transaction ends: no reset comes in between, nor another who asks for it.
+ * @returns undefined where there is no such session
+ */
+export async function lockEpoch(db: Queryable, id: string): Promise<number | undefined> {
+  const [row] = await db
+    .select({ epoch: sessions.epoch })
+    .from(sessions)
+    .where(eq(sessions.id, id))
+    .for("no key update");
+  return row?.epoch;
 }
 
 export async function setContainer(

@@ -69,6 +69,7 @@ async function runBash(given: BashInput, context: ToolContext): Promise<ToolResu
   if (given.background === true) return startedInBackground(before ?? (await sandbox.start(command)));
   const state = await endOf(sandbox, command, before, timeoutMs, context);
   if (state === undefined) return interruptedBefore(context.signal);
+  if (state.kind === "lost") return unknownEnd(given, sandbox, state);
   const output = await outputOf(sandbox, state, context.limits.maxChars);
   return bashResult(state, output, {
     timeoutMs,

@@ -132,6 +132,10 @@ export function createRenderer(write: (text: string) => void, style: Style, colu
     "sandbox:adopted": () => undefined,
     "sandbox:lost": (_event, data) => line(style("yellow", `! sandbox lost: ${oneLine(data.message, 200)}`)),
     "sandbox:saved": () => undefined,
+    "sandbox:left-out": (_event, data) => {
+      const names = data.files.map(({ path }) => oneLine(path, 80)).join(", ");
+      line(style("yellow", `! not in the saved workspace (too large, or not readable): ${names}`));
+    },
     "sandbox:removed": () => undefined,
     "session:ended": (_event, data) => {
       open.clear();

@@ -39,7 +39,7 @@ afterEach(async () => {
 
 async function save(step: number, epoch = 1): Promise<number | undefined> {
   const { latest, base } = await checkpointBase(db, { sessionId, epoch, step });
-  const saved = await saveWorkspace(box, latest, base);
+  const { saved } = await saveWorkspace(box, latest, base);
   return saved && (await saveCheckpoint(db, { sessionId, epoch, step, base, ...saved }));
 }
 
@@ -133,7 +133,7 @@ describe("checkpoints", () => {
     await writeFile(join(box.root, "f7/file-3.txt"), "changed");
     const before = performance.now();
     const { latest, base } = await checkpointBase(db, { sessionId, epoch: 1, step: 2 });
-    const saved = await saveWorkspace(box, latest, base);
+    const { saved } = await saveWorkspace(box, latest, base);
     if (saved === undefined) throw new Error("Nothing was saved.");
     await saveCheckpoint(db, { sessionId, epoch: 1, step: 2, base, ...saved });
     const ms = performance.now() - before;

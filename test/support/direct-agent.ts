@@ -164,7 +164,8 @@ function hostOf(box: Sandbox): SandboxHost {
     name: "folder",
     open: async () => box,
     remove: async () => {},
-    reap: async () => ({ removed: [] }),
+    sessions: async () => [],
+    engine: async () => "folder",
     close: async () => {},
   };
 }

@@ -21,7 +21,8 @@ export interface FakeSandbox extends Sandbox {
 }
 
 export interface FakeSandboxOptions {
-  readonly fresh?: boolean;
+  readonly empty?: boolean;
+  readonly boot?: string;
 }
 
 export async function createFakeSandbox(options: FakeSandboxOptions = {}): Promise<FakeSandbox> {
@@ -54,7 +55,8 @@ export async function createFakeSandbox(options: FakeSandboxOptions = {}): Promi
 
   return {
     container: "fake",
-    fresh: options.fresh === true,
+    identity: { engine: "fake", volume: root, container: "fake", boot: options.boot ?? "1" },
+    empty: options.empty === true,
     root,
     started,
     files: createFakeFiles(root),
@@ -71,7 +73,7 @@ export async function createFakeSandbox(options: FakeSandboxOptions = {}): Promi
         .subarray(offset, offset + Math.min(maxBytes, 1_048_576)),
     kill: async (id, graceMs) => find(id).kill(graceMs ?? 1_000),
     state: async (id) => processes.get(id)?.state(),
-    list: async () => states(),
+    list: async () => states().filter(({ id }) => !id.includes("-")),
     forget: (id) => void processes.delete(id),
     dispose: async () => {
       await Promise.all([...processes.values()].map((one) => one.kill(0)));

@@ -26,6 +26,8 @@ COMMAND_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}")
 class Box:
     def __init__(self):
         self.loop = Loop()
+        # Of this life of the box: who comes back to another one knows that all processes are gone.
+        self.boot = os.urandom(8).hex()
         self.base_env = tool_environment()
         self.helpers = Helpers(self.loop)
         self.commands = {}
@@ -55,7 +57,7 @@ class Box:
     def do_hello(self, client, request):
         with as_tool():
             empty = not os.listdir(WORKSPACE)
-        return {"protocol": PROTOCOL, "empty": empty}
+        return {"protocol": PROTOCOL, "empty": empty, "boot": self.boot}
 
     def do_ping(self, client, request):
         return {}

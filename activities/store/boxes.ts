@@ -1,0 +1,93 @@
+/** Where a session's box is, how far its files are saved, and what the model is still to be told of it. */
+import { and, eq, isNull, lt, max, or, sql } from "drizzle-orm";
+import type { Queryable } from "./db.ts";
+import { boxes, toolCalls } from "./schema.ts";
+
+/** Which box it is: another engine, volume, container or life of its processes is another box. */
+export interface BoxIdentity {
+  readonly engine: string;
+  readonly volume: string;
+  readonly container: string;
+  readonly boot: string;
+}
+
+export type BoxRow = typeof boxes.$inferSelect;
+
+export async function findBox(db: Queryable, sessionId: string): Promise<BoxRow | undefined> {
+  const [row] = await db.select().from(boxes).where(eq(boxes.sessionId, sessionId));
+  return row;
+}
+
+/** Says which box has the session's files now. `savedStep` undefined leaves it as it is. */
+export async function recordBox(
+  db: Queryable,
+  sessionId: string,
+  box: BoxIdentity & { readonly taskQueue: string | undefined; readonly savedStep?: number | undefined },
+): Promise<void> {
+  const { engine, volume, container, boot, savedStep } = box;
+  const place = { engine, volume, container, boot, taskQueue: box.taskQueue ?? null };
+  const set = savedStep === undefined ? place : { ...place, savedStep };
+  await db
+    .insert(boxes)
+    .values({ sessionId, ...set })
+    .onConflictDoUpdate({ target: boxes.sessionId, set });
+}
+
+/** Puts something behind what is to be told at the next step boundary. */
+export async function addNotice(db: Queryable, sessionId: string, text: string): Promise<void> {
+  await db
+    .update(boxes)
+    .set({ notice: sql`concat_ws(E'\n', ${boxes.notice}, ${text}::text)` })
+    .where(eq(boxes.sessionId, sessionId));
+}
+
+/** Puts this in the place of what is to be told. */
+export async function setNotice(db: Queryable, sessionId: string, text: string): Promise<void> {
+  await db.update(boxes).set({ notice: text }).where(eq(boxes.sessionId, sessionId));
+}
+
+/** What is to be told, once: in the transaction that stores it for the model. */
+export async function takeNotice(db: Queryable, sessionId: string): Promise<string | undefined> {
+  const [row] = await db
+    .select({ notice: boxes.notice })
+    .from(boxes)
+    .where(eq(boxes.sessionId, sessionId))
+    .for("update");
+  if (row?.notice == null) return undefined;
+  await db.update(boxes).set({ notice: null }).where(eq(boxes.sessionId, sessionId));
+  return row.notice;
+}
+
+/** All calls up to `step` are over and the files they left are in a checkpoint. */
+export async function markSaved(db: Queryable, sessionId: string, step: number): Promise<void> {
+  await db
+    .update(boxes)
+    .set({ savedStep: step })
+    .where(and(eq(boxes.sessionId, sessionId), or(isNull(boxes.savedStep), lt(boxes.savedStep, step))));
+}
+
+/** As `markSaved`, in one statement, where the session still has that epoch and that box. */
+export async function markUnchanged(
+  db: Queryable,
+  at: { readonly sessionId: string; readonly epoch: number; readonly step: number },
+  box: Pick<BoxIdentity, "engine" | "volume">,
+): Promise<void> {
+  await db.execute(sql`update boxes set saved_step = ${at.step} where session_id = ${at.sessionId}
+    and engine = ${box.engine} and volume = ${box.volume} and coalesce(saved_step, -1) < ${at.step}
+    and exists (select 1 from sessions where id = ${at.sessionId} and epoch = ${at.epoch})`);
+}
+
+/** Remembers which files are in no save, so that each is told once. */
+export async function keepLeftOut(db: Queryable, sessionId: string, leftOut: BoxRow["leftOut"]): Promise<void> {
+  await db.update(boxes).set({ leftOut }).where(eq(boxes.sessionId, sessionId));
+}
+
+/** The newest step of the live line that has begun a call which may change files; undefined where none has. */
+export async function lastChangingStep(db: Queryable, sessionId: string): Promise<number | undefined> {
+  const [row] = await db
+    .select({ step: max(toolCalls.step) })
+    .from(toolCalls)
+    // Calls that only read are never claimed.
+    .where(and(eq(toolCalls.sessionId, sessionId), isNull(toolCalls.supersededEpoch), sql`fence > 0`));
+  return row?.step ?? undefined;
+}

@@ -1,0 +1,32 @@
+/** Where a session's box is, and what is still to be told of it. Part of schema.ts. */
+import { integer, json, pgTable, text } from "drizzle-orm/pg-core";
+
+/** A file that no checkpoint holds, and why. */
+export interface LeftOutFile {
+  readonly path: string;
+  readonly bytes: number;
+  readonly reason: string;
+}
+
+/**
+ * One row a session, written when its box is open and its files are in: a box that this row does not name is not trusted
+ * to hold them.
+ */
+export const boxes = pgTable("boxes", {
+  sessionId: text("session_id").primaryKey(),
+  /** The Docker engine's own id: a host's name may change with every deploy. */
+  engine: text().notNull(),
+  /** Identity of the volume: another one of the same name has another. */
+  volume: text().notNull(),
+  /** Identity of the container, and of the life of its processes. */
+  container: text().notNull(),
+  boot: text().notNull(),
+  /** Queue of the host; null means the workflow's own. */
+  taskQueue: text("task_queue"),
+  /** Files as they were after this step are in a checkpoint, whether or not it changed any. */
+  savedStep: integer("saved_step"),
+  /** Files that were told to be in no checkpoint. */
+  leftOut: json("left_out").$type<LeftOutFile[]>().notNull().default([]),
+  /** What the model is told at the next step boundary. */
+  notice: text(),
+});
