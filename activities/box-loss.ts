@@ -67,7 +67,9 @@ function madeAnew(change: BoxChange, where: string, savedStep: number, isUnsaved
       : "Nothing had been saved yet: /workspace is as at the beginning.",
   ];
   if (isUnsaved && savedStep < step - 1)
-    lines.push(`What steps ${savedStep + 1} to ${step - 1} changed after that is gone: look before you go on.`);
+    lines.push(
+      `What steps ${savedStep + 1} to ${step - 1} changed after that is gone: look before you go on.`,
+    );
   if (isUnsaved && change.lastChangingStep === step)
     lines.push(`What the calls of step ${step} had done by then is gone too.`);
   lines.push(
@@ -80,7 +82,9 @@ function madeAnew(change: BoxChange, where: string, savedStep: number, isUnsaved
 
 /** Paths with their sizes, at most ten. */
 export function namesOf(files: readonly { readonly path: string; readonly bytes: number }[]): string {
-  const named = files.slice(0, MAX_NAMED).map(({ path, bytes }) => `${JSON.stringify(path)} (${sizeOf(bytes)})`);
+  const named = files
+    .slice(0, MAX_NAMED)
+    .map(({ path, bytes }) => `${JSON.stringify(path)} (${sizeOf(bytes)})`);
   const more = files.length - named.length;
   return `${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }

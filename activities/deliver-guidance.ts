@@ -37,7 +37,14 @@ export async function deliverGuidance(
       // The sequence is the name: a second notice in one step is another row.
       const slot = `notice:${sequence}`;
       const tokens = estimateMessage(message);
-      await insertMessage(tx, sessionId, sequence, { epoch, step: input.step, slot, kind: "notice", message, tokens });
+      await insertMessage(tx, sessionId, sequence, {
+        epoch,
+        step: input.step,
+        slot,
+        kind: "notice",
+        message,
+        tokens,
+      });
     }
     const parked = input.parked ? await parkedGuidance(tx, sessionId) : [];
     const waiting = [...parked, ...input.guidance];

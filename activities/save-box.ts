@@ -8,7 +8,13 @@ import { saveWorkspace, type WorkspaceSave } from "./sandbox/workspace.ts";
 import type { Skipped } from "./sandbox/workspace-manifest.ts";
 import { withoutLost, type SessionBoxes } from "./session-box.ts";
 import { addNotice, findBox, keepLeftOut, markSaved, markUnchanged, type BoxRow } from "./store/boxes.ts";
-import { checkpointBase, latestVersion, saveCheckpoint, versionOf, type Checkpoint } from "./store/checkpoints.ts";
+import {
+  checkpointBase,
+  latestVersion,
+  saveCheckpoint,
+  versionOf,
+  type Checkpoint,
+} from "./store/checkpoints.ts";
 import type { Queryable } from "./store/db.ts";
 import type { NewEvent } from "./store/event.ts";
 import { appendEvents } from "./store/events.ts";
@@ -104,5 +110,7 @@ async function tellLeftOut(
     sessionId,
     `[Not in the saved workspace: ${namesOf(news)}. Too large, or not to be read. They stay in the sandbox, and are gone when it is lost or the session ends: keep a way to make them again.]`,
   );
-  return [{ type: "sandbox:left-out", step, data: { count: news.length, files: news.slice(0, MAX_IN_EVENT) } }];
+  return [
+    { type: "sandbox:left-out", step, data: { count: news.length, files: news.slice(0, MAX_IN_EVENT) } },
+  ];
 }

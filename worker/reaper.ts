@@ -55,7 +55,11 @@ export async function reapBoxes(
     // A session we have no row of is another installation's.
     if ((await findSession(store.db, id)) === undefined) continue;
     const why = await lockedSession(store, id, async (tx) => {
-      const reason = (await hasMoved(tx, id, engine)) ? "moved" : (await isOver(tx, client, id)) ? "over" : undefined;
+      const reason = (await hasMoved(tx, id, engine))
+        ? "moved"
+        : (await isOver(tx, client, id))
+          ? "over"
+          : undefined;
       if (reason !== undefined) await host.remove(id);
       return reason;
     });

@@ -127,7 +127,9 @@ export function createDockerHost({ docker, name, say = () => undefined }: Docker
 /** While a box is opened, its end is no loss yet: the next attempt begins anew. */
 function opened(error: unknown): unknown {
   if (!(error instanceof SandboxLost)) return error;
-  return retryable("SandboxUnavailable", `the box ended while it was opened: ${error.message}`, { cause: error });
+  return retryable("SandboxUnavailable", `the box ended while it was opened: ${error.message}`, {
+    cause: error,
+  });
 }
 
 /** By our label, which has milliseconds; the engine's own time of creation has seconds. */

@@ -78,7 +78,11 @@ export async function markUnchanged(
 }
 
 /** Remembers which files are in no save, so that each is told once. */
-export async function keepLeftOut(db: Queryable, sessionId: string, leftOut: BoxRow["leftOut"]): Promise<void> {
+export async function keepLeftOut(
+  db: Queryable,
+  sessionId: string,
+  leftOut: BoxRow["leftOut"],
+): Promise<void> {
   await db.update(boxes).set({ leftOut }).where(eq(boxes.sessionId, sessionId));
 }
 

@@ -1,0 +1,138 @@
+/** Boxes that are killed, removed or stopped from outside in the middle of a command. */
+import { eq } from "drizzle-orm";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { boxes, checkpoints } from "../../activities/store/schema.ts";
+import { eventually, startAgent, type AgentHarness } from "../support/agent-harness.ts";
+import { noticesOf, removeAll, untilItRuns } from "../support/lost-box.ts";
+import { call, scriptedModel } from "../support/scripted-model.ts";
+import { callRows, resultTexts } from "../support/stored.ts";
+
+let agent: AgentHarness;
+beforeAll(async () => {
+  agent = await startAgent();
+});
+afterAll(() => agent.close());
+
+const SLEEPS = "echo line >> n.txt; echo begun; sleep 4711";
+const bash = (command: string) => call("bash", { command });
+/** A file, a command that does not end, a look. */
+const script = (look = "cat kept.txt n.txt") =>
+  scriptedModel()
+    .calls("write_file", { path: "kept.txt", content: "kept\n" })
+    .answers(bash(SLEEPS))
+    .answers(bash(look))
+    .says("Done.");
+
+const isSaved = (id: string, step: number) =>
+  eventually("the step is saved", async () => {
+    const rows = await agent.database.store.db
+      .select()
+      .from(checkpoints)
+      .where(eq(checkpoints.sessionId, id));
+    return rows.some((row) => row.step === step);
+  });
+
+describe.concurrent("a box that is lost in the middle of a command", () => {
+  it.each([
+    ["killed", (box: { kill(): Promise<unknown> }) => box.kill()],
+    ["removed", (box: { remove(options: object): Promise<unknown> }) => box.remove({ force: true })],
+  ])(
+    "by being %s: the model is told that the outcome is unknown, the files are there, nothing runs again [R13]",
+    async (_, lose) => {
+      const session = await agent.start(script());
+      await untilItRuns(agent, session, "sleep 4711");
+      await lose(agent.docker.getContainer(`longhaul-${session.id}`));
+      expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 4 });
+      const [, slept, looked] = await resultTexts(agent.database.store, session.id);
+      expect(slept).toMatch(/not known how this command ended[^]*was not run again/);
+      expect(looked).toBe("kept\nline");
+      const calls = await callRows(agent.database.store, session.id);
+      expect(calls.map((row) => row.status)).toEqual(["completed", "unknown", "completed"]);
+      expect(await noticesOf(agent, session)).toEqual([
+        expect.stringMatching(
+          /restarted from outside. The files in \/workspace are as they were. All processes/,
+        ),
+      ]);
+      expect((await session.events()).filter(({ type }) => type === "sandbox:lost")).toHaveLength(1);
+      // Told at the boundary: behind the results, before the next answer.
+      const told = session.model.requests[2]?.items.map(({ type }) => type);
+      expect(told?.slice(-2)).toEqual(["result", "message"]);
+    },
+  );
+
+  it("with its volume: the files come back as last saved, and the model is told what is gone [R14]", async () => {
+    const session = await agent.start(script("cat kept.txt; ls"));
+    await untilItRuns(agent, session, "sleep 4711");
+    await isSaved(session.id, 1);
+    await removeAll(agent, session);
+    expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 4 });
+    const [, slept, looked] = await resultTexts(agent.database.store, session.id);
+    expect(slept).toMatch(/not known how this command ended, or whether it began/);
+    expect(looked).toBe("kept\nkept.txt");
+    const [notice, ...more] = await noticesOf(agent, session);
+    expect(more).toEqual([]);
+    expect(notice).toContain("are as saved after step 1.");
+    expect(notice).toContain("What the calls of step 2 had done by then is gone too.");
+    expect(notice).toContain("running processes");
+  });
+
+  it("with its volume and all saves: the run fails by name, and does not go on in an empty folder [R14]", async () => {
+    const session = await agent.start(script());
+    await untilItRuns(agent, session, "sleep 4711");
+    await isSaved(session.id, 1);
+    const { db } = agent.database.store;
+    await db.delete(checkpoints).where(eq(checkpoints.sessionId, session.id));
+    await db.update(boxes).set({ savedStep: null }).where(eq(boxes.sessionId, session.id));
+    await removeAll(agent, session);
+    await expect(session.handle.result()).rejects.toMatchObject({
+      cause: {
+        type: "WorkspaceLost",
+        message: expect.stringContaining("what steps 1 to 1 wrote is gone") as string,
+      },
+    });
+    expect(session.model.requests).toHaveLength(2);
+    // Taken up again, it is told once.
+    await agent.client.workflow.signalWithStart("codingAgent", {
+      workflowId: session.id,
+      taskQueue: agent.taskQueue,
+      signal: "guidance",
+      signalArgs: [{ id: "on", text: "Go on." }],
+    });
+    await agent.client.workflow.getHandle(session.id).result();
+    const notices = await noticesOf(agent, session);
+    expect(notices).toEqual([expect.stringContaining("before its files were ever saved")]);
+  });
+
+  it("by being paused: it is woken, and the command is followed to its true end", async () => {
+    const session = await agent.start(
+      scriptedModel().answers(bash("echo line >> n.txt; sleep 4; echo woken; cat n.txt")).says("Done."),
+    );
+    await untilItRuns(agent, session, "sleep 4");
+    await agent.docker.getContainer(`longhaul-${session.id}`).pause();
+    expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 2 });
+    expect(await resultTexts(agent.database.store, session.id)).toEqual([
+      expect.stringMatching(/^woken\nline/),
+    ]);
+    expect(await noticesOf(agent, session)).toEqual([]);
+  });
+});
+
+describe("a file that is too large to be saved", () => {
+  it("is told once to the model and to the person", async () => {
+    const session = await agent.start(
+      scriptedModel()
+        .answers(bash("truncate -s 65M big.bin; echo one > small.txt"))
+        .answers(bash("sleep 2; echo two > small.txt"))
+        .answers(bash("sleep 2; echo three > small.txt"))
+        .says("Done."),
+    );
+    await session.handle.result();
+    expect(await noticesOf(agent, session)).toEqual([
+      expect.stringContaining('Not in the saved workspace: "big.bin" (65 MiB).'),
+    ]);
+    const told = (await session.events()).filter(({ type }) => type === "sandbox:left-out");
+    expect(told.map(({ data }) => data)).toEqual([
+      { count: 1, files: [{ path: "big.bin", bytes: 65 * 2 ** 20, reason: "too-large" }] },
+    ]);
+  });
+});
