@@ -5,18 +5,15 @@
  * Heartbeat: by timer. Retry class: Postgres. Runs in a scope that cannot be cancelled.
  */
 import { inScope, type ActivityScope } from "./activity-scope.ts";
-import type { Message, ToolResultPart } from "./context/message.ts";
-import { estimateMessage } from "./context/tokens.ts";
 import type { ClosedSession, CloseSessionInput } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
+import { interruptOpenCalls } from "./interrupt-open-calls.ts";
 import { costUsd } from "./model/cost.ts";
 import { lastRound } from "./store/compactions.ts";
-import type { Queryable } from "./store/db.ts";
 import { appendEvents } from "./store/events.ts";
 import { totalUsage } from "./store/model-calls.ts";
 import { endSession, findSession } from "./store/sessions.ts";
-import { finishCall, openCalls } from "./store/tool-calls.ts";
-import { insertMessage, lastAnswer, lockRun } from "./store/transcript.ts";
+import { lastAnswer, lockRun } from "./store/transcript.ts";
 
 const MAX_RESULT_CHARS = 2_000;
 
@@ -74,34 +71,4 @@ async function closeSession(
     result: text.slice(0, MAX_RESULT_CHARS).toWellFormed(),
     usage,
   };
-}
-
-/** No call may stay without a result: what was never started says so, what was cut off too. */
-async function interruptOpenCalls(tx: Queryable, sessionId: string): Promise<void> {
-  for (const call of await openCalls(tx, sessionId)) {
-    const begun = call.status === "running";
-    const part: ToolResultPart = {
-      type: "tool-result",
-      toolCallId: call.callId,
-      toolName: call.name,
-      outcome: begun ? "unknown" : "interrupted",
-      text: begun
-        ? "This call was started, and the run ended before its outcome was known. Inspect before repeating it."
-        : "The run was stopped before this call was started.",
-    };
-    const message: Message = { role: "tool", content: [part] };
-    const row = {
-      epoch: call.epoch,
-      step: call.step,
-      slot: `tool:${call.index}`,
-      kind: "tool",
-      message,
-      tokens: estimateMessage(message),
-    } as const;
-    if (
-      await finishCall(tx, call, call.fence, { outcome: part.outcome, exitCode: undefined, truncated: false })
-    ) {
-      await insertMessage(tx, sessionId, call.sequence, row);
-    }
-  }
 }

@@ -10,13 +10,14 @@ import type { OpenedSession, OpenSessionInput } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
 import { enterSession } from "./enter-session.ts";
 import { fatal } from "./failures.ts";
+import { interruptOpenCalls } from "./interrupt-open-calls.ts";
 import { prefixMaker, prefixShares, type Prefix } from "./model/request.ts";
 import { runPolicyOf } from "./run-policy.ts";
 import { lastRound } from "./store/compactions.ts";
 import { appendEvents } from "./store/events.ts";
 import { chainStart, takeOver } from "./store/runs.ts";
 import { createSession, lastStep } from "./store/sessions.ts";
-import { loadView, parkedGuidance } from "./store/transcript.ts";
+import { loadView, lockRun, parkedGuidance } from "./store/transcript.ts";
 import { systemPrompt } from "./system-prompt.ts";
 
 export function createOpenSession(deps: AgentDeps) {
@@ -44,6 +45,9 @@ async function openSession(
     { step: step + 1, phase: "model" },
   );
   const session = await enterSession(deps.store, scope, { step: step + 1, phase: "model" });
+  await db.transaction(async (tx) => {
+    if (await lockRun(tx, session.id, scope.runId)) await interruptOpenCalls(tx, session.id);
+  });
 
   const prefix = prefixFor(systemPrompt(session.instructions));
   const { learnt } = session;

@@ -83,6 +83,7 @@ function tightened({ trigger, deterministic }: CompactionInput, options: CutOpti
     tailMessages: deterministic === true ? 0 : options.tailMessages,
     tailTokens: Math.floor(options.tailTokens * share),
     userTokens: Math.floor(options.userTokens * share),
+    newestUserTokens: options.userTokens,
   };
 }
 

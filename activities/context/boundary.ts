@@ -10,6 +10,8 @@ export interface CutOptions {
   readonly tailTokens: number;
   /** User messages before the tail that stay, newest first: at most this many tokens. The task always stays. */
   readonly userTokens: number;
+  /** The newest of them stays if it has at most this many, also where `userTokens` leaves no room. Default `userTokens`. */
+  readonly newestUserTokens?: number;
   /** Messages after the task that stay at the beginning (middle removal). Default 0. */
   readonly headMessages?: number;
 }
@@ -40,7 +42,7 @@ export function cutView(rows: readonly StoredMessage[], options: CutOptions): Cu
   const keep = new Set<StoredMessage>(batches.slice(tailFrom).flat());
   const older = batches.slice(0, tailFrom);
   for (const row of headOf(older, options.headMessages ?? 0)) keep.add(row);
-  for (const row of keptUserRows(older.flat(), options.userTokens)) keep.add(row);
+  for (const row of keptUserRows(older.flat(), rows, options)) keep.add(row);
   const summaries = rows.filter((row) => row.kind === "summary");
   const replaced = rows.filter((row) => !keep.has(row));
   const anythingNew = replaced.some((row) => row.kind !== "summary");
@@ -96,12 +98,19 @@ function headOf(older: readonly Batch[], headMessages: number): StoredMessage[] 
   return headMessages === 0 ? [] : head;
 }
 
-function keptUserRows(older: readonly StoredMessage[], userTokens: number): StoredMessage[] {
+function keptUserRows(
+  older: readonly StoredMessage[],
+  rows: readonly StoredMessage[],
+  { userTokens, newestUserTokens = userTokens }: CutOptions,
+): StoredMessage[] {
   const kept = older.filter((row) => row.kind === "task");
+  const newest = rows.findLast((row) => row.kind === "guidance");
   let room = userTokens;
   for (const row of older.filter((each) => each.kind === "guidance").toReversed()) {
-    room -= shownTokens(row);
-    if (room < 0) break;
+    const tokens = shownTokens(row);
+    room -= tokens;
+    // What was said last is what the agent is to do now: a tight budget must not take it.
+    if (room < 0 && !(row === newest && tokens <= newestUserTokens)) break;
     kept.push(row);
   }
   return kept;

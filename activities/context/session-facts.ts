@@ -7,17 +7,24 @@ interface Call {
   readonly result: ToolResultPart | undefined;
 }
 
-/** The calls of these rows with their results, in order. */
+/** The calls of these rows with their results, in order. An id may come twice: a result is that of the newest call. */
 export function callsIn(rows: readonly StoredMessage[]): Call[] {
-  const results = new Map<string, ToolResultPart>();
-  for (const row of rows) if (row.role === "tool") results.set(row.content[0].toolCallId, row.content[0]);
-  return rows.flatMap((row) =>
-    row.role === "assistant"
-      ? row.content.flatMap((part) =>
-          part.type === "tool-call" ? [{ call: part, result: results.get(part.toolCallId) }] : [],
-        )
-      : [],
-  );
+  const calls: { call: ToolCallPart; result: ToolResultPart | undefined }[] = [];
+  const newest = new Map<string, (typeof calls)[number]>();
+  for (const row of rows) {
+    if (row.role === "assistant") {
+      for (const part of row.content) {
+        if (part.type !== "tool-call") continue;
+        const entry = { call: part, result: undefined };
+        calls.push(entry);
+        newest.set(part.toolCallId, entry);
+      }
+    } else if (row.role === "tool") {
+      const entry = newest.get(row.content[0].toolCallId);
+      if (entry !== undefined) entry.result ??= row.content[0];
+    }
+  }
+  return calls;
 }
 
 /** Files that completed calls changed, each once with its last action, in the order of first change. */

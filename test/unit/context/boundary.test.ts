@@ -92,6 +92,13 @@ describe("cutView", () => {
     expect(sequences(cut.replaced)).toEqual([2, 3, 4, 6, 7]);
   });
 
+  it("keeps the newest user message where a tight budget has no room for it", () => {
+    const rows = rowsOf([user("task"), user("old rule"), user("new rule"), ...step("b"), ...step("c")]);
+    const tight = { ...options, tailMessages: 2, userTokens: 0 };
+    expect(sequences(cutView(rows, { ...tight, newestUserTokens: 100 }).kept)).toEqual([1, 3, 6, 7]);
+    expect(sequences(cutView(rows, { ...tight, newestUserTokens: 2 }).kept)).toEqual([1, 6, 7]);
+  });
+
   it("folds an earlier summary in and never reaches past it", () => {
     const rows = rowsOf([
       user("task"),

@@ -1,0 +1,64 @@
+/** Small real images. */
+import { deflateSync } from "node:zlib";
+
+/** A PNG of one colour. */
+export function png(
+  width: number,
+  height: number,
+  [red, green, blue]: readonly [number, number, number],
+): Buffer {
+  const line = Buffer.concat([
+    Buffer.from([0]),
+    ...Array.from({ length: width }, () => Buffer.from([red, green, blue])),
+  ]);
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(width, 0);
+  header.writeUInt32BE(height, 4);
+  // Eight bits a channel, three channels.
+  header[8] = 8;
+  header[9] = 2;
+  const body = deflateSync(Buffer.concat(Array.from({ length: height }, () => line)));
+  return Buffer.concat([
+    Buffer.from("\u0089PNG\r\n\u001a\n", "latin1"),
+    chunk("IHDR", header),
+    chunk("IDAT", body),
+    chunk("IEND", Buffer.alloc(0)),
+  ]);
+}
+
+export const DOT_PNG = png(1, 1, [200, 30, 30]);
+
+/** A PNG of about so many bytes: its comment is noise that does not compress. */
+export function bigPng(bytes: number, seed: number): Buffer {
+  const noise = Buffer.alloc(bytes);
+  let state = seed + 1;
+  for (let at = 0; at < bytes; at++) {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+    noise[at] = 32 + ((state >>> 16) % 90);
+  }
+  const end = DOT_PNG.length - 12;
+  return Buffer.concat([
+    DOT_PNG.subarray(0, end),
+    chunk("tEXt", Buffer.concat([Buffer.from("Comment\0"), noise])),
+    DOT_PNG.subarray(end),
+  ]);
+}
+
+function chunk(type: string, data: Buffer): Buffer {
+  const name = Buffer.from(type, "latin1");
+  const frame = Buffer.alloc(8);
+  frame.writeUInt32BE(data.length, 0);
+  name.copy(frame, 4);
+  const check = Buffer.alloc(4);
+  check.writeUInt32BE(crc(Buffer.concat([name, data])), 0);
+  return Buffer.concat([frame, data, check]);
+}
+
+function crc(bytes: Buffer): number {
+  let value = 0xff_ff_ff_ff;
+  for (const byte of bytes) {
+    value ^= byte;
+    for (let bit = 0; bit < 8; bit++) value = value & 1 ? (value >>> 1) ^ 0xed_b8_83_20 : value >>> 1;
+  }
+  return (value ^ 0xff_ff_ff_ff) >>> 0;
+}
