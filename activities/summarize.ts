@@ -10,6 +10,7 @@ import { inScope, type ActivityScope } from "./activity-scope.ts";
 import type { Compaction, CompactionInput, Strategy, Summarise } from "./compaction/strategy.ts";
 import { strategyFor } from "./compaction/index.ts";
 import { createSummariser, SummariserUnavailable } from "./compaction/summariser.ts";
+import type { StoredMessage } from "./context/message.ts";
 import { viewSize, type SizeInput } from "./context/size.ts";
 import type { CompactionFacts, ContextSize, SummarizeInput } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
@@ -79,7 +80,7 @@ async function summarize(
     deterministic: input.deterministic,
   };
   const before = contextOf(rows, measure);
-  return finish(round, await compactWith(round, compaction, before), before);
+  return finish(round, rows, await compactWith(round, compaction, before), before);
 }
 
 async function compactWith(
@@ -109,12 +110,14 @@ async function compactWith(
 
 async function finish(
   round: RoundInHand,
+  rows: readonly StoredMessage[],
   outcome: Compaction,
   context: ContextSize,
 ): Promise<CompactionFacts> {
   const { deps, session, scope, input, strategy, measure } = round;
   if (outcome.kind === "nothing") return { kind: "nothing", reason: outcome.reason, context };
-  const after = outcome.kind === "compacted" ? outcome.after : outcome.before;
+  const { before } = outcome;
+  const after = outcome.kind === "compacted" ? outcome.after : before;
   const row = {
     sessionId: session.id,
     epoch: session.epoch,
@@ -123,25 +126,59 @@ async function finish(
     trigger: input.trigger,
     strategy: strategy.name,
     attempts: outcome.attempts,
-    tokensBefore: outcome.before,
+    tokensBefore: before,
     tokensAfter: after,
     durationMs: performance.now() - round.startedAt,
   };
-  await deps.store.db.transaction(async (tx) => {
-    if (!(await lockRun(tx, session.id, scope.runId))) {
-      throw fatal("Superseded", "A newer run has taken over this session; the summary was dropped.");
-    }
-    const isNew =
-      outcome.kind === "failed"
-        ? await storeFailedRound(tx, { ...row, reason: outcome.reason }).then(() => true)
-        : await storeRound(tx, { ...row, ...outcome });
-    if (isNew) await appendEvents(tx, session.id, session.epoch, [compressed(round, outcome, after)]);
-  });
+  const event = compressed(round, outcome, after);
+  if (outcome.kind === "failed") {
+    await deps.store.db.transaction(async (tx) => {
+      if (!(await lockRun(tx, session.id, scope.runId))) throw superseded();
+      await storeFailedRound(tx, { ...row, reason: outcome.reason });
+      await appendEvents(tx, session.id, session.epoch, [event]);
+    });
+    deps.notifier.wake(session.id);
+    return { kind: "failed", reason: outcome.reason, context };
+  }
+  const stored = await storeRound(deps.store, scope.runId, { ...row, ...outcome }, event);
+  if (stored === "superseded") throw superseded();
   deps.notifier.wake(session.id);
-  if (outcome.kind === "failed") return { kind: "failed", reason: outcome.reason, context };
-  const rows = await loadView(deps.store.db, session.id);
-  const { before } = outcome;
-  return { kind: "compacted", round: input.round, before, after, context: contextOf(rows, measure) };
+  const view =
+    stored === "there"
+      ? await loadView(deps.store.db, session.id)
+      : viewAfter(rows, outcome, session.epoch, input);
+  return { kind: "compacted", round: input.round, before, after, context: contextOf(view, measure) };
+}
+
+function superseded(): Error {
+  return fatal("Superseded", "A newer run has taken over this session; the summary was dropped.");
+}
+
+/** The view as the store would give it now: it is known, so it is not loaded again. */
+function viewAfter(
+  rows: readonly StoredMessage[],
+  outcome: Extract<Compaction, { kind: "compacted" }>,
+  epoch: number,
+  { step, round }: SummarizeInput,
+): StoredMessage[] {
+  const gone = new Set(outcome.replaced);
+  const summary: StoredMessage = {
+    role: "assistant",
+    content: [{ type: "text", text: outcome.summary }],
+    // Later than all that is there.
+    sequence: Math.max(...rows.map((row) => row.sequence)) + 1,
+    position: outcome.position,
+    epoch,
+    step,
+    slot: `summary:${round}`,
+    kind: "summary",
+    tokens: outcome.summaryTokens,
+    compactedRound: undefined,
+    prunedStep: undefined,
+  };
+  const kept = rows.filter((row) => !gone.has(row.sequence));
+  const at = kept.findIndex((row) => row.position > outcome.position);
+  return at === -1 ? [...kept, summary] : kept.toSpliced(at, 0, summary);
 }
 
 function compressed(

@@ -7,7 +7,7 @@ import { prefixMaker, prefixShares } from "../activities/model/request.ts";
 import { budgetOf } from "../activities/run-policy.ts";
 import { recentCalls, type CallEstimate } from "../activities/store/reading.ts";
 import { loadRatio } from "../activities/store/model-calls.ts";
-import type { Queryable } from "../activities/store/db.ts";
+import type { Database } from "../activities/store/db.ts";
 import { findSession } from "../activities/store/sessions.ts";
 import { loadView } from "../activities/store/transcript.ts";
 import { systemPrompt } from "../activities/system-prompt.ts";
@@ -36,7 +36,7 @@ export interface ContextReport {
 const LAST_CALLS = 5;
 
 /** Undefined where there is no such session. */
-export async function readContext(db: Queryable, id: string): Promise<ContextReport | undefined> {
+export async function readContext(db: Database, id: string): Promise<ContextReport | undefined> {
   const session = await findSession(db, id);
   if (session === undefined) return undefined;
   const { config } = session;

@@ -4,6 +4,7 @@ import { textOf } from "./session-facts.ts";
 import { excerpt } from "./summary-document.ts";
 import { WRITTEN_SECTIONS } from "./summary-check.ts";
 import { estimateText } from "./tokens.ts";
+import { cutChars, cutTail } from "./truncate.ts";
 
 /** Characters of one tool result in the summariser's input. Source: pi, OpenCode, Cline: 2,000. */
 export const FULL_RESULT_CHARS = 2_000;
@@ -42,35 +43,42 @@ export interface SummaryPromptInput {
 
 /** The request for a summary; the oldest entries are left out where it would be larger than `maxTokens`. */
 export function summaryPrompt(input: SummaryPromptInput): SummaryPrompt {
-  const frame = (history: string) =>
-    [
-      input.previous === undefined
-        ? ""
-        : `The summary so far. Fold it in: keep what still holds, newer facts win, keep the wording of open items.\n<summary>\n${fenced(input.previous)}\n</summary>`,
-      `<history>\n${history}\n</history>`,
-      input.focus === undefined || input.focus.trim() === ""
-        ? ""
-        : `The person asks that this be kept in detail: ${excerpt(input.focus, 2_000)}`,
-      instructions(),
-      input.reminder === undefined
-        ? ""
-        : `Your last answer could not be used. ${input.reminder} Write it again, whole.`,
-    ]
-      .filter((part) => part !== "")
-      .join("\n\n");
+  const { before, after } = frameOf(input);
   const entries = input.rows
     .filter((row) => row.kind !== "summary")
     .map((row) => entryOf(row, input.resultChars))
     .filter((entry) => entry.text !== "");
-  const frameTokens = estimateText(SUMMARY_SYSTEM) + estimateText(frame(""));
+  const frameTokens = estimateText(SUMMARY_SYSTEM) + estimateText(before) + estimateText(after);
   const { from, tokens } = firstThatFits(entries, input.maxTokens - frameTokens);
   const history = entries.slice(from).map((entry) => entry.text);
   if (from > 0) history.unshift(`[${from} older entries left out]`);
   return {
     system: SUMMARY_SYSTEM,
-    text: frame(history.join("\n")),
+    // Put together once: the history may be a megabyte.
+    text: [before, ...history, after].join("\n"),
     tokens: frameTokens + tokens,
     dropped: from,
+  };
+}
+
+/** What stands in front of the history and behind it. */
+function frameOf({ previous, focus, reminder }: SummaryPromptInput): { before: string; after: string } {
+  const told = [
+    "</history>",
+    focus === undefined || focus.trim() === ""
+      ? ""
+      : `The person asks that this be kept in detail: ${fenced(excerpt(focus, 2_000))}`,
+    instructions(),
+    reminder === undefined
+      ? ""
+      : `Your last answer could not be used. ${reminder} Write it again, whole.`,
+  ];
+  return {
+    before:
+      previous === undefined
+        ? "<history>"
+        : `The summary so far. Fold it in: keep what still holds, newer facts win, keep the wording of open items.\n<summary>\n${fenced(previous)}\n</summary>\n\n<history>`,
+    after: told.filter((part) => part !== "").join("\n\n"),
   };
 }
 
@@ -129,13 +137,13 @@ function excerptMiddle(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text;
   if (maxChars < 40) return `(${text.length} characters)`;
   const half = Math.floor(maxChars / 2);
-  const cut = text.length - 2 * half;
-  return `${text.slice(0, half)} … ${cut} characters cut … ${text.slice(-half)}`.toWellFormed();
+  const [head, tail] = [cutChars(text, half), cutTail(text, half)];
+  return `${head} … ${text.length - head.length - tail.length} characters cut … ${tail}`;
 }
 
 // Nothing inside may end the record or pose as the summary so far.
 function fenced(text: string): string {
-  return text.replaceAll(/<(\/?)(history|summary)>/gi, "<$1 $2>");
+  return text.includes("<") ? text.replaceAll(/<(\/?)(history|summary)>/gi, "<$1 $2>") : text;
 }
 
 function firstThatFits(entries: readonly Entry[], room: number): { from: number; tokens: number } {

@@ -1,8 +1,8 @@
 /** Compaction rounds and prune marks. Rows are marked, never deleted (invariant 5). */
 import { and, desc, eq, isNull, ne, sql } from "drizzle-orm";
-import type { Queryable } from "./db.ts";
+import type { Queryable, Store } from "./db.ts";
+import type { NewEvent } from "./event.ts";
 import { compactionEvents, messages } from "./schema.ts";
-import { takeSequences } from "./transcript.ts";
 
 export interface RoundRow {
   readonly sessionId: string;
@@ -52,55 +52,60 @@ export async function findRound(
 }
 
 /**
- * Stores a round: event, summary, marks. To be called inside a transaction, which makes the three one.
- * Idempotent by (session, epoch, round). @returns false where it was there already and nothing was written
- * @throws when a row to be replaced is not in view any more: another run was here, and nothing may be written
+ * Stores a round: event, summary, marks and the watchers' event, in one statement, which with its count checked is one
+ * transaction. Idempotent by (session, epoch, round).
+ * @returns `there` where the round was stored already, `superseded` where a newer run has the session: nothing is written
+ * @throws when a row to be replaced is not in view any more: another run was here, and nothing is written
  */
-export async function storeRound(tx: Queryable, round: CompletedRound): Promise<boolean> {
-  const { sessionId, epoch, step } = round;
-  const made = await tx
-    .insert(compactionEvents)
-    .values({
-      ...eventOf(round),
-      status: "compacted",
-      fromSequence: Math.min(...round.replaced),
-      toSequence: Math.max(...round.replaced),
-      summaryContent: round.summary,
-    })
-    .onConflictDoNothing()
-    .returning({ id: compactionEvents.id });
-  if (made.length === 0) return false;
-  const marked = await tx
-    .update(messages)
-    .set({ isCompacted: true, compactedRound: round.round, compactedAt: sql`now()` })
-    .where(
-      and(
-        eq(messages.sessionId, sessionId),
-        isOneOf(round.replaced),
-        eq(messages.isCompacted, false),
-        isNull(messages.supersededEpoch),
-      ),
-    );
-  const missing = round.replaced.length - (marked.rowCount ?? 0);
-  if (missing !== 0) {
-    throw new Error(
-      `Compaction round ${round.round}: ${missing} of ${round.replaced.length} messages are not in view any more. Nothing was changed.`,
-    );
-  }
-  const sequence = await takeSequences(tx, sessionId, 1);
-  await tx.insert(messages).values({
-    sessionId,
-    sequence,
-    position: round.position,
-    epoch,
-    step,
-    slot: `summary:${round.round}`,
-    role: "assistant",
-    kind: "summary",
-    content: [{ type: "text", text: round.summary }],
-    tokenCount: round.summaryTokens,
+export function storeRound(
+  store: Pick<Store, "db">,
+  runId: string,
+  round: CompletedRound,
+  event: NewEvent,
+): Promise<"stored" | "there" | "superseded"> {
+  const { sessionId, epoch, step, replaced } = round;
+  const content = JSON.stringify([{ type: "text", text: round.summary }]);
+  return store.db.transaction(async (tx) => {
+    const { rows } = await tx.execute<{ run: boolean; made: boolean; marked: number }>(sql`
+      with run as (
+        select 1 from sessions where id = ${sessionId} and run_id = ${runId} for share
+      ), made as (
+        insert into compaction_events (session_id, epoch, step, round, trigger, strategy, attempts, tokens_before,
+          tokens_after, duration_ms, status, from_sequence, to_sequence, summary_content)
+        select ${sessionId}, ${epoch}, ${step}, ${round.round}, ${round.trigger}, ${round.strategy},
+          ${JSON.stringify(round.attempts)}::json, ${round.tokensBefore}, ${round.tokensAfter},
+          ${Math.round(round.durationMs)}, 'compacted', ${Math.min(...replaced)}, ${Math.max(...replaced)}, ${round.summary}
+        from run on conflict do nothing returning 1
+      ), marked as (
+        update messages set is_compacted = true, compacted_round = ${round.round}, compacted_at = now()
+        where session_id = ${sessionId} and ${isOneOf(replaced)} and is_compacted = false and superseded_epoch is null
+          and exists (select 1 from made)
+        returning 1
+      ), c as (
+        update cursors set message_sequence = message_sequence + 1, event_seq = event_seq + 1
+        where session_id = ${sessionId} and exists (select 1 from made) returning message_sequence, event_seq
+      ), summary as (
+        insert into messages (session_id, sequence, position, epoch, step, slot, role, kind, content, token_count)
+        select ${sessionId}, message_sequence, ${round.position}::float8, ${epoch}, ${step}, ${`summary:${round.round}`},
+          'assistant', 'summary', ${content}::json, ${round.summaryTokens} from c
+      ), log as (
+        insert into events (session_id, seq, epoch, step, attempt, type, data)
+        select ${sessionId}, event_seq, ${epoch}, ${event.step}, ${event.attempt ?? 1}, ${event.type},
+          ${JSON.stringify(event.data)}::json from c
+      )
+      select exists (select 1 from run) as run, exists (select 1 from made) as made,
+        (select count(*)::int from marked) as marked`);
+    const [done] = rows;
+    if (!done?.run) return "superseded";
+    if (!done.made) return "there";
+    const missing = replaced.length - done.marked;
+    if (missing !== 0) {
+      throw new Error(
+        `Compaction round ${round.round}: ${missing} of ${replaced.length} messages are not in view any more. Nothing was changed.`,
+      );
+    }
+    return "stored";
   });
-  return true;
 }
 
 /** Notes a round that came to nothing; the transcript stays as it is. */

@@ -1,5 +1,5 @@
 import { CancelledFailure } from "@temporalio/common";
-import { and, eq, sql } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildView, PRUNED_TEXT } from "../../activities/context/view.ts";
 import { ModelError } from "../../activities/model/model.ts";
@@ -181,16 +181,27 @@ describe("storeRound", () => {
       position: 3.5,
       replaced: [2, 3],
     };
+    const data = {
+      round: 1,
+      strategy: "threshold-rounds",
+      trigger: "threshold",
+      tokensBefore: 10,
+      tokensAfter: 5,
+      messages: 2,
+      status: "compacted",
+      reason: null,
+    };
+    const event = { type: "context:compressed", step: 40, data } as const;
     await expect(
-      database.store.db.transaction(async (tx) => {
-        await storeRound(tx, round);
-        await tx.execute(sql`select 1/0`);
-      }),
-    ).rejects.toThrow();
+      storeRound(database.store, "run-1", { ...round, replaced: [2, 3, 9_999] }, event),
+    ).rejects.toThrow(/1 of 3 messages/);
     expect(await one.rounds()).toEqual([]);
+    expect(await one.events()).toEqual([]);
     expect((await one.all()).some((row) => row.isCompacted || row.kind === "summary")).toBe(false);
-    expect(await database.store.db.transaction((tx) => storeRound(tx, round))).toBe(true);
-    expect(await database.store.db.transaction((tx) => storeRound(tx, round))).toBe(false);
+    expect(await storeRound(database.store, "run-0", round, event)).toBe("superseded");
+    expect(await storeRound(database.store, "run-1", round, event)).toBe("stored");
+    expect(await storeRound(database.store, "run-1", round, event)).toBe("there");
+    expect(await one.events()).toEqual(["context:compressed"]);
     expect((await one.all()).filter((row) => row.kind === "summary")).toMatchObject([
       { position: 3.5, role: "assistant" },
     ]);
