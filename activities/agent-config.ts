@@ -118,6 +118,15 @@ export const runConfigSchema = z.object({
   input: z.array(z.enum(["text", "image", "pdf"])),
   headroom: z.number().optional(),
   price: z.object({ input: z.number(), cached: z.number(), output: z.number() }).optional(),
+  /** Who writes summaries, where that is not the session's own model: with its own window and wire. */
+  summariser: z
+    .object({
+      model: z.string(),
+      contextWindow: tokens,
+      maxOutput: tokens,
+      api: z.enum(["responses", "chat"]),
+    })
+    .optional(),
   context: contextConfigSchema,
   tools: z.record(z.string(), toolConfigSchema),
   sandbox: sandboxConfigSchema,

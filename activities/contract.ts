@@ -165,6 +165,8 @@ export type CompactionFacts =
       readonly after: number;
       readonly context: ContextSize;
     }
+  /** Nothing was replaced, but results or messages too large for the window were hidden. */
+  | { readonly kind: "pruned"; readonly hidden: number; readonly context: ContextSize }
   /** There was nothing to replace. */
   | { readonly kind: "nothing"; readonly reason: string; readonly context: ContextSize }
   /** Every rung failed; history is unchanged. */

@@ -47,6 +47,7 @@ async function modelStep(
     prefixTokens: prefix.tokens,
     ratio: learnt?.ratio ?? 1,
     windowTokens: budget.windowTokens,
+    model: session.config.model,
   };
   const step = { deps, scope, session, input, size: viewSize({ rows, ...measure }), measure, rows, learnt };
 
@@ -60,7 +61,7 @@ async function modelStep(
   if (context.used > budget.limitTokens)
     return { kind: "overflow", by: "estimate", context, epoch: session.epoch };
 
-  const built = await buildMessages(db, rows, session.config.input);
+  const built = await buildMessages(db, rows, session.config.input, session.config.model);
   // Beside the request, not before it.
   const announced = announce(
     deps,

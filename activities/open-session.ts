@@ -66,6 +66,7 @@ async function openSession(
     prefixTokens: prefix.tokens,
     ratio: learnt?.ratio ?? 1,
     windowTokens: policy.budget.windowTokens,
+    model: policy.model,
   });
   const about = firstLine(session.task);
   if (input.continuedStep === undefined && scope.attempt === 1) {

@@ -13,9 +13,8 @@ import { enterSession } from "./enter-session.ts";
 import { fatal } from "./failures.ts";
 import { prefixMaker, type Prefix } from "./model/request.ts";
 import { budgetOf } from "./run-policy.ts";
-import { markPruned } from "./store/compactions.ts";
-import { appendEvents } from "./store/events.ts";
-import { loadView, lockRun } from "./store/transcript.ts";
+import { storePrune } from "./store/compactions.ts";
+import { loadView } from "./store/transcript.ts";
 import { systemPrompt } from "./system-prompt.ts";
 
 export function createPrune(deps: AgentDeps) {
@@ -39,14 +38,10 @@ async function prune(
   const budget = budgetOf(session.config, prefix.tokens);
   const { sequences, savedTokens } = planPrune(rows, budget);
   if (sequences.length > 0) {
-    await db.transaction(async (tx) => {
-      if (!(await lockRun(tx, session.id, scope.runId))) {
-        throw fatal("Superseded", "A newer run has taken over this session; nothing was hidden.");
-      }
-      const prunedCount = await markPruned(tx, session.id, step, sequences);
-      const data = { prunedCount, savedTokens };
-      await appendEvents(tx, session.id, session.epoch, [{ type: "context:pruned", step, data }]);
-    });
+    const at = { sessionId: session.id, epoch: session.epoch, step };
+    if ((await storePrune(deps.store, scope.runId, at, { sequences, savedTokens })) === "superseded") {
+      throw fatal("Superseded", "A newer run has taken over this session; nothing was hidden.");
+    }
     deps.notifier.wake(session.id);
   }
   const hidden = new Set(sequences);
@@ -56,6 +51,7 @@ async function prune(
     prefixTokens: prefix.tokens,
     ratio: learnt?.ratio ?? 1,
     windowTokens: budget.windowTokens,
+    model: session.config.model,
   });
   const prunable =
     // Nothing could be hidden now: what is there is not offered again before the next step.

@@ -5,7 +5,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve } from "node:path";
 import { agentConfigSchema, type AgentConfig, type RunConfig } from "../activities/agent-config.ts";
-import { resolveModel } from "../activities/model/models.ts";
+import { resolveRun } from "../activities/model/models.ts";
 import { parseConfigFile, type ConfigFile } from "./config-file.ts";
 import { ClientError, missing, usageError } from "./errors.ts";
 
@@ -203,8 +203,7 @@ function requireCredentials(model: string, environment: Environment): void {
 
 /** @throws ClientError (usage) for a model that nobody knows, with the lines to add */
 function runConfigOf(settings: AgentConfig, name: string, environment: Environment): RunConfig {
-  const { context, tools, sandbox, limits } = settings;
-  const resolution = resolveModel(name, settings.models, environment);
+  const resolution = resolveRun(settings, name, environment);
   if (!resolution.ok) throw usageError(resolution.message);
-  return { ...resolution.model, context, tools, sandbox, limits };
+  return resolution.run;
 }

@@ -52,6 +52,7 @@ export async function readContext(db: Database, id: string): Promise<ContextRepo
     prefixTokens: prefix.tokens,
     ratio,
     windowTokens: config.contextWindow,
+    model: config.model,
   });
   const budget = budgetOf(config, prefix.tokens);
   return {

@@ -4,7 +4,7 @@ import { agentConfigSchema, type RunConfig } from "../activities/agent-config.ts
 import type { TextBorder } from "../activities/context/text-border.ts";
 import type { AgentDeps } from "../activities/index.ts";
 import { createAiSdkModel } from "../activities/model/ai-sdk.ts";
-import { resolveModel } from "../activities/model/models.ts";
+import { resolveRun } from "../activities/model/models.ts";
 import { connectDocker } from "../activities/sandbox/connect-docker.ts";
 import { createDockerHost } from "../activities/sandbox/docker.ts";
 import { migrateStore, openStore } from "../activities/store/db.ts";
@@ -96,10 +96,8 @@ function defaultConfig(config: WorkerConfig): RunConfig | undefined {
   const settings = agentConfigSchema.parse(
     config.sandboxImage === undefined ? {} : { sandbox: { image: config.sandboxImage } },
   );
-  const resolved = resolveModel(name, settings.models, { OPENAI_BASE_URL: config.openai?.baseUrl });
-  if (!resolved.ok) return undefined;
-  const { context, tools, sandbox, limits } = settings;
-  return { ...resolved.model, context, tools, sandbox, limits };
+  const resolved = resolveRun(settings, name, { OPENAI_BASE_URL: config.openai?.baseUrl });
+  return resolved.ok ? resolved.run : undefined;
 }
 
 /** A queue that is the workflow's own is left out: so is eager dispatch kept. */

@@ -58,6 +58,8 @@ async function askModel(
     let reminder: string | undefined;
     for (;;) {
       const prompt = promptFor(ladder, resultChars, Math.floor(room * share), reminder);
+      // A window that not even one entry fits into: a summary of nothing would be worse than none.
+      if (prompt.shown === 0) break;
       if (reminder === undefined && prompt.tokens >= smallest) break;
       smallest = Math.min(smallest, prompt.tokens);
       const tried = await tryOnce(ladder, prompt, summarise);
@@ -79,9 +81,10 @@ async function askModel(
   return undefined;
 }
 
-/** Reasoning is billed as output too: twice the cap leaves room for it. */
-function outputTokens({ material }: LadderInput): number {
-  return 2 * material.maxTokens;
+/** Reasoning is billed as output too: twice the cap leaves room for it, as far as the summariser's own window does. */
+function outputTokens({ material, input }: LadderInput): number {
+  const quarter = Math.floor(input.summariserWindowTokens / 4);
+  return Math.min(2 * material.maxTokens, input.summariserMaxOutput ?? quarter, quarter);
 }
 
 function promptFor(

@@ -26,8 +26,15 @@ export interface CompactionInput {
   readonly trigger: CompactionTrigger;
   /** Estimated tokens of system prompt and tools. */
   readonly prefixTokens: number;
-  /** Window of the model that writes summaries, in tokens. */
+  /**
+   * Of an overflow: the whole request is to be at most this, in estimated tokens, or messages that stay are hidden, and
+   * in the end the newest calls replaced too.
+   */
+  readonly targetTokens?: number | undefined;
+  /** Window of the model that writes summaries, in tokens, by our count. */
   readonly summariserWindowTokens: number;
+  /** Longest answer it gives, in tokens. Default a quarter of its window. */
+  readonly summariserMaxOutput?: number | undefined;
   readonly focus?: string | undefined;
   /** `context.options` of the configuration. */
   readonly keepMessages?: number | undefined;
@@ -68,12 +75,21 @@ export type Compaction =
       readonly summaryTokens: number;
       /** Sequences of the rows that the summary replaces. */
       readonly replaced: readonly number[];
+      /** Sequences of rows that stay and are hidden, as prune hides. */
+      readonly hidden: readonly number[];
       /** Where the summary stands: right after the last row that it replaces. */
       readonly position: number;
       /** Estimated tokens of the whole request before and after. */
       readonly before: number;
       readonly after: number;
       readonly attempts: readonly Attempt[];
+    }
+  /** No summary, but what stays was too large and is hidden in part. */
+  | {
+      readonly kind: "pruned";
+      readonly hidden: readonly number[];
+      readonly before: number;
+      readonly after: number;
     }
   | { readonly kind: "nothing"; readonly reason: string; readonly before: number }
   | {

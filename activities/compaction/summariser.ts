@@ -1,10 +1,12 @@
 /** The model as a summariser: one request, its bill, and its failures as the ladder understands them. */
 import type { ActivityScope } from "../activity-scope.ts";
+import type { RunConfig } from "../agent-config.ts";
+import type { TokenRatio } from "../context/tokens.ts";
 import type { RawAnswer } from "../context/summary-check.ts";
 import type { AgentDeps } from "../deps.ts";
 import { ModelError, type ModelAnswer } from "../model/model.ts";
 import { failureOf } from "../model/model-failure.ts";
-import { recordCall } from "../store/model-calls.ts";
+import { learnFrom, recordCall } from "../store/model-calls.ts";
 import type { Session } from "../store/sessions.ts";
 import { SummariserOverflow, type Summarise, type SummaryRequest } from "./strategy.ts";
 
@@ -18,6 +20,14 @@ export interface SummariserDeps {
   readonly scope: Pick<ActivityScope, "signal" | "attempt">;
   readonly session: Session;
   readonly step: number;
+  /** What the summariser's count is to ours. */
+  readonly learnt: TokenRatio | undefined;
+}
+
+/** Who writes the summaries of a session: a model with its own window and wire, or the session's own. */
+export function summariserOf(config: RunConfig): NonNullable<RunConfig["summariser"]> {
+  const { model, contextWindow, maxOutput, api } = config.summariser ?? config;
+  return { model, contextWindow, maxOutput, api };
 }
 
 /** Attempts of the activity in which a provider that fails for the moment is waited for. */
@@ -28,9 +38,9 @@ const PATIENT_ATTEMPTS = 3;
  * @throws SummariserOverflow, SummariserUnavailable; a retryable ModelUnavailable in the first attempts; on abort
  *   the signal's reason
  */
-export function createSummariser({ deps, scope, session, step }: SummariserDeps): Summarise {
+export function createSummariser({ deps, scope, session, step, learnt }: SummariserDeps): Summarise {
   const { config } = session;
-  const model = config.context.options.summaryModel ?? config.model;
+  const { model, api, maxOutput } = summariserOf(config);
   const bill = (request: SummaryRequest, answer: ModelAnswer | undefined, error?: string) =>
     recordCall(deps.store.db, {
       sessionId: session.id,
@@ -54,11 +64,11 @@ export function createSummariser({ deps, scope, session, step }: SummariserDeps)
       answer = await deps.model.ask(
         {
           model,
-          api: config.api,
+          api,
           system: request.system,
           messages: [{ role: "user", content: [{ type: "text", text: request.text }] }],
           tools: [],
-          maxOutputTokens: Math.min(request.maxOutputTokens, config.maxOutput),
+          maxOutputTokens: Math.min(request.maxOutputTokens, maxOutput),
           cacheKey: session.id,
           deadlines: {
             connectMs: config.limits.connectTimeout,
@@ -75,6 +85,7 @@ export function createSummariser({ deps, scope, session, step }: SummariserDeps)
       throw translated(error, scope.attempt);
     }
     await bill(request, answer);
+    await learnFrom(deps.store.db, model, learnt, request.tokens, answer.usage);
     return rawAnswer(answer, (text) => deps.border.clean(text));
   };
 }

@@ -1,8 +1,9 @@
 /** The machinery of every strategy that replaces messages by a summary; they differ in what they keep. */
 import type { StrategyName } from "../agent-config.ts";
-import { cutOptions, cutView, tokensOf, type CutOptions } from "../context/boundary.ts";
+import { cutOptions, cutView, tokensOf, type Cut, type CutOptions } from "../context/boundary.ts";
 import type { StoredMessage } from "../context/message.ts";
 import { textOf } from "../context/session-facts.ts";
+import { planShrink, type ShrinkPlan } from "../context/shrink-plan.ts";
 import { checkSummary } from "../context/summary-check.ts";
 import { estimateMessage } from "../context/tokens.ts";
 import { climbDown } from "./ladder.ts";
@@ -42,10 +43,14 @@ async function compact(
     ...cutOptions(input.budget),
     ...(input.keepMessages === undefined ? {} : { tailMessages: input.keepMessages }),
   });
-  const { replaced, kept, previous } = cutView(input.rows, options.keep?.(input, standard) ?? standard);
+  const { cut, shrink } = fittingCut(input, options.keep?.(input, standard) ?? standard);
+  const { replaced, kept, previous } = cut;
+  const hidden = shrink.sequences;
+  const onlyHidden: Compaction | undefined =
+    hidden.length === 0 ? undefined : { kind: "pruned", hidden, before, after: before - shrink.savedTokens };
   const last = replaced.at(-1);
   if (last === undefined) {
-    return { kind: "nothing", reason: "Everything in view is kept word for word.", before };
+    return onlyHidden ?? { kind: "nothing", reason: "Everything in view is kept word for word.", before };
   }
   const replacedTokens = tokensOf(replaced);
   const previousText = previous === undefined ? undefined : textOf(previous);
@@ -60,7 +65,7 @@ async function compact(
     summarise,
   );
   if (summary === undefined) {
-    return { kind: "failed", reason: attempts.at(-1)?.outcome ?? "failed", before, attempts };
+    return onlyHidden ?? { kind: "failed", reason: attempts.at(-1)?.outcome ?? "failed", before, attempts };
   }
   const summaryTokens = estimateMessage({ role: "assistant", content: [{ type: "text", text: summary }] });
   return {
@@ -68,11 +73,32 @@ async function compact(
     summary,
     summaryTokens,
     replaced: replaced.map((row) => row.sequence),
+    hidden,
     position: positionAfter(last, kept),
     before,
-    after: before - replacedTokens + summaryTokens,
+    after: before - replacedTokens - shrink.savedTokens + summaryTokens,
     attempts,
   };
+}
+
+/**
+ * The cut, and what of its kept messages is hidden. With a target: as it is where it fits, with the largest of the
+ * kept messages hidden where that makes it fit, without even the newest calls where nothing else does.
+ */
+function fittingCut(input: CompactionInput, options: CutOptions): { cut: Cut; shrink: ShrinkPlan } {
+  const cut = cutView(input.rows, options);
+  const { targetTokens = Infinity } = input;
+  const excess = sizeAfter(input, cut) - targetTokens;
+  if (excess <= 0) return { cut, shrink: planShrink([], 0) };
+  const shrink = planShrink(cut.kept, excess);
+  if (shrink.savedTokens >= excess) return { cut, shrink };
+  const least = cutView(input.rows, { ...options, withoutLive: true });
+  return { cut: least, shrink: planShrink(least.kept, sizeAfter(input, least) - targetTokens) };
+}
+
+/** Tokens of the request after the round, its summary reckoned at its cap. */
+function sizeAfter({ prefixTokens, budget }: CompactionInput, { replaced, kept }: Cut): number {
+  return prefixTokens + tokensOf(kept) + (replaced.length === 0 ? 0 : budget.summaryTokens);
 }
 
 /** After an overflow our own count is not to be trusted: half the tail stays; after a second one, the live turn. */
@@ -80,6 +106,7 @@ function tightened({ trigger, deterministic }: CompactionInput, options: CutOpti
   if (trigger !== "overflow") return options;
   const share = deterministic === true ? 0.25 : 0.5;
   return {
+    ...options,
     tailMessages: deterministic === true ? 0 : options.tailMessages,
     tailTokens: Math.floor(options.tailTokens * share),
     userTokens: Math.floor(options.userTokens * share),

@@ -14,6 +14,8 @@ export interface CutOptions {
   readonly newestUserTokens?: number;
   /** Messages after the task that stay at the beginning (middle removal). Default 0. */
   readonly headMessages?: number;
+  /** Even the newest calls go: only messages that no answer followed stay at the end. */
+  readonly withoutLive?: boolean;
 }
 
 export interface Cut {
@@ -38,7 +40,7 @@ export function cutOptions(budget: Budget): CutOptions {
  */
 export function cutView(rows: readonly StoredMessage[], options: CutOptions): Cut {
   const batches = batchesOf(rows);
-  const tailFrom = tailStart(batches, options);
+  const tailFrom = options.withoutLive === true ? unansweredStart(batches) : tailStart(batches, options);
   const keep = new Set<StoredMessage>(batches.slice(tailFrom).flat());
   const older = batches.slice(0, tailFrom);
   for (const row of headOf(older, options.headMessages ?? 0)) keep.add(row);
@@ -83,10 +85,15 @@ function tailStart(batches: readonly Batch[], { tailMessages, tailTokens }: CutO
 
 /** First batch of what the model has not answered: the newest calls with their results, and all after them. */
 function liveStart(batches: readonly Batch[]): number {
-  let from = batches.length;
-  while (from > 0 && batches[from - 1]?.[0]?.role === "user") from--;
+  const from = unansweredStart(batches);
   const batch = batches[from - 1];
   return batch !== undefined && batch.length > 1 ? from - 1 : from;
+}
+
+function unansweredStart(batches: readonly Batch[]): number {
+  let from = batches.length;
+  while (from > 0 && batches[from - 1]?.[0]?.role === "user") from--;
+  return from;
 }
 
 function headOf(older: readonly Batch[], headMessages: number): StoredMessage[] {

@@ -90,4 +90,6 @@ export type StoredMessage = Message & {
   readonly prunedStep: number | undefined;
   /** Of an answer: the provider's bill for the request it answered, in tokens, where it can be trusted. */
   readonly usage?: { readonly input: number; readonly output: number } | undefined;
+  /** Of an answer: the model that gave it. */
+  readonly model?: string | undefined;
 };

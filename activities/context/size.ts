@@ -12,6 +12,8 @@ export interface SizeInput {
   /** Actual / estimated of the model, as learnt; 1 where nothing is known. */
   readonly ratio: number;
   readonly windowTokens: number;
+  /** The model that will be asked: another's bill says nothing about it. */
+  readonly model?: string | undefined;
 }
 
 export interface ViewSize {
@@ -23,12 +25,12 @@ export interface ViewSize {
 }
 
 /**
- * Size of the next request. Stands on the newest answer's bill, unless a compaction came after it; what prune has
+ * Size of the next request. Stands on the newest answer's bill, unless a compaction or another model came after it; what prune has
  * hidden since then is taken off.
  */
-export function viewSize({ rows, prefixTokens, ratio, windowTokens }: SizeInput): ViewSize {
+export function viewSize({ rows, prefixTokens, ratio, windowTokens, model }: SizeInput): ViewSize {
   const pureTokens = rows.reduce((sum, row) => sum + shownTokens(row), prefixTokens);
-  const billed = newestBilled(rows);
+  const billed = newestBilled(rows, model);
   const next = estimatedNextInput({
     bill: billed?.usage,
     newTokens: billed === undefined ? 0 : tokensSince(rows, billed),
@@ -39,10 +41,10 @@ export function viewSize({ rows, prefixTokens, ratio, windowTokens }: SizeInput)
   return { next, pureTokens, prunableTokens: prunableTokens(rows) };
 }
 
-/** The newest billed answer, where its bill was made for a view that no later compaction changed. */
-function newestBilled(rows: readonly StoredMessage[]): StoredMessage | undefined {
+/** The newest billed answer, where its bill is this model's and for a view that no later compaction changed. */
+function newestBilled(rows: readonly StoredMessage[], model: string | undefined): StoredMessage | undefined {
   const billed = rows.findLast((row) => row.usage !== undefined);
-  if (billed === undefined) return undefined;
+  if (billed === undefined || (billed.model ?? model) !== (model ?? billed.model)) return undefined;
   const compacted = rows.some((row) => row.kind === "summary" && row.sequence > billed.sequence);
   return compacted ? undefined : billed;
 }

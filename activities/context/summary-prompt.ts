@@ -25,6 +25,8 @@ export interface SummaryPrompt {
   readonly tokens: number;
   /** Oldest entries that had to be left out. */
   readonly dropped: number;
+  /** Entries that are there. */
+  readonly shown: number;
 }
 
 export interface SummaryPromptInput {
@@ -58,6 +60,7 @@ export function summaryPrompt(input: SummaryPromptInput): SummaryPrompt {
     text: [before, ...history, after].join("\n"),
     tokens: frameTokens + tokens,
     dropped: from,
+    shown: entries.length - from,
   };
 }
 
@@ -69,9 +72,7 @@ function frameOf({ previous, focus, reminder }: SummaryPromptInput): { before: s
       ? ""
       : `The person asks that this be kept in detail: ${fenced(excerpt(focus, 2_000))}`,
     instructions(),
-    reminder === undefined
-      ? ""
-      : `Your last answer could not be used. ${reminder} Write it again, whole.`,
+    reminder === undefined ? "" : `Your last answer could not be used. ${reminder} Write it again, whole.`,
   ];
   return {
     before:

@@ -2,9 +2,16 @@
 import type { Message, StoredMessage, ToolResultPart } from "./message.ts";
 import { repair, type Mend } from "./repair.ts";
 import { estimateMessage } from "./tokens.ts";
+import { truncateText } from "./truncate.ts";
 
 /** Stands in the place of a pruned result. Source: requirement 4.3. */
 export const PRUNED_TEXT = "[Old tool result content cleared]";
+
+/** Characters that stay of a person's message that was too large for the window. */
+const SHOWN_CHARS = 4_000;
+
+/** Stands behind a summary that nothing follows: a request ends with what the model is to answer. */
+export const GO_ON_TEXT = "Go on with the task from where the summary leaves it.";
 
 export interface View {
   readonly messages: readonly Message[];
@@ -24,8 +31,17 @@ export function handleOf(row: Pick<StoredMessage, "slot" | "step" | "epoch">): s
   return `${epoch === 1 ? "" : `e${epoch}`}s${row.step}c${index}`;
 }
 
-/** A row's message as the model sees it: a pruned result shows a placeholder with its handle, and no files. */
+/** Handle of a person's message that is shown cut: `m<sequence>`. */
+export function messageHandle(sequence: number): string {
+  return `m${sequence}`;
+}
+
+/**
+ * A row's message as the model sees it: a pruned result shows a placeholder with its handle, a message of a person its
+ * head and tail, and neither shows files.
+ */
 export function shownMessage(row: StoredMessage): Message {
+  if (row.role === "user" && row.prunedStep !== undefined) return cutMessage(row);
   if (row.role !== "tool") return messageOf(row);
   return { role: "tool", content: [row.prunedStep === undefined ? row.content[0] : prunedResult(row)] };
 }
@@ -34,6 +50,17 @@ function messageOf(row: Exclude<StoredMessage, { role: "tool" }>): Message {
   return row.role === "user"
     ? { role: "user", content: row.content }
     : { role: "assistant", content: row.content };
+}
+
+function cutMessage(row: Extract<StoredMessage, { role: "user" }>): Message {
+  const words = row.content.map((part) =>
+    part.type === "text" ? part.text : `[${part.filename ?? "a file"} (${part.mediaType}) is left out]`,
+  );
+  const cut = truncateText(words.join("\n"), {
+    maxChars: SHOWN_CHARS,
+    handle: messageHandle(row.sequence),
+  });
+  return { role: "user", content: [{ type: "text", text: cut.text }] };
 }
 
 function prunedResult(row: Extract<StoredMessage, { role: "tool" }>): ToolResultPart {
@@ -50,13 +77,18 @@ export function shownTokens(row: StoredMessage): number {
   return row.prunedStep === undefined ? row.tokens : estimateMessage(shownMessage(row));
 }
 
+function user(text: string): Message {
+  return { role: "user", content: [{ type: "text", text }] };
+}
+
 /**
  * The messages of a request.
  * @param rows the live line without compacted rows, in the view's order (by position)
  */
 export function buildView(rows: readonly StoredMessage[]): View {
   const before = rows.map(shownMessage);
-  const known = new Map(rows.map((row, index) => [before[index], shownTokens(row)]));
+  if (rows.at(-1)?.kind === "summary") before.push(user(GO_ON_TEXT));
+  const known = new Map(rows.map((row, index) => [before[index], shownTokens(row)] as const));
   const { messages, mended } = repair(before);
   const sizes = messages.map((message) => known.get(message) ?? estimateMessage(message));
   return { messages, sizes, tokens: sizes.reduce((sum, size) => sum + size, 0), mended };

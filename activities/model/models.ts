@@ -120,6 +120,32 @@ export function resolveModel(
   };
 }
 
+export type RunResolution =
+  | { readonly ok: true; readonly run: RunConfig }
+  | { readonly ok: false; readonly message: string };
+
+/**
+ * What a session is to run by: settings with its model, and the model that writes its summaries, resolved. Both are
+ * refused before anything starts where nobody knows them.
+ */
+export function resolveRun(
+  settings: AgentConfig,
+  name: string,
+  env: Readonly<Record<string, string | undefined>> = {},
+): RunResolution {
+  const { context, tools, sandbox, limits, models } = settings;
+  const own = resolveModel(name, models, env);
+  if (!own.ok) return own;
+  const run = { ...own.model, context, tools, sandbox, limits };
+  const { summaryModel } = context.options;
+  if (summaryModel === undefined || fullModelName(summaryModel.trim()) === own.model.model)
+    return { ok: true, run };
+  const other = resolveModel(summaryModel, models, env);
+  if (!other.ok) return { ok: false, message: `context.options.summaryModel: ${other.message}` };
+  const { model, contextWindow, maxOutput, api } = other.model;
+  return { ok: true, run: { ...run, summariser: { model, contextWindow, maxOutput, api } } };
+}
+
 function unknownModel(model: string, nearest: readonly string[]): string {
   const hint = nearest.length === 0 ? "" : ` Nearest known: ${nearest.join(", ")}.`;
   return [

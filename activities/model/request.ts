@@ -50,13 +50,17 @@ export interface BuiltMessages {
  */
 const MAX_MEDIA_BYTES = 8 * 1024 * 1024;
 
-/** The messages as they are sent. Reads blobs only where a message in view has one. */
+/**
+ * The messages as they are sent. Reads blobs only where a message in view has one.
+ * @param model that is asked: what belongs to another's own answers (item ids, encrypted reasoning) is left out
+ */
 export async function buildMessages(
   db: Queryable,
   rows: readonly StoredMessage[],
   input: RunConfig["input"],
+  model?: string,
 ): Promise<BuiltMessages> {
-  const view = buildView(rows);
+  const view = buildView(rows.map((row) => asToldTo(model, row)));
   const files = view.messages.flatMap(filesOf);
   const blobs = await loadBlobs(db, [...new Set(files.map(blobId).filter((id) => id !== undefined))]);
   const unsupported = new Set<string>();
@@ -89,6 +93,14 @@ export async function buildMessages(
   const messages =
     files.length === 0 ? view.messages : view.messages.map((message) => expand(message, shown));
   return { messages, unsupported: [...unsupported], mended: view.mended.length };
+}
+
+function asToldTo(model: string | undefined, row: StoredMessage): StoredMessage {
+  if (row.role !== "assistant" || model === undefined || (row.model ?? model) === model) return row;
+  const content = row.content
+    .filter((part) => part.type !== "reasoning")
+    .map(({ providerOptions: _ofAnother, ...part }) => part);
+  return { ...row, content };
 }
 
 function accepts(input: RunConfig["input"], mediaType: string): boolean {

@@ -3,14 +3,14 @@ import type { ActivityScope } from "../activity-scope.ts";
 import { cleanDeep } from "../context/clean-deep.ts";
 import type { AssistantPart, StoredMessage, ToolCallPart } from "../context/message.ts";
 import { viewSize, type SizeInput, type ViewSize } from "../context/size.ts";
-import { estimateMessage, learnRatio, type TokenRatio } from "../context/tokens.ts";
+import { estimateMessage, type TokenRatio } from "../context/tokens.ts";
 import type { CallFacts, ContextSize, ModelStepFacts, ModelStepInput, StepUsage } from "../contract.ts";
 import type { AgentDeps } from "../deps.ts";
 import { fatal } from "../failures.ts";
 import { costUsd } from "./cost.ts";
 import type { ModelAnswer } from "./model.ts";
 import { commitAnswer } from "../store/commit-step.ts";
-import { recordCall, saveRatio } from "../store/model-calls.ts";
+import { learnFrom, recordCall } from "../store/model-calls.ts";
 import type { Session } from "../store/sessions.ts";
 import { callsOf, findAnswer, insertPartialAnswer, lockRun } from "../store/transcript.ts";
 import { findTool } from "../tools/index.ts";
@@ -30,8 +30,6 @@ export interface StepInHand {
 
 const NO_USAGE: StepUsage = { input: 0, output: 0, cached: 0, reasoning: 0 };
 const INTERRUPTED = " [interrupted]";
-/** A learnt ratio is written when it moved by this share, not with every call. */
-const RATIO_STEP = 0.01;
 
 /** Stores an answer, its calls and its bill. @throws Superseded (fatal) where a newer run took over meanwhile */
 export async function storeAnswer(step: StepInHand, answer: ModelAnswer): Promise<ModelStepFacts> {
@@ -47,7 +45,11 @@ export async function storeAnswer(step: StepInHand, answer: ModelAnswer): Promis
     runId: scope.runId,
     content,
     tokens,
-    meta: { ...(answer.usage ? { usage: answer.usage } : {}), finish: answer.finish },
+    meta: {
+      ...(answer.usage ? { usage: answer.usage } : {}),
+      finish: answer.finish,
+      model: session.config.model,
+    },
     calls,
     bill: {
       sessionId: session.id,
@@ -88,7 +90,9 @@ export async function storeAnswer(step: StepInHand, answer: ModelAnswer): Promis
   });
   if (!stored) throw superseded();
   deps.notifier.wake(session.id);
-  await learn(step, answer.usage);
+  // A wrap-up is asked without the tools that the estimate counts.
+  if (!input.wrapUp)
+    await learnFrom(deps.store.db, session.config.model, step.learnt, size.pureTokens, answer.usage);
   return facts(
     step,
     calls,
@@ -191,16 +195,6 @@ function uniqueCallIds({ rows, input }: StepInHand, content: AssistantPart[]): A
     taken.add(toolCallId);
     return { ...part, toolCallId };
   });
-}
-
-async function learn(
-  { deps, session, size, learnt }: StepInHand,
-  usage: StepUsage | undefined,
-): Promise<void> {
-  if (!usage) return;
-  const next = learnRatio(learnt, size.pureTokens, usage.input);
-  if (learnt && Math.abs(next.ratio - learnt.ratio) < RATIO_STEP * learnt.ratio) return;
-  await saveRatio(deps.store.db, session.config.model, next);
 }
 
 function nextContext(

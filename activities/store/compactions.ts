@@ -2,7 +2,9 @@
 import { and, desc, eq, isNull, ne, sql } from "drizzle-orm";
 import type { Queryable, Store } from "./db.ts";
 import type { NewEvent } from "./event.ts";
+import { appendEvents } from "./events.ts";
 import { compactionEvents, messages } from "./schema.ts";
+import { lockRun } from "./transcript.ts";
 
 export interface RoundRow {
   readonly sessionId: string;
@@ -25,34 +27,44 @@ export interface CompletedRound extends RoundRow {
   readonly position: number;
   /** Sequences of the rows that it replaces. */
   readonly replaced: readonly number[];
+  /** Sequences of rows that stay and are hidden. */
+  readonly hidden: readonly number[];
 }
 
-export type StoredRound = typeof compactionEvents.$inferSelect;
+/** A live round as the next one has to know it, failed ones too. */
+export interface RecentRound {
+  readonly round: number;
+  readonly status: string;
+  readonly tokensBefore: number;
+  readonly tokensAfter: number;
+  /** What each rung of its ladder came to. */
+  readonly outcomes: readonly string[];
+}
 
-/** The live, finished round of a number, where it is there: then it is not done again. */
-export async function findRound(
-  db: Queryable,
-  sessionId: string,
-  round: number,
-): Promise<StoredRound | undefined> {
-  const [row] = await db
-    .select()
+const RECENT_ROUNDS = 10;
+
+/** The newest live rounds, newest first: a finished one is not done again. */
+export async function recentRounds(db: Queryable, sessionId: string): Promise<RecentRound[]> {
+  const rows = await db
+    .select({
+      round: compactionEvents.round,
+      status: compactionEvents.status,
+      tokensBefore: compactionEvents.tokensBefore,
+      tokensAfter: compactionEvents.tokensAfter,
+      attempts: compactionEvents.attempts,
+    })
     .from(compactionEvents)
-    .where(
-      and(
-        eq(compactionEvents.sessionId, sessionId),
-        eq(compactionEvents.round, round),
-        eq(compactionEvents.status, "compacted"),
-        isNull(compactionEvents.supersededEpoch),
-      ),
-    )
+    .where(and(eq(compactionEvents.sessionId, sessionId), isNull(compactionEvents.supersededEpoch)))
     .orderBy(desc(compactionEvents.id))
-    .limit(1);
-  return row;
+    .limit(RECENT_ROUNDS);
+  return rows.map(({ attempts, ...row }) => ({
+    ...row,
+    outcomes: (attempts as readonly { readonly outcome: string }[]).map((attempt) => attempt.outcome),
+  }));
 }
 
 /**
- * Stores a round: event, summary, marks and the watchers' event, in one statement, which with its count checked is one
+ * Stores a round: event, summary, marks and the watchers' events, in one statement, which with its count checked is one
  * transaction. Idempotent by (session, epoch, round).
  * @returns `there` where the round was stored already, `superseded` where a newer run has the session: nothing is written
  * @throws when a row to be replaced is not in view any more: another run was here, and nothing is written
@@ -61,10 +73,13 @@ export function storeRound(
   store: Pick<Store, "db">,
   runId: string,
   round: CompletedRound,
-  event: NewEvent,
+  events: readonly NewEvent[],
 ): Promise<"stored" | "there" | "superseded"> {
   const { sessionId, epoch, step, replaced } = round;
   const content = JSON.stringify([{ type: "text", text: round.summary }]);
+  const log = JSON.stringify(
+    events.map((event) => ({ type: event.type, attempt: event.attempt ?? 1, data: event.data })),
+  );
   return store.db.transaction(async (tx) => {
     const { rows } = await tx.execute<{ run: boolean; made: boolean; marked: number }>(sql`
       with run as (
@@ -81,8 +96,12 @@ export function storeRound(
         where session_id = ${sessionId} and ${isOneOf(replaced)} and is_compacted = false and superseded_epoch is null
           and exists (select 1 from made)
         returning 1
+      ), hidden as (
+        update messages set pruned_step = ${step}
+        where session_id = ${sessionId} and ${isOneOf(round.hidden)} and pruned_step is null and superseded_epoch is null
+          and exists (select 1 from made)
       ), c as (
-        update cursors set message_sequence = message_sequence + 1, event_seq = event_seq + 1
+        update cursors set message_sequence = message_sequence + 1, event_seq = event_seq + ${events.length}
         where session_id = ${sessionId} and exists (select 1 from made) returning message_sequence, event_seq
       ), summary as (
         insert into messages (session_id, sequence, position, epoch, step, slot, role, kind, content, token_count)
@@ -90,8 +109,9 @@ export function storeRound(
           'assistant', 'summary', ${content}::json, ${round.summaryTokens} from c
       ), log as (
         insert into events (session_id, seq, epoch, step, attempt, type, data)
-        select ${sessionId}, event_seq, ${epoch}, ${event.step}, ${event.attempt ?? 1}, ${event.type},
-          ${JSON.stringify(event.data)}::json from c
+        select ${sessionId}, event_seq - ${events.length} + t.place, ${epoch}, ${step}, (t.e->>'attempt')::int,
+          t.e->>'type', t.e->'data'
+        from c, json_array_elements(${log}::json) with ordinality as t(e, place)
       )
       select exists (select 1 from run) as run, exists (select 1 from made) as made,
         (select count(*)::int from marked) as marked`);
@@ -173,4 +193,24 @@ export async function markPruned(
       ),
     );
   return marked.rowCount ?? 0;
+}
+
+/**
+ * Hides rows and tells watchers, in one transaction.
+ * @returns how many were not hidden before; `superseded`, with nothing written, where a newer run has the session
+ */
+export function storePrune(
+  store: Pick<Store, "db">,
+  runId: string,
+  at: { readonly sessionId: string; readonly epoch: number; readonly step: number },
+  marks: { readonly sequences: readonly number[]; readonly savedTokens: number },
+): Promise<number | "superseded"> {
+  const { sessionId, epoch, step } = at;
+  return store.db.transaction(async (tx) => {
+    if (!(await lockRun(tx, sessionId, runId))) return "superseded";
+    const prunedCount = await markPruned(tx, sessionId, step, marks.sequences);
+    const data = { prunedCount, savedTokens: marks.savedTokens };
+    await appendEvents(tx, sessionId, epoch, [{ type: "context:pruned", step, data }]);
+    return prunedCount;
+  });
 }

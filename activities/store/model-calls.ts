@@ -1,6 +1,6 @@
 /** The bill: one row per request to a provider, kept or wasted, and what estimates turned out to be. */
 import { eq, sql } from "drizzle-orm";
-import type { TokenRatio } from "../context/tokens.ts";
+import { learnRatio, type TokenRatio } from "../context/tokens.ts";
 import type { StepUsage } from "../contract.ts";
 import type { Queryable } from "./db.ts";
 import { modelCalls, tokenRatios } from "./schema.ts";
@@ -70,4 +70,21 @@ export async function saveRatio(db: Queryable, model: string, learnt: TokenRatio
     .insert(tokenRatios)
     .values({ model, ...learnt })
     .onConflictDoUpdate({ target: tokenRatios.model, set });
+}
+
+/** A learnt ratio is written when it moved by this share, not with every call. */
+const RATIO_STEP = 0.01;
+
+/** Learns from a bill what a model's count is to ours. @param estimatedTokens of the request, before any ratio */
+export async function learnFrom(
+  db: Queryable,
+  model: string,
+  learnt: TokenRatio | undefined,
+  estimatedTokens: number,
+  usage: StepUsage | undefined,
+): Promise<void> {
+  if (!usage) return;
+  const next = learnRatio(learnt, estimatedTokens, usage.input);
+  if (learnt && Math.abs(next.ratio - learnt.ratio) < RATIO_STEP * learnt.ratio) return;
+  await saveRatio(db, model, next);
 }

@@ -1,11 +1,13 @@
 /** What tools may ask of the session's past: whole outputs, the transcript, blobs. */
 import { and, asc, desc, eq, isNull, sql } from "drizzle-orm";
-import type { Message, ToolResultPart } from "../context/message.ts";
+import type { Message, ToolResultPart, UserPart } from "../context/message.ts";
 import type { Queryable } from "./db.ts";
 import { saveBlob } from "./blobs.ts";
 import { messages, toolOutputs } from "./schema.ts";
 import type { SessionMemory } from "../tools/tool.ts";
 
+/** Of a person's message: see `messageHandle`. */
+const MESSAGE_HANDLE = /^m(\d+)$/;
 const HANDLE = /^(?:e(\d+))?s(\d+)c(\d+)$/;
 const EXCERPT_CHARS = 300;
 
@@ -73,6 +75,8 @@ async function storedOutput(db: Queryable, sessionId: string, handle: string, of
 }
 
 async function resultText(db: Queryable, sessionId: string, handle: string): Promise<string | undefined> {
+  const message = MESSAGE_HANDLE.exec(handle)?.[1];
+  if (message !== undefined) return messageText(db, sessionId, Number(message));
   const match = HANDLE.exec(handle);
   if (!match) return undefined;
   const [row] = await db
@@ -87,6 +91,18 @@ async function resultText(db: Queryable, sessionId: string, handle: string): Pro
       ),
     );
   return (row?.content as [ToolResultPart] | undefined)?.[0].text;
+}
+
+async function messageText(db: Queryable, sessionId: string, sequence: number): Promise<string | undefined> {
+  const [row] = await db
+    .select({ content: messages.content })
+    .from(messages)
+    .where(
+      and(eq(messages.sessionId, sessionId), eq(messages.sequence, sequence), eq(messages.role, "user")),
+    );
+  return (row?.content as UserPart[] | undefined)
+    ?.map((part) => (part.type === "text" ? part.text : `[${part.filename ?? "a file"} (${part.mediaType})]`))
+    .join("\n");
 }
 
 function excerptOf(message: Message, query: string): string {

@@ -18,6 +18,8 @@ import { cursors, guidance, messages, sessions } from "./schema.ts";
 export interface MessageMeta {
   readonly usage?: { readonly input: number; readonly output: number } | undefined;
   readonly finish?: string;
+  /** Of an answer: the model that gave it. */
+  readonly model?: string;
   /** Of coalesced guidance. */
   readonly ids?: readonly string[];
   readonly firstQueuedAt?: string;
@@ -43,6 +45,7 @@ function toStored(row: Row): StoredMessage {
     compactedRound: row.compactedRound ?? undefined,
     prunedStep: row.prunedStep ?? undefined,
     ...(meta.usage ? { usage: meta.usage } : {}),
+    ...(meta.model === undefined ? {} : { model: meta.model }),
   } as StoredMessage;
 }
 
@@ -66,7 +69,7 @@ export async function loadView(db: Pick<Database, "$client">, sessionId: string)
 
 function fromTexts(row: readonly (string | null)[]): StoredMessage {
   const [role, content, sequence, position, epoch, step, slot, kind, tokens, compacted, pruned, meta] = row;
-  const { usage } = (meta === null ? {} : JSON.parse(meta as string)) as MessageMeta;
+  const { usage, model } = (meta === null ? {} : JSON.parse(meta as string)) as MessageMeta;
   return {
     role,
     content: JSON.parse(content as string),
@@ -80,6 +83,7 @@ function fromTexts(row: readonly (string | null)[]): StoredMessage {
     compactedRound: compacted === null ? undefined : Number(compacted),
     prunedStep: pruned === null ? undefined : Number(pruned),
     ...(usage ? { usage } : {}),
+    ...(model === undefined ? {} : { model }),
   } as StoredMessage;
 }
 

@@ -180,6 +180,7 @@ describe("storeRound", () => {
       summaryTokens: 1,
       position: 3.5,
       replaced: [2, 3],
+      hidden: [],
     };
     const data = {
       round: 1,
@@ -193,14 +194,14 @@ describe("storeRound", () => {
     };
     const event = { type: "context:compressed", step: 40, data } as const;
     await expect(
-      storeRound(database.store, "run-1", { ...round, replaced: [2, 3, 9_999] }, event),
+      storeRound(database.store, "run-1", { ...round, replaced: [2, 3, 9_999] }, [event]),
     ).rejects.toThrow(/1 of 3 messages/);
     expect(await one.rounds()).toEqual([]);
     expect(await one.events()).toEqual([]);
     expect((await one.all()).some((row) => row.isCompacted || row.kind === "summary")).toBe(false);
-    expect(await storeRound(database.store, "run-0", round, event)).toBe("superseded");
-    expect(await storeRound(database.store, "run-1", round, event)).toBe("stored");
-    expect(await storeRound(database.store, "run-1", round, event)).toBe("there");
+    expect(await storeRound(database.store, "run-0", round, [event])).toBe("superseded");
+    expect(await storeRound(database.store, "run-1", round, [event])).toBe("stored");
+    expect(await storeRound(database.store, "run-1", round, [event])).toBe("there");
     expect(await one.events()).toEqual(["context:compressed"]);
     expect((await one.all()).filter((row) => row.kind === "summary")).toMatchObject([
       { position: 3.5, role: "assistant" },

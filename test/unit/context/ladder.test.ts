@@ -15,7 +15,7 @@ import { rowsOf, says, user } from "../../support/rows.ts";
 
 const rounds = strategyFor("threshold-rounds");
 const outcomes = (done: Compaction) =>
-  done.kind === "nothing" ? [] : done.attempts.map(({ rung, outcome }) => `${rung}: ${outcome}`);
+  !("attempts" in done) ? [] : done.attempts.map(({ rung, outcome }) => `${rung}: ${outcome}`);
 
 describe("the ladder", () => {
   const rows = rowsOf([user("Build the app."), ...writes("src/a.ts"), ...work(30)]);
@@ -104,6 +104,22 @@ describe("the ladder", () => {
     await rounds.compact(roundOf(rows, 1, { summariserWindowTokens: 12_000 }), summarise);
     expect(requests[0]?.tokens).toBeLessThan(12_000);
     expect(requests[0]?.text).toMatch(/older entries left out/);
+  });
+
+  it("asks nobody where not one entry fits the summariser's window [case 9]", async () => {
+    const { summarise, requests } = scriptedSummariser();
+    const done = compacted(
+      await rounds.compact(roundOf(rows, 1, { summariserWindowTokens: 450 }), summarise),
+    );
+    expect(requests).toHaveLength(0);
+    expect(outcomes(done)).toEqual(["deterministic: accepted"]);
+  });
+
+  it("asks for no longer an answer than the summariser gives, nor than a quarter of its window [case 9]", async () => {
+    const { summarise, requests } = scriptedSummariser(summaryText(), summaryText());
+    await rounds.compact(roundOf(rows, 1, { summariserMaxOutput: 1_000 }), summarise);
+    await rounds.compact(roundOf(rows, 1, { summariserWindowTokens: 8_000 }), summarise);
+    expect(requests.map((request) => request.maxOutputTokens)).toEqual([1_000, 2_000]);
   });
 
   it("falls back to nothing where it is cancelled [case 14]", async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { agentConfigSchema } from "../../../activities/agent-config.ts";
-import { fullModelName, knownModels, resolveModel } from "../../../activities/model/models.ts";
+import { fullModelName, knownModels, resolveModel, resolveRun } from "../../../activities/model/models.ts";
 
 describe("resolving a model [U21]", () => {
   it("takes a bare name as OpenAI's", () => {
@@ -82,5 +82,40 @@ describe("resolving a model [U21]", () => {
       expect(model.maxOutput, name).toBeLessThan(model.contextWindow);
       if (model.price !== undefined) expect(model.price.cached, name).toBeLessThanOrEqual(model.price.input);
     }
+  });
+});
+
+describe("the model that writes summaries", () => {
+  const settings = (summaryModel: string, models = {}) =>
+    agentConfigSchema.parse({ models, context: { options: { summaryModel } } });
+
+  it("has its own window, wire and longest answer", () => {
+    const models = { "acme/small": { contextWindow: 16_000, maxOutput: 2_000, api: "chat" } };
+    const resolved = resolveRun(settings("acme/small", models), "gpt-4o", { OPENAI_BASE_URL: "http://x/v1" });
+    expect(resolved).toMatchObject({
+      ok: true,
+      run: {
+        model: "openai/gpt-4o",
+        contextWindow: 128_000,
+        summariser: { model: "acme/small", contextWindow: 16_000, maxOutput: 2_000, api: "chat" },
+      },
+    });
+  });
+
+  it("is refused before anything starts where nobody knows it", () => {
+    const refused = resolveRun(settings("gpt-5-minni"), "gpt-4o");
+    expect(refused).toMatchObject({
+      ok: false,
+      message: expect.stringMatching(
+        /summaryModel: The model openai\/gpt-5-minni is in no table.*gpt-5-mini/s,
+      ),
+    });
+  });
+
+  it("is the session's own where none is named, or the same", () => {
+    const plain = resolveRun(agentConfigSchema.parse({}), "gpt-4o");
+    expect(plain.ok && plain.run.summariser).toBeUndefined();
+    const same = resolveRun(settings("gpt-4o"), "openai/gpt-4o");
+    expect(same.ok && same.run.summariser).toBeUndefined();
   });
 });
