@@ -20,10 +20,20 @@ export function failed(type: string, message: string): Outcome {
   return { status: "failed", error: { type, message } };
 }
 
+/**
+ * True where an activity ended because a person stopped it, also where its last attempt failed on the way: Temporal
+ * tries nothing again that is to end, so the failure is what was left when the stop came.
+ */
+export function wasStopped(error: unknown): boolean {
+  return (
+    isCancellation(error) || (error instanceof ActivityFailure && error.retryState === "CANCEL_REQUESTED")
+  );
+}
+
 /** What an error that ended the loop means. Continue-as-new is no error: it goes through. */
 export function outcomeOf(error: unknown): Outcome {
   if (error instanceof ContinueAsNew) throw error;
-  if (isCancellation(error))
+  if (wasStopped(error))
     return {
       status: "cancelled",
       error: { type: "Cancelled", message: "The run was cancelled. What was done and said is kept." },

@@ -18,7 +18,7 @@ import type {
 import { compacted, pruned, ran, undone, type AgentState, type Phase } from "./agent-state.ts";
 import { drain, tooMuch } from "./inbox.ts";
 import { WRAP_UP_TEXT, type CompactionPlan } from "./loop-policy.ts";
-import type { Outcome } from "./outcome.ts";
+import { wasStopped, type Outcome } from "./outcome.ts";
 import { currentDetails } from "./presentation.ts";
 import { activityOptions, perform } from "./proxies.ts";
 
@@ -81,7 +81,7 @@ async function interruptible<T>(run: Run, body: () => Promise<T>): Promise<T | u
       return body();
     });
   } catch (error) {
-    if (run.state.interrupting && isCancellation(error)) return undefined;
+    if (run.state.interrupting && wasStopped(error)) return undefined;
     throw error;
   } finally {
     run.scope = undefined;

@@ -1,83 +1,14 @@
-import { randomUUID } from "node:crypto";
-import { Client, Connection } from "@temporalio/client";
-import { NativeConnection, Worker, type WorkerOptions } from "@temporalio/worker";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { readWorkerConfig } from "../../worker/config.ts";
-import { dataConverter } from "../../worker/data-converter.ts";
-import { workerOptions } from "../../worker/worker-options.ts";
-import type { codingAgent } from "../../workflows/index.ts";
-import type { CodingAgentInput } from "../../workflows/messages.ts";
+import { describe, expect, it } from "vitest";
 import {
   answered,
   bashCall,
   compactedTo,
   empty,
-  fakeActivities,
   overflow,
   roundFailed,
   type FakeActivities,
-  type FakeOptions,
 } from "../support/fake-activities.ts";
-
-let native: NativeConnection;
-let connection: Connection;
-let client: Client;
-beforeAll(async () => {
-  const address = inject("temporalAddress");
-  [native, connection] = await Promise.all([
-    NativeConnection.connect({ address }),
-    Connection.connect({ address }),
-  ]);
-  client = new Client({ connection, dataConverter });
-});
-afterAll(() => Promise.all([native.close(), connection.close()]));
-
-type Handle = Awaited<ReturnType<Client["workflow"]["start"]>>;
-
-async function play(
-  options: FakeOptions & { whileClosing?: (handle: Handle) => Promise<void> },
-  during: (handle: Handle, fake: FakeActivities) => Promise<void> = async () => {},
-  input: CodingAgentInput = {},
-) {
-  const fake = fakeActivities(options);
-  const closing = fake.activities.closeSandbox.bind(fake.activities);
-  let started: Handle | undefined;
-  fake.activities.closeSandbox = async (input) => {
-    if (started) await options.whileClosing?.(started);
-    return closing(input);
-  };
-  const taskQueue = `loop-${randomUUID()}`;
-  const config = readWorkerConfig({
-    DATABASE_URL: "postgres://unused",
-    LONGHAUL_TASK_QUEUE: taskQueue,
-    LONGHAUL_SHUTDOWN_GRACE_MS: "100",
-  });
-  const [workerOption] = workerOptions({
-    config,
-    connection: native,
-    namespace: "default",
-    bundle: { codePath: inject("workflowBundle") },
-    activities: fake.activities,
-  });
-  const worker = await Worker.create(workerOption as WorkerOptions);
-  return worker.runUntil(async () => {
-    const handle = await client.workflow.start<typeof codingAgent>("codingAgent", {
-      workflowId: `loop-${randomUUID()}`,
-      taskQueue,
-      args: [input],
-    });
-    started = handle;
-    await during(handle, fake);
-    const result = await handle.result().then(
-      (value) => ({ value, failure: undefined }),
-      (error: unknown) => ({
-        value: undefined,
-        failure: error as { cause?: { type?: string; message?: string } },
-      }),
-    );
-    return { fake, handle, ...result };
-  });
-}
+import { play } from "../support/play-loop.ts";
 
 const names = (fake: FakeActivities) =>
   fake.asked.map((call) => call.name).filter((name) => name !== "openSandbox");

@@ -1,0 +1,98 @@
+/** The loop on a real Temporal server with activities that answer as told: workflow tests without anything else. */
+import { randomUUID } from "node:crypto";
+import { Client, Connection } from "@temporalio/client";
+import { NativeConnection, Worker, type WorkerOptions } from "@temporalio/worker";
+import { inject } from "vitest";
+import type { AgentActivities, ClosedSession } from "../../activities/contract.ts";
+import { readWorkerConfig } from "../../worker/config.ts";
+import { dataConverter } from "../../worker/data-converter.ts";
+import { workerOptions } from "../../worker/worker-options.ts";
+import type { codingAgent } from "../../workflows/index.ts";
+import type { CodingAgentInput } from "../../workflows/messages.ts";
+import { fakeActivities, type FakeActivities, type FakeOptions } from "./fake-activities.ts";
+import { quietRuntime } from "./quiet-runtime.ts";
+
+export type Handle = Awaited<ReturnType<typeof start>>;
+
+interface Failure {
+  readonly cause?: { readonly type?: string; readonly message?: string; readonly name?: string };
+}
+
+export interface Played {
+  readonly fake: FakeActivities;
+  readonly handle: Handle;
+  readonly value: ClosedSession | undefined;
+  readonly failure: Failure | undefined;
+}
+
+export interface PlayOptions extends FakeOptions {
+  readonly whileClosing?: (handle: Handle) => Promise<void>;
+  /** Activities that are not the usual ones. */
+  readonly activities?: Partial<AgentActivities>;
+}
+
+interface Connections {
+  readonly native: NativeConnection;
+  readonly client: Client;
+}
+
+// One for all tests of a file; they end with its process.
+let connecting: Promise<Connections> | undefined;
+
+async function connect(): Promise<Connections> {
+  quietRuntime();
+  const address = inject("temporalAddress");
+  const [native, connection] = await Promise.all([
+    NativeConnection.connect({ address }),
+    Connection.connect({ address }),
+  ]);
+  return { native, client: new Client({ connection, dataConverter }) };
+}
+
+/** Runs a session to its end on a worker of its own. @param during what happens beside it, once it has started */
+export async function play(
+  options: PlayOptions,
+  during: (handle: Handle, fake: FakeActivities) => Promise<void> = async () => {},
+  input: CodingAgentInput = {},
+): Promise<Played> {
+  const { native, client } = await (connecting ??= connect());
+  const fake = fakeActivities(options);
+  const closing = fake.activities.closeSandbox.bind(fake.activities);
+  let started: Handle | undefined;
+  fake.activities.closeSandbox = async (input) => {
+    if (started) await options.whileClosing?.(started);
+    return closing(input);
+  };
+  const taskQueue = `loop-${randomUUID()}`;
+  const config = readWorkerConfig({
+    DATABASE_URL: "postgres://unused",
+    LONGHAUL_TASK_QUEUE: taskQueue,
+    LONGHAUL_SHUTDOWN_GRACE_MS: "100",
+  });
+  const [workerOption] = workerOptions({
+    config,
+    connection: native,
+    namespace: "default",
+    bundle: { codePath: inject("workflowBundle") },
+    activities: { ...fake.activities, ...options.activities },
+  });
+  const worker = await Worker.create(workerOption as WorkerOptions);
+  return worker.runUntil(async () => {
+    const handle = await start(client, taskQueue, input);
+    started = handle;
+    await during(handle, fake);
+    const ended = await handle.result().then(
+      (value) => ({ value, failure: undefined }),
+      (error: unknown) => ({ value: undefined, failure: error as Failure }),
+    );
+    return { fake, handle, ...ended };
+  });
+}
+
+function start(client: Client, taskQueue: string, input: CodingAgentInput) {
+  return client.workflow.start<typeof codingAgent>("codingAgent", {
+    workflowId: `loop-${randomUUID()}`,
+    taskQueue,
+    args: [input],
+  });
+}
