@@ -3,6 +3,7 @@ import { Context } from "@temporalio/activity";
 import { ApplicationFailure, CancelledFailure } from "@temporalio/common";
 import type { AgentDeps } from "./deps.ts";
 import { fatal, rethrowIfCancelled, retryable } from "./failures.ts";
+import { databaseErrorOf } from "./store/database-error.ts";
 import { SandboxLost } from "./sandbox/sandbox-lost.ts";
 
 export interface ActivityScope {
@@ -69,7 +70,7 @@ function outward(error: unknown, signal: AbortSignal, deps: Pick<AgentDeps, "bor
       deps.border.clean(`${error.message} The step is tried again with a new box.`),
     );
   }
-  const database = databaseError(error);
+  const database = databaseErrorOf(error);
   if (database) {
     const message = `Postgres: ${deps.border.clean(database.message)}. Nothing of this attempt was kept`;
     return database.final
@@ -80,18 +81,4 @@ function outward(error: unknown, signal: AbortSignal, deps: Pick<AgentDeps, "bor
       : retryable("DatabaseUnavailable", `${message}; it is tried again.`);
   }
   return new Error(deps.border.clean(error instanceof Error ? error.message : String(error)).slice(0, 1_000));
-}
-
-/**
- * A query's own message carries its parameters, that is, the transcript: only the cause's words go out.
- * Data exceptions (class 22) and rejected statements (42) are the same the next time; all else may pass.
- */
-function databaseError(error: unknown): { readonly message: string; readonly final: boolean } | undefined {
-  if (!(error instanceof Error)) return undefined;
-  const isQuery = error.constructor.name === "DrizzleQueryError";
-  const cause = isQuery && error.cause instanceof Error ? error.cause : error;
-  const code = "code" in cause ? String(cause.code) : "";
-  if (!isQuery && !/^(ECONN|EPIPE|57P|08|53)/.test(code)) return undefined;
-  const words = isQuery && cause === error ? "a query failed" : cause.message || "no answer";
-  return { message: code === "" ? words : `${words} (${code})`, final: /^(22|42)/.test(code) };
 }

@@ -5,15 +5,20 @@
  * Side effects: container, volume, checkpoint, events. Heartbeat: by timer. Retry class: engine and database.
  * Cancel: the finaliser runs in a scope that cannot be cancelled.
  */
+import { ApplicationFailure } from "@temporalio/common";
 import { inScope } from "./activity-scope.ts";
 import type { BackgroundSaves } from "./background-save.ts";
 import type { SandboxFacts, WorkspaceFacts } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
 import { enterSession } from "./enter-session.ts";
+import { fatal } from "./failures.ts";
+import { SandboxLost } from "./sandbox/sandbox-lost.ts";
 import { NOTHING_SAVED, saveBox } from "./save-box.ts";
 import type { SessionBoxes } from "./session-box.ts";
 import { appendEvents } from "./store/events.ts";
 import { findSession, type Session } from "./store/sessions.ts";
+
+const CLOSE_ATTEMPTS = 5;
 
 export function createSandboxLifecycle(deps: AgentDeps, boxes: SessionBoxes, saves: BackgroundSaves) {
   return {
@@ -41,16 +46,37 @@ export function createSandboxLifecycle(deps: AgentDeps, boxes: SessionBoxes, sav
         const session = await findSession(deps.store.db, scope.sessionId);
         // A run that was superseded leaves the box to its successor.
         if (!session?.container || session.runId !== scope.runId) return NOTHING_SAVED;
+        const { container } = session;
         await saves.settled(session.id);
-        const saved = await saveBox(deps, boxes, session, input.step);
-        boxes.forget(session.id);
-        await deps.sandboxHost.remove(session.id);
-        await emit(deps, session, [
-          { type: "sandbox:removed", step: input.step, data: { container: session.container } },
-        ]);
-        return saved;
+        return givingUp(scope, async () => {
+          const saved = await saveBox(deps, boxes, session, input.step);
+          boxes.forget(session.id);
+          await deps.sandboxHost.remove(session.id);
+          await emit(deps, session, [{ type: "sandbox:removed", step: input.step, data: { container } }]);
+          return saved;
+        });
       }),
   };
+}
+
+/**
+ * An engine that is away for long does not keep a run from ending: the reaper removes the box when it is back. The
+ * database is waited for, since the last step's files go there.
+ */
+async function givingUp<T>({ attempt }: { readonly attempt: number }, close: () => Promise<T>): Promise<T> {
+  try {
+    return await close();
+  } catch (error) {
+    const isAway =
+      error instanceof SandboxLost ||
+      (error instanceof ApplicationFailure && error.type === "SandboxUnavailable");
+    if (!isAway || attempt < CLOSE_ATTEMPTS) throw error;
+    throw fatal(
+      "SandboxUnavailable",
+      `The sandbox could not be closed in ${attempt} attempts: ${error.message} Its files are kept as last saved.`,
+      error,
+    );
+  }
 }
 
 async function emit(

@@ -11,6 +11,12 @@ const MINUTE_MS = 60_000;
 /** Web UI and server take 400 bytes with quotes; cut well below on a code point. Source: survey of command lines, X8. */
 const MAX_SUMMARY_CHARS = 90;
 
+/**
+ * A database, an engine or a host that is away for a quarter of an hour is waited for, whatever the step was doing: so
+ * many attempts, a minute apart at most, take that long.
+ */
+const AWAY_ATTEMPTS = 20;
+
 const COMMON = {
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
   heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
@@ -33,7 +39,7 @@ export function activityOptions(
   const host = queue(sandboxQueue);
   return {
     openSandbox: { ...COMMON, ...host, startToCloseTimeout: 2 * MINUTE_MS, retry: retry(8) },
-    parkGuidance: { ...COMMON, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(20) },
+    parkGuidance: { ...COMMON, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     // A provider that is away for an hour is waited for; refusals are not retried at all.
     modelStep: {
       ...COMMON,
@@ -41,20 +47,30 @@ export function activityOptions(
       startToCloseTimeout: policy.modelTimeoutMs,
       retry: retry(30, 2 * MINUTE_MS),
     },
-    runTool: { ...COMMON, ...host, startToCloseTimeout: policy.toolTimeoutMs, retry: retry(20, 15_000) },
-    summarize: { ...COMMON, ...models, startToCloseTimeout: policy.modelTimeoutMs, retry: retry(10) },
-    undoCompaction: { ...COMMON, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(10) },
-    prune: { ...COMMON, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(10) },
-    saveWorkspace: { ...COMMON, ...host, startToCloseTimeout: 5 * MINUTE_MS, retry: retry(3) },
-    // A host that is gone must not keep the run from ending.
+    runTool: {
+      ...COMMON,
+      ...host,
+      startToCloseTimeout: policy.toolTimeoutMs,
+      retry: retry(AWAY_ATTEMPTS * 3, 15_000),
+    },
+    summarize: {
+      ...COMMON,
+      ...models,
+      startToCloseTimeout: policy.modelTimeoutMs,
+      retry: retry(AWAY_ATTEMPTS),
+    },
+    undoCompaction: { ...COMMON, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    prune: { ...COMMON, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    saveWorkspace: { ...COMMON, ...host, startToCloseTimeout: 5 * MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    // A host that is gone must not keep the run from ending; nor an engine that is away: the activity itself gives up.
     closeSandbox: {
       ...COMMON,
       ...host,
       scheduleToStartTimeout: MINUTE_MS,
       startToCloseTimeout: 5 * MINUTE_MS,
-      retry: retry(5),
+      retry: retry(AWAY_ATTEMPTS),
     },
-    closeSession: { ...COMMON, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(20) },
+    closeSession: { ...COMMON, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
   } satisfies Record<Exclude<keyof AgentActivities, "openSession">, ActivityOptions>;
 }
 
@@ -66,7 +82,7 @@ function queue(name: string | undefined): { taskQueue?: string } {
 export const OPEN_SESSION_OPTIONS = {
   ...COMMON,
   startToCloseTimeout: MINUTE_MS,
-  retry: retry(20),
+  retry: retry(AWAY_ATTEMPTS),
 } satisfies ActivityOptions;
 
 const activities = proxyActivities<AgentActivities>(OPEN_SESSION_OPTIONS);

@@ -1,6 +1,7 @@
 /** The Docker engine is restarted in the middle of a run: an engine of this file's own, so that nobody else's boxes end. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { inject } from "vitest";
+import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { noOwnDocker, startOwnDocker, type OwnDocker } from "../support/own-docker.ts";
@@ -61,6 +62,7 @@ describe.skipIf(reason !== undefined)(
         expect(told).toContain("It was not run again");
         expect(counted).toBe("line");
         expect(session.model.log).toHaveLength(3);
+        await checkSession(session.place, session);
       },
     );
   },

@@ -1,11 +1,14 @@
 /** Postgres goes away and comes back, in every manner. Each test has a server of its own. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { readWorkspace } from "../../activities/store/checkpoints.ts";
+import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
 import { expectMarkerSteps, markerSteps } from "../support/marker-steps.ts";
 import { startOwnPostgres, type OwnPostgres } from "../support/own-postgres.ts";
-import type { ModelScript } from "../support/scripted-model.ts";
+import { scriptedModel, type ModelScript } from "../support/scripted-model.ts";
+import { callRows } from "../support/stored.ts";
 import { onServer } from "../support/services.ts";
 import type { WorkerProcess } from "../support/worker-process.ts";
 
@@ -37,6 +40,7 @@ describe("a worker whose Postgres", () => {
     expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 14 });
     expect(worker.alive, worker.log()).toBe(true);
     await expectMarkerSteps(postgres.store, session.id, 12);
+    await checkSession(session.place, session, { kills: 5 });
   });
 
   it("loses its backends to kill -9 goes on [R16] [A20]", async () => {
@@ -55,6 +59,7 @@ describe("a worker whose Postgres", () => {
     expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 8 });
     expect(worker.alive, worker.log()).toBe(true);
     await expectMarkerSteps(postgres.store, session.id, 6);
+    await checkSession(session.place, session, { kills: 3 });
   });
 
   it("refuses connections for a while backs off, says so in the Web UI, and goes on by itself [R17]", async () => {
@@ -80,5 +85,35 @@ describe("a worker whose Postgres", () => {
     expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 6 });
     expect(worker.alive, worker.log()).toBe(true);
     await expectMarkerSteps(postgres.store, session.id, 4);
+    await checkSession(session.place, session, { kills: 1 });
+  });
+
+  it("is away when the run is cancelled is waited for: the last files are saved, the box is gone, the run Cancelled [R24]", async () => {
+    const script = scriptedModel().calls("bash", { command: "echo kept > kept.txt; sleep 3; echo done" });
+    const { session, worker } = await start(script);
+    await eventually(
+      "the command runs",
+      async () => (await callRows(postgres.store, session.id, "running")).length > 0,
+      60_000,
+    );
+    await postgres.stop("immediate");
+    await session.handle.cancel();
+    await eventually(
+      "the finaliser has tried more often than a box is waited for",
+      async () => {
+        const { raw } = await session.handle.describe();
+        return raw.pendingActivities?.some(
+          ({ activityType, attempt }) => activityType?.name === "closeSandbox" && (attempt ?? 0) >= 5,
+        );
+      },
+      60_000,
+    );
+    await postgres.start();
+    await expect(session.handle.result()).rejects.toThrow();
+    expect((await session.handle.describe()).status.name).toBe("CANCELLED");
+    expect(worker.alive, worker.log()).toBe(true);
+    const files = await readWorkspace(postgres.store.db, session.id);
+    expect(files?.map((file) => file.path)).toContain("kept.txt");
+    await checkSession(session.place, session, { kills: 1 });
   });
 });

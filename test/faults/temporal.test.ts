@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { startClient } from "../support/client-process.ts";
+import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { startOwnTemporal, type OwnTemporal } from "../support/own-temporal.ts";
@@ -60,5 +61,6 @@ describe("a Temporal server that goes away in the middle of a tool", () => {
     expect(session.model.log).toHaveLength(3);
     expect(await watch.ended()).toBe(0);
     expect(watch.out()).toBe("Here again.\n");
+    await checkSession(session.place, session);
   });
 });

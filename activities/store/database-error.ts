@@ -1,0 +1,43 @@
+/** Tells Postgres' errors, with or without a code, from all others, and whether they may pass. */
+import pg from "pg";
+
+export interface DatabaseError {
+  /** Its own words, without the query or its parameters. */
+  readonly message: string;
+  /** The same the next time: a fault in our statement or our data. */
+  readonly final: boolean;
+}
+
+/** Of the connection, by Node. */
+const NETWORK = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "ECONNABORTED",
+  "EPIPE",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+]);
+/** What the driver says of a connection that it lost, or did not get in time: these errors have no code. */
+const DRIVER =
+  /^(Connection terminated|timeout exceeded when trying to connect|Client (was closed|has encountered a connection error)|Cannot use a pool after calling end|Query read timeout)/;
+
+/**
+ * A query's own message carries its parameters, that is, the transcript: only the cause's words go out.
+ * Data exceptions (class 22) and rejected statements (42) are the same the next time; a lost connection (08), a full
+ * disk or too many connections (53), a shutdown (57), a lost race (40), a damaged disk (58) may pass.
+ * @returns undefined for what is no error of the database
+ */
+export function databaseErrorOf(error: unknown): DatabaseError | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const isQuery = error.constructor.name === "DrizzleQueryError";
+  const cause = isQuery && error.cause instanceof Error ? error.cause : error;
+  const code = "code" in cause && typeof cause.code === "string" ? cause.code : "";
+  const isOurs =
+    isQuery || cause instanceof pg.DatabaseError || NETWORK.has(code) || DRIVER.test(cause.message);
+  if (!isOurs) return undefined;
+  const words = isQuery && cause === error ? "a query failed" : cause.message || "no answer";
+  return { message: code === "" ? words : `${words} (${code})`, final: /^(22|42)/.test(code) };
+}
