@@ -44,6 +44,7 @@ async function undoCompaction(
     prefixTokens: prefix.tokens,
     ratio: session.learnt?.ratio ?? 1,
     windowTokens: budgetOf(session.config, prefix.tokens).windowTokens,
+    model: session.config.model,
   });
   const context = { used: next.tokens, estimated: next.estimated, prunable: prunableTokens };
   return undone === undefined

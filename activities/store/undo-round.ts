@@ -50,6 +50,11 @@ export async function undoRound(
     .update(messages)
     .set({ isCompacted: false, compactedRound: null, compactedAt: null })
     .where(and(live, eq(messages.compactedRound, round), ne(messages.slot, slot)));
+  // What the round had hidden of messages that stayed carries its step.
+  await tx
+    .update(messages)
+    .set({ prunedStep: null })
+    .where(and(live, eq(messages.prunedStep, newest.step)));
   const [summary] = await tx
     .update(messages)
     .set({ isCompacted: true, compactedRound: round, compactedAt: sql`now()` })
