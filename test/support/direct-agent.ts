@@ -39,6 +39,8 @@ export interface DirectAgentOptions {
   readonly served?: Readonly<Record<string, ServedModel>>;
   /** False in long runs: requests are seen by the script and not kept. */
   readonly keepRequests?: boolean;
+  /** The server's tokenizer, where it is another than the real one. */
+  readonly countTokens?: (text: string) => number;
 }
 
 /** Stops an activity the way Temporal does: a person's cancel, or a worker that goes away. */
@@ -85,6 +87,7 @@ export async function startDirectAgent(
         [name]: { window: config.contextWindow, maxOutput: config.maxOutput, input: config.input },
       },
       ...(options.keepRequests === false ? { keepRequests: false } : {}),
+      ...(options.countTokens ? { countTokens: options.countTokens } : {}),
     }),
     createFakeSandbox(),
   ]);

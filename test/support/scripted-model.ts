@@ -93,6 +93,8 @@ export interface ScriptedModelOptions {
   readonly apiKey?: string;
   /** False in long runs, where the requests would fill the memory: only the script sees them. */
   readonly keepRequests?: boolean;
+  /** The server's tokenizer: what bills and the window go by. Default `countTokens`. */
+  readonly countTokens?: (text: string) => number;
 }
 
 export interface ScriptedModelServer {
@@ -133,7 +135,7 @@ export async function startScriptedModel(
   const aborts: ServedRequest[] = [];
   const server = await createModelServer({
     models: { ...MODELS, ...options.models },
-    countTokens,
+    countTokens: options.countTokens ?? countTokens,
     ...(options.port === undefined ? {} : { port: options.port }),
     ...(options.apiKey === undefined ? {} : { apiKey: options.apiKey }),
     onAbort: (served) => aborts.push(served),

@@ -32,5 +32,6 @@ export function media(type: "image" | "file", url: unknown, path: string): WireP
       path,
     );
   }
-  return { type, mediaType: match[1] ?? "", bytes: Math.floor(((match[2] ?? "").length * 3) / 4) };
+  const digits = (match[2] ?? "").replace(/=+$/, "").length;
+  return { type, mediaType: match[1] ?? "", bytes: Math.floor((digits * 3) / 4) };
 }

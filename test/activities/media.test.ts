@@ -1,0 +1,210 @@
+/** Images, files and reasoning: kept once, seen by the model where it can, told in words where it cannot. */
+import { eq } from "drizzle-orm";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { RunConfig } from "../../activities/agent-config.ts";
+import { buildMessages } from "../../activities/model/request.ts";
+import { saveBlob } from "../../activities/store/blobs.ts";
+import { blobs, sessions } from "../../activities/store/schema.ts";
+import { loadView } from "../../activities/store/transcript.ts";
+import type { ParsedRequest, WirePart } from "../../worker/local/model-server/wire.ts";
+import { startDirectAgent, type DirectAgent, type DirectAgentOptions } from "../support/direct-agent.ts";
+import { bigPng, DOT_PNG, png } from "../support/images.ts";
+import { call, scriptedModel, text, thought, type ModelScript } from "../support/scripted-model.ts";
+import { wordsOf } from "../support/scripted-summaries.ts";
+import { resultTexts, transcriptOf } from "../support/stored.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+async function start(script: ModelScript, options: DirectAgentOptions = {}): Promise<DirectAgent> {
+  const agent = await startDirectAgent(database, script, options);
+  await agent.perform("openSession", { chain: agent.runId });
+  return agent;
+}
+
+/** Images of a request, with the kind of item they stand in. */
+function imagesOf(request: ParsedRequest | undefined): { readonly in: string; readonly part: WirePart }[] {
+  return (request?.items ?? []).flatMap((item) =>
+    item.type === "message" || item.type === "result"
+      ? item.parts
+          .filter((part) => part.type === "image")
+          .map((part) => ({ in: item.type === "message" ? item.role : "result", part }))
+      : [],
+  );
+}
+
+const PICTURE = png(8, 8, [20, 120, 200]);
+
+describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
+  it("an image that a tool shows is seen by the model, in every request from then on, and is stored once", async () => {
+    const script = scriptedModel()
+      .calls("view_image", { path: "shot.png" })
+      .answers(call("view_image", { path: "again.png" }), call("read_file", { path: "notes.txt" }))
+      .says("A blue square, twice.");
+    const agent = await start(script, { config: { api } });
+    await agent.box.files.write("shot.png", PICTURE);
+    await agent.box.files.write("again.png", PICTURE);
+    await agent.box.files.write("notes.txt", Buffer.from("nothing of note"));
+    for (const step of [1, 2, 3]) await agent.step(step);
+    const [first, second, third] = agent.model.requests;
+    expect(imagesOf(first)).toEqual([]);
+    const seen = {
+      in: api === "responses" ? "result" : "user",
+      part: { type: "image", mediaType: "image/png", bytes: PICTURE.length },
+    };
+    expect(imagesOf(second)).toEqual([seen]);
+    expect(imagesOf(third)).toEqual([seen, seen]);
+    const rows = await transcriptOf(database.store, agent.id);
+    const stored = JSON.stringify(rows.map((row) => row.content));
+    expect(stored).toContain("@blob:");
+    expect(stored).not.toContain(PICTURE.toString("base64").slice(0, 40));
+    const kept = await database.store.db.select().from(blobs);
+    expect(kept.filter((blob) => blob.bytes.length === PICTURE.length)).toHaveLength(1);
+    await agent.close();
+  });
+
+  it("an image of the task and one of a later message stand where they were put, between their texts", async () => {
+    const script = scriptedModel().says("I see one.").says("I see both.");
+    const image = await saveBlob(database.store.db, PICTURE, "image/png", "shot.png");
+    const dot = await saveBlob(database.store.db, DOT_PNG, "image/png", "dot.png");
+    const agent = await start(script, { config: { api }, task: "Rebuild this:", parts: [image] });
+    await agent.step(1);
+    const parts = [
+      { type: "text", text: "not like" } as const,
+      dot,
+      { type: "text", text: "but red" } as const,
+    ];
+    await agent.step(2, [{ id: "look", parts, queuedAt: "2026-11-21T10:00:00.000Z" }]);
+    const users = (agent.model.requests[1]?.items ?? []).flatMap((item) =>
+      item.type === "message" && item.role === "user"
+        ? [item.parts.map((part) => (part.type === "text" ? part.text : part.bytes))]
+        : [],
+    );
+    expect(users).toEqual([
+      ["Rebuild this:", PICTURE.length],
+      ["not like", DOT_PNG.length, "but red"],
+    ]);
+    await agent.close();
+  });
+
+  it("a model that takes no images is told so in words, with an event, and the image stays stored [case 33]", async () => {
+    const script = scriptedModel().calls("view_image", { path: "shot.png" }).says("I cannot see it.");
+    const agent = await start(script, { config: { api, input: ["text"] } });
+    await agent.box.files.write("shot.png", PICTURE);
+    await agent.step(1);
+    await agent.step(2);
+    const [, asked] = agent.model.requests;
+    expect(imagesOf(asked)).toEqual([]);
+    expect(asked && wordsOf(asked)).toContain(
+      "image/png) is not shown: this model does not take such files.",
+    );
+    expect(await agent.events()).toContain("llm:unsupported-input");
+    const [row] = (await transcriptOf(database.store, agent.id)).filter((each) => each.role === "tool");
+    expect(JSON.stringify(row?.content)).toContain("@blob:");
+    await agent.close();
+  });
+
+  it("reasoning is stored, and goes back where the wire has a place for it", async () => {
+    const script = scriptedModel()
+      .answers(thought("The file comes first."), text("I read it."), call("read_file", { path: "a.txt" }))
+      .says("It is empty.");
+    const agent = await start(script, o3(api));
+    await agent.box.files.write("a.txt", Buffer.from("\n"));
+    await agent.step(1);
+    await agent.step(2);
+    const items = agent.model.requests[1]?.items ?? [];
+    const place = items.findIndex((item) => item.type === "reasoning");
+    if (api === "chat") expect(place).toBe(-1);
+    else {
+      expect(items[place]).toMatchObject({ encrypted: expect.any(String) });
+      expect(items.slice(place + 1).map((item) => item.type)).toEqual(["message", "call", "result"]);
+      const [answer] = (await transcriptOf(database.store, agent.id)).filter(
+        (row) => row.slot === "assistant",
+      );
+      expect(JSON.stringify(answer?.content)).toContain("The file comes first.");
+    }
+    await agent.close();
+  });
+});
+
+const o3 = (api: RunConfig["api"]): DirectAgentOptions => ({
+  config: { api, model: "openai/o3" },
+  served: {
+    o3: { window: 32_000, maxOutput: 2_000, reasoning: true, input: ["text", "image"] },
+    "o4-mini": { window: 32_000, maxOutput: 2_000, reasoning: true, input: ["text", "image"] },
+  },
+});
+
+describe("reasoning of one model", () => {
+  it("is left out for another after a switch, and comes back with the first", async () => {
+    const script = scriptedModel()
+      .answers(thought("The file comes first."), call("read_file", { path: "a.txt" }))
+      .calls("read_file", { path: "a.txt" })
+      .says("Done.");
+    const agent = await start(script, o3("responses"));
+    await agent.box.files.write("a.txt", Buffer.from("a"));
+    const switchTo = async (model: string) => {
+      const [row] = await database.store.db.select().from(sessions).where(eq(sessions.id, agent.id));
+      await database.store.db
+        .update(sessions)
+        .set({ config: { ...(row?.config as RunConfig), model } })
+        .where(eq(sessions.id, agent.id));
+    };
+    await agent.step(1);
+    await switchTo("openai/o4-mini");
+    await agent.step(2);
+    await switchTo("openai/o3");
+    await agent.step(3);
+    const thoughts = agent.model.requests.map(
+      (request) => request.items.filter((item) => item.type === "reasoning").length,
+    );
+    expect(agent.model.requests.map((request) => request.model)).toEqual(["o3", "o4-mini", "o3"]);
+    expect(thoughts).toEqual([0, 0, 1]);
+    await agent.close();
+  });
+});
+
+describe("more images than a request may carry", () => {
+  it("gives up the oldest for words, keeps the newest, and leaves all of them stored [case 33]", async () => {
+    const agent = await start(scriptedModel().says("Quite a lot."), {
+      config: { contextWindow: 128_000 },
+      served: { "gpt-4o": { window: 128_000, input: ["text", "image"] } },
+    });
+    const { db } = database.store;
+    const images = [];
+    for (let seed = 0; seed < 10; seed++) {
+      images.push(await saveBlob(db, bigPng(4_000_000, seed), "image/png", `shot-${seed}.png`));
+    }
+    await agent.step(1, [{ id: "look", parts: images, queuedAt: "2026-11-21T10:00:00.000Z" }]);
+    const [asked] = agent.model.requests;
+    const users = (asked?.items ?? []).flatMap((item) => (item.type === "message" ? [...item.parts] : []));
+    expect(users.slice(-2).map((part) => part.type)).toEqual(["image", "image"]);
+    expect(imagesOf(asked)).toHaveLength(2);
+    expect(asked?.bytes).toBeLessThan(12 * 1024 * 1024);
+    for (let seed = 0; seed < 8; seed++)
+      expect(asked && wordsOf(asked)).toContain(
+        `[shot-${seed}.png (image/png) is left out to keep the request small`,
+      );
+    const kept = await db.select({ sha256: blobs.sha256 }).from(blobs);
+    for (const image of images) expect(kept.map((blob) => `@blob:${blob.sha256}`)).toContain(image.data);
+    await agent.close();
+  });
+
+  it("are not paid for in words twice: a request is the same as the last one but for what is new", async () => {
+    const agent = await start(scriptedModel().calls("view_image", { path: "shot.png" }).says("Yes."));
+    await agent.box.files.write("shot.png", PICTURE);
+    await agent.step(1);
+    const view = await loadView(database.store.db, agent.id);
+    const [once, twice] = await Promise.all([
+      buildMessages(database.store.db, view, ["text", "image"]),
+      buildMessages(database.store.db, view, ["text", "image"]),
+    ]);
+    expect(twice).toEqual(once);
+    expect((await resultTexts(database.store, agent.id))[0]).toContain("shot.png (image/png");
+    await agent.close();
+  });
+});

@@ -1,0 +1,206 @@
+/** A request that the provider finds too long: compacted, taken again, compacted harder, ended with its reason. */
+import { and, asc, eq } from "drizzle-orm";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { compactionEvents, modelCalls } from "../../activities/store/schema.ts";
+import type { HttpError, Reply } from "../../worker/local/model-server/wire.ts";
+import {
+  guidance,
+  startDirectAgent,
+  type DirectAgent,
+  type DirectAgentOptions,
+} from "../support/direct-agent.ts";
+import { playLoop } from "../support/direct-loop.ts";
+import { mixedText } from "../support/mixed-text.ts";
+import { call, countTokens, text, type Turn } from "../support/scripted-model.ts";
+import { goodSummary, isSummaryRequest, says } from "../support/scripted-summaries.ts";
+import { answersOf } from "../support/stored.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+const { stringify } = JSON;
+const roundsOf = ({ id }: DirectAgent) =>
+  database.store.db
+    .select()
+    .from(compactionEvents)
+    .where(eq(compactionEvents.sessionId, id))
+    .orderBy(asc(compactionEvents.id));
+const stepsAsked = ({ id }: DirectAgent) =>
+  database.store.db
+    .select()
+    .from(modelCalls)
+    .where(and(eq(modelCalls.sessionId, id), eq(modelCalls.purpose, "step")))
+    .orderBy(asc(modelCalls.id));
+
+async function start(script: Turn, options: DirectAgentOptions = {}): Promise<DirectAgent> {
+  const agent = await startDirectAgent(database, script, options);
+  await agent.box.files.write("big.txt", Buffer.from(mixedText(3, 400)));
+  return agent;
+}
+
+const read = (step: number, limit = 30): Reply => ({
+  parts: [text(`Step ${step}.`), call("read_file", { path: "big.txt", offset: 1 + step * 5, limit })],
+});
+
+/** Steps that read; before the answer of step `at`, what is given there, in turn. */
+function stumbling(
+  at: number,
+  stumbles: readonly Reply[],
+  total: number,
+): Extract<Turn, (...given: never) => unknown> {
+  let step = 1;
+  let stumbled = 0;
+  return (request) => {
+    if (isSummaryRequest(request)) return goodSummary(request);
+    if (step === at && stumbled < stumbles.length) return stumbles[stumbled++] ?? says("");
+    return step < total ? read(step++) : says("It is done.");
+  };
+}
+
+const http = (status: number, message?: string, code?: string): Reply => {
+  const body =
+    message === undefined
+      ? undefined
+      : { error: { message, type: "error", param: null, code: code ?? null } };
+  const error: HttpError = body === undefined ? { status } : { status, body };
+  return { error };
+};
+
+const spellings: readonly (readonly [string, Reply])[] = [
+  ["400 with its code", http(400, "It does not fit.", "context_length_exceeded")],
+  ["400 in words", http(400, "prompt is too long: 213462 tokens > 200000 maximum")],
+  [
+    "400 in a compatible server's words",
+    http(400, "the request exceeds the available context size. try increasing it"),
+  ],
+  ["413 without a body", http(413)],
+  ["500 in words", http(500, "Input is too long for requested model.")],
+  [
+    "an error within a 200 stream",
+    {
+      parts: [
+        { type: "error", code: "context_length_exceeded", message: "Your input exceeds the context window." },
+      ],
+    },
+  ],
+  [
+    "an error in the middle of an answer",
+    {
+      parts: [
+        text("I was about to"),
+        { type: "error", code: "context_length_exceeded", message: "Your input exceeds the context window." },
+      ],
+    },
+  ],
+];
+
+describe.each(["responses", "chat"] as const)("on the %s wire, a provider's overflow", (api) => {
+  it.each(spellings)(
+    "as %s is followed by a compaction and the same step again, and leaves no half answer [case 11] [case 12] [R40]",
+    async (_spelling, stumble) => {
+      const agent = await start(stumbling(8, [stumble], 10), { config: { api } });
+      const end = await playLoop(agent);
+      expect(end).toMatchObject({ status: "completed", state: { step: 10, round: 1 } });
+      expect(await roundsOf(agent)).toMatchObject([{ status: "compacted", trigger: "overflow", step: 8 }]);
+      const asked = await stepsAsked(agent);
+      expect(asked.filter((row) => row.step === 8).map((row) => row.status)).toEqual(["wasted", "kept"]);
+      const answers = await answersOf(database.store, agent.id);
+      expect(answers.map((row) => row.step)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+      expect(stringify(answers.map((row) => row.content))).not.toContain("about to");
+      await agent.close();
+    },
+  );
+
+  it("that comes twice is followed by a round without a model, which keeps less [case 11] [A18]", async () => {
+    const tooLong = http(400, "It does not fit.", "context_length_exceeded");
+    const agent = await start(stumbling(8, [tooLong, tooLong], 10), { config: { api } });
+    expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 10, round: 2 } });
+    const rounds = await roundsOf(agent);
+    expect(rounds.map((round) => round.trigger)).toEqual(["overflow", "overflow"]);
+    expect(rounds[1]?.attempts).toMatchObject([{ rung: "deterministic", outcome: "accepted" }]);
+    await agent.close();
+  });
+
+  it("that never ends is a typed end after three requests, and the session can be taken up again [case 10] [case 11]", async () => {
+    const tooLong = http(400, "It does not fit.", "context_length_exceeded");
+    const agent = await start(stumbling(8, [tooLong, tooLong, tooLong], 10), { config: { api } });
+    expect((await playLoop(agent)).status).toBe("ContextOverflow");
+    const ofStep = (await stepsAsked(agent)).filter((row) => row.step === 8);
+    expect(ofStep.map((row) => row.status)).toEqual(["wasted", "wasted", "wasted"]);
+    expect((await answersOf(database.store, agent.id)).map((row) => row.step)).toEqual([1, 2, 3, 4, 5, 6, 7]);
+    await agent.perform("closeSession", { step: 7, status: "failed" });
+    agent.runId = "run-2";
+    const again = await playLoop(agent, {
+      guidanceAt: (step) => (step === 8 ? [guidance("Try again.")] : []),
+    });
+    expect(again).toMatchObject({ status: "completed", state: { step: 10 } });
+    await agent.close();
+  });
+});
+
+describe("a message larger than the window", () => {
+  it("ends the task after three looks without a request, and with the row left as it was [case 10]", async () => {
+    const agent = await start(() => says("Nobody asks."), {
+      task: mixedText(1, 900),
+      config: { contextWindow: 8_000, maxOutput: 500 },
+    });
+    expect((await playLoop(agent)).status).toBe("ContextOverflow");
+    expect(agent.model.log).toEqual([]);
+    expect(await roundsOf(agent)).toEqual([]);
+    await agent.close();
+  });
+});
+
+describe("a model that counts more than we do", () => {
+  const fifthMore = (value: string) => Math.ceil(countTokens(value) * 1.2);
+
+  it("by a fifth is learnt from its bills: no request is refused", async () => {
+    const agent = await start(stumbling(0, [], 60), {
+      countTokens: fifthMore,
+      config: { model: "openai/counts-more", contextWindow: 16_000, maxOutput: 1_000 },
+    });
+    expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 60 } });
+    expect(agent.model.log.filter((served) => served.status !== 200)).toEqual([]);
+    expect((await roundsOf(agent)).length).toBeGreaterThanOrEqual(3);
+    await agent.close();
+  });
+
+  it("and bills nothing is survived by its word: each refused step is taken again, none is lost", async () => {
+    const steps = stumbling(0, [], 60);
+    const unbilled: Turn = async (request, index) => ({ ...(await steps(request, index)), usage: null });
+    const agent = await start(unbilled, {
+      countTokens: (value) => Math.ceil(countTokens(value) * 1.6),
+      config: {
+        model: "openai/never-bills",
+        contextWindow: 16_000,
+        maxOutput: 1_000,
+        context: { strategy: "threshold-rounds", options: { trigger: 0.95 } },
+      },
+    });
+    expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 60 } });
+    expect((await answersOf(database.store, agent.id)).map((row) => row.step)).toEqual(
+      Array.from({ length: 60 }, (_, index) => index + 1),
+    );
+    expect((await roundsOf(agent)).some((round) => round.trigger === "overflow")).toBe(true);
+    await agent.close();
+  });
+});
+
+describe("an answer whose bill is larger than the window", () => {
+  it("is kept, and the next step begins with a compaction [case 31]", async () => {
+    let step = 0;
+    const agent = await start((request) => {
+      if (isSummaryRequest(request)) return goodSummary(request);
+      step += 1;
+      if (step === 6) return { ...read(step), usage: { input: 40_000 } };
+      return step < 9 ? read(step) : says("It is done.");
+    });
+    expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 9, round: 1 } });
+    expect(await roundsOf(agent)).toMatchObject([{ status: "compacted", trigger: "threshold", step: 7 }]);
+    await agent.close();
+  });
+});

@@ -1,0 +1,67 @@
+/**
+ * The acceptance task: the flashcard application, built by the rehearsal model in a window of 16k tokens, on everything
+ * that is real. By itself with the default strategy; `LONGHAUL_STRATEGIES=all` (or names with commas) plays it with others.
+ */
+import { eq } from "drizzle-orm";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { strategyNames, type RunConfig, type StrategyName } from "../../activities/agent-config.ts";
+import { compactionEvents, modelCalls } from "../../activities/store/schema.ts";
+import { FLASHCARDS } from "../../worker/local/rehearsal/flashcards/script.ts";
+import { createRehearsal } from "../../worker/local/rehearsal/rehearsal.ts";
+import { startAgent, type AgentHarness } from "../support/agent-harness.ts";
+import { answersOf, resultTexts } from "../support/stored.ts";
+
+let agent: AgentHarness;
+beforeAll(async () => {
+  agent = await startAgent();
+});
+afterAll(() => agent.close());
+
+const asked = process.env["LONGHAUL_STRATEGIES"] ?? "reactive-overflow";
+const chosen = strategyNames.filter((name) => asked === "all" || asked.split(",").includes(name));
+
+const MODEL = { window: 16_000, maxOutput: 2_000, reasoning: true } as const;
+
+describe("the flashcard application", () => {
+  it.each(chosen)(
+    "is built and tested in more than 60 steps and at least three rounds of %s, and no request overflows",
+    async (strategy: StrategyName) => {
+      const began = Date.now();
+      const session = await agent.start(createRehearsal({ script: FLASHCARDS, delayMs: 0 }), {
+        task: "Build a flashcard application.",
+        served: { flashcards: MODEL },
+        config: (config): RunConfig => ({
+          ...config,
+          model: "openai/flashcards",
+          contextWindow: MODEL.window,
+          maxOutput: MODEL.maxOutput,
+          input: ["text"],
+          context: { ...config.context, strategy },
+        }),
+      });
+      const end = await session.handle.result();
+      expect(end).toMatchObject({ status: "completed" });
+      expect(end.steps).toBeGreaterThan(60);
+      expect(session.model.log.filter((served) => served.status !== 200)).toEqual([]);
+      const { db } = agent.database.store;
+      const rounds = await db
+        .select()
+        .from(compactionEvents)
+        .where(eq(compactionEvents.sessionId, session.id));
+      expect(rounds.filter((round) => round.status === "compacted").length).toBeGreaterThanOrEqual(3);
+      // Each step of the script came once, in order, and what went wrong was meant to.
+      const answers = await answersOf(agent.database.store, session.id);
+      expect(JSON.stringify(answers.map((row) => row.content))).not.toContain("not what the script expects");
+      const results = await resultTexts(agent.database.store, session.id);
+      expect(results.findLast((text) => text.includes("# pass"))).toMatch(/# pass 63\n# fail 0\n/);
+      const calls = await db.select().from(modelCalls).where(eq(modelCalls.sessionId, session.id));
+      const minutes = ((Date.now() - began) / 60_000).toFixed(1);
+      const input = calls.reduce((sum, call) => sum + (call.inputTokens ?? 0), 0);
+      const cached = calls.reduce((sum, call) => sum + (call.cachedTokens ?? 0), 0);
+      console.log(
+        `${strategy}: ${end.steps} steps, ${rounds.length} rounds (${rounds.map((round) => round.trigger[0]).join("")}), ${calls.filter((call) => call.purpose === "summary").length} summary calls, ${Math.round(input / 1_000)}k input tokens (${Math.round((cached / input) * 100)} % cached), ${minutes} min`,
+      );
+    },
+    1_200_000,
+  );
+});
