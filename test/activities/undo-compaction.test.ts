@@ -51,5 +51,6 @@ it("does not trust the bill of a request that was made with the summary", async 
   await one.billed(60, { input: 900, output: 20 });
   const { context } = await one.undo("now");
   expect(context.estimated).toBe(true);
-  expect(context.used).toBeGreaterThan(10_000);
+  // The bill of 920 tokens was for the summary's view.
+  expect(context.used).toBeGreaterThan(3 * 920);
 });
