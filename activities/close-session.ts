@@ -7,12 +7,13 @@
 import { inScope, type ActivityScope } from "./activity-scope.ts";
 import type { ClosedSession, CloseSessionInput } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
+import { enterToClose } from "./enter-session.ts";
 import { interruptOpenCalls } from "./interrupt-open-calls.ts";
 import { costUsd } from "./model/cost.ts";
 import { lastRound } from "./store/compactions.ts";
 import { appendEvents } from "./store/events.ts";
 import { totalUsage } from "./store/model-calls.ts";
-import { endSession, findSession } from "./store/sessions.ts";
+import { endSession } from "./store/sessions.ts";
 import { lastAnswer, lockRun } from "./store/transcript.ts";
 
 const MAX_RESULT_CHARS = 2_000;
@@ -28,7 +29,7 @@ async function closeSession(
   input: CloseSessionInput,
 ): Promise<ClosedSession> {
   const { db } = deps.store;
-  const session = await findSession(db, scope.sessionId);
+  const session = await enterToClose(deps.store, scope, input.step);
   const [answer, usage, rounds] = await Promise.all([
     lastAnswer(db, scope.sessionId),
     totalUsage(db, scope.sessionId),

@@ -24,6 +24,10 @@ export interface OpenSessionInput {
   readonly chain: string;
   /** Steps finished, of a run that continues an earlier one as new. */
   readonly continuedStep?: number;
+  /** Compaction rounds done by then. */
+  readonly continuedRound?: number;
+  /** The run that it continues. */
+  readonly continuedFrom?: string;
 }
 
 /** The policy of a run, fixed at its start and recorded in its history: what the workflow decides by. */
@@ -89,6 +93,8 @@ export interface ModelStepInput {
     readonly kind: Extract<MessageKind, "nudge" | "wrap-up" | "notice">;
     readonly text: string;
   };
+  /** Compaction rounds done: what stands of them after a reset to this point. */
+  readonly round?: number;
   /** No tools: the model is to say where things stand. */
   readonly wrapUp?: boolean;
 }

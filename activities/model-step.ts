@@ -37,7 +37,11 @@ async function modelStep(
   prefixFor: (system: string) => Prefix,
 ): Promise<ModelStepFacts> {
   const { db } = deps.store;
-  const session = await enterSession(deps.store, scope, { step: input.step, phase: "model" });
+  const session = await enterSession(deps.store, scope, {
+    step: input.step,
+    phase: "model",
+    ...(input.round === undefined ? {} : { round: input.round }),
+  });
   await deliverGuidance(deps, session, input);
   const rows = await loadView(db, session.id);
   const { learnt } = session;

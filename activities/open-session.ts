@@ -15,7 +15,8 @@ import { prefixMaker, prefixShares, type Prefix } from "./model/request.ts";
 import { runPolicyOf } from "./run-policy.ts";
 import { lastRound } from "./store/compactions.ts";
 import { appendEvents } from "./store/events.ts";
-import { chainStart, takeOver } from "./store/runs.ts";
+import type { Queryable } from "./store/db.ts";
+import { chainStart, runInCharge, takeOver, type Standpoint } from "./store/runs.ts";
 import { createSession, lastStep } from "./store/sessions.ts";
 import { loadView, lockRun, parkedGuidance } from "./store/transcript.ts";
 import { systemPrompt } from "./system-prompt.ts";
@@ -34,17 +35,15 @@ async function openSession(
 ): Promise<OpenedSession> {
   const { db } = deps.store;
   if (input.task !== undefined) await prepare(deps, scope.sessionId, input.task);
-  // Steps before this run: of a continued run as it says; of a chain seen before (a reset) where that began.
-  const step =
-    input.continuedStep ??
-    (await chainStart(db, scope.sessionId, input.chain)) ??
-    (await lastStep(db, scope.sessionId));
-  await takeOver(
+  const at = await standpointOf(db, scope.sessionId, input);
+  const step = at.step - 1;
+  const taken = await takeOver(
     deps.store,
     { sessionId: scope.sessionId, runId: scope.runId, chain: input.chain },
-    { step: step + 1, phase: "model" },
+    at,
   );
-  const session = await enterSession(deps.store, scope, { step: step + 1, phase: "model" });
+  const wentBack = taken !== "superseded" && taken.wentBack;
+  const session = await enterSession(deps.store, scope, at);
   await db.transaction(async (tx) => {
     if (await lockRun(tx, session.id, scope.runId)) await interruptOpenCalls(tx, session.id);
   });
@@ -69,7 +68,7 @@ async function openSession(
     model: policy.model,
   });
   const about = firstLine(session.task);
-  if (input.continuedStep === undefined && scope.attempt === 1) {
+  if (input.continuedStep === undefined && scope.attempt === 1 && !wentBack) {
     await appendEvents(db, session.id, session.epoch, [
       { type: "session:started", step, data: { task: about, model: policy.model, continued: step > 0 } },
     ]);
@@ -85,6 +84,23 @@ async function openSession(
     round,
     ...(parked.length > 0 ? { parked: true } : {}),
   };
+}
+
+/**
+ * Where a run begins. One that continues the run in charge, and one that takes an ended session up again, go on from all
+ * there is. A reset to the start of a run that was seen before goes back to where that began.
+ */
+async function standpointOf(db: Queryable, id: string, input: OpenSessionInput): Promise<Standpoint> {
+  const { continuedStep, continuedRound, continuedFrom } = input;
+  if (continuedStep !== undefined) {
+    const step = continuedStep + 1;
+    if (continuedFrom !== undefined && continuedFrom === (await runInCharge(db, id)))
+      return { step, phase: "resume" };
+    return { step, phase: "model", round: continuedRound ?? "earlier" };
+  }
+  const begun = await chainStart(db, id, input.chain);
+  if (begun !== undefined) return { step: begun + 1, phase: "model", round: "earlier" };
+  return { step: (await lastStep(db, id)) + 1, phase: "resume" };
 }
 
 /** A session that was started from the Web UI or Temporal's CLI, with a task and nothing else. */

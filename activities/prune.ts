@@ -31,7 +31,7 @@ async function prune(
 ): Promise<PruneFacts> {
   const { db } = deps.store;
   // The step's results are all there: a run that was reset to here keeps them.
-  const session = await enterSession(deps.store, scope, { step: step + 1, phase: "model" });
+  const session = await enterSession(deps.store, scope, { step: step + 1, phase: "model", round: "earlier" });
   const rows = await loadView(db, session.id);
   const { learnt } = session;
   const prefix = prefixFor(systemPrompt(session.instructions));

@@ -10,13 +10,13 @@ import { inScope } from "./activity-scope.ts";
 import type { BackgroundSaves } from "./background-save.ts";
 import type { SandboxFacts, WorkspaceFacts } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
-import { enterSession } from "./enter-session.ts";
+import { enterSession, enterToClose } from "./enter-session.ts";
 import { fatal } from "./failures.ts";
 import { SandboxLost } from "./sandbox/sandbox-lost.ts";
 import { NOTHING_SAVED, saveBox } from "./save-box.ts";
 import type { SessionBoxes } from "./session-box.ts";
 import { appendEvents } from "./store/events.ts";
-import { findSession, type Session } from "./store/sessions.ts";
+import type { Session } from "./store/sessions.ts";
 
 const CLOSE_ATTEMPTS = 5;
 
@@ -36,16 +36,20 @@ export function createSandboxLifecycle(deps: AgentDeps, boxes: SessionBoxes, sav
 
     saveWorkspace: (input: { step: number }): Promise<WorkspaceFacts> =>
       inScope(deps, async (scope) => {
-        const session = await enterSession(deps.store, scope, { step: input.step + 1, phase: "model" });
+        const session = await enterSession(deps.store, scope, {
+          step: input.step + 1,
+          phase: "model",
+          round: "earlier",
+        });
         await saves.settled(session.id);
         return saveBox(deps, boxes, session, input.step);
       }),
 
     closeSandbox: (input: { step: number }): Promise<WorkspaceFacts> =>
       inScope(deps, async (scope) => {
-        const session = await findSession(deps.store.db, scope.sessionId);
         // A run that was superseded leaves the box to its successor.
-        if (!session?.container || session.runId !== scope.runId) return NOTHING_SAVED;
+        const session = await enterToClose(deps.store, scope, input.step);
+        if (!session?.container) return NOTHING_SAVED;
         const { container } = session;
         await saves.settled(session.id);
         return givingUp(scope, async () => {

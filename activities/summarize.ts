@@ -41,7 +41,11 @@ async function summarize(
   prefixFor: (system: string) => Prefix,
 ): Promise<CompactionFacts> {
   const { db } = deps.store;
-  const session = await enterSession(deps.store, scope, { step: input.step, phase: "model" });
+  const session = await enterSession(deps.store, scope, {
+    step: input.step,
+    phase: "model",
+    round: input.round - 1,
+  });
   const [rows, rounds, learnt] = await Promise.all([
     loadView(db, session.id),
     recentRounds(db, session.id),

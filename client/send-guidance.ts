@@ -87,7 +87,8 @@ export async function sendGuidance(services: Services, row: SessionRow, message:
   return { queued, position, acknowledged: reply !== undefined, resumed };
 }
 
-async function partsOf(services: Services, message: NewMessage): Promise<UserPart[]> {
+/** A message's text and files as parts; what is long goes as a blob. */
+export async function partsOf(services: Services, message: NewMessage): Promise<UserPart[]> {
   const { db } = services.store;
   const bytes = Buffer.from(message.text);
   const parts: UserPart[] = [

@@ -78,6 +78,18 @@ export const verbs: readonly Verb[] = [
     load: async () => (await import("./commands/undo-compaction.ts")).undoCompactionCommand,
   },
   {
+    name: "retry",
+    usage: "<id>",
+    about: "go back to the moment before a step (--from-step N), conversation and files, and on from there",
+    load: async () => (await import("./commands/retry.ts")).retryCommand,
+  },
+  {
+    name: "fork",
+    usage: "<id>",
+    about: "a new session from an earlier point of this one (--from-step N), which stays as it is",
+    load: async () => (await import("./commands/fork.ts")).forkCommand,
+  },
+  {
     name: "export",
     usage: "<id>",
     about: "session, messages, tool calls, compaction rounds and model calls as one JSON document",

@@ -41,10 +41,12 @@ export async function codingAgent(input: CodingAgentInput = {}): Promise<ClosedS
 }
 
 async function work(run: Run, input: CodingAgentInput): Promise<Outcome> {
+  const { firstExecutionRunId: chain, continuedFromExecutionRunId: continuedFrom } = workflowInfo();
   const session = await openSession({
     ...(input.task === undefined ? {} : { task: input.task }),
-    chain: workflowInfo().firstExecutionRunId,
-    ...(input.carried ? { continuedStep: input.carried.step } : {}),
+    chain,
+    ...(input.carried ? { continuedStep: input.carried.step, continuedRound: input.carried.round } : {}),
+    ...(continuedFrom === undefined ? {} : { continuedFrom }),
   });
   opened(run.state, session);
   run.policy = session.policy;

@@ -120,6 +120,7 @@ export async function askModel(
   const step = state.step + 1;
   const input = {
     step,
+    round: state.round,
     guidance,
     ...(parked ? { parked } : {}),
     ...(note ? { note } : {}),

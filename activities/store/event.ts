@@ -1,7 +1,8 @@
 /** Events as watchers see them. Names are fixed (requirement 6); fields may be added, never renamed. */
 
 export interface EventData {
-  "session:started": { task: string; model: string; continued: boolean };
+  /** `resetTo`: somebody went back to the moment before this step; what came from it on is of an abandoned line. */
+  "session:started": { task: string; model: string; continued: boolean; resetTo?: number };
   "step:started": { estimatedInput: number; estimated: boolean; limit: number };
   /** The request is on its way. */
   "llm:thinking": { model: string };

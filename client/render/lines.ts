@@ -10,6 +10,10 @@ export function startLine(
   columns: number,
 ): string[] {
   const task = oneLine(data.task, columns * 2);
+  if (data.resetTo !== undefined)
+    return [
+      style("bold", `\n▶ back to before step ${data.resetTo}: ${event.sessionId}, epoch ${event.epoch}`),
+    ];
   if (data.continued) return [style("bold", `\n▶ resumed: ${event.sessionId}`)];
   return [`${style("bold", "▶ task:")} ${task}`, style("dim", `  model ${data.model}`)];
 }

@@ -48,6 +48,7 @@ describe("a reset to an earlier step", () => {
       [1, 1, "tool:0"],
       [1, 2, "assistant"],
       [1, 2, "tool:0"],
+      [2, 3, "reset"],
       [2, 3, "assistant"],
       [2, 3, "tool:0"],
       [2, 4, "assistant"],

@@ -41,6 +41,8 @@ export interface AgentHarness {
   readonly deps: AgentDeps;
   /** Starts a session on a model of its own. */
   start(script: ModelScript | Turn, options?: StartOptions): Promise<RunningSession>;
+  /** A session that something else starts, such as a fork: on the model of one that is there. */
+  adopt(id: string, like: RunningSession): RunningSession;
   close(): Promise<void>;
 }
 
@@ -145,6 +147,11 @@ export async function startAgent(): Promise<AgentHarness> {
         args: [options.input ?? {}],
       });
       return runningSession(id, model, handle, database);
+    },
+    adopt(id, like) {
+      sessions.push(id);
+      models.set(id, pick(models, like.id));
+      return runningSession(id, like.model, client.workflow.getHandle(id), database);
     },
     async close() {
       for (const id of sessions)

@@ -1,0 +1,113 @@
+/** A session begun from another's past: its rows up to a step, copied under a new id. The other is untouched. */
+import { sql } from "drizzle-orm";
+import { estimateMessage } from "../context/tokens.ts";
+import type { Message } from "../context/message.ts";
+import type { Store } from "./db.ts";
+import { insertMessage, takeSequences } from "./transcript.ts";
+
+export interface Fork {
+  readonly from: string;
+  readonly to: string;
+  /** The first step that is not taken along; of the live line. */
+  readonly beforeStep: number;
+}
+
+export type Forked =
+  | { readonly kind: "forked" }
+  /** The new id belongs to a session already. */
+  | { readonly kind: "taken" }
+  /** The last step to be taken along has calls that still run. */
+  | { readonly kind: "unfinished"; readonly step: number };
+
+/**
+ * Copies a session's live line up to the end of a step in one transaction, which sees one moment of it: messages,
+ * ledger, rounds, whole outputs and the files. Blobs are shared; bills, events and waiting messages stay where they are.
+ * Rows keep their epochs and sequences, so that handles in the text lead to the same outputs.
+ */
+export async function forkSession(store: Pick<Store, "db">, fork: Fork): Promise<Forked> {
+  const { from, to, beforeStep } = fork;
+  return store.db.transaction(
+    async (tx): Promise<Forked> => {
+      const open = await tx.execute<{ step: number | null }>(sql`
+        select max(step) as step from tool_calls where session_id = ${from} and superseded_epoch is null
+        and step < ${beforeStep} and status in ('pending', 'running')`);
+      const unfinished = open.rows[0]?.step;
+      if (unfinished !== undefined && unfinished !== null) return { kind: "unfinished", step: unfinished };
+      const made = await tx.execute(sql`
+        insert into sessions (id, task, config, instructions, epoch)
+        select ${to}, task, config, instructions, epoch from sessions where id = ${from} on conflict do nothing`);
+      if (made.rowCount === 0) return { kind: "taken" };
+      // A round made at the very step that is left out is made again when it is due.
+      await tx.execute(sql`
+        insert into compaction_events (session_id, epoch, step, round, trigger, strategy, status, reason, attempts,
+          tokens_before, tokens_after, from_sequence, to_sequence, summary_content, duration_ms, created_at)
+        select ${to}, epoch, step, round, trigger, strategy, status, reason, attempts,
+          tokens_before, tokens_after, from_sequence, to_sequence, summary_content, duration_ms, created_at
+        from compaction_events where session_id = ${from} and superseded_epoch is null and step < ${beforeStep} order by id`);
+      const stands = sql`(is_compacted and compacted_round in (
+        select round from compaction_events where session_id = ${to} and status = 'compacted'))`;
+      await tx.execute(sql`
+        insert into messages (session_id, sequence, position, epoch, step, slot, role, kind, content, meta, token_count,
+          is_compacted, compacted_round, compacted_at, pruned_step, created_at)
+        select ${to}, sequence, position, epoch, step, slot, role, kind, content, meta, token_count, ${stands},
+          case when ${stands} then compacted_round end, case when ${stands} then compacted_at end,
+          case when pruned_step < ${beforeStep} then pruned_step end, created_at
+        from messages where session_id = ${from} and superseded_epoch is null and step < ${beforeStep} order by id`);
+      await tx.execute(sql`
+        insert into tool_calls (session_id, epoch, step, index, call_id, name, sequence, status, fence, container,
+          exit_code, truncated, started_at, finished_at)
+        select ${to}, epoch, step, index, call_id, name, sequence, status, fence, container, exit_code, truncated,
+          started_at, finished_at
+        from tool_calls where session_id = ${from} and superseded_epoch is null and step < ${beforeStep}`);
+      await tx.execute(sql`
+        insert into tool_outputs (session_id, handle, part, "offset", content)
+        select ${to}, handle, part, "offset", content from tool_outputs where session_id = ${from} and handle in (
+          select case when epoch = 1 then '' else 'e' || epoch end || 's' || step || 'c' || index
+          from tool_calls where session_id = ${to})`);
+      await copyFiles(tx, fork);
+      await tx.execute(sql`
+        insert into cursors (session_id, message_sequence) select ${to}, greatest(
+          coalesce((select max(sequence) from messages where session_id = ${to}), 0),
+          coalesce((select max(sequence) from tool_calls where session_id = ${to}), 0))`);
+      await tellModel(tx, fork);
+      return { kind: "forked" };
+    },
+    { isolationLevel: "repeatable read" },
+  );
+}
+
+type Transaction = Parameters<Parameters<Store["db"]["transaction"]>[0]>[0];
+
+/** The newest files of the steps that are taken along, and those put in at the start, with all they are built on. */
+async function copyFiles(tx: Transaction, { from, to, beforeStep }: Fork): Promise<void> {
+  await tx.execute(sql`
+    with recursive live as (
+      select id, step, epoch from checkpoints
+      where session_id = ${from} and superseded_epoch is null and step < ${beforeStep}
+    ), chain as (
+      select id, parent_id from checkpoints where id in (
+        (select id from live order by step desc, epoch desc limit 1)
+        union (select id from live where step = 0 order by epoch desc limit 1))
+      union
+      select c.id, c.parent_id from checkpoints c join chain on c.id = chain.parent_id
+    ), copy as materialized (
+      select id, parent_id, nextval(pg_get_serial_sequence('checkpoints', 'id')) as fresh from chain
+    )
+    insert into checkpoints (id, session_id, epoch, step, parent_id, manifest, pack)
+    select copy.fresh, ${to}, c.epoch, c.step, parent.fresh, c.manifest, c.pack
+    from copy join checkpoints c on c.id = copy.id left join copy parent on parent.id = copy.parent_id`);
+}
+
+async function tellModel(tx: Transaction, { from, to, beforeStep }: Fork): Promise<void> {
+  const text = `[This conversation goes on from an earlier point of session ${from}. The files in /workspace are as they were then; processes that were started are not there.]`;
+  const message: Message = { role: "user", content: [{ type: "text", text }] };
+  const { rows } = await tx.execute<{ epoch: number }>(sql`select epoch from sessions where id = ${to}`);
+  await insertMessage(tx, to, await takeSequences(tx, to, 1), {
+    epoch: rows[0]?.epoch ?? 1,
+    step: beforeStep,
+    slot: "reset",
+    kind: "notice",
+    message,
+    tokens: estimateMessage(message),
+  });
+}

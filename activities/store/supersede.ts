@@ -1,0 +1,108 @@
+/** What a reset leaves behind: rows of the abandoned line are marked, what it had taken out of view comes back. */
+import { sql, type SQL } from "drizzle-orm";
+import { estimateMessage } from "../context/tokens.ts";
+import type { Message } from "../context/message.ts";
+import type { Queryable } from "./db.ts";
+import { insertMessage, takeSequences } from "./transcript.ts";
+
+/** Where a run stands when it first writes: what comes from here on in the rows belongs to another line. */
+export interface Standpoint {
+  readonly step: number;
+  /**
+   * `model`: this step's messages are still to come; `tools`: its answer is there, its results are not; `resume`: a
+   * run of its own that goes on from all there is, so that only our own notes for a step that never came are dropped.
+   */
+  readonly phase: "model" | "tools" | "resume";
+  /**
+   * The last compaction round that stands; `earlier`: those of earlier steps; where it is not known, those of this step
+   * as well.
+   */
+  readonly round?: number | "earlier";
+}
+
+/** Where somebody went back to this point, the model is told in front of the step that follows. */
+const RESET_NOTICE =
+  "[The conversation was taken back to this point. The files in /workspace are as they were then; processes that were started are gone.]";
+
+/**
+ * Marks what a run finds of another line as superseded in the epoch that begins with it. Rounds and prunes from there
+ * on are taken back, parked messages that had been delivered there wait again.
+ * @returns false where there was nothing, so that no epoch begins
+ */
+export async function supersede(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<boolean> {
+  const mark = async (table: SQL, where: SQL) =>
+    (
+      await tx.execute(sql`update ${table} set superseded_epoch = ${epoch}
+        where session_id = ${id} and superseded_epoch is null and ${where}`)
+    ).rowCount ?? 0;
+  if (at.phase === "resume") {
+    await mark(sql`messages`, sql`step >= ${at.step} and kind in ('nudge', 'wrap-up')`);
+    return false;
+  }
+  const later =
+    at.phase === "model"
+      ? sql`step >= ${at.step}`
+      : sql`(step > ${at.step} or (step = ${at.step} and slot like 'tool:%'))`;
+  const messages = await mark(sql`messages`, sql`slot not like 'summary:%' and ${later}`);
+  await tx.execute(sql`update guidance set delivered_sequence = null where session_id = ${id}
+    and delivered_sequence in (select sequence from messages where session_id = ${id} and superseded_epoch = ${epoch})`);
+  const rounds = await supersedeRounds(tx, id, epoch, at);
+  // Old results are hidden after a step's tools: this step's pruning is of the other line, too.
+  await tx.execute(
+    sql`update messages set pruned_step = null where session_id = ${id} and pruned_step >= ${at.step}`,
+  );
+  const saved = await mark(sql`checkpoints`, sql`step >= ${at.step}`);
+  await supersedeCalls(tx, id, epoch, at);
+  if (messages + rounds + saved === 0) return false;
+  if (at.phase === "model") await tellModel(tx, id, epoch, at.step);
+  return true;
+}
+
+/** By number where it is known: a round may have been made at this very step, before or after this point. */
+async function supersedeRounds(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<number> {
+  const later =
+    at.round === "earlier"
+      ? sql`step >= ${at.step}`
+      : at.round === undefined
+        ? sql`step > ${at.step}`
+        : sql`case when status = 'failed' then step > ${at.step} else round > ${at.round} end`;
+  const gone = await tx.execute(sql`update compaction_events set superseded_epoch = ${epoch}
+    where session_id = ${id} and superseded_epoch is null and ${later} returning round, status`);
+  for (const { round, status } of gone.rows as { round: number; status: string }[]) {
+    if (status === "failed") continue;
+    await tx.execute(sql`update messages set is_compacted = false, compacted_round = null, compacted_at = null
+      where session_id = ${id} and compacted_round = ${round}`);
+    await tx.execute(sql`update messages set superseded_epoch = ${epoch}
+      where session_id = ${id} and superseded_epoch is null and slot = ${`summary:${round}`}`);
+  }
+  return gone.rowCount ?? 0;
+}
+
+/** Calls of the standpoint's own step are made again as new ones, since their answers are superseded. */
+async function supersedeCalls(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<void> {
+  if (at.phase === "tools") {
+    await tx.execute(sql`with again as (
+        select step, index, call_id, name, row_number() over (order by index) as place, count(*) over () as total from tool_calls
+        where session_id = ${id} and superseded_epoch is null and step = ${at.step} and status <> 'pending'
+      ), c as (
+        update cursors set message_sequence = message_sequence + (select count(*) from again) where session_id = ${id} returning message_sequence
+      )
+      insert into tool_calls (session_id, epoch, step, index, call_id, name, sequence)
+      select ${id}, ${epoch}, step, index, call_id, name, c.message_sequence - total + place from again, c`);
+  }
+  await tx.execute(sql`update tool_calls set superseded_epoch = ${epoch}
+    where session_id = ${id} and superseded_epoch is null and epoch < ${epoch}
+    and (step > ${at.step} or (step = ${at.step} and (${at.phase === "model"} or status <> 'pending')))`);
+}
+
+async function tellModel(tx: Queryable, id: string, epoch: number, step: number): Promise<void> {
+  const message: Message = { role: "user", content: [{ type: "text", text: RESET_NOTICE }] };
+  await insertMessage(tx, id, await takeSequences(tx, id, 1), {
+    epoch,
+    step,
+    slot: "reset",
+    kind: "notice",
+    message,
+    tokens: estimateMessage(message),
+  });
+}

@@ -1,0 +1,58 @@
+/** `longhaul fork ID --from-step N`: a session of its own that goes on from before that step. */
+import { Command } from "commander";
+import { openServices } from "../connection.ts";
+import { exitCodes, type ExitCode } from "../errors.ts";
+import { forkSession } from "../fork-session.ts";
+import type { Output } from "../output.ts";
+import { requireSession } from "../require-session.ts";
+import { positiveInteger } from "../run-options.ts";
+import { parseSessionId } from "../session-id.ts";
+import { processStdin, readMessage } from "../task-input.ts";
+import { watchSession } from "../watch-session.ts";
+
+interface ForkFlags {
+  readonly fromStep?: number;
+  readonly message?: string;
+  readonly id?: string;
+  readonly detach?: boolean;
+  readonly json?: boolean;
+}
+
+export function forkCommand(output: Output, done: (code: ExitCode) => void): Command {
+  return new Command("fork")
+    .description("a new session from an earlier point of this one, which stays as it is")
+    .argument("<id>", "session")
+    .option("--from-step <n>", "first step that is left out (default: none)", positiveInteger)
+    .option("--message <text>", "what to say to the new session; - reads it from stdin")
+    .option("--id <id>", "id of the new session")
+    .option("--detach", "do not watch it; prints the new id alone")
+    .option("--json", "one event a line on stdout; with --detach one JSON document")
+    .action(async (id: string, flags: ForkFlags) => done(await fork(id, flags, output)));
+}
+
+async function fork(from: string, flags: ForkFlags, output: Output): Promise<ExitCode> {
+  const chosen = flags.id === undefined ? undefined : parseSessionId(flags.id);
+  const message =
+    flags.message === undefined ? undefined : await readMessage([flags.message], processStdin());
+  const services = await openServices();
+  try {
+    const row = await requireSession(services, from);
+    const id = await forkSession(services, row, { fromStep: flags.fromStep, message, id: chosen });
+    output.note(`${id} goes on from ${from}, which stays as it is.\n`);
+    if (flags.detach === true) {
+      if (flags.json === true) output.json({ id, workflowId: id, forkedFrom: from });
+      else output.result(`${id}\n`);
+      return exitCodes.completed;
+    }
+    return await watchSession({
+      services,
+      sessionId: id,
+      afterSeq: 0,
+      json: flags.json === true,
+      output,
+      closing: async () => [`Its files: longhaul pull ${id} DIR   Go on with it: longhaul say ${id} "…"`],
+    });
+  } finally {
+    await services.close();
+  }
+}

@@ -1,0 +1,59 @@
+/** `longhaul retry ID --from-step N`: goes back to the moment before a step, and on from there. */
+import { Command } from "commander";
+import { readFigures } from "../../activities/store/reading.ts";
+import { openServices } from "../connection.ts";
+import { exitCodes, type ExitCode } from "../errors.ts";
+import type { Output } from "../output.ts";
+import { requireSession } from "../require-session.ts";
+import { retrySession } from "../retry-session.ts";
+import { positiveInteger } from "../run-options.ts";
+import { watchSession } from "../watch-session.ts";
+
+interface RetryFlags {
+  readonly fromStep?: number;
+  readonly dropMessages?: boolean;
+  readonly detach?: boolean;
+  readonly json?: boolean;
+}
+
+export function retryCommand(output: Output, done: (code: ExitCode) => void): Command {
+  return new Command("retry")
+    .description("go back to the moment before a step, conversation and files, and on from there")
+    .argument("<id>", "session")
+    .option("--from-step <n>", "first step to do again (default: the newest that began)", positiveInteger)
+    .option("--drop-messages", "what was said since then is not said again")
+    .option("--detach", "do not watch it; prints the id alone")
+    .option("--json", "one event a line on stdout; with --detach one JSON document")
+    .action(async (id: string, flags: RetryFlags) => done(await retry(id, flags, output)));
+}
+
+async function retry(id: string, flags: RetryFlags, output: Output): Promise<ExitCode> {
+  const services = await openServices();
+  try {
+    const row = await requireSession(services, id);
+    const before = (await readFigures(services.store.db, [id])).get(id)?.lastSeq ?? 0;
+    const retried = await retrySession(services, row, {
+      fromStep: flags.fromStep,
+      dropMessages: flags.dropMessages === true,
+    });
+    const { step, fromRun, runId, epoch } = retried;
+    output.note(
+      `${id} is back before step ${step}; what came after is kept, marked (run ${fromRun} → ${runId}).\n`,
+    );
+    if (flags.detach === true) {
+      if (flags.json === true) output.json({ id, fromStep: step, runId, resetRunId: fromRun, epoch });
+      else output.result(`${id}\n`);
+      return exitCodes.completed;
+    }
+    return await watchSession({
+      services,
+      sessionId: id,
+      afterSeq: before,
+      json: flags.json === true,
+      output,
+      closing: async () => [`Its files: longhaul pull ${id} DIR   Go on with it: longhaul say ${id} "…"`],
+    });
+  } finally {
+    await services.close();
+  }
+}

@@ -1,0 +1,80 @@
+/** Where in Temporal's histories a session asked its model for a step: the point that a reset goes back to. */
+import { WorkflowNotFoundError, type Client } from "@temporalio/client";
+
+export interface ResetPoint {
+  readonly runId: string;
+  readonly step: number;
+  /** Compaction rounds done by then; undefined where the run did not say so. */
+  readonly round: number | undefined;
+  /** The workflow task that asked, or the attempt of it before: the reset takes it again. */
+  readonly taskFinishedEventId: Long;
+}
+
+type History = Awaited<ReturnType<ReturnType<Client["workflow"]["getHandle"]>["fetchHistory"]>>;
+type Event = NonNullable<History["events"]>[number];
+type Long = NonNullable<
+  NonNullable<Event["activityTaskScheduledEventAttributes"]>["workflowTaskCompletedEventId"]
+>;
+
+export type Found =
+  | { readonly kind: "found"; readonly point: ResetPoint }
+  /** No run asked for it. */
+  | { readonly kind: "never" }
+  /** Temporal has no history of the run that may have asked. */
+  | { readonly kind: "gone" };
+
+/**
+ * Looks through a session's runs, newest first, so that of several lines the live one is found.
+ * @param step the step to look for; undefined: the newest that was asked for
+ */
+export async function findResetPoint(
+  client: Client,
+  sessionId: string,
+  runIds: readonly string[],
+  step: number | undefined,
+): Promise<Found> {
+  let gone = false;
+  for (const runId of runIds) {
+    let history: History;
+    try {
+      history = await client.workflow.getHandle(sessionId, runId).fetchHistory();
+    } catch (error) {
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+      gone = true;
+      continue;
+    }
+    const asked = askedIn(history.events ?? [], runId);
+    const newest = asked.at(-1)?.step;
+    // A step may have been asked for several times, as after an interrupt: it began with the first.
+    const point = asked.find((each) => each.step === (step ?? newest));
+    if (point) return { kind: "found", point };
+  }
+  return { kind: gone ? "gone" : "never" };
+}
+
+function askedIn(events: readonly Event[], runId: string): ResetPoint[] {
+  const points: ResetPoint[] = [];
+  let failed: Long | undefined;
+  /** The task at which waiting messages were parked on the way to a step. */
+  let parking: Long | undefined;
+  /** Tasks by the attempt that failed before them, as where a reset cut in: what was said in between came after. */
+  const before = new Map<string, Long>();
+  for (const event of events) {
+    const { eventId, activityTaskScheduledEventAttributes: scheduled } = event;
+    if (event.workflowTaskFailedEventAttributes && eventId) failed = eventId;
+    if (event.workflowTaskCompletedEventAttributes) {
+      if (failed) before.set(String(eventId), failed);
+      failed = undefined;
+    }
+    const task = scheduled?.workflowTaskCompletedEventId;
+    if (!scheduled || !task) continue;
+    const name = scheduled.activityType?.name;
+    const taken = parking ?? before.get(String(task)) ?? task;
+    parking = name === "parkGuidance" ? taken : undefined;
+    const data = scheduled.input?.payloads?.[0]?.data;
+    if (name !== "modelStep" || !data) continue;
+    const { step, round } = JSON.parse(Buffer.from(data).toString()) as { step: number; round?: number };
+    points.push({ runId, step, round, taskFinishedEventId: taken });
+  }
+  return points;
+}
