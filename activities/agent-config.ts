@@ -4,9 +4,11 @@
  * file never changes a running session.
  */
 import { z } from "zod";
+import { isPrefix } from "./sandbox/network-rules.ts";
 
 const tokens = z.number().int().positive();
 const ms = z.number().int().positive();
+const size = z.string().regex(/^\d+(m|g)$/, "a number with m or g, such as 2g");
 
 export const modelConfigSchema = z.strictObject({
   contextWindow: tokens.min(4_000),
@@ -48,13 +50,18 @@ export const sandboxConfigSchema = z.strictObject({
   image: z.string().default("longhaul-sandbox:1"),
   /** Source: requirement D4 (bridge). `none` closes it. */
   network: z.enum(["bridge", "none"]).default("bridge"),
-  memory: z
-    .string()
-    .regex(/^\d+(m|g)$/, "a number with m or g, such as 2g")
-    .default("2g"),
+  /** Private addresses that a box on the bridge may reach nevertheless, such as a package mirror. */
+  allow: z.array(z.string().refine(isPrefix, "an IP address, or a prefix such as 10.1.0.0/16")).default([]),
+  memory: size.default("2g"),
   cpus: z.number().positive().default(2),
   /** Source: survey of reliability, S6 (256–512). */
   pids: z.number().int().min(16).default(512),
+  /** Of workspace, home and all else that tools can write to, together. Source: ours, ten times the largest checkpoint. */
+  disk: size.default("10g"),
+  /** So much of the host's disk stays free, whoever fills it. */
+  diskFree: size.default("1g"),
+  /** The engine's name of an OCI runtime, such as runsc. */
+  runtime: z.string().min(1).optional(),
 });
 
 export const limitsConfigSchema = z.strictObject({

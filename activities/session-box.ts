@@ -4,7 +4,7 @@ import type { RunConfig } from "./agent-config.ts";
 import { lossOf } from "./box-loss.ts";
 import type { AgentDeps } from "./deps.ts";
 import { fatal } from "./failures.ts";
-import type { Sandbox } from "./sandbox/sandbox.ts";
+import type { BoxSpec, Sandbox } from "./sandbox/sandbox.ts";
 import { SandboxLost } from "./sandbox/sandbox-lost.ts";
 import { restoreWorkspace } from "./sandbox/workspace.ts";
 import { REBUILT_FOLDERS } from "./sandbox/workspace-manifest.ts";
@@ -126,7 +126,7 @@ async function openIn(tx: Queryable, deps: BoxDeps, sessionId: string, step: num
   events.push(
     isSame
       ? { type: "sandbox:adopted", step, data: { container } }
-      : { type: "sandbox:created", step, data: { container, workspace } },
+      : { type: "sandbox:created", step, data: { container, workspace, network: box.network } },
   );
   await appendEvents(tx, sessionId, session.epoch, events);
   deps.notifier.wake(sessionId);
@@ -137,14 +137,21 @@ async function restoreFrom(tx: Queryable, box: Sandbox, checkpointId: number): P
   await restoreWorkspace(box, await checkpointChain(tx, checkpointId));
 }
 
-function boxSpec(sessionId: string, { sandbox }: RunConfig) {
-  const unit = sandbox.memory.endsWith("g") ? 1024 ** 3 : 1024 ** 2;
+function boxSpec(sessionId: string, { sandbox }: RunConfig): BoxSpec {
+  const { image, network, allow, cpus, pids, runtime } = sandbox;
   return {
     sessionId,
-    image: sandbox.image,
-    network: sandbox.network,
-    memoryBytes: Number.parseInt(sandbox.memory, 10) * unit,
-    cpus: sandbox.cpus,
-    pids: sandbox.pids,
+    image,
+    network,
+    allow,
+    cpus,
+    pids,
+    memoryBytes: bytesOf(sandbox.memory),
+    disk: { bytes: bytesOf(sandbox.disk), freeBytes: bytesOf(sandbox.diskFree) },
+    ...(runtime === undefined ? {} : { runtime }),
   };
+}
+
+function bytesOf(size: string): number {
+  return Number.parseInt(size, 10) * (size.endsWith("g") ? 1024 ** 3 : 1024 ** 2);
 }

@@ -5,6 +5,7 @@ import { PROTOCOL, pythonArguments, relaySource } from "./box-source.ts";
 import { createBoxStream, StreamEnded } from "./box-stream.ts";
 import type { Answer, BoxStream, RequestOptions } from "./box-stream.ts";
 import { statusOf, unavailable } from "./docker-errors.ts";
+import type { DiskBound } from "./sandbox.ts";
 import { SandboxLost } from "./sandbox-lost.ts";
 
 export interface BoxLink {
@@ -15,26 +16,42 @@ export interface BoxLink {
    */
   request(op: string, fields: object, options?: RequestOptions): Promise<Answer>;
   /**
-   * Connects if need be. @returns whether the workspace was empty when the stream was made, and which life of the box's
-   * processes it is: this way leads to that life alone, and a restarted box counts as lost
+   * Connects if need be, and puts the box's rules in force before anything can be asked of it. This way leads to one
+   * life of the box alone: a restarted box counts as lost.
    */
-  connect(): Promise<{ readonly empty: boolean; readonly boot: string }>;
+  connect(): Promise<BoxHello>;
   close(): void;
 }
 
-interface Connection {
-  readonly stream: BoxStream;
+export interface BoxHello {
+  /** Whether the workspace was empty when the stream was made. */
   readonly empty: boolean;
+  /** Which life of the box's processes it is. */
   readonly boot: string;
+  /** Why what must not be reached can be reached nevertheless; empty where it cannot. */
+  readonly leaks: readonly string[];
+}
+
+interface Connection extends BoxHello {
+  readonly stream: BoxStream;
+}
+
+export interface BoxRules {
+  readonly disk?: DiskBound | undefined;
+  /** Addresses that must not be reachable from inside. */
+  readonly probe: readonly string[];
+  /** Makes them unreachable. @returns what went wrong. Begun already where the box has only just been started. */
+  readonly guard: () => Promise<readonly string[]>;
 }
 
 const CONNECT_TRIES = 20;
 /** The daemon may take a moment to notice that a container died (survey of reliability, M12). */
 const RETRY_MS = 100;
 
-export function createBoxLink(docker: Dockerode, containerId: string): BoxLink {
+export function createBoxLink(docker: Dockerode, containerId: string, rules: BoxRules): BoxLink {
   const container = docker.getContainer(containerId);
   let connecting: Promise<Connection> | undefined;
+  let leaking: Promise<readonly string[]> | undefined;
   let closed = false;
   let life: string | undefined;
 
@@ -50,17 +67,41 @@ export function createBoxLink(docker: Dockerode, containerId: string): BoxLink {
     });
     const stream = createBoxStream(await exec.start({ hijack: true, stdin: true }));
     try {
-      const hello = await stream.request("hello", {});
+      const greeting = { disk: rules.disk, probe: rules.probe };
+      const hello = await stream.request("hello", greeting);
       if (hello["protocol"] !== PROTOCOL)
         throw new Error(`the box speaks protocol ${String(hello["protocol"])}`);
       const boot = String(hello["boot"]);
       life ??= boot;
       if (boot !== life) throw new SandboxLost("the box was restarted");
-      return { stream, empty: hello["empty"] === true, boot };
+      const leaks = reachable(hello).length === 0 ? [] : await stopLeaks(stream, greeting);
+      return { stream, empty: hello["empty"] === true, boot, leaks };
     } catch (error) {
       stream.close();
       throw error;
     }
+  }
+
+  /** An engine that could not once is not asked again: what runs in the box by then is not trusted. */
+  async function stopLeaks(stream: BoxStream, greeting: object): Promise<readonly string[]> {
+    leaking ??= (async () => {
+      const troubles = await rules.guard();
+      const open = reachable(await stream.request("hello", greeting));
+      return open.length === 0 ? [] : [`${open.join(", ")} can be reached`, ...troubles];
+    })();
+    const mine = leaking;
+    const leaks = await mine.catch((error: unknown) => {
+      leaking = undefined;
+      throw error;
+    });
+    // The next time is after a restart of the container, which needs its rules anew.
+    if (leaks.length === 0) leaking = undefined;
+    return leaks;
+  }
+
+  function reachable(hello: Answer): readonly string[] {
+    // A box of an earlier version does not answer that.
+    return Array.isArray(hello["reachable"]) ? (hello["reachable"] as string[]) : rules.probe;
   }
 
   async function connectWhileItRuns(): Promise<Connection> {
@@ -96,8 +137,8 @@ export function createBoxLink(docker: Dockerode, containerId: string): BoxLink {
 
   return {
     async connect() {
-      const { empty, boot } = await connection();
-      return { empty, boot };
+      const { empty, boot, leaks } = await connection();
+      return { empty, boot, leaks };
     },
     async request(op, fields, options) {
       for (let again = false; ; again = true) {

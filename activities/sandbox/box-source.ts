@@ -7,6 +7,7 @@ const SUPERVISOR_PARTS = [
   "output",
   "process",
   "files",
+  "disk",
   "helper",
   "journal",
   "ending",
@@ -25,6 +26,9 @@ export const supervisorSource = SUPERVISOR_PARTS.map(part).join("\n\n");
 
 /** Copies bytes between an exec stream and the supervisor. */
 export const relaySource = part("relay");
+
+/** Puts a box's network rules into its kernel. */
+export const guardSource = part("guard");
 
 /**
  * Arguments that run the program in the variable, by the image's python3, without its site packages and deaf to

@@ -9,7 +9,7 @@ import type { BoxCommand, CommandState, Sandbox, WaitOptions } from "./sandbox.t
 const DEFAULT_GRACE_MS = 300;
 
 export function createDockerSandbox(
-  facts: Pick<Sandbox, "container" | "identity" | "empty">,
+  facts: Pick<Sandbox, "container" | "identity" | "empty" | "network">,
   link: BoxLink,
 ): Sandbox {
   return {

@@ -5,6 +5,7 @@ import { createBoxLink } from "./box-link.ts";
 import type { BoxLink } from "./box-link.ts";
 import { statusOf, unless } from "./docker-errors.ts";
 import { createDockerSandbox } from "./docker-sandbox.ts";
+import { rulesFor } from "./network-guard.ts";
 import { boxLabels, boxName, CREATED_LABEL, createOptions, differences, SESSION_LABEL } from "./profile.ts";
 import { labelledSessions, removeBox } from "./reaper.ts";
 import type { BoxSpec, Sandbox, SandboxHost } from "./sandbox.ts";
@@ -33,8 +34,9 @@ export function createDockerHost({ docker, name, say = () => undefined }: Docker
   async function bringUp(
     spec: BoxSpec,
     signal: AbortSignal | undefined,
-  ): Promise<Dockerode.ContainerInspectInfo> {
+  ): Promise<{ found: Dockerode.ContainerInspectInfo; started: boolean }> {
     const container = docker.getContainer(boxName(spec.sessionId));
+    let started = false;
     for (let round = 0; round < MAX_ROUNDS; round++) {
       signal?.throwIfAborted();
       const found = await unless([404], () => container.inspect());
@@ -44,12 +46,12 @@ export function createDockerHost({ docker, name, say = () => undefined }: Docker
         continue;
       }
       assertOurs(found, spec);
-      if (found.State.Running && !found.State.Paused) return found;
+      if (found.State.Running && !found.State.Paused) return { found, started };
       if (found.State.Paused) await unless([404, 409, 500], () => container.unpause());
       else if (found.State.Status === "dead")
         await unless([404, 409], () => container.remove({ force: true }));
       // 304: it runs already; 404 and 409: it is being removed. Each time the next look tells.
-      else await unless([304, 404, 409], () => container.start());
+      else started = (await unless([304, 404, 409], () => container.start().then(() => true))) === true;
       if (round > 1) await new Promise((resolve) => setTimeout(resolve, ROUND_MS));
     }
     throw retryable(
@@ -59,22 +61,35 @@ export function createDockerHost({ docker, name, say = () => undefined }: Docker
   }
 
   async function openNow(spec: BoxSpec, signal: AbortSignal | undefined): Promise<Sandbox> {
-    const { Id: id, Name: name } = await bringUp(spec, signal);
+    const { found, started } = await bringUp(spec, signal);
+    const id = found.Id;
+    const container = found.Name.replace(/^\//, "");
     const [volume, engine] = await Promise.all([volumeIdentity(docker, boxName(spec.sessionId)), engineId()]);
     const known = links.get(id);
-    const { link, empty, boot } = await connect(id, known).catch((error: unknown) => {
-      // A way that led to the box before it was restarted.
-      if (known === undefined || !(error instanceof SandboxLost)) throw opened(error);
-      return connect(id, undefined).catch((again: unknown) => {
-        throw opened(again);
-      });
-    });
+    const { link, empty, boot, leaks } = await connect(found, spec, known, started).catch(
+      (error: unknown) => {
+        // A way that led to the box before it was restarted.
+        if (known === undefined || !(error instanceof SandboxLost)) throw opened(error);
+        return connect(found, spec, undefined, true).catch((again: unknown) => {
+          throw opened(again);
+        });
+      },
+    );
     const identity = { engine, volume, container: id.slice(0, SHORT_ID), boot };
-    return createDockerSandbox({ container: name.replace(/^\//, ""), identity, empty }, link);
+    const network = networkOf(spec, leaks);
+    if (network.why !== undefined)
+      say(`sandbox: ${container} is not shut off from private addresses: ${network.why}`);
+    return createDockerSandbox({ container, identity, empty, network }, link);
   }
 
-  async function connect(id: string, known: BoxLink | undefined) {
-    const link = known ?? createBoxLink(docker, id);
+  async function connect(
+    found: Dockerode.ContainerInspectInfo,
+    spec: BoxSpec,
+    known: BoxLink | undefined,
+    started: boolean,
+  ) {
+    const id = found.Id;
+    const link = known ?? createBoxLink(docker, id, await rulesFor(docker, found, spec, started));
     links.set(id, link);
     try {
       return { link, ...(await link.connect()) };
@@ -138,6 +153,11 @@ async function volumeIdentity(docker: Dockerode, name: string): Promise<string> 
   const labels: Record<string, string> = found?.Labels ?? {};
   const created = found !== undefined && "CreatedAt" in found ? String(found.CreatedAt) : "";
   return labels[CREATED_LABEL] ?? created;
+}
+
+function networkOf(spec: BoxSpec, leaks: readonly string[]): Sandbox["network"] {
+  if (spec.network === "none") return { reach: "none" };
+  return leaks.length === 0 ? { reach: "internet" } : { reach: "everything", why: leaks.join("; ") };
 }
 
 async function create(docker: Dockerode, spec: BoxSpec): Promise<void> {

@@ -10,6 +10,8 @@ import type { BoxSpec } from "./sandbox.ts";
 
 export const SESSION_LABEL = "longhaul.session";
 export const CREATED_LABEL = "longhaul.created";
+/** On the container that puts a box's network rules in force; its value is the session. */
+export const GUARD_LABEL = "longhaul.guard";
 const PROTOCOL_LABEL = "longhaul.protocol";
 const SOURCE_VARIABLE = "LONGHAUL_SUPERVISOR";
 const NAME_CHARS = 100;
@@ -89,6 +91,7 @@ export function createOptions(spec: BoxSpec, now: Date): ContainerCreateOptions 
       IpcMode: "private",
       RestartPolicy: { Name: "no" },
       LogConfig: { Type: "none", Config: {} },
+      ...(spec.runtime === undefined ? {} : { Runtime: spec.runtime }),
     },
   };
 }
@@ -118,6 +121,8 @@ export function differences(found: ContainerInspectInfo, spec: BoxSpec): string[
     "added capabilities": [upper(host.CapAdd), CAPABILITIES],
     "security options": [host.SecurityOpt, ["no-new-privileges:true"]],
     network: [host.NetworkMode, spec.network],
+    networks: [Object.keys(found.NetworkSettings.Networks), [spec.network]],
+    "host names": [[...(host.ExtraHosts ?? []), ...(host.Links ?? [])], []],
     "published ports": [Object.keys(record(host.PortBindings)), []],
     "host folders": [host.Binds ?? [], []],
     "volumes of others": [host.VolumesFrom ?? [], []],

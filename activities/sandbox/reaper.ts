@@ -1,7 +1,7 @@
 /** Removes boxes, and finds those that are there. */
 import type Dockerode from "dockerode";
 import { unless } from "./docker-errors.ts";
-import { boxName, SESSION_LABEL } from "./profile.ts";
+import { boxName, GUARD_LABEL, SESSION_LABEL } from "./profile.ts";
 
 /** How long a volume may be held by a container that is being removed. */
 const VOLUME_TRIES = 50;
@@ -16,8 +16,17 @@ export async function removeBox(docker: Dockerode, sessionId: string): Promise<s
     // 409: its removal is under way already.
     await unless([404, 409], () => container.remove({ force: true }));
   }
+  await removeGuards(docker, sessionId);
   await removeVolume(docker, name, sessionId);
   return found?.Id;
+}
+
+/** They remove themselves when they end; left are those of a worker that died before it started them. */
+async function removeGuards(docker: Dockerode, sessionId: string): Promise<void> {
+  const filters = { label: [`${GUARD_LABEL}=${sessionId}`] };
+  for (const { Id: id } of (await unless([], () => docker.listContainers({ all: true, filters }))) ?? []) {
+    await unless([404, 409], () => docker.getContainer(id).remove({ force: true }));
+  }
 }
 
 async function removeVolume(docker: Dockerode, name: string, sessionId: string): Promise<void> {

@@ -8,6 +8,19 @@ export interface BoxSpec {
   readonly memoryBytes: number;
   readonly cpus: number;
   readonly pids: number;
+  /** Addresses or prefixes a box on the bridge may reach although they are private; default none. */
+  readonly allow?: readonly string[];
+  /** Bounds what is written to the host's disk; absent = unbounded. */
+  readonly disk?: DiskBound;
+  /** The engine's name of an OCI runtime; absent = its default. */
+  readonly runtime?: string;
+}
+
+export interface DiskBound {
+  /** Of workspace, home and all else that tools can write to, together; one file alone can never be larger. */
+  readonly bytes: number;
+  /** So much stays free on the host. */
+  readonly freeBytes: number;
 }
 
 export interface SandboxHost {
@@ -44,6 +57,14 @@ export interface Sandbox {
   };
   /** True if /workspace was empty when the box was opened. */
   readonly empty: boolean;
+  /**
+   * What the box can reach: nothing (`none`); the internet alone (`internet`); or everything, private addresses and the
+   * host too (`everything`), because the engine does not let them be blocked: `why` tells.
+   */
+  readonly network: {
+    readonly reach: "none" | "internet" | "everything";
+    readonly why?: string;
+  };
   /**
    * Starts a command under the supervisor, or finds the one that was started under this id before: a command is
    * never started twice under one id.
@@ -96,7 +117,15 @@ export interface WaitOptions {
   readonly onOutput?: (bytes: number) => void;
 }
 
-/** `killed` carries why: by its own timeout, by us, or by a signal from elsewhere (memory, itself). */
+export interface DiskFacts {
+  /** As last counted; where it exceeds the limit, counting stopped there. */
+  readonly usedBytes: number;
+  readonly limitBytes: number;
+  /** On the host. */
+  readonly freeBytes: number;
+}
+
+/** `killed` carries why: its timeout, us, the disk's bound, or a signal from elsewhere (memory, itself). */
 export type CommandState = {
   readonly id: string;
   readonly startedAtMs: number;
@@ -106,12 +135,14 @@ export type CommandState = {
   /** Bytes that `read` can give, from offset 0 on. */
   readonly outKept: number;
   readonly errKept: number;
+  /** Set where the disk's bound ended it, or was reached when it began, so that no file of it could grow. */
+  readonly disk?: DiskFacts;
 } & (
   | { readonly kind: "running"; readonly pid: number }
   | { readonly kind: "exited"; readonly exitCode: number; readonly durationMs: number }
   | {
       readonly kind: "killed";
-      readonly by: "timeout" | "request" | "signal";
+      readonly by: "timeout" | "request" | "disk" | "signal";
       readonly signal: string;
       readonly durationMs: number;
     }

@@ -54,7 +54,12 @@ export interface EventData {
     firstQueuedAt: string;
     lastQueuedAt: string;
   };
-  "sandbox:created": { container: string; workspace: string };
+  "sandbox:created": {
+    container: string;
+    workspace: string;
+    /** What the box can reach: `none`, `internet` or `everything`, and why where that is more than was wanted. */
+    network?: { reach: string; why?: string };
+  };
   "sandbox:adopted": { container: string };
   "sandbox:lost": { container: string; message: string };
   "sandbox:saved": { files: number; bytes: number };

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { readBytes } from "./command-output.ts";
+import { diskNote } from "./disk-note.ts";
 import { failure } from "./failure.ts";
 import { oneLine } from "./paths.ts";
 import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
@@ -79,6 +80,7 @@ export function describeState(state: CommandState): string {
     case "exited":
       return `exited with code ${state.exitCode} after ${(state.durationMs / 1_000).toFixed(1)} s`;
     case "killed":
+      if (state.by === "disk") return `ended because of the disk: ${diskNote(state) ?? ""}`;
       return `ended by ${state.signal} (${state.by}) after ${(state.durationMs / 1_000).toFixed(1)} s`;
     case "refused":
       return `not started: ${state.reason}`;

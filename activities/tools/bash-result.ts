@@ -1,6 +1,7 @@
 /** A command's end in words. Pure. */
 import type { CommandState } from "../sandbox/sandbox.ts";
 import type { CommandOutput } from "./command-output.ts";
+import { diskNote } from "./disk-note.ts";
 import { failure } from "./failure.ts";
 import type { ToolLimits, ToolResult } from "./tool.ts";
 
@@ -20,11 +21,13 @@ export function bashResult(state: CommandState, output: CommandOutput, facts: En
     const body = output.text.endsWith("\n") ? output.text.slice(0, -1) : output.text;
     return [body, ...notes].filter((part) => part !== "").join("\n");
   };
+  const disk = diskNote(state);
   switch (state.kind) {
     case "exited": {
       const notes = state.exitCode === 0 ? [] : [`[exit code ${state.exitCode}]`];
       if (state.durationMs >= LONG_MS) notes.push(`[took ${(state.durationMs / 1_000).toFixed(1)} s]`);
       if (output.text === "" && state.exitCode === 0) notes.unshift("(no output)");
+      if (disk !== undefined) notes.push(disk);
       return { text: text(...notes), exitCode: state.exitCode, ...whole };
     }
     case "killed": {
@@ -35,7 +38,7 @@ export function bashResult(state: CommandState, output: CommandOutput, facts: En
           ...whole,
         };
       }
-      const note = state.by === "signal" ? signalNote(state.signal) : timeoutNote(facts);
+      const note = disk ?? (state.by === "signal" ? signalNote(state.signal) : timeoutNote(facts));
       return { text: text(note), isError: true, ...whole };
     }
     case "refused":

@@ -40,9 +40,11 @@ export function queuedLine(data: EventData["message:queued"], style: Style, colu
   return style("magenta", `✉ waits for the next step${place}: ${oneLine(data.excerpt, columns)}`);
 }
 
-export function sandboxLine(what: string, workspace: string, style: Style): string {
+export function sandboxLine({ workspace, network }: EventData["sandbox:created"], style: Style): string {
   const files = workspace === "restored" ? ", files restored" : workspace === "empty" ? "" : `, ${workspace}`;
-  return style("dim", `  sandbox ${what}${files}`);
+  const made = style("dim", `  sandbox created${files}`);
+  if (network?.why === undefined) return made;
+  return `${made}\n${style("yellow", `! it can reach private addresses: ${oneLine(network.why, 200)}`)}`;
 }
 
 const endings: Record<string, { readonly text: string; readonly look: "green" | "red" | "yellow" }> = {

@@ -128,7 +128,7 @@ export function createRenderer(write: (text: string) => void, style: Style, colu
       }
       line(`${style("magenta", "▸ you:")} ${oneLine(data.text, columns * 3)}`);
     },
-    "sandbox:created": (_event, data) => line(sandboxLine("created", data.workspace, style)),
+    "sandbox:created": (_event, data) => line(sandboxLine(data, style)),
     "sandbox:adopted": () => undefined,
     "sandbox:lost": (_event, data) => line(style("yellow", `! sandbox lost: ${oneLine(data.message, 200)}`)),
     "sandbox:saved": () => undefined,

@@ -57,6 +57,7 @@ export async function createFakeSandbox(options: FakeSandboxOptions = {}): Promi
     container: "fake",
     identity: { engine: "fake", volume: root, container: "fake", boot: options.boot ?? "1" },
     empty: options.empty === true,
+    network: { reach: "everything" },
     root,
     started,
     files: createFakeFiles(root),

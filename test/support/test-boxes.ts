@@ -10,6 +10,8 @@ export interface TestBoxes {
   /** The host that most tests use; `newHost` is another worker's. */
   readonly host: SandboxHost;
   newHost(): SandboxHost;
+  /** A host whose engine refuses every container that wants a capability of the network. */
+  lame(): { readonly host: SandboxHost; readonly said: readonly string[] };
   /** A spec with a session of its own. */
   spec(changes?: Partial<BoxSpec>): BoxSpec;
   dispose(): Promise<void>;
@@ -30,6 +32,18 @@ export function createTestBoxes(): TestBoxes {
     docker,
     host,
     newHost,
+    lame() {
+      const engine = new Dockerode();
+      const create = engine.createContainer.bind(engine) as Dockerode["createContainer"];
+      engine.createContainer = ((options: Dockerode.ContainerCreateOptions) =>
+        options.HostConfig?.CapAdd?.includes("NET_ADMIN") === true
+          ? Promise.reject(new Error("no helper here"))
+          : create(options)) as Dockerode["createContainer"];
+      const said: string[] = [];
+      const one = createDockerHost({ docker: engine, name: "lame", say: (line) => said.push(line) });
+      hosts.push(one);
+      return { host: one, said };
+    },
     spec(changes = {}) {
       const sessionId = `test-${run}-${sessions.length}`;
       sessions.push(changes.sessionId ?? sessionId);

@@ -19,6 +19,7 @@ function asMade(host: object = {}, config: object = {}): ContainerInspectInfo {
   return {
     Config: { Entrypoint, Cmd: Cmd ?? null, User, Labels, ...config },
     Mounts: [{ Type: "volume", Name: "longhaul-s1", Destination: "/workspace" }],
+    NetworkSettings: { Networks: { bridge: {} } },
     HostConfig: {
       ...options.HostConfig,
       CapAdd: ["CAP_SETUID", "CAP_SETGID"],

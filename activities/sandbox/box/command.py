@@ -43,6 +43,8 @@ class Command(Ending):
         # Ours and the child's ends until the program runs.
         self.opened = []
         self.listeners = []
+        # Facts about it, where it was full when the command began, or ended it.
+        self.disk = None
         self.started = False
         self.when_started = []
 
@@ -56,7 +58,8 @@ class Command(Ending):
             except OSError:
                 size = 0
             total, kept = sizes.get(stream, (size, size))
-            self.outputs[stream] = Output(output.path, self.limit, total, kept)
+            # Without a file it was thrown away to make room.
+            self.outputs[stream] = Output(output.path, self.limit, total, kept if size else 0)
 
     def state(self):
         out, err = self.outputs["out"], self.outputs["err"]
@@ -69,10 +72,17 @@ class Command(Ending):
             "errKept": err.kept,
         }
         answer.update(self.end or {"kind": "running", "pid": self.pid})
+        if self.disk:
+            answer["disk"] = self.disk
         return answer
 
     def start(self, request):
         self.began = time.monotonic()
+        if self.ending:
+            self.refuse("it was ended before it began")
+            return
+        disk = self.box.disk
+        self.disk = disk.facts() if disk.full else None
         try:
             self.box.journal.started(self)
             self.open_streams(request)
@@ -83,6 +93,7 @@ class Command(Ending):
             "argv": request["argv"],
             "env": {**self.box.base_env, **(request.get("env") or {}), MARK: self.id},
             "cwd": os.path.join(WORKSPACE, request.get("cwd") or ""),
+            "fileBytes": disk.file_limit(),
         }
         self.order = json.dumps(order).encode() + b"\n"
         self.launch(1)
@@ -229,6 +240,8 @@ class Command(Ending):
         killed = os.WIFSIGNALED(self.status)
         name = signal_name(os.WTERMSIG(self.status)) if killed else "SIGTERM"
         if self.ending:
+            if self.ending["by"] == "disk":
+                self.disk = self.box.disk.facts()
             end = {"kind": "killed", "by": self.ending["by"], "signal": name, "durationMs": milliseconds}
         elif killed:
             end = {"kind": "killed", "by": "signal", "signal": name, "durationMs": milliseconds}
@@ -241,6 +254,7 @@ class Command(Ending):
         for output in self.outputs.values():
             output.close()
         self.end = end
+        self.box.shelve(self)
         self.box.journal.ended(self)
         for fd in self.pipes:
             self.loop.unwatch(fd)

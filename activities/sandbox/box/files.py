@@ -27,6 +27,7 @@ REASONS = {
     errno.EEXIST: ("exists", "it exists already"),
     errno.ENOSPC: ("no-space", "no space left"),
     errno.EDQUOT: ("no-space", "no space left"),
+    errno.EFBIG: ("no-space", "the sandbox's disk limit is reached; delete what is not needed first"),
     errno.ELOOP: ("failed", "too many links, or a link that was exchanged meanwhile"),
 }
 

@@ -12,6 +12,7 @@ import errno
 import gc
 import json
 import os
+import resource
 import selectors
 import signal
 import socket
@@ -78,11 +79,16 @@ def serve(link):
             return
         order += data
     order = json.loads(order)
+    most = order.pop("fileBytes", None)
+    if most is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     if fds:
         become_program(link, order, fds)
     else:
         if "data" in order:
             order["data"] = binascii.a2b_base64(order["data"])
+        # Too large a file is an error to tell of, not our end.
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         signal.alarm(FILE_SECONDS)
         answer = {"q": order["q"], "ok": answer_file(order)}
         link.sendall(json.dumps(answer, default=base64_of).encode() + b"\n")

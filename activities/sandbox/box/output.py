@@ -63,6 +63,14 @@ class Output:
             os.close(fd)
         return b"".join(parts)
 
+    def drop(self):
+        """Throws away what is kept: it is only counted from now on."""
+        self.cut = 0
+        try:
+            os.unlink(self.path)
+        except OSError:
+            pass
+
     def close(self):
         if self.fd is not None:
             os.close(self.fd)

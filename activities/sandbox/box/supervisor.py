@@ -6,6 +6,7 @@ or {"q", "error": text}; a wait may be told {"q", "bytes": n} before that. Bytes
 """
 
 import binascii
+import collections
 import json
 import os
 import pwd
@@ -20,6 +21,9 @@ HOME = "/var/lib/longhaul"
 SOCKET = f"{HOME}/control.sock"
 CHUNK = 1 << 18
 MAX_READ_BYTES_OF_OUTPUT = 1 << 20
+# Of all commands that ended together, beyond the newest one: whole outputs are in the store by then.
+MAX_SHELF_BYTES = 1 << 30
+DISCARD_PORT = 9
 COMMAND_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}")
 
 
@@ -30,7 +34,10 @@ class Box:
         self.boot = os.urandom(8).hex()
         self.base_env = tool_environment()
         self.helpers = Helpers(self.loop)
+        self.disk = Disk(self)
         self.commands = {}
+        self.shelf = collections.deque()
+        self.shelf_bytes = 0
         # By process id; file helpers are children too, but nobody asks how they ended.
         self.running = {}
         os.makedirs(CALLS, 0o700, exist_ok=True)
@@ -43,6 +50,18 @@ class Box:
                 self.commands[command.id] = command
             elif record["id"] in self.commands:
                 self.commands[record["id"]].restore(record["end"], record["sizes"])
+        for command in self.commands.values():
+            self.shelve(command)
+
+    def shelve(self, command):
+        """Bounds what ended commands' outputs take on the disk: the oldest go first."""
+        self.shelf.append(command)
+        self.shelf_bytes += sum(output.kept for output in command.outputs.values())
+        most = min(MAX_SHELF_BYTES, self.disk.limit or MAX_SHELF_BYTES)
+        while self.shelf_bytes > most and len(self.shelf) > 1:
+            for output in self.shelf.popleft().outputs.values():
+                self.shelf_bytes -= output.kept
+                output.drop()
 
     def handle(self, client, request):
         q = request["q"]
@@ -57,7 +76,10 @@ class Box:
     def do_hello(self, client, request):
         with as_tool():
             empty = not os.listdir(WORKSPACE)
-        return {"protocol": PROTOCOL, "empty": empty, "boot": self.boot}
+        if "disk" in request:
+            self.disk.bound(request["disk"])
+        reachable = [address for address in request.get("probe", []) if is_reachable(address)]
+        return {"protocol": PROTOCOL, "empty": empty, "boot": self.boot, "reachable": reachable}
 
     def do_ping(self, client, request):
         return {}
@@ -73,7 +95,7 @@ class Box:
             limit = request.get("maxOutputBytes", DEFAULT_MAX_OUTPUT_BYTES)
             command = Command(self, name, limit, round(time.time() * 1000))
             self.commands[name] = command
-            command.start(request)
+            self.disk.before_start(lambda: command.start(request))
         if request.get("wait"):
             return self.follow(client, request, command)
         if command.started:
@@ -129,7 +151,25 @@ class Box:
         return command
 
     def do_file(self, client, request):
-        self.try_file(client, request["q"], request["path"], json.dumps(request).encode() + b"\n", 1)
+        def go():
+            order = json.dumps({**request, "fileBytes": self.disk.file_limit()}).encode() + b"\n"
+            self.try_file(client, request["q"], request["path"], order, 1)
+
+        if request["do"] == "write":
+            self.disk.before_start(go)
+        else:
+            go()
+
+    def ask_child(self, request, done):
+        """One file operation for ourselves; `done(None)` where it came to nothing."""
+
+        def finished(said):
+            done(json.loads(said)["ok"] if said.endswith(b"\n") else None)
+
+        try:
+            self.helpers.give(json.dumps({"q": 0, **request}).encode() + b"\n", [], finished)
+        except OSError:
+            done(None)
 
     def try_file(self, client, q, path, line, tries):
         def fail(text):
@@ -185,6 +225,23 @@ class Box:
         self.loop.watch(listener, selectors.EVENT_READ, lambda: Client(self, listener.accept()[0]))
         self.helpers.prepare()
         self.loop.run()
+
+
+def is_reachable(address):
+    """Whether the kernel lets anything out to it, by its routes or from a socket bound to a device. What is asked with is
+    an empty datagram to the port that discards."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    for device in ("", *(name for _, name in socket.if_nameindex() if name != "lo")):
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+                if device:
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
+                probe.sendto(b"", (address, DISCARD_PORT))
+            return True
+        except OSError:
+            pass
+    return False
 
 
 def tool_environment():

@@ -1,0 +1,30 @@
+/** What the model reads where the disk's bound was reached. Pure. */
+import type { CommandState, DiskFacts } from "../sandbox/sandbox.ts";
+import { showSize } from "./paths.ts";
+
+/** Exit code of a shell whose program the kernel ended for a file beyond its largest size: 128 + SIGXFSZ. */
+const FILE_TOO_LARGE = 153;
+
+/** A line about the disk, where it has to do with how the command went; otherwise undefined. */
+export function diskNote(state: CommandState): string | undefined {
+  if (state.disk !== undefined) {
+    return state.kind === "killed" && state.by === "disk"
+      ? `[ended with all that ran in the sandbox: ${reached(state.disk)}. ${FREE}]`
+      : `[no file could grow in this command: ${reached(state.disk)}. ${FREE}]`;
+  }
+  const tooLarge =
+    (state.kind === "exited" && state.exitCode === FILE_TOO_LARGE) ||
+    (state.kind === "killed" && state.signal === "SIGXFSZ");
+  return tooLarge
+    ? "[a file would have grown beyond all that the sandbox may hold (sandbox.disk), so its writer was ended]"
+    : undefined;
+}
+
+const FREE =
+  "Until something is deleted no file can grow: look with du -xh /workspace ~ | sort -h | tail, then rm what can be made again";
+
+function reached({ usedBytes, limitBytes, freeBytes }: DiskFacts): string {
+  return usedBytes > limitBytes
+    ? `its files take more than the ${showSize(limitBytes)} of its disk limit (sandbox.disk)`
+    : `the host's disk is nearly full, ${showSize(freeBytes)} left (sandbox.diskFree)`;
+}

@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { BoxSpec, Sandbox } from "../../activities/sandbox/sandbox.ts";
+import type { InvokedTool } from "../../activities/tools/invoke.ts";
+import { bash, createTestBoxes, type TestBoxes, waitUntil } from "../support/test-boxes.ts";
+import { callTool } from "../support/tool-context.ts";
+
+const MIB = 2 ** 20;
+const LIMIT = 96 * MIB;
+
+let boxes: TestBoxes;
+let box: Sandbox;
+beforeAll(async () => {
+  boxes = createTestBoxes();
+  box = await open({ bytes: LIMIT, freeBytes: MIB });
+});
+afterAll(() => boxes.dispose());
+beforeEach(async () => {
+  await bash(box, "chmod -R u+rwx /workspace/* 2>/dev/null; rm -rf /workspace/* ~/fill /var/tmp/fill");
+});
+
+const open = (disk: NonNullable<BoxSpec["disk"]>): Promise<Sandbox> => boxes.host.open(boxes.spec({ disk }));
+const sh = (command: string, on = box): Promise<InvokedTool> => callTool(on, "bash", { command });
+const megabytesOf = async (path: string, on = box): Promise<number> =>
+  Number((await bash(on, `du -sm ${path} | cut -f1`)).out);
+
+/** Writes one file after another until it is ended; says how far it came in the file's names. */
+const fill = (where: string, megabytes = 8): string =>
+  `mkdir -p ${where}; for i in $(seq 1000); do head -c ${megabytes}M /dev/zero > ${where}/$i || exit 1; sleep 0.02; done`;
+
+/** Through a folder it holds open, below one that it has closed. */
+const fillClosed = `python3 -c "
+import os, time
+os.makedirs('fill/closed')
+inside = os.open('fill/closed', os.O_RDONLY)
+os.chmod('fill', 0)
+for i in range(1000):
+    with os.fdopen(os.open(str(i), os.O_WRONLY | os.O_CREAT, dir_fd=inside), 'wb') as file:
+        file.write(b'x' * 8388608)
+    time.sleep(0.02)"`;
+
+test("one file can never be larger than the limit, and its writer is told", async () => {
+  const result = await sh("head -c 500M /dev/zero > one; ls -l one | cut -d' ' -f5");
+  expect(result.text).toContain(`${LIMIT}`);
+  const alone = await sh("exec head -c 500M /dev/zero > one");
+  expect(alone.text).toContain("sandbox.disk");
+  expect((await sh("truncate -s 5G sparse; stat -c %s sparse")).text).toMatch(/File (size|too)/i);
+  expect((await sh("rm -f one sparse; echo alive")).text).toMatch(/^alive/);
+});
+
+test.each([
+  ["the workspace", "fill"],
+  ["the home folder", "~/fill"],
+  ["/var/tmp", "/var/tmp/fill"],
+  ["a folder that it has closed", "fill/closed"],
+])(
+  "what fills %s is ended at the limit, is told what to do, and the next call works [R24]",
+  async (_, where) => {
+    const script = where === "fill/closed" ? fillClosed : fill(where);
+    const result = await sh(script);
+    expect(result.outcome, result.text).toBe("error");
+    expect(result.text).toContain("take more than the 101 MB of its disk limit (sandbox.disk)");
+    expect(result.text).toContain("then rm");
+    expect((await sh("chmod 755 fill 2>/dev/null; echo alive")).text).toContain("alive");
+    // It wrote on for as long as it takes to notice: a count, a quarter of a second.
+    expect(await megabytesOf(where.split("/").slice(0, 3).join("/"))).toBeLessThan(400);
+    const written = await callTool(box, "write_file", { path: "more.txt", content: "x" });
+    expect(written).toMatchObject({ outcome: "error", text: expect.stringContaining("disk limit") });
+    expect((await sh("echo more > more.txt; echo $?")).text).toMatch(/no file could grow in this command/);
+    const freed = await sh(`rm -rf ${where.replace("/closed", "")} more.txt`);
+    expect(freed.outcome).toBe("completed");
+    expect((await sh("echo more > more.txt; cat more.txt")).text).toBe("more");
+    expect(await callTool(box, "write_file", { path: "more.txt", content: "y" })).toMatchObject({
+      outcome: "completed",
+    });
+  },
+);
+
+test("files that are deleted and held open count [R24]", async () => {
+  const held = await sh(
+    "python3 -c \"import time, os\nheld = []\nfor i in range(40):\n f = open('gone', 'wb'); os.unlink('gone'); f.write(b'x' * 8388608); f.flush(); held.append(f); time.sleep(0.02)\nprint('all')\ntime.sleep(60)\"",
+  );
+  expect(held.text).toContain("disk limit");
+  expect((await sh("echo free > free.txt; cat free.txt")).text).toBe("free");
+});
+
+test("tens of thousands of empty files count too [R29]", async () => {
+  const many = await sh(
+    "mkdir many; python3 -c \"for i in range(30000): open(f'many/{i}', 'w').close()\"; sleep 30",
+  );
+  expect(many.text).toContain("disk limit");
+  expect(Number((await sh("ls many | wc -l; rm -rf many")).text.split("\n")[0])).toBeGreaterThan(20_000);
+  expect((await sh("echo free > free.txt; cat free.txt")).text).toBe("free");
+});
+
+test("what an ended command left behind is ended too, when it fills the disk", async () => {
+  const started = await sh(`setsid bash -c '${fill("left")}' >/dev/null 2>&1 & echo left`);
+  expect(started.text).toBe("left");
+  const script = "pgrep -f '[l]eft/' >/dev/null || echo gone";
+  await waitUntil(async () => (await bash(box, script)).out === "gone\n", "it is gone", 20_000);
+  expect(await megabytesOf("left")).toBeGreaterThan(80);
+  expect((await sh("rm -rf left; echo alive")).text).toContain("alive");
+});
+
+test("a host whose disk is nearly full ends what writes; what only reads and deletes goes on [R24]", async () => {
+  const full = await open({ bytes: 2 ** 40, freeBytes: 2 ** 60 });
+  const result = await sh("sleep 30; echo late", full);
+  expect(result.text).toContain("the host's disk is nearly full");
+  expect((await sh("sleep 1; echo second", full)).text).toMatch(/^second\n\[no file could grow/);
+});
+
+test("/tmp and shared memory are full at their size, and nothing else notices [R24]", async () => {
+  const result = await sh(
+    "head -c 400M /dev/zero > /tmp/fill; head -c 100M /dev/zero > /dev/shm/fill; du -m /tmp/fill /dev/shm/fill; rm /tmp/fill /dev/shm/fill",
+  );
+  expect(result.text.match(/No space left on device|File size limit/g)).toHaveLength(2);
+  expect((await sh("echo alive")).text).toBe("alive");
+});
+
+test("the outputs of all commands together are bounded in the box: the oldest go first", async () => {
+  const flood = (id: string) => box.run({ id, argv: ["head", "-c", "64000000", "/dev/zero"] });
+  await flood("flood-1");
+  expect((await box.state("flood-1"))?.outKept).toBe(64_000_000);
+  await flood("flood-2");
+  expect(await box.state("flood-1")).toMatchObject({ outBytes: 64_000_000, outKept: 0 });
+  expect(await box.read("flood-1", "out", 0, 100)).toHaveLength(0);
+  expect((await box.state("flood-2"))?.outKept).toBe(64_000_000);
+});

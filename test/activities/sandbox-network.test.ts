@@ -1,0 +1,202 @@
+import { createServer, type AddressInfo, type Server } from "node:net";
+import { networkInterfaces } from "node:os";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
+import { bash, createTestBoxes, type TestBoxes } from "../support/test-boxes.ts";
+
+let boxes: TestBoxes;
+let box: Sandbox;
+/** Listens on all of this machine's addresses and counts who comes. */
+let listener: Server;
+let port: number;
+let visitors = 0;
+let gateway: string;
+let neighbour: string;
+
+beforeAll(async () => {
+  boxes = createTestBoxes();
+  listener = createServer((socket) => {
+    visitors += 1;
+    socket.on("error", () => undefined);
+    socket.end("hello");
+  });
+  await new Promise<void>((resolve) => listener.listen(0, "0.0.0.0", resolve));
+  port = (listener.address() as AddressInfo).port;
+  const [opened, other] = await Promise.all([
+    boxes.host.open(boxes.spec({ network: "bridge" })),
+    boxes.host.open(boxes.spec({ network: "bridge" })),
+  ]);
+  box = opened;
+  const network = async (one: Sandbox) =>
+    (await boxes.docker.getContainer(one.container).inspect()).NetworkSettings.Networks["bridge"];
+  gateway = (await network(box))?.Gateway ?? "";
+  neighbour = (await network(other))?.IPAddress ?? "";
+  // The neighbour serves on a port of its own.
+  await other.start({ id: "serve", argv: ["python3", "-m", "http.server", "8099"] });
+});
+afterAll(async () => {
+  await boxes.dispose();
+  await new Promise((resolve) => listener.close(resolve));
+});
+
+/** Tries to connect from inside; one line each: the address, the outcome, whether it took under 2 s. */
+async function tries(from: Sandbox, targets: readonly string[], options = ""): Promise<string[]> {
+  const program = `
+import errno, socket, sys, time
+for target in sys.argv[1:]:
+    host, _, port = target.rpartition(":")
+    began = time.monotonic()
+    peer = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    peer.settimeout(5)
+    try:
+        ${options || "pass"}
+        peer.connect((host, int(port)))
+        said = "open"
+    except OSError as error:
+        said = errno.errorcode.get(error.errno, str(error))
+    print(target, said, "quick" if time.monotonic() - began < 2 else "slow")`;
+  const id = `try${++tried}`;
+  await from.run({ id, argv: ["python3", "-c", program, ...targets] }, { timeoutMs: 60_000 });
+  return Buffer.from(await from.read(id, "out", 0, 100_000))
+    .toString()
+    .trim()
+    .split("\n");
+}
+let tried = 0;
+
+const ownAddresses = (): string[] =>
+  Object.values(networkInterfaces()).flatMap(
+    (each) =>
+      each?.filter(({ family, internal }) => family === "IPv4" && !internal).map((one) => one.address) ?? [],
+  );
+
+test("a box on the bridge reaches neither the host, nor its neighbours, nor private and metadata addresses [R52]", async () => {
+  expect(box.network).toEqual({ reach: "internet" });
+  const targets = [
+    `${gateway}:${port}`,
+    ...ownAddresses().map((address) => `${address}:${port}`),
+    `${neighbour}:8099`,
+    "169.254.169.254:80",
+    "10.0.0.1:80",
+    "100.100.100.200:80",
+    "192.168.1.1:443",
+    `::ffff:${gateway}:${port}`,
+    "::ffff:169.254.169.254:80",
+  ];
+  const said = await tries(box, targets);
+  expect(said).toEqual(targets.map((target) => `${target} EACCES quick`));
+  expect(visitors).toBe(0);
+});
+
+test("no option of a socket opens a way: past the routes, by interface, or by a source route", async () => {
+  const targets = [`${gateway}:${port}`, `${neighbour}:8099`];
+  for (const option of [
+    "peer.setsockopt(socket.SOL_SOCKET, 5, 1)", // SO_DONTROUTE
+    "peer.setsockopt(socket.SOL_SOCKET, 25, b'eth0')", // SO_BINDTODEVICE
+    "peer.setsockopt(socket.IPPROTO_IP, 50, socket.htonl(socket.if_nametoindex('eth0')).to_bytes(4, 'little'))", // IP_UNICAST_IF
+    `peer.setsockopt(socket.IPPROTO_IP, socket.IP_OPTIONS, bytes([131, 7, 4]) + socket.inet_aton('${gateway}') + b'\\0')`,
+  ]) {
+    const said = await tries(box, targets, option);
+    expect(
+      said.filter((line) => line.includes(" open ")),
+      option,
+    ).toEqual([]);
+  }
+  const broadcast = `import socket\nfor to in ('255.255.255.255', '224.0.0.251', '${gateway}'):\n    peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n    peer.setsockopt(1, 6, 1)\n    peer.bind((socket.gethostbyname('box'), 0))\n    try:\n        print(peer.sendto(b'x', (to, 5353)))\n    except OSError as error:\n        print(error.strerror)`;
+  expect((await bash(box, `python3 -c "${broadcast}"`)).out).toBe(
+    "Operation not permitted\nOperation not permitted\nPermission denied\n",
+  );
+  const datagram = `import socket\nfor flag in (0, 4):\n    try:\n        print(socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', flag, ('${gateway}', 53)))\n    except OSError as error:\n        print(error.errno)`;
+  expect((await bash(box, `python3 -c "${datagram}"`)).out).toBe("13\n13\n");
+  expect(
+    (await bash(box, "unshare -rn true; ip link 2>&1; ping -c1 -W1 127.0.0.1 2>&1")).state,
+  ).toMatchObject({
+    kind: "exited",
+  });
+  expect(visitors).toBe(0);
+});
+
+test("what a box may reach it does reach: itself, names by the nameserver, and addresses that are allowed", async () => {
+  const allowed = await boxes.host.open(boxes.spec({ network: "bridge", allow: [`${gateway}/32`] }));
+  expect(allowed.network).toEqual({ reach: "internet" });
+  expect(await tries(allowed, [`${gateway}:${port}`, `${neighbour}:8099`])).toEqual([
+    `${gateway}:${port} open quick`,
+    `${neighbour}:8099 EACCES quick`,
+  ]);
+  expect(visitors).toBe(1);
+  const { out } = await bash(
+    box,
+    `python3 -m http.server 8098 >/dev/null 2>&1 & server=$!
+    own=$(hostname -I | cut -d' ' -f1)
+    for at in 127.0.0.1 $own; do
+      for again in 1 2 3 4 5 6 7 8 9 10; do (: </dev/tcp/$at/8098) 2>/dev/null && { echo yes; break; }; sleep 0.2; done
+    done
+    kill $server`,
+  );
+  expect(out).toBe("yes\nyes\n");
+  // Routed, whether or not there is an internet behind it: a datagram socket takes the peer.
+  const asked = await bash(
+    box,
+    `python3 - <<'X'
+import socket
+servers = [line.split()[1] for line in open("/etc/resolv.conf") if line.startswith("nameserver")]
+def way(address, port):
+    try:
+        socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM).connect((address, port))
+        return "open"
+    except OSError as error:
+        return error.strerror
+print({way(address, 53) for address in servers if ":" not in address} - {"open"}, way("1.1.1.1", 443))
+X`,
+  );
+  expect(asked.out).toBe("set() open\n");
+});
+
+test("after a restart of its container a box is shut off again before anything runs in it", async () => {
+  const spec = boxes.spec({ network: "bridge" });
+  const first = await boxes.host.open(spec);
+  const container = boxes.docker.getContainer(first.container);
+  await container.restart({ t: 0 });
+  const again = await boxes.newHost().open(spec);
+  expect(again.network).toEqual({ reach: "internet" });
+  expect(await tries(again, [`${gateway}:${port}`])).toEqual([`${gateway}:${port} EACCES quick`]);
+  // And for a worker that knew it before.
+  await container.restart({ t: 0 });
+  await boxes.host.open(spec).catch(() => undefined);
+  expect((await boxes.host.open(spec)).network).toEqual({ reach: "internet" });
+  expect(visitors).toBe(1);
+});
+
+test("without a network nothing outside is reached, in any way [R53]", async () => {
+  const none = await boxes.host.open(boxes.spec({ network: "none" }));
+  expect(none.network).toEqual({ reach: "none" });
+  const targets = [
+    `${gateway}:${port}`,
+    "1.1.1.1:80",
+    "169.254.169.254:80",
+    "fe80::1:80",
+    "2606:4700::1111:80",
+  ];
+  const said = await tries(none, targets);
+  expect(said.filter((line) => !/ (ENETUNREACH|EINVAL|EADDRNOTAVAIL|EACCES) quick$/.test(line))).toEqual([]);
+  const { out } = await bash(
+    none,
+    `ls /sys/class/net; grep -c . /proc/net/unix; timeout 2 getent hosts example.com || echo no name
+    python3 -c "
+import socket
+peer = socket.socket(socket.AF_UNIX)
+try: peer.connect('\\0docker')
+except OSError as error: print(error.strerror)"`,
+  );
+  expect(out).toMatch(/^lo\n\d+\nno name\nConnection refused\n$/);
+});
+
+test("an engine that cannot shut a box off is told of, with the reason", async () => {
+  const spec = boxes.spec({ network: "bridge", allow: [] });
+  const { host } = boxes.lame();
+  const opened = await host.open(spec);
+  expect(opened.network).toMatchObject({
+    reach: "everything",
+    why: expect.stringMatching(/169\.254\.169\.254.* can be reached; no helper here/),
+  });
+});
