@@ -1,9 +1,10 @@
-/** What is found, what is missing, and how to mend it. Starts nothing; takes at most 5 s. */
+/** What is found, what is missing, and how to mend it. Starts nothing but one box for a second; takes at most 10 s. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { probeDocker, probePostgres, probeTemporal, withoutPassword } from "./probe.ts";
 import { isAlive } from "./processes.ts";
 import { ServiceMissing } from "./service-missing.ts";
+import { checkNetwork, runcFinding, runcVersion } from "./sandbox-check.ts";
 import { findServices, type LocalServices, projectHome, settingOf } from "./services.ts";
 import { readState } from "./state.ts";
 import { cacheFolder, findOnPath } from "./temporal-binary.ts";
@@ -41,7 +42,17 @@ export async function diagnose(options: { readonly home?: string } = {}): Promis
     probed("Docker", () => probeDocker(services.dockerHost), "DOCKER_HOST"),
     workerCheck(home),
   ]);
-  const checks = [nodeCheck(), postgres, temporal, docker, modelCheck(services), worker, temporalProgram()];
+  const walls = docker.ok ? await sandboxChecks(services) : [];
+  const checks = [
+    nodeCheck(),
+    postgres,
+    temporal,
+    docker,
+    ...walls,
+    modelCheck(services),
+    worker,
+    temporalProgram(),
+  ];
   return { checks, settings: settingsOf(services, home) };
 }
 
@@ -68,6 +79,17 @@ function modelCheck(services: LocalServices): Check {
     return { name: "Model", ok: true, found: `compatible server at ${withoutPassword(server)}` };
   const place = services.rehearsalUrl === undefined ? "" : ` at ${services.rehearsalUrl}`;
   return { name: "Model", ok: true, found: `no key: the rehearsal model plays a written script${place}` };
+}
+
+async function sandboxChecks(services: LocalServices): Promise<Check[]> {
+  const [network, runtime] = await Promise.all([
+    checkNetwork(services.sandboxImage),
+    runcVersion().then(runcFinding, () => ({ ok: true, found: "not told" })),
+  ]);
+  return [
+    { name: "container runtime", ...runtime },
+    { name: "sandbox network", ...network },
+  ];
 }
 
 async function workerCheck(home: string): Promise<Check> {
