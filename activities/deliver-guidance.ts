@@ -2,10 +2,11 @@
 import { coalesce } from "./context/coalesce.ts";
 import { estimateMessage } from "./context/tokens.ts";
 import type { Message, UserPart } from "./context/message.ts";
-import type { ModelStepInput } from "./contract.ts";
+import type { Guidance, ModelStepInput } from "./contract.ts";
 import type { TextBorder } from "./context/text-border.ts";
 import { takeNotice } from "./store/boxes.ts";
-import type { Store } from "./store/db.ts";
+import { blobId, loadBlobs } from "./store/blobs.ts";
+import type { Queryable, Store } from "./store/db.ts";
 import { appendEvents } from "./store/events.ts";
 import type { Session } from "./store/sessions.ts";
 import {
@@ -18,9 +19,9 @@ import {
 } from "./store/transcript.ts";
 
 /**
- * Stores drained messages as one, what is to be told of the box in front of them, and our own note behind them. Idempotent by the messages' ids: a second attempt, and
- * the same step after an interrupt or a compaction, find stored what they bring and add only what is new.
- * Parked messages are older, so they come first.
+ * Stores drained messages as one, what is to be told of the box in front of them, and our own note behind them.
+ * Idempotent by the messages' ids: a second attempt, and the same step after an interrupt or a compaction, find stored
+ * what they bring and add only what is new. Parked messages are older, so they come first.
  */
 export async function deliverGuidance(
   deps: { readonly store: Store; readonly border: TextBorder },
@@ -58,7 +59,8 @@ export async function deliverGuidance(
       const sequence = known.get(id);
       if (sequence !== undefined) await markDelivered(tx, sessionId, [id], sequence);
     }
-    const merged = coalesce(waiting.filter((item) => !known.has(item.id)));
+    const unknown = waiting.filter((item) => !known.has(item.id));
+    const merged = coalesce(await Promise.all(unknown.map((item) => withTexts(tx, item))));
     if (merged) {
       const content = merged.parts.map((part): UserPart =>
         part.type === "text" ? { ...part, text: deps.border.clean(part.text) } : part,
@@ -109,4 +111,19 @@ export async function deliverGuidance(
       });
     }
   });
+}
+
+/** A long text came as a blob, to keep Temporal's payloads small. In the transcript it is words: counted, summarised, found. */
+async function withTexts(db: Queryable, item: Guidance): Promise<Guidance> {
+  const isText = (part: UserPart) => part.type === "file" && part.mediaType.startsWith("text/");
+  if (!item.parts.some(isText)) return item;
+  const ids = item.parts.flatMap((part) =>
+    part.type === "file" && isText(part) ? [blobId(part) ?? ""] : [],
+  );
+  const texts = await loadBlobs(db, ids);
+  const parts = item.parts.map((part): UserPart => {
+    const bytes = part.type === "file" && isText(part) ? texts.get(blobId(part) ?? "") : undefined;
+    return bytes === undefined ? part : { type: "text", text: new TextDecoder().decode(bytes) };
+  });
+  return { ...item, parts };
 }

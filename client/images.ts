@@ -11,8 +11,8 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
   ".webp": "image/webp",
   ".pdf": "application/pdf",
 };
-/** Source: the providers' own limit of 20 MB a file. */
-const MAX_IMAGE_BYTES = 20 * 1024 * 1024;
+/** What one request carries of media: a larger file would never be seen. Providers take 20 MB. */
+const MAX_IMAGE_BYTES = 8 * 1024 * 1024;
 
 export interface Attachment {
   readonly bytes: Uint8Array;
@@ -20,7 +20,7 @@ export interface Attachment {
   readonly filename: string;
 }
 
-/** Reads images and PDFs. @throws ClientError (usage) for what is none, is missing or is larger than 20 MB */
+/** Reads images and PDFs. @throws ClientError (usage) for what is none, is missing or is larger than 8 MiB */
 export async function readAttachments(paths: readonly string[]): Promise<Attachment[]> {
   const all: Attachment[] = [];
   for (const path of paths) {

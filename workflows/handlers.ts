@@ -1,5 +1,6 @@
 /** Signals, updates and queries of a run: each a line onto the state. All synchronous; set before anything is awaited. */
 import { ApplicationFailure, setHandler, uuid4 } from "@temporalio/workflow";
+import { isEmptyMessage } from "../activities/context/coalesce.ts";
 import { accept, idOf, partsOf, refusal, waiting } from "./inbox.ts";
 import {
   compactSignal,
@@ -19,7 +20,7 @@ export function setHandlers(run: Run): void {
   const take = (message: unknown): boolean => {
     const parts = partsOf(message);
     // The Web UI sends whatever was typed: a malformed message is shown, and never fails the workflow's task.
-    if (!parts || parts.length === 0) {
+    if (!parts || isEmptyMessage(parts)) {
       state.remark = 'A guidance signal was ignored: send {"text": "…"} or a plain string.';
       show(run);
       return false;

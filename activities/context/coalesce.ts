@@ -69,10 +69,15 @@ function addText(parts: UserPart[], text: string): void {
   }
 }
 
+/** Whether a message says nothing: no file, and no text but blanks. */
+export function isEmptyMessage(parts: readonly UserPart[]): boolean {
+  return parts.every((part) => part.type === "text" && part.text.trim() === "");
+}
+
 /** Why a message cannot be queued, in words for its sender; undefined where it can. */
 export function refusalOf(parts: readonly UserPart[]): string | undefined {
-  const hasContent = parts.some((part) => part.type === "file" || part.text.trim() !== "");
-  if (!hasContent) return "The message is empty: nothing was queued. Write a text, or attach a file.";
+  if (isEmptyMessage(parts))
+    return "The message is empty: nothing was queued. Write a text, or attach a file.";
   const chars = parts.reduce((sum, part) => sum + (part.type === "text" ? part.text.length : 0), 0);
   if (chars > MAX_GUIDANCE_CHARS) {
     return `The message has ${chars} characters, more than ${MAX_GUIDANCE_CHARS}: nothing was queued. Put it in a file of the workspace and name that file.`;

@@ -77,11 +77,7 @@ export async function buildMessages(
         `[${file.filename ?? "A file"} (${file.mediaType}) is not shown: this model does not take such files.]`,
       );
     } else if (!bytes) shown.set(file, `[${file.filename ?? "A file"} is not stored any more.]`);
-    else if (bytes.byteLength > room)
-      shown.set(
-        file,
-        `[${file.filename ?? "An older file"} (${file.mediaType}) is left out to keep the request small; view_image shows it again.]`,
-      );
+    else if (bytes.byteLength > room) shown.set(file, leftOut(file));
     else {
       room -= bytes.byteLength;
       shown.set(file, {
@@ -101,6 +97,13 @@ function asToldTo(model: string | undefined, row: StoredMessage): StoredMessage 
     .filter((part) => part.type !== "reasoning")
     .map(({ providerOptions: _ofAnother, ...part }) => part);
   return { ...row, content };
+}
+
+/** A person's file has a name; an image that a tool showed has none, and can be shown again. */
+function leftOut({ filename, mediaType }: FilePart): string {
+  return filename === undefined
+    ? `[An older image (${mediaType}) is left out to keep the request small; view_image shows it again.]`
+    : `[${filename} (${mediaType}) is left out to keep the request small.]`;
 }
 
 function accepts(input: RunConfig["input"], mediaType: string): boolean {

@@ -45,7 +45,7 @@ describe("bash in the box", () => {
     await waitUntil(async () => !(await alive("sleep 333")), "its processes are gone");
   });
 
-  it("ends a command that ignores TERM within 0.5 s of an abort, and keeps what it printed [23]", async () => {
+  it("ends a command that ignores TERM within 0.5 s of an abort, and keeps what it printed [case 23]", async () => {
     const controller = new AbortController();
     let abortedAt = 0;
     const running = call(
@@ -63,13 +63,13 @@ describe("bash in the box", () => {
     expect(await box.state("abort-1")).toMatchObject({ kind: "killed" });
   });
 
-  it("returns when the shell ends although a child holds its output [25]", async () => {
+  it("returns when the shell ends although a child holds its output [case 25]", async () => {
     const startedAt = performance.now();
     expect((await sh("sleep 3333 & echo done")).text).toBe("done");
     expect(performance.now() - startedAt).toBeLessThan(3_000);
   });
 
-  it("starts, polls and ends a server in the background [25]", async () => {
+  it("starts, polls and ends a server in the background [case 25]", async () => {
     await call("bash", { command: "echo up; exec sleep 4441", background: true }, { callKey: "bg-1" });
     await waitUntil(
       async () => (await call("bash_output", { id: "bg-1" })).text.startsWith("up\n"),
@@ -114,7 +114,7 @@ describe("bash in the box", () => {
 });
 
 describe("file tools in the box", () => {
-  it("never leave the workspace, by dots, absolute paths or links [11]", async () => {
+  it("never leave the workspace, by dots, absolute paths or links [invariant 11]", async () => {
     await sh(
       "ln -s /etc links; ln -s / root; ln -s /tmp/evil dangling; mkdir -p real; ln -s real inside; echo in > real/f",
     );
@@ -236,7 +236,7 @@ describe("file tools in the box", () => {
     expect((await call("grep_content", { pattern: "(", path: "rg" })).text).toContain("regular expression");
   });
 
-  it("land parallel edits on one file, all of them [26]", async () => {
+  it("land parallel edits on one file, all of them [case 26]", async () => {
     const names = Array.from({ length: 8 }, (_value, index) => `<${index}>`);
     await call("write_file", { path: "parallel.txt", content: names.join("\n") });
     const results = await Promise.all(

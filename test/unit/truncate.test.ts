@@ -12,7 +12,7 @@ const lines = (count: number): string =>
   Array.from({ length: count }, (_value, index) => `line ${index + 1}`).join("\n");
 
 describe("truncateText", () => {
-  it("leaves a text of exactly the limit untouched [16]", () => {
+  it("leaves a text of exactly the limit untouched [case 16]", () => {
     const text = "x".repeat(1_000);
     expect(truncateText(text, { maxChars: 1_000 })).toMatchObject({
       text,
@@ -22,7 +22,7 @@ describe("truncateText", () => {
     });
   });
 
-  it("keeps head and tail, and says what is missing and how to read it [16]", () => {
+  it("keeps head and tail, and says what is missing and how to read it [case 16]", () => {
     const text = `START${"m".repeat(50_000)}END`;
     const cut = truncateText(text, { maxChars: 2_000, handle: "s12c0" });
     expect(cut.text.startsWith("START")).toBe(true);
@@ -34,7 +34,7 @@ describe("truncateText", () => {
     expect(cut.text.length).toBeLessThanOrEqual(2_000);
   });
 
-  it("cuts 100 lines to 10 and reports the 90 [16]", () => {
+  it("cuts 100 lines to 10 and reports the 90 [case 16]", () => {
     const cut = truncateText(lines(100), { maxChars: 10_000, maxLines: 10 });
     expect(cut).toMatchObject({ cutLines: 90, totalLines: 100, limit: "lines" });
     expect(cut.text.split("\n")).toEqual([
@@ -52,7 +52,7 @@ describe("truncateText", () => {
     ]);
   });
 
-  it("cuts one line of 3 MB by characters [16]", () => {
+  it("cuts one line of 3 MB by characters [case 16]", () => {
     const cut = truncateText("y".repeat(3_000_000), { maxChars: 30_000 });
     expect(cut.text.length).toBeLessThanOrEqual(30_000);
     expect(cut.totalLines).toBe(1);

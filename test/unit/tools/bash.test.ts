@@ -50,7 +50,7 @@ describe("bash", () => {
     );
   });
 
-  it("returns when the shell ends although a child holds its output [25]", async () => {
+  it("returns when the shell ends although a child holds its output [case 25]", async () => {
     const startedAt = Date.now();
     expect(await callTool(sandbox, "bash", { command: "sleep 300 & echo done" })).toMatchObject({
       text: "done",
@@ -76,7 +76,7 @@ describe("bash", () => {
     expect(sandbox.started[0]?.timeoutMs).toBe(1_500);
   });
 
-  it("ends the command when it is interrupted and keeps what it printed [23]", async () => {
+  it("ends the command when it is interrupted and keeps what it printed [case 23]", async () => {
     const signal = abortOnceStarted(new Error("interrupt"));
     const result = await callTool(
       sandbox,
@@ -145,7 +145,7 @@ describe("bash", () => {
     expect(sandbox.started).toHaveLength(1);
   });
 
-  it("shows head and tail of a long output and hands over the whole in pieces [16][R26]", async () => {
+  it("shows head and tail of a long output and hands over the whole in pieces [case 16] [R26]", async () => {
     const result = await callTool(sandbox, "bash", {
       command: "echo HEAD; head -c 5000000 /dev/zero | tr '\\0' x; echo; echo TAIL; exit 1",
     });
@@ -188,7 +188,7 @@ describe("bash", () => {
     expect(whole).toBe("😀é".repeat(200_000));
   });
 
-  it("starts background work at once, polls it by offset and ends it [25]", async () => {
+  it("starts background work at once, polls it by offset and ends it [case 25]", async () => {
     const input = { command: "for i in 1 2 3; do echo é$i; done; exec sleep 60", background: true };
     const started = await callTool(sandbox, "bash", input, { callKey: "s9c1" });
     expect(started.text).toContain('bash_output id="s9c1"');

@@ -124,7 +124,7 @@ describe("write_file", () => {
 });
 
 describe("edit_file", () => {
-  it("lands every one of many edits made at once on one file [26]", async () => {
+  it("lands every one of many edits made at once on one file [case 26]", async () => {
     const names = Array.from({ length: 12 }, (_value, index) => `<${index}>`);
     await put("a.txt", names.join("\n"));
     const results = await Promise.all(

@@ -1,0 +1,127 @@
+/** What people said while the agent worked, on its way into the transcript: one message, in order, nothing twice. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { UserPart } from "../../activities/context/message.ts";
+import type { Guidance } from "../../activities/contract.ts";
+import { saveBlob } from "../../activities/store/blobs.ts";
+import { guidance, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
+import { DOT_PNG } from "../support/images.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import { wordsOf } from "../support/scripted-summaries.ts";
+import { transcriptOf } from "../support/stored.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+async function start(answers = 3): Promise<DirectAgent> {
+  const script = scriptedModel();
+  for (let step = 1; step <= answers; step++) script.says(`Answer ${step}.`);
+  const agent = await startDirectAgent(database, script);
+  await agent.perform("openSession", { chain: agent.runId });
+  return agent;
+}
+
+const text = (value: string): UserPart => ({ type: "text", text: value });
+const said = (id: string, at: string, ...parts: UserPart[]): Guidance => ({
+  id,
+  parts,
+  queuedAt: `2026-11-21T10:00:${at}.000Z`,
+});
+const userRows = async (agent: DirectAgent) =>
+  (await transcriptOf(database.store, agent.id)).filter((row) => row.kind === "guidance");
+
+describe("messages that wait", () => {
+  it("are one message with texts, images and files in their order, each under its label, with ids and both times [case 19]", async () => {
+    const agent = await start(1);
+    const image = await saveBlob(database.store.db, DOT_PNG, "image/png", "dot.png");
+    await agent.step(1, [
+      said("a", "01", text("like"), image, text("this one")),
+      said("b", "02", image),
+      said("c", "03", text("and quickly")),
+    ]);
+    const [row, ...more] = await userRows(agent);
+    expect(more).toEqual([]);
+    expect(row?.content).toEqual([
+      text("[1]: like"),
+      image,
+      text("this one\n\n[2]:"),
+      image,
+      text("[3]: and quickly"),
+    ]);
+    expect(row?.meta).toMatchObject({
+      ids: ["a", "b", "c"],
+      firstQueuedAt: "2026-11-21T10:00:01.000Z",
+      lastQueuedAt: "2026-11-21T10:00:03.000Z",
+    });
+    const user = agent.model.requests[0]?.items.findLast((item) => item.type === "message");
+    expect(user?.type === "message" && user.parts.map((part) => part.type)).toEqual([
+      "text",
+      "image",
+      "text",
+      "image",
+      "text",
+    ]);
+    await agent.close();
+  });
+
+  it("two are First and Also, one is as it came [case 19]", async () => {
+    const agent = await start(2);
+    await agent.step(1, [said("a", "01", text("use tabs")), said("b", "02", text("no semicolons"))]);
+    await agent.step(2, [said("c", "03", text("in English"))]);
+    expect((await userRows(agent)).map((row) => row.content)).toEqual([
+      [text("First: use tabs\n\nAlso: no semicolons")],
+      [text("in English")],
+    ]);
+    await agent.close();
+  });
+
+  it("enter once by their ids: in a second attempt, in another step, and parked as well as carried [case 21] [invariant 6]", async () => {
+    const agent = await start(3);
+    const [one, two, three] = [
+      guidance("use tabs", "a"),
+      guidance("no semicolons", "b"),
+      guidance("in English", "c"),
+    ];
+    await agent.step(1, [one]);
+    await agent.perform("modelStep", { step: 1, guidance: [one] }, { attempt: 2 });
+    await agent.perform("parkGuidance", { items: [one, two] });
+    await agent.perform("parkGuidance", { items: [two] });
+    await agent.perform("modelStep", { step: 2, guidance: [three, one], parked: true });
+    await agent.perform("modelStep", { step: 3, guidance: [two], parked: true });
+    expect((await userRows(agent)).map((row) => [row.step, row.content])).toEqual([
+      [1, [text("use tabs")]],
+      [2, [text("First: no semicolons\n\nAlso: in English")]],
+    ]);
+    expect(agent.model.log).toHaveLength(3);
+    await agent.close();
+  });
+
+  it("a text that came as a blob is words in the transcript: counted, cleaned and found", async () => {
+    const agent = await start(2);
+    const long = `Rule: quay 7 is closed.\u0000 ${"The harbour master repeats himself. ".repeat(600)}`;
+    const blob = await saveBlob(
+      database.store.db,
+      new TextEncoder().encode(long),
+      "text/plain",
+      "message.txt",
+    );
+    await agent.step(1, [said("a", "01", blob), said("b", "02", text("and quickly"))]);
+    const [row] = await userRows(agent);
+    expect(JSON.stringify(row?.content)).toContain("First: Rule: quay 7 is closed.␀ The harbour");
+    expect(row?.tokenCount).toBeGreaterThan(3_000);
+    const [asked] = agent.model.requests;
+    expect(asked && wordsOf(asked)).toContain("Rule: quay 7 is closed.");
+    // What is sent and what was estimated are the same size, as far as an estimate goes.
+    const [bill] = (
+      await database.store.pool.query<{ estimated: number; billed: number }>(
+        "select estimated_input as estimated, input_tokens as billed from model_calls where session_id = $1",
+        [agent.id],
+      )
+    ).rows;
+    expect(Math.abs((bill?.estimated ?? 0) / (bill?.billed ?? 1) - 1)).toBeLessThan(0.1);
+    await agent.close();
+  });
+});

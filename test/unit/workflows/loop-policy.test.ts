@@ -1,0 +1,117 @@
+import { describe, expect, it } from "vitest";
+import { budgetFor } from "../../../activities/context/budget.ts";
+import { estimatedNextInput } from "../../../activities/context/tokens.ts";
+import type { CompactionFacts, RunPolicy } from "../../../activities/contract.ts";
+import { compacted, createState, stepped, type AgentState } from "../../../workflows/agent-state.ts";
+import { afterAnswer, afterOverflow, compactionDue } from "../../../workflows/loop-policy.ts";
+
+const budget = budgetFor(100_000, { triggerRatio: 0.9, maxOutputTokens: 4_000 });
+const policy = { budget } as RunPolicy;
+
+function using(used: number): AgentState {
+  return { ...createState({}), context: { used, estimated: false, prunable: 0 } };
+}
+
+describe("a compaction", () => {
+  it("is due when the full request, system and tools included, reaches the trigger, and not one token below [case 2]", () => {
+    // Messages take 60 % of what is usable; what system and tools take beside them decides.
+    const messages = Math.floor(budget.triggerTokens * (0.6 / 0.9));
+    const prefix = budget.triggerTokens - messages;
+    const full = (prefixTokens: number) =>
+      estimatedNextInput({ newTokens: 0, pureTokens: prefixTokens + messages }).tokens;
+    expect(compactionDue(using(full(prefix)), policy)).toEqual({ trigger: "threshold" });
+    expect(compactionDue(using(full(prefix - 1)), policy)).toBeUndefined();
+    expect(compactionDue(using(messages), policy)).toBeUndefined();
+  });
+
+  // Reserves of 11,000 tokens, trigger at 80 % of the rest. A model's input limit is configured as its window.
+  it.each([
+    [100_000, 32_000, 80_000, true],
+    [200_000, 32_000, 110_000, false],
+    [100_000, 32_000, 60_000 + 10_000 + 10_000, true],
+    [272_000, 128_000, 274_000, true],
+    [272_000, 128_000, 200_000, false],
+    [200_000, 32_000, 198_000, true],
+  ])(
+    "in a window of %i tokens with %i of output, %i used: due is %s [case 1]",
+    (window, output, used, due) => {
+      const figures = budgetFor(window, { triggerRatio: 0.8, maxOutputTokens: output });
+      expect(compactionDue(using(used), { budget: figures } as RunPolicy) !== undefined).toBe(due);
+    },
+  );
+
+  it("never follows another without a step between, however full the window [case 10]", () => {
+    const state = using(budget.triggerTokens * 2);
+    compacted(state, { kind: "failed", reason: "inflated", context: state.context });
+    expect(compactionDue(state, policy)).toBeUndefined();
+    const usage = { input: 1, output: 1, cached: 0, reasoning: 0 };
+    stepped(state, { kind: "answered", calls: [], finish: "stop", usage, context: state.context, epoch: 1 });
+    expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
+  });
+
+  it("asks no model any more after three failures, until one succeeds [case 7]", () => {
+    const state = using(budget.triggerTokens);
+    const failure: CompactionFacts = { kind: "failed", reason: "inflated", context: state.context };
+    for (let time = 0; time < 3; time++) {
+      state.compacted = false;
+      expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
+      compacted(state, failure);
+    }
+    state.compacted = false;
+    expect(compactionDue(state, policy)).toEqual({ trigger: "threshold", deterministic: true });
+    const { context } = state;
+    compacted(state, { kind: "compacted", round: 4, before: 90_000, after: 20_000, context });
+    state.compacted = false;
+    expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
+  });
+
+  it("asked for twice before a boundary is one round, with the newest focus [case 29]", () => {
+    const state = using(0);
+    state.compactRequest = { focus: "the ports" };
+    state.compactRequest = { focus: "the dates" };
+    expect(compactionDue(state, policy)).toEqual({ trigger: "manual", focus: "the dates" });
+    state.compactRequest = undefined;
+    expect(compactionDue(state, policy)).toBeUndefined();
+  });
+
+  it("after one overflow is a round, after two a stronger one, after three none [case 11]", () => {
+    expect([1, 2, 3].map(afterOverflow)).toEqual([
+      { trigger: "overflow" },
+      { trigger: "overflow", deterministic: true },
+      undefined,
+    ]);
+  });
+});
+
+describe("an answer", () => {
+  const usage = { input: 1, output: 1, cached: 0, reasoning: 0 };
+  const call = { name: "bash", about: "ls", readOnly: false };
+  const answer = (finish: string, calls = 0) =>
+    ({
+      kind: "answered",
+      calls: Array.from({ length: calls }, () => call),
+      finish,
+      usage,
+      context: { used: 0, estimated: false, prunable: 0 },
+      epoch: 1,
+    }) as const;
+
+  it.each([
+    ["stop", 1, "run tools"],
+    ["other", 2, "run tools"],
+    ["length", 1, "run tools"],
+    ["content-filter", 1, "run tools"],
+    ["stop", 0, "completed"],
+    ["other", 0, "completed"],
+    ["length", 0, "again"],
+    ["content-filter", 0, "failed"],
+  ])("that ends with %s and %i calls means: %s [case 32]", (finish, calls, kind) => {
+    expect(afterAnswer(createState({}), answer(finish, calls)).kind).toBe(kind);
+  });
+
+  it("is not the last while a message waits [case 22] [case 32]", () => {
+    const state = createState({});
+    state.inbox.queue.push({ id: "a", parts: [{ type: "text", text: "one more" }], queuedAt: "" });
+    expect(afterAnswer(state, answer("stop")).kind).toBe("again");
+  });
+});
