@@ -11,7 +11,7 @@ import type {
   UndoneFacts,
 } from "../activities/contract.ts";
 import type { Inbox } from "./inbox.ts";
-import { createInbox } from "./inbox.ts";
+import { createInbox, latestIds } from "./inbox.ts";
 import type { CarriedState, CodingAgentInput, CompactRequest } from "./messages.ts";
 
 export interface AgentState {
@@ -147,7 +147,7 @@ export function carry(state: AgentState): CarriedState {
   return {
     queue: state.inbox.queue,
     parked: state.inbox.parked,
-    seenIds: [...state.inbox.seen].slice(-300),
+    seenIds: latestIds(state.inbox),
     step: state.step,
     steps: state.steps,
     round: state.round,

@@ -1,7 +1,8 @@
 /** Signals, updates and queries of a run: each a line onto the state. All synchronous; set before anything is awaited. */
 import { ApplicationFailure, setHandler, uuid4 } from "@temporalio/workflow";
 import { isEmptyMessage } from "../activities/context/coalesce.ts";
-import { accept, idOf, partsOf, refusal, waiting } from "./inbox.ts";
+import { idOf, itemsOf, partsOf } from "./guidance-items.ts";
+import { accept, firstOf, refusal, waiting } from "./inbox.ts";
 import {
   compactSignal,
   guidanceSignal,
@@ -26,7 +27,8 @@ export function setHandlers(run: Run): void {
       return false;
     }
     const queuedAt = new Date().toISOString();
-    const taken = accept(state.inbox, { id: idOf(message) ?? uuid4(), parts, queuedAt });
+    const items = itemsOf(idOf(message) ?? uuid4(), parts, queuedAt);
+    const taken = items.filter((item) => accept(state.inbox, item)).length > 0;
     // A person's word starts the count of repeated calls anew.
     if (taken) {
       state.recentCalls = [];
@@ -93,7 +95,7 @@ export function setHandlers(run: Run): void {
   setHandler(statusQuery, () => sessionView(state, run.policy, run.status), {
     description: "Step, phase, context use, queue and tokens of this run.",
   });
-  setHandler(queueQuery, () => state.inbox.queue.slice(0, 100), {
+  setHandler(queueQuery, () => firstOf(state.inbox), {
     description: "Messages that wait for the next step.",
   });
 }

@@ -1,8 +1,7 @@
 /** The queue of guidance: accept, tell duplicates, count, drain. Pure. */
 import { refusalOf } from "../activities/context/coalesce.ts";
-import type { UserPart } from "../activities/context/message.ts";
 import type { Guidance } from "../activities/contract.ts";
-import type { GuidanceMessage } from "./messages.ts";
+import { bytesOf, idOf, jsonBytes, partsOf } from "./guidance-items.ts";
 
 export interface Inbox {
   /** Waiting, oldest first. */
@@ -13,43 +12,17 @@ export interface Inbox {
   seen: Set<string>;
 }
 
-/** Waiting messages of more characters than this are parked: an activity's input stays far below the 64 KB guard. */
-export const MAX_QUEUE_CHARS = 20_000;
+/** Waiting messages of more bytes than this are parked: an activity's input stays far below the 64 KB guard. */
+export const MAX_QUEUE_BYTES = 24_000;
 /** Ids remembered for telling duplicates; older ones are told by Postgres, where they were parked or delivered. */
 const MAX_SEEN_IDS = 1_000;
+const MAX_CARRIED_IDS = 300;
+const MAX_CARRIED_ID_BYTES = 16_000;
 /** An update can be refused, a signal cannot. Source: requirement 4.1. */
 export const MAX_WAITING = 100;
 
 export function createInbox(queue: readonly Guidance[], parked: number, seen: readonly string[]): Inbox {
   return { queue: [...queue], parked, seen: new Set(seen) };
-}
-
-/** What was sent, as parts: a bare string counts as text. Undefined for what is no message at all. */
-export function partsOf(message: unknown): readonly UserPart[] | undefined {
-  if (typeof message === "string") return [{ type: "text", text: message }];
-  if (typeof message !== "object" || message === null) return undefined;
-  const { text, parts } = message as GuidanceMessage;
-  if (typeof text === "string")
-    return [{ type: "text", text }, ...(Array.isArray(parts) ? parts.filter(isPart) : [])];
-  return Array.isArray(parts) && parts.every(isPart) ? parts : undefined;
-}
-
-function isPart(part: unknown): part is UserPart {
-  if (typeof part !== "object" || part === null || !("type" in part)) return false;
-  if (part.type === "text") return "text" in part && typeof part.text === "string";
-  return (
-    part.type === "file" &&
-    "data" in part &&
-    typeof part.data === "string" &&
-    "mediaType" in part &&
-    typeof part.mediaType === "string"
-  );
-}
-
-/** The sender's id where it is one, at most 200 characters. */
-export function idOf(message: unknown): string | undefined {
-  if (typeof message !== "object" || message === null || !("id" in message)) return undefined;
-  return typeof message.id === "string" && message.id !== "" ? message.id.slice(0, 200) : undefined;
 }
 
 /** Why a message is not taken, in words for its sender; undefined where it is. */
@@ -81,32 +54,38 @@ export function waiting(inbox: Inbox): number {
 
 /** Splits what is too much to carry into lists that are not, oldest first; undefined while the queue is small. */
 export function tooMuch(inbox: Inbox): Guidance[][] | undefined {
-  if (inbox.queue.length <= MAX_WAITING && charsOf(inbox.queue) <= MAX_QUEUE_CHARS) return undefined;
+  if (inbox.queue.length <= MAX_WAITING && bytesOf(inbox.queue) <= MAX_QUEUE_BYTES) return undefined;
   const lists: Guidance[][] = [];
-  let chars = 0;
+  let bytes = 0;
   for (const item of inbox.queue) {
-    const size = charsOf([item]);
+    const size = bytesOf([item]);
     const list = lists.at(-1);
-    if (!list || chars + size > MAX_QUEUE_CHARS) {
+    if (!list || bytes + size > MAX_QUEUE_BYTES) {
       lists.push([item]);
-      chars = size;
+      bytes = size;
     } else {
       list.push(item);
-      chars += size;
+      bytes += size;
     }
   }
   return lists;
 }
 
-function charsOf(items: readonly Guidance[]): number {
-  return items.reduce(
-    (sum, { id, parts }) =>
-      parts.reduce(
-        (chars, part) => chars + (part.type === "text" ? part.text.length : part.data.length) + 40,
-        sum + id.length + 60,
-      ),
-    0,
-  );
+/** The oldest of the queue, as many as may be shown at once. */
+export function firstOf({ queue }: Inbox): readonly Guidance[] {
+  let bytes = 0;
+  const end = queue.findIndex((item) => (bytes += bytesOf([item])) > MAX_QUEUE_BYTES);
+  return queue.slice(0, end === -1 ? MAX_WAITING : Math.min(end, MAX_WAITING));
+}
+
+/** Ids of messages seen lately, newest last, as many as the next run's input may hold. */
+export function latestIds({ seen }: Inbox): string[] {
+  let bytes = 0;
+  return [...seen]
+    .slice(-MAX_CARRIED_IDS)
+    .toReversed()
+    .filter((id) => (bytes += jsonBytes(id) + 3) <= MAX_CARRIED_ID_BYTES)
+    .toReversed();
 }
 
 /** Takes all that wait. */

@@ -231,18 +231,23 @@ export async function pruneOld(run: Run, policy: RunPolicy): Promise<void> {
   pruned(state, await perform("prune", optionsOf(run), "prune old tool results", { step: state.step }));
 }
 
+/** What nobody will read in this run waits in Postgres for the next one. A completed run takes it up again itself. */
+async function keepWaiting(run: Run, outcome: Outcome): Promise<void> {
+  const { inbox } = run.state;
+  await parkOverflow(run);
+  while (outcome.status !== "completed" && inbox.queue.length > 0) {
+    const items = drain(inbox).guidance;
+    await perform("parkGuidance", optionsOf(run), "keep waiting messages", { items });
+    await parkOverflow(run);
+  }
+}
+
 /** Saves, removes the container, writes the outcome. Nothing here may keep the run from ending. */
 export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> {
   const { state } = run;
   enter(run, "closing");
   await run.opening;
-  // What nobody will read in this run waits for the next one.
-  await parkOverflow(run);
-  if (outcome.status !== "completed" && state.inbox.queue.length > 0) {
-    await perform("parkGuidance", optionsOf(run), "keep waiting messages", {
-      items: drain(state.inbox).guidance,
-    });
-  }
+  await keepWaiting(run, outcome);
   await perform("closeSandbox", optionsOf(run), "save the workspace, remove the container", {
     step: state.step,
   }).catch(() => undefined);
@@ -252,6 +257,8 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
     status,
     ...(error ? { error } : {}),
   });
+  // What was said while it was being closed.
+  await keepWaiting(run, outcome);
   enter(run, "ended");
   if (run.policy?.searchAttributes) tell(run, status);
   return closed;

@@ -49,10 +49,17 @@ async function connect(): Promise<Connections> {
   return { native, client: new Client({ connection, dataConverter }) };
 }
 
-/** Runs a session to its end on a worker of its own. @param during what happens beside it, once it has started */
+/**
+ * Runs a session to its end on a worker of its own.
+ * @param during what happens beside it, once it has started; `startAnother` starts one more session on the same worker
+ */
 export async function play(
   options: PlayOptions,
-  during: (handle: Handle, fake: FakeActivities) => Promise<void> = async () => {},
+  during: (
+    handle: Handle,
+    fake: FakeActivities,
+    startAnother: () => Promise<Handle>,
+  ) => Promise<void> = async () => {},
   input: CodingAgentInput = {},
 ): Promise<Played> {
   const { native, client } = await (connecting ??= connect());
@@ -80,7 +87,7 @@ export async function play(
   return worker.runUntil(async () => {
     const handle = await start(client, taskQueue, input);
     started = handle;
-    await during(handle, fake);
+    await during(handle, fake, () => start(client, taskQueue, {}));
     const ended = await handle.result().then(
       (value) => ({ value, failure: undefined }),
       (error: unknown) => ({ value: undefined, failure: error as Failure }),

@@ -3,7 +3,8 @@ import type { Client } from "@temporalio/client";
 import { Worker } from "@temporalio/worker";
 import { ensureWorkflowBundle } from "../../../worker/bundle.ts";
 import { dataConverter } from "../../../worker/data-converter.ts";
-import { idOf, partsOf } from "../../../workflows/inbox.ts";
+import { isEmptyMessage } from "../../../activities/context/coalesce.ts";
+import { idOf, partsOf } from "../../../workflows/guidance-items.ts";
 import { quietRuntime } from "../quiet-runtime.ts";
 import type { AcceptedGuidance, RunHistory } from "./evidence.ts";
 
@@ -81,7 +82,7 @@ function startedWith(event: HistoryEvent): AcceptedGuidance[] {
 function messageOf(message: unknown, by: "signal" | "update"): AcceptedGuidance[] {
   const id = idOf(message);
   const parts = partsOf(message);
-  return id !== undefined && parts && parts.length > 0 ? [{ id, by }] : [];
+  return id !== undefined && parts && !isEmptyMessage(parts) ? [{ id, by }] : [];
 }
 
 function valueOf(payload: { data?: Uint8Array | null } | undefined): unknown {

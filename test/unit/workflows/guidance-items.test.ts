@@ -1,0 +1,102 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { bytesOf, idOf, itemsOf, MAX_ITEM_BYTES, partsOf } from "../../../workflows/guidance-items.ts";
+import { createInbox, firstOf, latestIds } from "../../../workflows/inbox.ts";
+
+const AT = "2026-11-21T12:00:00.000Z";
+const words = (items: ReturnType<typeof itemsOf>) =>
+  items.flatMap((item) => item.parts.map((part) => (part.type === "text" ? part.text : part.data))).join("");
+
+describe("what a person sends", () => {
+  it("understands a bare string, a text and parts, and nothing else", () => {
+    expect(partsOf("stop")).toEqual([{ type: "text", text: "stop" }]);
+    expect(partsOf({ text: "stop" })).toEqual([{ type: "text", text: "stop" }]);
+    const file = { type: "file", mediaType: "image/png", data: "@blob:00" };
+    expect(partsOf({ text: "look", parts: [file, { type: "nonsense" }] })).toEqual([
+      { type: "text", text: "look" },
+      file,
+    ]);
+    for (const nonsense of [undefined, null, 7, [], {}, { parts: [{ type: "file" }] }, { parts: "x" }])
+      expect(partsOf(nonsense)).toBeUndefined();
+  });
+
+  it("bounds a sender's id and ignores one that is none", () => {
+    expect(idOf({ id: "x".repeat(1_000) })).toHaveLength(200);
+    expect(idOf({ id: "" })).toBeUndefined();
+    expect(idOf({ id: 7 })).toBeUndefined();
+  });
+
+  it("loses what it has no business to bring: the provider's own options, fields nobody knows", () => {
+    const message = JSON.parse(
+      '{"__proto__":{"admin":true},"constructor":7,"parts":[{"type":"text","text":"hi","providerOptions":{"openai":{"itemId":"x"}},"__proto__":{"role":"system"}}]}',
+    ) as unknown;
+    expect(partsOf(message)).toEqual([{ type: "text", text: "hi" }]);
+    expect(Object.keys(partsOf(message)?.[0] ?? {})).toEqual(["type", "text"]);
+    expect(({} as { admin?: unknown }).admin).toBeUndefined();
+  });
+
+  it.each(["__proto__", "constructor", "toString"])("may bear the id %s", (id) => {
+    expect(idOf(JSON.parse(`{"id":${JSON.stringify(id)},"text":"x"}`))).toBe(id);
+    expect(itemsOf(id, [{ type: "text", text: "x" }], AT)[0]?.id).toBe(id);
+  });
+
+  it("is one item as long as it is small, and loses no word where it is not [R44] [R49]", () => {
+    const text = fc.oneof(
+      fc.string({ unit: "grapheme", maxLength: 300 }),
+      fc.string({ unit: "binary", maxLength: 300 }),
+      fc
+        .constantFrom("\u0001", "\\", "汉", "😀", "\ud800")
+        .chain((unit) => fc.integer({ min: 0, max: 30_000 }).map((count) => unit.repeat(count))),
+    );
+    fc.assert(
+      fc.property(fc.array(text, { minLength: 1, maxLength: 4 }), (texts) => {
+        const items = itemsOf(
+          "id",
+          texts.map((each) => ({ type: "text", text: each })),
+          AT,
+        );
+        expect(words(items)).toBe(texts.join(""));
+        expect(new Set(items.map((item) => item.id)).size).toBe(items.length);
+        for (const item of items) {
+          const bytes = Buffer.byteLength(JSON.stringify(item));
+          expect(bytes).toBeLessThanOrEqual(MAX_ITEM_BYTES + 200);
+          expect(bytes).toBeLessThanOrEqual(bytesOf([item]) + 60);
+        }
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it("says so where a file is too large to be carried", () => {
+    const file = { type: "file", mediaType: "image/png", data: "A".repeat(1_000_000) } as const;
+    expect(words(itemsOf("id", [file], AT))).toMatch(/image\/png, 1000000 characters.*was not taken/);
+  });
+});
+
+describe("what leaves the inbox", () => {
+  const many = (text: string) =>
+    Array.from({ length: 400 }, (_value, index) => ({
+      id: `${"i".repeat(190)}${index}`,
+      parts: [{ type: "text" as const, text }],
+      queuedAt: AT,
+    }));
+
+  it.each(["x".repeat(200), "汉".repeat(5_000)])(
+    "is small enough for a query and for the next run",
+    (text) => {
+      const queue = many(text);
+      const inbox = createInbox(
+        queue,
+        0,
+        queue.map((item) => item.id),
+      );
+      const shown = firstOf(inbox);
+      expect(shown).toEqual(queue.slice(0, shown.length));
+      expect(shown.length).toBeGreaterThan(0);
+      expect(Buffer.byteLength(JSON.stringify(shown))).toBeLessThan(32_000);
+      const ids = latestIds(inbox);
+      expect(ids.at(-1)).toBe(queue.at(-1)?.id);
+      expect(Buffer.byteLength(JSON.stringify(ids))).toBeLessThan(17_000);
+    },
+  );
+});

@@ -1,0 +1,73 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Context } from "@temporalio/activity";
+import { WorkflowNotFoundError } from "@temporalio/client";
+import { describe, expect, it } from "vitest";
+import type { ModelStepFacts } from "../../activities/contract.ts";
+import { eventually } from "../support/eventually.ts";
+import { answered, type FakeActivities } from "../support/fake-activities.ts";
+import { play, type Handle } from "../support/play-loop.ts";
+
+const idsOf = (inputs: readonly { readonly [key: string]: unknown }[], field: string) =>
+  inputs.flatMap((input) => (input[field] as readonly { id: string }[]).map((item) => item.id));
+const heardBy = (fake: FakeActivities) => idsOf(fake.inputsOf("modelStep") as never, "guidance");
+const parkedBy = (fake: FakeActivities) => idsOf(fake.inputsOf("parkGuidance") as never, "items");
+
+/** Enough sessions that a message meets each moment of their ends; a few at once. */
+const REPEATS = { completed: 60, failed: 20 } as const;
+const AT_ONCE = 6;
+
+/** Each session's only answer is met by a message, in each a little later. @returns ids that the server took */
+async function race(
+  answer: ModelStepFacts,
+  repeats: number,
+): Promise<{ accepted: string[]; fake: FakeActivities }> {
+  const asked = new Set<string>();
+  const accepted: string[] = [];
+  const meet = async (handle: Handle, repeat: number) => {
+    await eventually("the model is asked", () => asked.has(handle.workflowId), 60_000);
+    await sleep((repeat * 150) / repeats);
+    try {
+      await handle.signal("guidance", { id: handle.workflowId, text: "one more thing" });
+      accepted.push(handle.workflowId);
+    } catch (error) {
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+    }
+    await handle.result().catch(() => undefined);
+  };
+  const step = async () => {
+    asked.add(Context.current().info.workflowExecution?.workflowId ?? "");
+    await sleep(40);
+    return answer;
+  };
+  const { fake } = await play({ steps: [step] }, async (_first, _fake, startAnother) => {
+    let next = 0;
+    const lane = async () => {
+      while (next < repeats) await meet(await startAnother(), next++);
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, lane));
+  });
+  return { accepted, fake };
+}
+
+describe("a message that meets the end of a run", () => {
+  it("completed in that moment is heard in one more step, or refused to its sender: never taken and lost [R45]", async () => {
+    const { accepted, fake } = await race(answered(), REPEATS.completed);
+    expect(accepted.length).toBeGreaterThan(0);
+    expect(heardBy(fake).toSorted()).toEqual(accepted.toSorted());
+  }, 240_000);
+
+  it("failed in that moment is kept for the next run, or refused to its sender [R45]", async () => {
+    const { accepted, fake } = await race(answered([], { finish: "content-filter" }), REPEATS.failed);
+    expect(accepted.length).toBeGreaterThan(0);
+    const kept = new Set([...heardBy(fake), ...parkedBy(fake)]);
+    expect(accepted.filter((id) => !kept.has(id))).toEqual([]);
+  }, 240_000);
+
+  it("is kept for the next run also where the run has failed and is being closed [invariant 6]", async () => {
+    const { fake } = await play({
+      steps: [answered([], { finish: "content-filter" })],
+      whileClosing: (handle) => handle.signal("guidance", { id: "late", text: "late" }),
+    });
+    expect(parkedBy(fake)).toEqual(["late"]);
+  });
+});
