@@ -84,6 +84,8 @@ export const contextConfigSchema = z.strictObject({
       keepMessages: z.number().int().min(2).optional(),
       /** Share of the messages that is kept, 0–1. */
       keepRatio: z.number().min(0.05).max(0.9).optional(),
+      /** When old tool results are hidden: where that pays (`auto`), before each compaction (`always`), `never`. */
+      prune: z.enum(["auto", "always", "never"]).optional(),
       /** Model for summaries; default the session's own. */
       summaryModel: z.string().optional(),
     })

@@ -35,6 +35,8 @@ export interface RunPolicy {
   readonly model: string;
   readonly maxSteps: number;
   readonly budget: Budget;
+  /** When old tool results are hidden. Histories from before there was a choice have none: they go by `always`. */
+  readonly prune?: "auto" | "always" | "never";
   /** Estimated tokens of what stands in front of the messages, for people. */
   readonly prefix?: { readonly system: number; readonly tools: number };
   /** Continue as new past this many events, whatever the server suggests. */
@@ -72,6 +74,8 @@ export interface ContextSize {
   readonly estimated: boolean;
   /** Tokens of tool results that prune could hide, all together. */
   readonly prunable: number;
+  /** Tokens by which the request grows a step, as measured since the newest summary. */
+  readonly growth?: number;
 }
 
 export interface SandboxFacts {

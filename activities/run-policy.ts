@@ -52,6 +52,7 @@ export function runPolicyOf(
     model: config.model,
     maxSteps: config.limits.maxSteps,
     budget: budgetOf(config, prefixTokens),
+    prune: config.context.options.prune ?? "auto",
     maxHistoryEvents: config.limits.maxHistoryEvents,
     modelTimeoutMs: config.limits.modelTimeout,
     toolTimeoutMs: slowest + TOOL_GRACE_MS,

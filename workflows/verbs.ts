@@ -225,7 +225,10 @@ export async function undoRounds(run: Run): Promise<void> {
 
 export async function pruneOld(run: Run, policy: RunPolicy): Promise<void> {
   const { state } = run;
-  if (!pruneDue({ usedTokens: state.context.used, prunableTokens: state.context.prunable }, policy.budget))
+  const { used: usedTokens, prunable, growth: growthTokens } = state.context;
+  if (
+    !pruneDue({ usedTokens, prunableTokens: prunable, growthTokens }, policy.budget, policy.prune ?? "always")
+  )
     return;
   enter(run, "pruning");
   pruned(state, await perform("prune", optionsOf(run), "prune old tool results", { step: state.step }));

@@ -56,7 +56,12 @@ export function budgetFor(windowTokens: number, options: BudgetOptions): Budget 
     tailMessages: options.tailMessages ?? 10,
     userTokens: share(0.15, 20_000),
     summaryTokens: share(0.1, 4_096),
-    pruneProtectTokens: share(0.3, 40_000),
+    pruneProtectTokens: pruneProtectTokens(windowTokens),
     pruneMinimumTokens: share(0.15, 20_000),
   };
+}
+
+/** Newest tool results that prune leaves alone, in tokens. Source: requirement 4.3, OpenCode. */
+export function pruneProtectTokens(windowTokens: number): number {
+  return windowTokens >= FULL_WINDOW_TOKENS ? 40_000 : Math.floor(Math.min(40_000, 0.3 * windowTokens));
 }

@@ -34,15 +34,18 @@ export type WrittenSections = Partial<Record<Section, string>>;
 
 /** Characters per token that lists of paths and items may count with. */
 const LIST_CHARS_PER_TOKEN = 3;
+/** How full a summary may be made by what is carried on: at some four characters a token it stays under its cap. */
+const FULL_SHARE = 1.1;
 
 /**
  * The whole summary. Original task, file table, open items and what the user said are taken from the rows and the
- * previous summary, so that a model can neither invent nor forget them; the rest is the model's.
+ * previous summary, so that a model can neither invent nor forget them; earlier decisions stay beside the new ones, so
+ * that it need not write them again. The rest is the model's.
  */
 export function composeSummary(material: SummaryMaterial, written: WrittenSections): string {
   const before = parseSections(material.previous ?? "");
   const maxChars = material.maxTokens * LIST_CHARS_PER_TOKEN;
-  return renderSummary(material.round, {
+  const sections = {
     "Original Task": originalTask(material, before["Original Task"] ?? "", maxChars / 5),
     "Completed Work": completedWork(
       material,
@@ -59,7 +62,34 @@ export function composeSummary(material: SummaryMaterial, written: WrittenSectio
       maxChars / 3,
     ),
     "Errors & Resolutions": written["Errors & Resolutions"] ?? "",
+  };
+  const room = maxChars * FULL_SHARE - renderSummary(material.round, sections).length;
+  return renderSummary(material.round, {
+    ...sections,
+    "Key Technical Decisions": decisions(
+      before["Key Technical Decisions"] ?? "",
+      sections["Key Technical Decisions"],
+      Math.min(room, maxChars / 4),
+    ),
   });
+}
+
+/** Decisions of earlier rounds that the model did not write anew, oldest first, as many of the newest as there is room for. */
+function decisions(before: string, written: string, maxChars: number): string {
+  const fresh = linesOf(written);
+  const kept: string[] = [];
+  let room = maxChars;
+  for (const line of linesOf(before).toReversed()) {
+    if (fresh.some((each) => isSameItem(each, line))) continue;
+    room -= line.length + 1;
+    if (room < 0) break;
+    kept.unshift(line);
+  }
+  return [...kept, ...fresh].join("\n");
+}
+
+function linesOf(section: string): string[] {
+  return section.split("\n").filter((line) => line.trim() !== "" && !/^(- )?none\.?$/i.test(line.trim()));
 }
 
 function originalTask({ replaced, kept }: SummaryMaterial, before: string, maxChars: number): string {

@@ -5,7 +5,6 @@ import { callsIn, errorsIn, textOf } from "./session-facts.ts";
 import { excerpt, parseSections } from "./summary-document.ts";
 
 /** Shares of the cap, in characters at three a token, that its free texts may take; lists take the rest. */
-const DECISION_SHARE = 0.12;
 const STATE_SHARE = 0.2;
 const ERROR_SHARE = 0.12;
 
@@ -14,7 +13,6 @@ export function deterministicSummary(material: SummaryMaterial): string {
   const before = parseSections(material.previous ?? "");
   const maxChars = material.maxTokens * 3;
   return composeSummary(material, {
-    "Key Technical Decisions": excerpt(before["Key Technical Decisions"] ?? "", maxChars * DECISION_SHARE),
     "Current State": excerpt(currentState(material.replaced), maxChars * STATE_SHARE),
     "Errors & Resolutions": errors(
       material.replaced,

@@ -1,16 +1,12 @@
 /**
- * Which old tool results may be hidden, and when that pays (requirement 4.3). Pure: the workflow asks `pruneDue`.
- *
- * Hiding a result changes the prefix from there on: the provider's cache is lost behind it, and the next request is
- * billed in full (cached input costs a tenth). So it is done in batches, and only where the cache is about to be lost
- * anyway: near the compaction trigger, which a prune then puts off, or when the cache is cold.
+ * Which old tool results may be hidden, and when (requirement 4.3): in batches, and only where that pays, which
+ * prune-balance.ts works out. Pure: the workflow asks `pruneDue`.
  */
 import type { Budget } from "./budget.ts";
 import type { StoredMessage } from "./message.ts";
+import { pruneBatch, pruneGain, type PruneOffer } from "./prune-balance.ts";
 import { shownTokens } from "./view.ts";
 
-/** Share of the compaction trigger from which a prune pays. */
-const NEAR_TRIGGER = 0.9;
 /** Results that stay readable: small, and the model steers by them. */
 const PROTECTED_TOOLS: ReadonlySet<string> = new Set(["todo", "ask_user"]);
 /** User turns whose results are spared longer. Source: OpenCode. */
@@ -18,19 +14,32 @@ const PROTECTED_TURNS = 2;
 /** A result this small gains nothing by a placeholder with its handle. */
 const PLACEHOLDER_TOKENS = 32;
 
-export interface PruneNumbers {
-  /** Tokens of the next request. */
-  readonly usedTokens: number;
-  /** Tokens of tool results that are not hidden yet. */
+export interface PruneNumbers extends Pick<PruneOffer, "usedTokens" | "growthTokens"> {
+  /** Tokens of tool results that prune could hide, with those that it protects: see `prunableTokens`. */
   readonly prunableTokens: number;
-  /** True where the provider's cache is gone anyway, as after a long wait. */
-  readonly cold?: boolean;
 }
 
-/** Whether to hide old results now: enough of them beyond the protected ones, and a cache that is soon lost. */
-export function pruneDue(numbers: PruneNumbers, budget: Budget): boolean {
-  const enough = numbers.prunableTokens - budget.pruneProtectTokens >= budget.pruneMinimumTokens;
-  return enough && (numbers.cold === true || numbers.usedTokens >= budget.triggerTokens * NEAR_TRIGGER);
+/**
+ * `auto`: where hiding pays. `always`: near the compaction trigger, which it puts off; what was said stays word for word
+ * for longer, and a step costs more. `never`: compaction alone makes room.
+ */
+export type PruneMode = "auto" | "always" | "never";
+
+/** Share of the compaction trigger from which `always` acts. */
+const NEAR_TRIGGER = 0.9;
+
+/** Whether to hide old results now: enough of them beyond the protected ones, and the mode's own condition. */
+export function pruneDue(
+  { prunableTokens: prunable, ...numbers }: PruneNumbers,
+  budget: Budget,
+  mode: PruneMode = "auto",
+): boolean {
+  const savedTokens = prunable - budget.pruneProtectTokens;
+  if (mode === "never" || savedTokens < budget.pruneMinimumTokens) return false;
+  if (mode === "always") return numbers.usedTokens >= budget.triggerTokens * NEAR_TRIGGER;
+  // All that stays stands behind the first result that goes, but for what the task and the prefix take.
+  const offer = { ...numbers, savedTokens, behindTokens: numbers.usedTokens - savedTokens };
+  return savedTokens >= pruneBatch(offer, budget) && pruneGain(offer, budget) > 0;
 }
 
 export interface PrunePlan {
@@ -48,29 +57,43 @@ export function planPrune(
   rows: readonly StoredMessage[],
   budget: Pick<Budget, "pruneProtectTokens" | "pruneMinimumTokens">,
 ): PrunePlan {
-  const sequences: number[] = [];
-  let savedTokens = 0;
-  let seenTokens = 0;
-  let turns = 0;
+  const { hidden, savedTokens } = beyondProtected(rows, budget.pruneProtectTokens);
+  return savedTokens >= budget.pruneMinimumTokens
+    ? { sequences: hidden.map((row) => row.sequence), savedTokens }
+    : { sequences: [], savedTokens: 0 };
+}
+
+/**
+ * Tokens of the results that a prune could hide, together with those that are protected: what `pruneDue` is asked
+ * with. New results come on top of it, since each pushes an older one out of protection.
+ */
+export function prunableTokens(rows: readonly StoredMessage[], protectTokens: number): number {
+  const { savedTokens, roomTokens } = beyondProtected(rows, protectTokens);
+  return savedTokens > 0 ? savedTokens + protectTokens : Math.max(0, protectTokens - roomTokens);
+}
+
+interface Beyond {
+  /** What may be hidden, oldest first. */
+  readonly hidden: readonly StoredMessage[];
+  readonly savedTokens: number;
+  /** What new results may come to before the first is hidden. */
+  readonly roomTokens: number;
+}
+
+function beyondProtected(rows: readonly StoredMessage[], protectTokens: number): Beyond {
+  const hidden: StoredMessage[] = [];
+  let [savedTokens, seenTokens, turns] = [0, 0, 0];
+  const spared = () => (turns < PROTECTED_TURNS ? 2 * protectTokens : protectTokens);
   for (const row of rows.toReversed()) {
     if (row.kind === "summary") break;
     if (row.kind === "task" || row.kind === "guidance") turns++;
     if (row.role !== "tool" || row.prunedStep !== undefined) continue;
     seenTokens += row.tokens;
-    const spared = turns < PROTECTED_TURNS ? 2 * budget.pruneProtectTokens : budget.pruneProtectTokens;
-    if (seenTokens <= spared || !isPrunable(row)) continue;
-    sequences.push(row.sequence);
+    if (seenTokens <= spared() || !isPrunable(row)) continue;
+    hidden.push(row);
     savedTokens += row.tokens - shownTokens({ ...row, prunedStep: row.step });
   }
-  return savedTokens >= budget.pruneMinimumTokens
-    ? { sequences: sequences.toReversed(), savedTokens }
-    : { sequences: [], savedTokens: 0 };
-}
-
-/** Tokens of the results that a prune could ever hide: what `pruneDue` is asked with. */
-export function prunableTokens(rows: readonly StoredMessage[]): number {
-  const summary = rows.findLastIndex((row) => row.kind === "summary");
-  return rows.slice(summary + 1).reduce((sum, row) => sum + (isPrunable(row) ? row.tokens : 0), 0);
+  return { hidden: hidden.toReversed(), savedTokens, roomTokens: Math.max(0, spared() - seenTokens) };
 }
 
 function isPrunable(row: StoredMessage): boolean {

@@ -1,5 +1,6 @@
 /** How large the next request is, from the rows it is made of: for trigger, display and log. Pure. */
 import type { StoredMessage } from "./message.ts";
+import { pruneProtectTokens } from "./budget.ts";
 import { prunableTokens } from "./prune-plan.ts";
 import { estimatedNextInput, type NextInputEstimate } from "./tokens.ts";
 import { shownTokens } from "./view.ts";
@@ -20,9 +21,14 @@ export interface ViewSize {
   readonly next: NextInputEstimate;
   /** Estimate without any bill, before the ratio: what the ratio is learnt from. */
   readonly pureTokens: number;
-  /** Tokens of tool results that are not hidden yet. */
+  /** Tokens of tool results that prune could hide, with those that it protects. */
   readonly prunableTokens: number;
+  /** Tokens by which the request grew a step since the newest summary; undefined where there are too few to tell. */
+  readonly growthTokens: number | undefined;
 }
+
+/** Fewer steps than this say little about the next ones. */
+const MIN_GROWTH_STEPS = 5;
 
 /**
  * Size of the next request. Stands on the newest answer's bill, unless a compaction or another model came after it; what prune has
@@ -38,7 +44,23 @@ export function viewSize({ rows, prefixTokens, ratio, windowTokens, model }: Siz
     ratio,
     windowTokens,
   });
-  return { next, pureTokens, prunableTokens: prunableTokens(rows) };
+  return {
+    next,
+    pureTokens,
+    prunableTokens: prunableTokens(rows, pruneProtectTokens(windowTokens)),
+    growthTokens: growth(rows),
+  };
+}
+
+function growth(rows: readonly StoredMessage[]): number | undefined {
+  let [tokens, steps] = [0, 0];
+  for (let at = rows.length - 1; at >= 0; at -= 1) {
+    const row = rows[at];
+    if (row === undefined || row.kind === "summary") break;
+    tokens += row.kind === "task" ? 0 : row.tokens;
+    if (row.kind === "answer") steps += 1;
+  }
+  return steps < MIN_GROWTH_STEPS ? undefined : Math.round(tokens / steps);
 }
 
 /** The newest billed answer, where its bill is this model's and for a view that no later compaction changed. */

@@ -213,8 +213,17 @@ function nextContext(
     compactedRound: undefined,
     prunedStep: undefined,
   } as StoredMessage;
-  const size = viewSize({ rows: [...rows, row], ...measure });
-  return { used: size.next.tokens, estimated: size.next.estimated, prunable: size.prunableTokens };
+  const {
+    next,
+    prunableTokens: prunable,
+    growthTokens: growth,
+  } = viewSize({ rows: [...rows, row], ...measure });
+  return {
+    used: next.tokens,
+    estimated: next.estimated,
+    prunable,
+    ...(growth === undefined ? {} : { growth }),
+  };
 }
 
 function facts(

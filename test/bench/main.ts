@@ -8,13 +8,14 @@ import { measureFleet } from "./groups/fleet.ts";
 import type { Group, Scale } from "./groups/group.ts";
 import { measureGrowth } from "./groups/growth.ts";
 import { measureMemory } from "./groups/memory.ts";
+import { measurePolicies, POLICY_NOTE } from "./groups/policies.ts";
 import { measureSandbox } from "./groups/sandbox.ts";
 import { measureStart } from "./groups/start.ts";
 import { measureSteps } from "./groups/steps.ts";
 import { measureTokens } from "./groups/tokens.ts";
 import { measureWake } from "./groups/wake.ts";
 import { type BenchOptions, readOptions, USAGE } from "./options.ts";
-import { bringUpStand, type Stand } from "./stand/stand.ts";
+import { bringUpStand } from "./stand/stand.ts";
 import { type Figure, renderTable, verdictOf } from "./table.ts";
 
 const GROUPS: Readonly<Record<string, Group>> = {
@@ -27,8 +28,13 @@ const GROUPS: Readonly<Record<string, Group>> = {
   start: measureStart,
   sandbox: measureSandbox,
   cancel: measureCancel,
-  tokens: measureTokens,
   context: measureContext,
+};
+
+/** Groups that compute, and need nothing brought up. */
+const PURE_GROUPS: Readonly<Record<string, () => Promise<Figure[]>>> = {
+  tokens: measureTokens,
+  policies: measurePolicies,
 };
 
 /** Rows of requirement 9 that nothing measures yet. */
@@ -63,25 +69,38 @@ const say = (line: string) =>
 async function main(): Promise<number> {
   let options: BenchOptions;
   try {
-    options = readOptions(process.argv.slice(2));
+    options = readOptions(process.argv.slice(2), [...Object.keys(GROUPS), ...Object.keys(PURE_GROUPS)]);
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${USAGE}`);
     return 2;
   }
   const { only } = options;
-  const chosen = Object.entries(GROUPS).filter(([name]) => only === undefined || only.includes(name));
+  const isChosen = ([name]: readonly [string, unknown]) => only === undefined || only.includes(name);
+  const chosen = Object.entries(GROUPS).filter(isChosen);
+  const pure = Object.entries(PURE_GROUPS).filter(isChosen);
+  const taken: Taken = { figures: [], failures: [], notes: [] };
+  if (chosen.length > 0) await onStand(chosen, options, taken);
+  await measure(pure, (group) => group(), taken);
+  if (only === undefined) taken.figures.push(...TO_COME);
+  if (pure.some(([name]) => name === "policies")) taken.notes.push(POLICY_NOTE);
+  tell(taken, options);
+  return taken.failures.length === 0 ? 0 : 1;
+}
+
+async function onStand(
+  chosen: readonly (readonly [string, Group])[],
+  options: BenchOptions,
+  taken: Taken,
+): Promise<void> {
   say("bringing up Temporal, Postgres, Docker, the model and two workers on free ports");
   const stand = await bringUpStand(say);
-  const taken: Taken = { figures: [], failures: [] };
   const stop = onSignal(async () => {
     tell(taken, options);
     await stand.close();
   });
+  const scale = scaleOf(options);
   try {
-    await measure(stand, chosen, scaleOf(options), taken);
-    if (only === undefined) taken.figures.push(...TO_COME);
-    tell(taken, options);
-    return taken.failures.length === 0 ? 0 : 1;
+    await measure(chosen, (group) => group(stand, scale), taken);
   } finally {
     stop();
     say("ending what was brought up");
@@ -93,19 +112,20 @@ interface Taken {
   readonly figures: Figure[];
   /** Groups that could not be measured, and why. */
   readonly failures: string[];
+  /** What the reader must know to read the table. */
+  readonly notes: string[];
 }
 
 /** One group after another; a group that fails does not take the others' figures with it. */
-async function measure(
-  stand: Stand,
-  groups: readonly (readonly [string, Group])[],
-  scale: Scale,
+async function measure<Measure>(
+  groups: readonly (readonly [string, Measure])[],
+  take: (group: Measure) => Promise<Figure[]>,
   { figures, failures }: Taken,
 ): Promise<void> {
   for (const [name, group] of groups) {
     say(name);
     try {
-      figures.push(...(await group(stand, scale)));
+      figures.push(...(await take(group)));
     } catch (error) {
       const reason = error instanceof Error ? (error.stack ?? error.message) : String(error);
       say(`${name} failed: ${reason}`);
@@ -114,11 +134,12 @@ async function measure(
   }
 }
 
-function tell({ figures, failures }: Taken, { json }: BenchOptions): void {
+function tell({ figures, failures, notes }: Taken, { json }: BenchOptions): void {
   const seconds = ((Date.now() - began) / 1_000).toFixed(0);
   const load = loadavg().map((value) => value.toFixed(1));
   const machine = `Node ${process.version}, ${cpus().length} cores, load ${load.join(" ")}, ${seconds} s.`;
   process.stdout.write(`${renderTable(figures)}\n\n${machine}\n`);
+  for (const note of notes) process.stdout.write(`${note}\n`);
   for (const failure of failures) process.stdout.write(`Not measured: ${failure}\n`);
   if (json === undefined) return;
   const verdicts = figures.map((figure) => ({ ...figure, verdict: verdictOf(figure) }));

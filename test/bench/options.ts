@@ -16,11 +16,12 @@ export const USAGE = `npm run bench -- [--quick] [--long] [--json FILE] [--only 
   --quick   fewer repeats, below 3 minutes
   --long    compares step 1,000 (else 200) with step 10
   --json    writes the figures to FILE
-  --only    of: steps, growth, fleet, memory, wake, start, sandbox, cancel, tokens, context
+  --only    of: steps, memory, growth, fleet, wake, start, sandbox, cancel, context;
+            tokens and policies compute only, and need no service
 `;
 
 /** @throws TypeError naming what was not understood */
-export function readOptions(args: readonly string[]): BenchOptions {
+export function readOptions(args: readonly string[], groups: readonly string[]): BenchOptions {
   const { values } = parseArgs({
     args: [...args],
     options: {
@@ -30,5 +31,8 @@ export function readOptions(args: readonly string[]): BenchOptions {
       only: { type: "string" },
     },
   });
-  return { quick: values.quick, long: values.long, json: values.json, only: values.only?.split(",") };
+  const only = values.only?.split(",");
+  const unknown = only?.find((name) => !groups.includes(name));
+  if (unknown !== undefined) throw new TypeError(`There is no group "${unknown}".`);
+  return { quick: values.quick, long: values.long, json: values.json, only };
 }

@@ -29,7 +29,13 @@ const limits = (more: Partial<RunConfig["limits"]>) => ({
 });
 const small = (contextWindow: number, servedWindow: number) => ({
   served: { "gpt-4o": { window: servedWindow, maxOutput: 1_000 } },
-  config: (config: RunConfig): RunConfig => ({ ...config, contextWindow, maxOutput: 1_000 }),
+  config: (config: RunConfig): RunConfig => ({
+    ...config,
+    contextWindow,
+    maxOutput: 1_000,
+    // So that these shapes have a prune, too.
+    context: { ...config.context, options: { ...config.context.options, prune: "always" } },
+  }),
 });
 const noisy = (count: number) => Array.from({ length: count }, (_, place) => noisyStep(place + 1, 80));
 

@@ -69,7 +69,8 @@ export async function playLoop(
         ran(state, call, await agent.perform("runTool", { step, index }));
       }),
     );
-    if (pruneDue({ usedTokens: state.context.used, prunableTokens: state.context.prunable }, policy.budget)) {
+    const { used: usedTokens, prunable: prunableTokens, growth: growthTokens } = state.context;
+    if (pruneDue({ usedTokens, prunableTokens, growthTokens }, policy.budget, policy.prune ?? "always")) {
       pruned(state, await agent.perform("prune", { step }));
       prunes += 1;
     }

@@ -4,7 +4,8 @@ import { strategyFor } from "../../../activities/compaction/index.ts";
 import { budgetFor } from "../../../activities/context/budget.ts";
 import type { StoredMessage } from "../../../activities/context/message.ts";
 import { textOf } from "../../../activities/context/session-facts.ts";
-import { SECTIONS } from "../../../activities/context/summary-document.ts";
+import { parseSections, SECTIONS } from "../../../activities/context/summary-document.ts";
+import { estimateText } from "../../../activities/context/tokens.ts";
 import { buildView } from "../../../activities/context/view.ts";
 import {
   afterRound,
@@ -16,6 +17,7 @@ import {
   summaryText,
   work,
   writes,
+  type Written,
 } from "../../support/compacting.ts";
 import { calls, result, rowsOf, user } from "../../support/rows.ts";
 
@@ -139,6 +141,14 @@ describe("what may not vanish", () => {
     return [...next, ...rowsOf(work(25), from, from)];
   };
 
+  /** The view after a round that a model summed up so, and after more work. */
+  const nextRound = async (rows: readonly StoredMessage[], round: number, written: Written) => {
+    const from = Math.max(...rows.map((row) => row.sequence)) + 1;
+    const grown = round === 1 ? rows : [...rows, ...rowsOf(work(30), from, from)];
+    const { summarise } = scriptedSummariser(summaryText(written));
+    return afterRound(grown, compacted(await rounds.compact(roundOf(grown, round), summarise)), round);
+  };
+
   it("keeps paths and open items that the next summary forgets, and lets closed ones go", async () => {
     const rows = await previous(rowsOf([user("Build the app."), ...writes("src/old.ts"), ...work(30)]));
     const { summarise } = scriptedSummariser(summaryText({ pending: "- [x] write the README" }));
@@ -147,6 +157,40 @@ describe("what may not vanish", () => {
     expect(done.summary).toContain("- [ ] add the importer");
     expect(done.summary).toContain("- [x] write the README");
     expect(done.summary).not.toContain("set up tests");
+  });
+
+  it("keeps a decision that the next summary leaves out, beside the new ones and once only", async () => {
+    const early = "- Retries stay at 3, since the provider asks for it";
+    const late = "- Money is stored in cents";
+    const first = await nextRound(rowsOf([user("Build."), ...work(30)]), 1, { decisions: early });
+    const second = await nextRound(first, 2, { decisions: late });
+    const repeated = await nextRound(second, 3, {
+      decisions: `${late}\n- Retries stay at 5`,
+    });
+    const decisions = (rows: readonly StoredMessage[]) =>
+      parseSections(textOf(rows.find((row) => row.kind === "summary")!))["Key Technical Decisions"];
+    expect(decisions(second)).toBe(`${early}\n${late}`);
+    expect(decisions(repeated)).toBe(`${early}\n${late}\n- Retries stay at 5`);
+  });
+
+  it("lets the oldest decisions go where they would fill the summary", async () => {
+    const many = Array.from({ length: 200 }, (_, at) => `- Decision ${at} about this and that`).join("\n");
+    const first = await nextRound(rowsOf([user("Build."), ...work(60)]), 1, { decisions: many });
+    const second = await nextRound(first, 2, { decisions: "- A new one" });
+    const summary = textOf(second.find((row) => row.kind === "summary")!);
+    expect(summary).toContain("- Decision 199 about");
+    expect(summary).not.toContain("- Decision 0 about");
+    expect(estimateText(summary)).toBeLessThan(budget.summaryTokens);
+  });
+
+  it("asks for fewer words where there is less to tell", async () => {
+    const wordsFor = async (steps: number) => {
+      const { summarise, requests } = scriptedSummariser(summaryText());
+      await rounds.compact(roundOf(rowsOf([user("Build."), ...work(steps)])), summarise);
+      return Number(/At most (\d+) words/.exec(requests[0]?.text ?? "")?.[1]);
+    };
+    expect(await wordsFor(12)).toBe(200);
+    expect(await wordsFor(200)).toBe(500);
   });
 
   it("keeps in short what the user said where it does not fit word for word any more", async () => {

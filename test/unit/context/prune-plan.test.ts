@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { budgetFor } from "../../../activities/context/budget.ts";
 import type { Message } from "../../../activities/context/message.ts";
+import { pruneBatch, pruneGain } from "../../../activities/context/prune-balance.ts";
 import { planPrune, prunableTokens, pruneDue } from "../../../activities/context/prune-plan.ts";
 import { stuckVerdict } from "../../../activities/context/stuck.ts";
 import { calls, result, rowsOf, says, user, type RowExtra } from "../../support/rows.ts";
@@ -65,7 +66,7 @@ describe("planPrune", () => {
       turn("three"),
     ]);
     expect(planPrune(rows, budget).sequences).toEqual([]);
-    expect(prunableTokens(rows)).toBe(0);
+    expect(prunableTokens(rows, 0)).toBe(0);
   });
 
   it("hides the oldest of a long run with a single user message, beyond twice the protected tokens", () => {
@@ -84,15 +85,82 @@ describe("planPrune", () => {
 
 describe("pruneDue", () => {
   const near = Math.ceil(budget.triggerTokens * 0.9);
+  const full = { usedTokens: near, prunableTokens: 60_000 };
 
-  it("waits for enough beyond the protected tokens, and for a cache that is soon lost anyway", () => {
-    expect(pruneDue({ usedTokens: near, prunableTokens: 60_000 }, budget)).toBe(true);
-    expect(pruneDue({ usedTokens: near, prunableTokens: 59_999 }, budget)).toBe(false);
-    expect(pruneDue({ usedTokens: near - 1, prunableTokens: 60_000 }, budget)).toBe(false);
+  it("puts a compaction off where it is always to: with enough beyond the protected tokens, near the trigger [case 15]", () => {
+    expect(pruneDue(full, budget, "always")).toBe(true);
+    expect(pruneDue({ ...full, prunableTokens: 59_999 }, budget, "always")).toBe(false);
+    expect(pruneDue({ ...full, usedTokens: near - 1 }, budget, "always")).toBe(false);
   });
 
-  it("does not wait where the cache is cold", () => {
-    expect(pruneDue({ usedTokens: 65_000, prunableTokens: 60_000, cold: true }, budget)).toBe(true);
+  it("never hides anything where it is told not to", () => {
+    expect(pruneDue({ usedTokens: near, prunableTokens: 1_000_000 }, budget, "never")).toBe(false);
+  });
+
+  it("hides a batch in a large window, whose next compaction is far away", () => {
+    const large = budgetFor(1_000_000, { triggerRatio: 0.8 });
+    expect(pruneDue({ usedTokens: 120_000, prunableTokens: 90_000 }, large)).toBe(true);
+  });
+
+  it("waits for a batch that is worth billing the rest anew [case 15]", () => {
+    const large = budgetFor(1_000_000, { triggerRatio: 0.8 });
+    expect(pruneDue({ usedTokens: 90_000, prunableTokens: 61_000 }, large)).toBe(false);
+  });
+
+  it("leaves the prefix alone near the trigger, where a compaction gives more for less", () => {
+    const large = budgetFor(1_000_000, { triggerRatio: 0.8 });
+    expect(pruneDue({ usedTokens: large.triggerTokens - 1, prunableTokens: 600_000 }, large)).toBe(false);
+    expect(pruneDue(full, budget)).toBe(false);
+  });
+});
+
+describe("pruneGain", () => {
+  const large = budgetFor(1_000_000, { triggerRatio: 0.8 });
+  const offer = { savedTokens: 50_000, behindTokens: 60_000, usedTokens: 120_000, growthTokens: 1_500 };
+
+  it("grows with what is hidden, and falls with what stands behind it and with how full the window is", () => {
+    const gain = pruneGain(offer, large);
+    expect(pruneGain({ ...offer, savedTokens: 60_000 }, large)).toBeGreaterThan(gain);
+    expect(pruneGain({ ...offer, behindTokens: 70_000 }, large)).toBeLessThan(gain);
+    expect(pruneGain({ ...offer, usedTokens: 200_000 }, large)).toBeLessThan(gain);
+  });
+
+  it("is smaller where each step brings more, since fewer steps are bought", () => {
+    expect(pruneGain({ ...offer, growthTokens: 6_000 }, large)).toBeLessThan(pruneGain(offer, large));
+  });
+
+  it("is exactly the steps bought at the average price less their own, less the rest billed once in full", () => {
+    // Trigger 10,000; after a round 3,000 + 1,000 + 5 × 200 stay. A round reads 1,250, writes 6,400 and bills 4,500.
+    const small = { ...budget, triggerTokens: 10_000, summaryTokens: 1_000, tailTokens: 8_000 };
+    const step = 0.1 * 7_500 + ((1_250 + 6_400 + 4_500) * 200) / 5_000;
+    const bought = { savedTokens: 2_000, behindTokens: 3_000, usedTokens: 7_000, growthTokens: 200 };
+    expect(pruneGain(bought, small)).toBeCloseTo(10 * (step - 600) - 2_700, 6);
+  });
+});
+
+describe("pruneBatch", () => {
+  it("is the batch at which billing anew and carrying on cost the least together, and never below the minimum", () => {
+    const offer = { savedTokens: 0, behindTokens: 50_000, usedTokens: 100_000, growthTokens: 1_000 };
+    const cost = (batch: number) => (45_000 * 1_000) / batch + 0.05 * batch;
+    const best = pruneBatch(offer, budget);
+    expect(best).toBeCloseTo(30_000, 0);
+    expect(cost(best)).toBeLessThan(Math.min(cost(best * 0.9), cost(best * 1.1)));
+    expect(pruneBatch({ ...offer, behindTokens: 100 }, budget)).toBe(budget.pruneMinimumTokens);
+  });
+});
+
+describe("prunableTokens", () => {
+  it("tells how many tokens a plan would hide, with those that are protected", () => {
+    const rows = rowsOf([turn("task"), ...Array.from({ length: 12 }, () => step(10_000)).flat()]);
+    const { savedTokens } = planPrune(rows, budget);
+    expect(prunableTokens(rows, 40_000)).toBe(savedTokens + 40_000);
+  });
+
+  it("offers nothing while the results of the last two turns have room left", () => {
+    const rows = rowsOf([turn("task"), ...Array.from({ length: 6 }, () => step(10_000)).flat()]);
+    expect(
+      pruneDue({ usedTokens: 92_000, prunableTokens: prunableTokens(rows, 40_000) }, budget, "always"),
+    ).toBe(false);
   });
 });
 

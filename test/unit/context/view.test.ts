@@ -56,7 +56,6 @@ describe("viewSize", () => {
     const rows = rowsOf([user(long), [calls("", "a"), { usage }], [result("a", long), { tokens: 400 }]]);
     expect(viewSize({ rows, ...options })).toMatchObject({
       next: { tokens: 5_600, estimated: false },
-      prunableTokens: 400,
     });
   });
 
@@ -67,6 +66,7 @@ describe("viewSize", () => {
       next: { tokens: pureTokens, estimated: true },
       pureTokens,
       prunableTokens: 0,
+      growthTokens: undefined,
     });
   });
 

@@ -1,0 +1,143 @@
+/** What long tasks cost under our context policy and under others', replayed without any service. */
+import { prefixMaker } from "../../../activities/model/request.ts";
+import { systemPrompt } from "../../../activities/system-prompt.ts";
+import { toolRegistry } from "../../../activities/tools/index.ts";
+import { ourPolicy } from "../policies/ours.ts";
+import { cline, eightyTen, gemini, openCode } from "../policies/peers.ts";
+import { Replay, type Outcome, type Policy } from "../policies/replay.ts";
+import { generateTrajectory, type Trajectory } from "../policies/trajectory.ts";
+import type { Figure } from "../table.ts";
+
+/** Each is a task of 300 steps; where a summary falls is luck, so several are averaged. */
+const SEEDS = [1, 2, 3];
+const WINDOWS = [32_000, 128_000, 200_000, 1_000_000];
+
+export async function measurePolicies(): Promise<Figure[]> {
+  const trajectories = SEEDS.map((seed) => generateTrajectory(seed));
+  const figures: Figure[] = [];
+  for (const windowTokens of WINDOWS) figures.push(...(await inWindow(windowTokens, trajectories)));
+  return figures;
+}
+
+interface Row {
+  readonly name: string;
+  readonly outcome: Outcome;
+  /** Counts in the comparison: another agent, not a variant of ours or a reference. */
+  readonly peer: boolean;
+}
+
+async function inWindow(windowTokens: number, trajectories: readonly Trajectory[]): Promise<Figure[]> {
+  const rows: Row[] = [];
+  for (const { make, peer } of policies(windowTokens)) {
+    const outcomes: Outcome[] = [];
+    for (const trajectory of trajectories) {
+      const replay = new Replay({ trajectory, windowTokens, prefix: prefixText() });
+      outcomes.push(await replay.run(make()));
+    }
+    rows.push({ name: make().name, outcome: meanOf(outcomes), peer });
+  }
+  const [ours] = rows;
+  if (ours === undefined) return [];
+  const cheapest = rows
+    .filter((row) => row.peer)
+    .toSorted((a, b) => a.outcome.perStep - b.outcome.perStep)[0];
+  const best = rows.filter((row) => row.peer).toSorted((a, b) => b.outcome.facts - a.outcome.facts)[0];
+  const window = `${windowTokens / 1_000}k`;
+  return [
+    ...rows.map((row) => rowFigure(window, row, ours)),
+    ...(cheapest === undefined || best === undefined
+      ? []
+      : [
+          {
+            name: `${window}: ours against the cheapest other`,
+            value: ours.outcome.perStep - cheapest.outcome.perStep,
+            unit: "tokens",
+            n: SEEDS.length,
+            ratio: ours.outcome.perStep / cheapest.outcome.perStep,
+            goal: { of: "ratio", atMost: 1 } as const,
+            note: `${cheapest.name}; facts ${percent(ours.outcome.facts)} to its ${percent(cheapest.outcome.facts)}, the best of the others' ${percent(best.outcome.facts)} (${best.name})`,
+          },
+        ]),
+  ];
+}
+
+function policies(windowTokens: number): { readonly make: () => Policy; readonly peer: boolean }[] {
+  const ours = (name: string, options?: Parameters<typeof ourPolicy>[2]) => ({
+    make: () => ourPolicy(name, windowTokens, options),
+    peer: false,
+  });
+  const peers = [
+    () => openCode(windowTokens),
+    () => openCode(windowTokens, { prune: true }),
+    () => openCode(windowTokens, { suffix: true }),
+    () => gemini(windowTokens),
+    () => cline(windowTokens),
+    () => eightyTen(windowTokens),
+  ];
+  return [
+    ours("ours"),
+    ours("ours, prune always", { prune: "always" }),
+    ours("ours, proactive-threshold", { strategy: "proactive-threshold" }),
+    ...peers.map((make) => ({ make, peer: true })),
+    ours("reference: only on overflow", { prune: "never", onlyOnOverflow: true }),
+  ];
+}
+
+function rowFigure(window: string, { name, outcome }: Row, ours: Row): Figure {
+  const { cachedShare, rounds, prunes, overflows, facts, factsOf, summaries, ownOutput } = outcome;
+  const { rule, decision, path, finding } = factsOf;
+  return {
+    name: `${window}: ${name}`,
+    value: outcome.perStep,
+    unit: "tokens a step",
+    n: SEEDS.length,
+    ratio: outcome.perStep / ours.outcome.perStep,
+    note:
+      `cached ${percent(cachedShare)}; rounds ${rounds.toFixed(1)}, prunes ${prunes.toFixed(1)}, overflows ${overflows.toFixed(1)}; ` +
+      `facts in view ${percent(facts)} (rules ${percent(rule)}, decisions ${percent(decision)}, paths ${percent(path)}, findings ${percent(finding)}); ` +
+      `of it summaries ${summaries.toFixed(0)}, the agent's own output ${ownOutput.toFixed(0)}`,
+  };
+}
+
+/** What the figures mean; printed under the table. */
+export const POLICY_NOTE = `Policies: ${SEEDS.length} generated tasks of 300 steps each (seeds ${SEEDS.join(", ")}; not recorded runs), the means.
+  Tokens a step are billed-equivalent input: uncached 1, cached 0.1 (from 1,024 tokens, in steps of 128), output 8, summaries included.
+  A person comes back after an hour to an empty cache three or four times in each. Others follow the survey's description of them; the
+  summariser is one script for all, 1,500 tokens long where a policy sets no target. Results are cut as each policy cuts them,
+  and nothing is read again that was cut or forgotten. Gemini's split may fall at any answer, not only at a user's message.`;
+
+let prefix: string | undefined;
+
+function prefixText(): string {
+  if (prefix === undefined) {
+    const { system, tools } = prefixMaker(toolRegistry)(systemPrompt(undefined));
+    const shown = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
+    prefix = `${system}\n${JSON.stringify(shown)}`;
+  }
+  return prefix;
+}
+
+function meanOf(outcomes: readonly Outcome[]): Outcome {
+  const mean = (of: (outcome: Outcome) => number) =>
+    outcomes.reduce((sum, outcome) => sum + of(outcome), 0) / outcomes.length;
+  return {
+    perStep: mean((each) => each.perStep),
+    cachedShare: mean((each) => each.cachedShare),
+    rounds: mean((each) => each.rounds),
+    prunes: mean((each) => each.prunes),
+    overflows: mean((each) => each.overflows),
+    facts: mean((each) => each.facts),
+    factsOf: {
+      rule: mean((each) => each.factsOf.rule),
+      decision: mean((each) => each.factsOf.decision),
+      path: mean((each) => each.factsOf.path),
+      finding: mean((each) => each.factsOf.finding),
+    },
+    summaries: mean((each) => each.summaries),
+    ownOutput: mean((each) => each.ownOutput),
+  };
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(0)} %`;
+}

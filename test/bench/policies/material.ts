@@ -1,0 +1,147 @@
+/** Text as a coding agent meets it (sources, listings, test runs, build logs, prose), made from a seed. Pure. */
+
+export type Random = () => number;
+
+/** The same numbers in every run, evenly spread over 0–1. */
+export function createRandom(seed: number): Random {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+export function pick<Value>(random: Random, values: readonly Value[]): Value {
+  return values[Math.floor(random() * values.length)] as Value;
+}
+
+/** A size as sizes of files and outputs are spread: most near the median, a few many times larger. */
+export function logNormal(random: Random, middle: number, sigma: number): number {
+  const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+  return middle * Math.exp(sigma * normal);
+}
+
+const NOUNS =
+  "account address batch budget cache card channel client cursor deck entry event filter handler history import index invoice job ledger limit merchant message order page parser payment period policy queue rate record report request retry review rule schedule schema session source store stream tag task token user value window worker".split(
+    " ",
+  );
+const VERBS =
+  "apply build check claim close collect compare create drop expand fetch find flush format group import list load merge normalise open parse publish read refresh reject render replace resolve save schedule send sort split store sum take update validate write".split(
+    " ",
+  );
+const ADJECTIVES =
+  "active broken closed current empty expired failed first late next open pending stale".split(" ");
+const PLAIN =
+  "the a of to and in that is it for on with as at by this not are from or when which before after while only each every still because".split(
+    " ",
+  );
+
+export const noun = (random: Random) => pick(random, NOUNS);
+export const verb = (random: Random) => pick(random, VERBS);
+
+export function capital(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
+}
+
+export function sentence(random: Random, words: number): string {
+  const list = Array.from({ length: words }, (_, at) =>
+    at % 2 === 0 ? pick(random, PLAIN) : pick(random, random() < 0.7 ? NOUNS : VERBS),
+  );
+  return `${capital(list.join(" "))}.`;
+}
+
+export function prose(random: Random, chars: number): string {
+  let text = "";
+  while (text.length < chars) text += `${sentence(random, 6 + Math.floor(random() * 12))} `;
+  return text.trim();
+}
+
+/** A line of TypeScript. */
+export function codeLine(random: Random): string {
+  const [one, two, three, act] = [noun(random), noun(random), noun(random), verb(random)];
+  const dice = random();
+  if (dice < 0.14)
+    return `  const ${one} = await ${two}s.${act}(${three}, { limit: ${count(random, 500)} });`;
+  if (dice < 0.24)
+    return `  if (${one}.${two}Id === undefined) return { kind: "${pick(random, ADJECTIVES)}" };`;
+  if (dice < 0.36) return `    ${one}${capital(two)}: ${two}.${act}${capital(three)}(${one}),`;
+  if (dice < 0.44) return `  for (const ${one} of ${one}s) total += ${one}.${two}Cents ?? 0;`;
+  if (dice < 0.52)
+    return `  return ${one}s.filter((${two}) => ${two}.${three} !== "${pick(random, ADJECTIVES)}");`;
+  if (dice < 0.6) return `  // ${sentence(random, 9)}`;
+  if (dice < 0.68)
+    return `export function ${act}${capital(one)}(${one}: ${capital(one)}, ${two}: ${capital(two)}) {`;
+  if (dice < 0.74) return `import { ${act}${capital(one)} } from "./${one}-${two}.ts";`;
+  if (dice < 0.8)
+    return `  expect(${act}${capital(one)}(${two})).toEqual([${count(random, 99)}, ${count(random, 99)}]);`;
+  if (dice < 0.9) return "}";
+  return "";
+}
+
+export function codeLines(random: Random, lines: number): string[] {
+  return Array.from({ length: lines }, () => codeLine(random));
+}
+
+/** As `read_file` numbers them. */
+export function numbered(lines: readonly string[], from = 1): string {
+  return lines.map((line, at) => `${String(from + at).padStart(5)}\t${line}`).join("\n");
+}
+
+export function grepOutput(random: Random, paths: readonly string[], matches: number): string {
+  return Array.from(
+    { length: matches },
+    () => `${pick(random, paths)}:${count(random, 400)}:${codeLine(random)}`,
+  ).join("\n");
+}
+
+export function testRun(random: Random, files: number, failures: number): string {
+  const lines = Array.from(
+    { length: files },
+    () =>
+      ` ✓ test/${noun(random)}/${noun(random)}-${verb(random)}.test.ts (${count(random, 30)} tests) ${count(random, 900)}ms`,
+  );
+  for (let failure = 0; failure < failures; failure += 1) {
+    const name = `${noun(random)}-${verb(random)}`;
+    lines.push(
+      ` FAIL  test/${name}.test.ts > ${sentence(random, 8)}`,
+      `AssertionError: expected ${count(random, 99)} to be ${count(random, 99)} // Object.is equality`,
+      ...Array.from(
+        { length: 6 },
+        () =>
+          `    at ${verb(random)}${capital(noun(random))} (src/${name}.ts:${count(random, 300)}:${count(random, 40)})`,
+      ),
+    );
+  }
+  return [...lines, `      Tests  ${failures} failed | ${files * 9} passed (${files * 9 + failures})`].join(
+    "\n",
+  );
+}
+
+export function buildLog(random: Random, lines: number): string {
+  return Array.from({ length: lines }, (_, at) => {
+    const time = `12:${String(Math.floor(at / 60) % 60).padStart(2, "0")}:${String(at % 60).padStart(2, "0")}.${String(count(random, 999)).padStart(3, "0")}`;
+    const dice = random();
+    if (dice < 0.6)
+      return `[${time}] INFO  bundling packages/${noun(random)}/dist/${noun(random)}.js ${count(random, 900)} kB in ${count(random, 400)} ms`;
+    if (dice < 0.8)
+      return `npm warn deprecated ${noun(random)}-${noun(random)}@${count(random, 9)}.${count(random, 20)}.${count(random, 9)}: ${sentence(random, 8)}`;
+    return `[${time}] DEBUG ${verb(random)} ${noun(random)} id=${count(random, 99_999)} status=${pick(random, ADJECTIVES)}`;
+  }).join("\n");
+}
+
+export function json(random: Random, entries: number): string {
+  const list = Array.from({ length: entries }, () => ({
+    id: count(random, 99_999),
+    [noun(random)]: noun(random),
+    [`${noun(random)}Cents`]: count(random, 9_999),
+    [`is${capital(pick(random, ADJECTIVES))}`]: random() < 0.5,
+  }));
+  return JSON.stringify(list, null, 1);
+}
+
+/** 1 … most. */
+export function count(random: Random, most: number): number {
+  return 1 + Math.floor(random() * most);
+}
