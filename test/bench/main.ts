@@ -9,6 +9,7 @@ import type { Group, Scale } from "./groups/group.ts";
 import { measureGrowth } from "./groups/growth.ts";
 import { measureMemory } from "./groups/memory.ts";
 import { measurePolicies, POLICY_NOTE } from "./groups/policies.ts";
+import { measureRuns } from "./groups/runs.ts";
 import { measureSandbox } from "./groups/sandbox.ts";
 import { measureStart } from "./groups/start.ts";
 import { measureSteps } from "./groups/steps.ts";
@@ -23,6 +24,7 @@ const GROUPS: Readonly<Record<string, Group>> = {
   // Before the fleet: a heap that was large once stays so.
   memory: measureMemory,
   growth: measureGrowth,
+  runs: measureRuns,
   fleet: measureFleet,
   wake: measureWake,
   start: measureStart,
@@ -57,9 +59,11 @@ const TO_COME: readonly Figure[] = [
 
 function scaleOf({ quick, long }: BenchOptions): Scale {
   const lateStep = long ? 1_000 : quick ? 100 : 200;
+  const manySteps = long ? 5_000 : quick ? 160 : 400;
+  const late = { lateStep, manySteps };
   return quick
-    ? { rounds: 2, steps: 30, lateStep, fleets: [1, 10, 50], fleetRounds: 1, fleetSteps: 15, repeats: 2 }
-    : { rounds: 3, steps: 60, lateStep, fleets: [1, 10, 50], fleetRounds: 2, fleetSteps: 20, repeats: 5 };
+    ? { rounds: 2, steps: 30, ...late, fleets: [1, 10, 50], fleetRounds: 1, fleetSteps: 15, repeats: 2 }
+    : { rounds: 3, steps: 60, ...late, fleets: [1, 10, 50], fleetRounds: 2, fleetSteps: 20, repeats: 5 };
 }
 
 const began = Date.now();

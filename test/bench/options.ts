@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 export interface BenchOptions {
   /** Fewer repeats: below 3 minutes. */
   readonly quick: boolean;
-  /** Step 1,000 in the place of step 200. */
+  /** Step 1,000 in the place of step 200, and a session of 5,000 steps. */
   readonly long: boolean;
   /** Where the figures are written as JSON. */
   readonly json: string | undefined;
@@ -14,9 +14,9 @@ export interface BenchOptions {
 
 export const USAGE = `npm run bench -- [--quick] [--long] [--json FILE] [--only GROUP,GROUP]
   --quick   fewer repeats, below 3 minutes
-  --long    compares step 1,000 (else 200) with step 10
+  --long    compares step 1,000 (else 200) with step 10, and the ends of a session of 5,000 steps (else 400)
   --json    writes the figures to FILE
-  --only    of: steps, memory, growth, fleet, wake, start, sandbox, cancel, context;
+  --only    of: steps, memory, growth, runs, fleet, wake, start, sandbox, cancel, context;
             tokens and policies compute only, and need no service
 `;
 

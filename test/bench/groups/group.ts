@@ -9,6 +9,8 @@ export interface Scale {
   readonly steps: number;
   /** The late step that is compared with step 10. */
   readonly lateStep: number;
+  /** Steps of the session that outgrows its history again and again. */
+  readonly manySteps: number;
   /** Sessions at once. */
   readonly fleets: readonly number[];
   readonly fleetRounds: number;

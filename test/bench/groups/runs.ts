@@ -1,0 +1,65 @@
+/** A session that outgrows many histories: are its last steps as quick as its first, and does every run stay small? */
+import { sql } from "drizzle-orm";
+import { gaps, quantile } from "../stats.ts";
+import { runAgent } from "../stand/runs.ts";
+import type { Stand } from "../stand/stand.ts";
+import type { Figure } from "../table.ts";
+import type { Scale } from "./group.ts";
+
+/** Steps at either end that are compared; fewer in a short session. */
+const END_STEPS = 500;
+const RESULT_CHARS = 400;
+
+/** Goals: issue 5's figures for a session of 5,000 steps. */
+export async function measureRuns(stand: Stand, scale: Scale): Promise<Figure[]> {
+  const steps = scale.manySteps;
+  const config: NonNullable<Parameters<typeof runAgent>[2]>["config"] = (settings) => ({
+    ...settings,
+    limits: { ...settings.limits, maxSteps: steps + 1, ...(steps < 5_000 ? { maxHistoryEvents: 500 } : {}) },
+  });
+  const plan = { steps, calls: 1, tool: "probe", chars: RESULT_CHARS } as const;
+  const { id, starts } = await runAgent(stand, plan, { config });
+  const between = gaps(starts);
+  const end = Math.min(END_STEPS, Math.floor(steps / 4));
+  const [first, last] = [between.slice(0, end), between.slice(-end)];
+  const sizes = await sizesOf(stand, id);
+  const rounds = await stand.model.summaries(id);
+  return [
+    {
+      name: `last ${end} of ${steps} steps against the first ${end}, p95`,
+      value: quantile(last, 0.95),
+      unit: "ms",
+      n: end,
+      ratio: quantile(last, 0.95) / quantile(first, 0.95),
+      goal: { of: "ratio", atMost: 1.15 },
+      note: `p50 ${quantile(first, 0.5).toFixed(1)} → ${quantile(last, 0.5).toFixed(1)} ms; summaries ${rounds}; runs ${sizes.length}`,
+    },
+    {
+      name: "largest run: events",
+      value: Math.max(...sizes.map(({ events }) => events)),
+      unit: "",
+      n: sizes.length,
+      goal: { of: "value", atMost: 4_096 },
+    },
+    {
+      name: "largest run: history",
+      value: Math.max(...sizes.map(({ bytes }) => bytes)) / 1_000,
+      unit: "KB",
+      n: sizes.length,
+      goal: { of: "value", atMost: 1_000 },
+    },
+  ];
+}
+
+async function sizesOf({ store, client }: Stand, id: string) {
+  const { rows } = await store.db.execute<{ run: string }>(
+    sql`select run_id as run from runs where session_id = ${id} order by ordinal`,
+  );
+  return Promise.all(
+    rows.map(async ({ run }) => {
+      const { raw } = await client.workflow.getHandle(id, run).describe();
+      const info = raw.workflowExecutionInfo;
+      return { events: Number(info?.historyLength ?? 0), bytes: Number(info?.historySizeBytes ?? 0) };
+    }),
+  );
+}
