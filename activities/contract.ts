@@ -42,6 +42,8 @@ export interface RunPolicy {
   /** Continue as new past this many events, whatever the server suggests. */
   readonly maxHistoryEvents: number;
   readonly modelTimeoutMs: number;
+  /** How long an activity's heartbeats may stay away; absent means 30 s. */
+  readonly heartbeatTimeoutMs?: number;
   /** Longest a tool call may take, with its grace. */
   readonly toolTimeoutMs: number;
   readonly searchAttributes: boolean;

@@ -19,6 +19,8 @@ export interface AgentDeps {
   readonly defaultConfig: RunConfig | undefined;
   /** How often an activity reports that it is alive, in ms: also how long a cancel may take to arrive. */
   readonly heartbeatMs: number;
+  /** How long that may stay away before the activity is given to another worker, in ms. Default 30,000. */
+  readonly heartbeatTimeoutMs?: number;
   /** Whether the namespace knows our search attributes: an unknown one would fail the workflow's task. */
   readonly searchAttributes: boolean;
   readonly taskQueues: {

@@ -54,6 +54,7 @@ async function openSession(
     prefix: prefixShares(prefix, learnt?.ratio),
     searchAttributes: deps.searchAttributes,
     taskQueues: queuesOf(deps),
+    ...(deps.heartbeatTimeoutMs === undefined ? {} : { heartbeatTimeoutMs: deps.heartbeatTimeoutMs }),
   });
   const [rows, round, parked] = await Promise.all([
     loadView(db, session.id),

@@ -41,7 +41,7 @@ export function toolLimitsOf(config: RunConfig, name: string): ToolLimits {
 export function runPolicyOf(
   config: RunConfig,
   prefixTokens: number,
-  fixed: Pick<RunPolicy, "searchAttributes" | "taskQueues" | "prefix">,
+  fixed: Pick<RunPolicy, "searchAttributes" | "taskQueues" | "prefix" | "heartbeatTimeoutMs">,
 ): RunPolicy {
   const slowest = Math.max(
     ...["bash", ...Object.keys(config.tools)].map(

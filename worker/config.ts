@@ -31,6 +31,8 @@ const schema = z.object({
   LONGHAUL_WORKFLOW_SLOTS: number(40),
   LONGHAUL_CACHED_WORKFLOWS: number(500),
   LONGHAUL_HEARTBEAT_MS: number(200),
+  LONGHAUL_HEARTBEAT_TIMEOUT_MS: number(30_000),
+  LONGHAUL_LEASE_MS: number(500),
   LONGHAUL_SHUTDOWN_GRACE_MS: number(10_000),
   LONGHAUL_REAP_MINUTES: number(10),
   LONGHAUL_LOG_LEVEL: z.preprocess(
@@ -61,6 +63,10 @@ export interface WorkerConfig {
    * cancel take 7.9 s, 200 ms 0.11 s).
    */
   readonly heartbeatMs: number;
+  /** How long an activity's heartbeats may stay away before it is given to another worker, in ms. Source: requirement 7.1. */
+  readonly heartbeatTimeoutMs: number;
+  /** Between two looks for workers that are gone, in ms; two find one. */
+  readonly leaseMs: number;
   /** How long running activities may go on after SIGTERM before they are handed to another worker, in ms. */
   readonly shutdownGraceMs: number;
   readonly reapMs: number;
@@ -121,6 +127,8 @@ export function readWorkerConfig(
     workflowSlots: e.LONGHAUL_WORKFLOW_SLOTS,
     cachedWorkflows: e.LONGHAUL_CACHED_WORKFLOWS,
     heartbeatMs: e.LONGHAUL_HEARTBEAT_MS,
+    heartbeatTimeoutMs: e.LONGHAUL_HEARTBEAT_TIMEOUT_MS,
+    leaseMs: e.LONGHAUL_LEASE_MS,
     shutdownGraceMs: e.LONGHAUL_SHUTDOWN_GRACE_MS,
     reapMs: e.LONGHAUL_REAP_MINUTES * 60_000,
     logLevel: e.LONGHAUL_LOG_LEVEL,

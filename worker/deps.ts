@@ -64,6 +64,8 @@ export async function bindDeps(
         tools: toolRegistry,
         defaultConfig: defaultConfig(config),
         heartbeatMs: config.heartbeatMs,
+        // What the workflow takes anyway need not stand in its history.
+        ...(config.heartbeatTimeoutMs === 30_000 ? {} : { heartbeatTimeoutMs: config.heartbeatTimeoutMs }),
         searchAttributes,
         taskQueues: separateQueues(config.queues),
       },

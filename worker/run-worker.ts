@@ -5,13 +5,15 @@ import { makeTelemetryFilterString, NativeConnection, Runtime, Worker } from "@t
 import { createTextBorder } from "../activities/context/text-border.ts";
 import { createActivities } from "../activities/index.ts";
 import { ensureWorkflowBundle } from "./bundle.ts";
+import { holdLease } from "../activities/store/worker-lease.ts";
 import type { WorkerConfig } from "./config.ts";
 import { bindDeps } from "./deps.ts";
 import { probeDocker, probePostgres, temporalMissing, within } from "./local/probe.ts";
 import { createLogger, type Logger, temporalLogger } from "./logger.ts";
+import { watchForLostWorkers } from "./lost-workers.ts";
 import { startReaper } from "./reaper.ts";
 import { temporalConnection } from "./temporal-connection.ts";
-import { workerOptions } from "./worker-options.ts";
+import { workerIdentity, workerOptions } from "./worker-options.ts";
 
 /** Each longer than the one before, so that a server that is down for long is not hammered. */
 const RESTART_MS = [1_000, 2_000, 5_000, 10_000, 30_000] as const;
@@ -42,6 +44,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
   ]);
   const bound = await bindDeps(config, { connection, namespace, border, logger });
   const { deps } = bound;
+  const identity = workerIdentity(config);
   const stopReaper = startReaper({
     host: deps.sandboxHost,
     store: deps.store,
@@ -50,7 +53,17 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     logger,
     everyMs: config.reapMs,
   });
-  const common = { config, connection, namespace, bundle, activities: createActivities(deps) };
+  const lease = await holdLease({ url: config.databaseUrl, identity, namespace });
+  const stopWatching = watchForLostWorkers({
+    lease,
+    store: deps.store,
+    connection,
+    namespace,
+    identity,
+    logger,
+    everyMs: config.leaseMs,
+  });
+  const common = { config, connection, namespace, bundle, identity, activities: createActivities(deps) };
   try {
     await pollUntilStopped(config, logger, () =>
       Promise.all(workerOptions(common).map((each) => Worker.create(each))),
@@ -58,6 +71,8 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
   } finally {
     if (config.readyFile !== undefined) rmSync(config.readyFile, { force: true });
     await stopReaper();
+    await stopWatching();
+    await lease.close();
     await bound.close();
     await connection.close();
     logger.info("worker ended");

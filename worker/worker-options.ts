@@ -1,4 +1,5 @@
 /** Which queues this process serves, and how. Pure. */
+import { randomInt } from "node:crypto";
 import { hostname } from "node:os";
 import type { NativeConnection, WorkerOptions } from "@temporalio/worker";
 import type { AgentActivities } from "../activities/contract.ts";
@@ -13,6 +14,13 @@ export interface WorkerParts {
   readonly namespace: string;
   readonly bundle: WorkflowBundle;
   readonly activities: AgentActivities;
+  /** What Temporal knows this process by; default: without what tells two lives of one address apart. */
+  readonly identity?: string;
+}
+
+/** Unlike any other process's, also where a container comes up again with the same name and process id. Short, as `buildId`. */
+export function workerIdentity({ buildId }: Pick<WorkerConfig, "buildId">): string {
+  return `${process.pid}.${randomInt(10_000)}@${hostname()}:${buildId}`;
 }
 
 /** One worker for each distinct queue; the workflows' own has the bundle. */
@@ -29,7 +37,7 @@ export function workerOptions(parts: WorkerParts): WorkerOptions[] {
     interceptors: { activity: [activityInterceptors] },
     // Short: the SDK's own is 90 bytes and stands in six events of every step, a quarter of the history.
     buildId: config.buildId,
-    identity: `${process.pid}@${hostname()}:${config.buildId}`,
+    identity: parts.identity ?? `${process.pid}@${hostname()}:${config.buildId}`,
     maxConcurrentActivityTaskExecutions: config.activitySlots,
     ...(taskQueue === workflows
       ? {

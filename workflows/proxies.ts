@@ -31,46 +31,47 @@ const retry = (maximumAttempts: number, maximumIntervalMs = MINUTE_MS) => ({
 
 /** Options by activity; queues and the model's and tools' own timeouts come with the policy. */
 export function activityOptions(
-  policy: Pick<RunPolicy, "modelTimeoutMs" | "toolTimeoutMs" | "taskQueues">,
+  policy: Pick<RunPolicy, "modelTimeoutMs" | "toolTimeoutMs" | "taskQueues" | "heartbeatTimeoutMs">,
   sandboxQueue: string | undefined,
 ) {
+  const common = { ...COMMON, heartbeatTimeout: policy.heartbeatTimeoutMs ?? HEARTBEAT_TIMEOUT_MS };
   const models = queue(policy.taskQueues.models);
   const admin = queue(policy.taskQueues.admin);
   const host = queue(sandboxQueue);
   return {
-    openSandbox: { ...COMMON, ...host, startToCloseTimeout: 2 * MINUTE_MS, retry: retry(8) },
-    parkGuidance: { ...COMMON, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    openSandbox: { ...common, ...host, startToCloseTimeout: 2 * MINUTE_MS, retry: retry(8) },
+    parkGuidance: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     // A provider that is away for an hour is waited for; refusals are not retried at all.
     modelStep: {
-      ...COMMON,
+      ...common,
       ...models,
       startToCloseTimeout: policy.modelTimeoutMs,
       retry: retry(30, 2 * MINUTE_MS),
     },
     runTool: {
-      ...COMMON,
+      ...common,
       ...host,
       startToCloseTimeout: policy.toolTimeoutMs,
       retry: retry(AWAY_ATTEMPTS * 3, 15_000),
     },
     summarize: {
-      ...COMMON,
+      ...common,
       ...models,
       startToCloseTimeout: policy.modelTimeoutMs,
       retry: retry(AWAY_ATTEMPTS),
     },
-    undoCompaction: { ...COMMON, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
-    prune: { ...COMMON, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
-    saveWorkspace: { ...COMMON, ...host, startToCloseTimeout: 5 * MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    undoCompaction: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    prune: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    saveWorkspace: { ...common, ...host, startToCloseTimeout: 5 * MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     // A host that is gone must not keep the run from ending; nor an engine that is away: the activity itself gives up.
     closeSandbox: {
-      ...COMMON,
+      ...common,
       ...host,
       scheduleToStartTimeout: MINUTE_MS,
       startToCloseTimeout: 5 * MINUTE_MS,
       retry: retry(AWAY_ATTEMPTS),
     },
-    closeSession: { ...COMMON, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    closeSession: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
   } satisfies Record<Exclude<keyof AgentActivities, "openSession">, ActivityOptions>;
 }
 

@@ -289,3 +289,4 @@ export const checkpoints = pgTable(
 
 export * from "./schema-boxes.ts";
 export * from "./schema-events.ts";
+export * from "./schema-workers.ts";

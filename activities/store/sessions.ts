@@ -106,6 +106,12 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
   };
 }
 
+/** Sessions that are not over, as far as their rows know. */
+export async function activeSessionIds(db: Queryable): Promise<string[]> {
+  const rows = await db.select({ id: sessions.id }).from(sessions).where(isNull(sessions.endedAt));
+  return rows.map(({ id }) => id);
+}
+
 /** The last finished step of the live line: the highest with an answer. */
 export async function lastStep(db: Queryable, sessionId: string): Promise<number> {
   const [row] = await db

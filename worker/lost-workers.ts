@@ -1,0 +1,120 @@
+/**
+ * Workers that are gone, noticed by those that live: their activities are failed by name, so that Temporal gives them to
+ * another at once, and not only when a heartbeat has stayed away for 30 s. Where one is wrongly taken for gone, nothing
+ * breaks: its attempt learns from its next heartbeat that it is no longer wanted, and what it still writes is refused.
+ */
+import { Client } from "@temporalio/client";
+import { msToTs } from "@temporalio/common/lib/time.js";
+import type { NativeConnection } from "@temporalio/worker";
+import type { Store } from "../activities/store/db.ts";
+import { activeSessionIds } from "../activities/store/sessions.ts";
+import type { LostWorker, WorkerLease } from "../activities/store/worker-lease.ts";
+import type { Logger } from "./logger.ts";
+
+export interface LostWorkersOptions {
+  readonly lease: WorkerLease;
+  readonly store: Store;
+  readonly connection: NativeConnection;
+  readonly namespace: string;
+  readonly identity: string;
+  readonly logger: Logger;
+  /** Between two looks; a worker that has no lease in two in a row is gone. */
+  readonly everyMs: number;
+}
+
+/** Asked of Temporal at once. */
+const AT_ONCE = 8;
+/** Temporal's numbers for pending activities that a worker has: started, told to cancel, told to pause. */
+const CANCEL_REQUESTED = 3;
+const RUNNING: ReadonlySet<number> = new Set([2, CANCEL_REQUESTED, 5]);
+const WORKER_LOST = {
+  message: "The worker that ran this is gone. What was stored is kept; another worker goes on with it.",
+  source: "longhaul",
+  applicationFailureInfo: { type: "WorkerLost", nonRetryable: false, nextRetryDelay: msToTs(1) },
+};
+
+/** @returns a function that ends it and waits for a look under way */
+export function watchForLostWorkers(options: LostWorkersOptions): () => Promise<void> {
+  const { lease, logger } = options;
+  const client = new Client({ connection: options.connection, namespace: options.namespace });
+  let suspects = new Set<number>();
+  let look = Promise.resolve();
+  let looking = false;
+  const once = async () => {
+    const missing = await lease.missing();
+    for (const lost of missing.filter(({ id }) => suspects.has(id))) {
+      let freed = 0;
+      const settled = await lease.settle(lost, async () => {
+        freed = await freeWork(client, options, lost);
+      });
+      if (settled)
+        logger.warn({ worker: lost.identity, activities: freed }, "a worker is gone; its work goes on");
+    }
+    suspects = new Set(missing.map(({ id }) => id));
+  };
+  const timer = setInterval(() => {
+    if (looking) return;
+    looking = true;
+    look = once()
+      .catch((error: unknown) => {
+        // The next look tries again; Temporal's heartbeats notice it in any case.
+        logger.warn(
+          { reason: error instanceof Error ? error.message : String(error) },
+          "workers were not looked for",
+        );
+      })
+      .finally(() => (looking = false));
+  }, options.everyMs);
+  return () => {
+    clearInterval(timer);
+    return look;
+  };
+}
+
+/** @returns how many activities were given back */
+async function freeWork(client: Client, options: LostWorkersOptions, lost: LostWorker): Promise<number> {
+  const ids = await activeSessionIds(options.store.db);
+  let freed = 0;
+  const next = async (): Promise<void> => {
+    for (let id = ids.pop(); id !== undefined; id = ids.pop())
+      freed += await freeSession(client, options, lost, id);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, next));
+  return freed;
+}
+
+async function freeSession(
+  client: Client,
+  { namespace, identity }: LostWorkersOptions,
+  lost: LostWorker,
+  workflowId: string,
+): Promise<number> {
+  const described = await client.workflow
+    .getHandle(workflowId)
+    .describe()
+    .catch(() => undefined);
+  const running = (described?.raw.pendingActivities ?? []).filter(
+    ({ lastWorkerIdentity, state }) => lastWorkerIdentity === lost.identity && RUNNING.has(Number(state)),
+  );
+  const freed = await Promise.all(
+    running.map(({ activityId, state }) => {
+      const activity = {
+        namespace,
+        workflowId,
+        runId: described?.runId ?? "",
+        activityId: activityId ?? "",
+        identity,
+      };
+      const told =
+        Number(state) === CANCEL_REQUESTED
+          ? client.workflowService.respondActivityTaskCanceledById(activity)
+          : client.workflowService.respondActivityTaskFailedById({ ...activity, failure: WORKER_LOST });
+      return told.then(
+        () => 1,
+        // It has ended, or has been given to another, in the meantime.
+        () => 0,
+      );
+    }),
+  );
+  return freed.reduce<number>((sum, one) => sum + one, 0);
+}
