@@ -3,7 +3,8 @@
  * another at once, and not only when a heartbeat has stayed away for 30 s. Where one is wrongly taken for gone, nothing
  * breaks: its attempt learns from its next heartbeat that it is no longer wanted, and what it still writes is refused.
  */
-import { Client } from "@temporalio/client";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Client, WorkflowNotFoundError } from "@temporalio/client";
 import { msToTs } from "@temporalio/common/lib/time.js";
 import type { NativeConnection } from "@temporalio/worker";
 import type { Store } from "../activities/store/db.ts";
@@ -22,6 +23,7 @@ export interface LostWorkersOptions {
   readonly everyMs: number;
 }
 
+const LATE_MS = 1_000;
 /** Asked of Temporal at once. */
 const AT_ONCE = 8;
 /** Temporal's numbers for pending activities that a worker has: started, told to cancel, told to pause. */
@@ -46,6 +48,9 @@ export function watchForLostWorkers(options: LostWorkersOptions): () => Promise<
       let freed = 0;
       const settled = await lease.settle(lost, async () => {
         freed = await freeWork(client, options, lost);
+        // What Temporal had given to it just then is seen a moment later.
+        await sleep(LATE_MS);
+        freed += await freeWork(client, options, lost);
       });
       if (settled)
         logger.warn({ worker: lost.identity, activities: freed }, "a worker is gone; its work goes on");
@@ -92,7 +97,11 @@ async function freeSession(
   const described = await client.workflow
     .getHandle(workflowId)
     .describe()
-    .catch(() => undefined);
+    .catch((error: unknown) => {
+      // Another namespace's, or one whose retention is over.
+      if (error instanceof WorkflowNotFoundError) return undefined;
+      throw error;
+    });
   const running = (described?.raw.pendingActivities ?? []).filter(
     ({ lastWorkerIdentity, state }) => lastWorkerIdentity === lost.identity && RUNNING.has(Number(state)),
   );
@@ -111,10 +120,18 @@ async function freeSession(
           : client.workflowService.respondActivityTaskFailedById({ ...activity, failure: WORKER_LOST });
       return told.then(
         () => 1,
-        // It has ended, or has been given to another, in the meantime.
-        () => 0,
+        (error: unknown) => {
+          // It has ended, or has been given to another, in the meantime.
+          if (isNotFound(error)) return 0;
+          throw error;
+        },
       );
     }),
   );
   return freed.reduce<number>((sum, one) => sum + one, 0);
+}
+
+/** gRPC's code for what is not there. */
+function isNotFound(error: unknown): boolean {
+  return typeof error === "object" && error !== null && "code" in error && error.code === 5;
 }

@@ -34,6 +34,9 @@ export interface KillableOptions {
   /** DOCKER_HOST of an engine of the test's own. */
   readonly dockerHost?: string;
   readonly config?: (config: RunConfig) => RunConfig;
+  readonly task?: string;
+  /** Another session whose queue, workers and model serve this one too. */
+  readonly beside?: KillableSession;
   /** Of the workers, on top of what they need. */
   readonly environment?: Readonly<Record<string, string>>;
 }
@@ -46,8 +49,9 @@ export async function startKillableSession(
 ): Promise<KillableSession> {
   const id = `test-${randomBytes(5).toString("hex")}`;
   const address = options.temporalAddress ?? inject("temporalAddress");
+  const { beside } = options;
   const [model, connection] = await Promise.all([
-    startScriptedModel(script, { apiKey: CANARY }),
+    beside?.model ?? startScriptedModel(script, { apiKey: CANARY }),
     Connection.connect({ address }),
   ]);
   const client = new Client({ connection, dataConverter });
@@ -57,10 +61,10 @@ export async function startKillableSession(
       : new Dockerode({ socketPath: options.dockerHost.replace("unix://", "") });
   const workers: WorkerProcess[] = [];
   const config = options.config?.(runConfig()) ?? runConfig();
-  await createSession(database.store, { id, task: "Do what is asked.", config });
+  await createSession(database.store, { id, task: options.task ?? "Do what is asked.", config });
   const handle = await client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, {
     workflowId: id,
-    taskQueue: id,
+    taskQueue: beside?.id ?? id,
     args: [{}],
   });
   return {
@@ -90,7 +94,7 @@ export async function startKillableSession(
       await handle.terminate("the test is over").catch(() => undefined);
       await Promise.all(workers.map((worker) => worker.kill()));
       await createDockerHost({ docker, name: "test" }).remove(id);
-      await Promise.all([connection.close(), model.close()]);
+      await Promise.all([connection.close(), ...(beside ? [] : [model.close()])]);
     },
   };
 }

@@ -12,11 +12,14 @@ const MAIN = fileURLToPath(new URL("../../worker/main.ts", import.meta.url));
 const READY_MS = 60_000;
 
 export interface WorkerProcess {
-  readonly pid: number;
   /** False once it has ended, whyever. */
   readonly alive: boolean;
   /** kill -9: nothing is handed over, no socket closed in good order. Resolves when it is gone. */
   kill(): Promise<void>;
+  readonly pid: number;
+  /** SIGSTOP and SIGCONT: its connections stay, and it does nothing in between. */
+  stop(): void;
+  resume(): void;
   /** SIGTERM. @returns its exit code */
   terminate(): Promise<number | null>;
   /** What it wrote so far. */
@@ -67,6 +70,8 @@ export async function startWorkerProcess(
     get alive() {
       return child.exitCode === null && child.signalCode === null;
     },
+    stop: () => void child.kill("SIGSTOP"),
+    resume: () => void child.kill("SIGCONT"),
     kill: async () => void (await end("SIGKILL")),
     terminate: () => end("SIGTERM"),
     log: () => log,
