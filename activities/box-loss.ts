@@ -32,13 +32,13 @@ const MAX_NAMED = 10;
 
 export function lossOf(change: BoxChange): BoxLoss {
   const { before, now, step, lastChangingStep = 0, hasCheckpoint } = change;
-  if (before.engine === now.engine && before.volume === now.volume) {
+  if (before.volume === now.volume) {
     if (before.container === now.container && before.boot === now.boot) return { kind: "none" };
     return { kind: "processes", notice: restarted(before.container !== now.container) };
   }
   const savedStep = before.savedStep ?? 0;
   const isUnsaved = lastChangingStep > savedStep;
-  const where = before.engine === now.engine ? "container and volume" : "its Docker host does not answer";
+  const where = before.host === now.host ? "container and volume" : `its Docker host ${before.host} does not answer`;
   if (!hasCheckpoint && isUnsaved && savedStep < step - 1) {
     return {
       kind: "everything",

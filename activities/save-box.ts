@@ -74,7 +74,7 @@ async function keep(tx: Queryable, one: Save): Promise<WorkspaceFacts | "changed
   // Savers come one after the other from here on, and no reset or other box comes in between.
   const live = await lockEpoch(tx, sessionId);
   const row = await findBox(tx, sessionId);
-  const isOurs = row?.volume === box.identity.volume && row.engine === box.identity.engine;
+  const isOurs = row?.volume === box.identity.volume;
   if (live !== epoch || !isOurs) return NOTHING_SAVED;
   if ((await latestVersion(tx, sessionId)) !== versionOf(latest)) return "changed meanwhile";
   const events: NewEvent[] = [];

@@ -105,8 +105,7 @@ async function openIn(tx: Queryable, deps: BoxDeps, sessionId: string, step: num
   }
   // Not by whether it is empty: a restore that broke off leaves a part, and a tool may have emptied it.
   const isSame =
-    before?.engine === box.identity.engine &&
-    before.volume === box.identity.volume &&
+    before?.volume === box.identity.volume &&
     !session.restoreWorkspace;
   const workspace = isSame ? "adopted" : checkpoint ? "restored" : "empty";
   if (!isSame && checkpoint) await restoreFrom(tx, box, checkpoint.id);

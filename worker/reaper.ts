@@ -49,13 +49,12 @@ export async function reapBoxes(
   options: Pick<ReaperOptions, "host" | "store" | "logger"> & { readonly client: Client },
 ): Promise<string[]> {
   const { host, store, client, logger } = options;
-  const engine = await host.engine();
   const removed: string[] = [];
   for (const id of await host.sessions()) {
     // A session we have no row of is another installation's.
     if ((await findSession(store.db, id)) === undefined) continue;
     const why = await lockedSession(store, id, async (tx) => {
-      const reason = (await hasMoved(tx, id, engine))
+      const reason = (await hasMoved(tx, host, id))
         ? "moved"
         : (await isOver(tx, client, id))
           ? "over"
@@ -73,11 +72,12 @@ export async function reapBoxes(
 const REMOVED_OVER = "removed the box of a session that is over";
 const REMOVED_MOVED = "removed the box of a session that goes on on another host";
 
-/** By the engine's own id, since hosts change their names; an engine without one never says so. */
-async function hasMoved(tx: Queryable, id: string, engine: string): Promise<boolean> {
+/** By the volume: only the one with the session's files is its own, whatever the hosts are called. */
+async function hasMoved(tx: Queryable, host: SandboxHost, id: string): Promise<boolean> {
   const [session, box] = [await findSession(tx, id), await findBox(tx, id)];
   if (session?.container === undefined || box === undefined) return false;
-  return engine !== "" && box.engine !== "" && box.engine !== engine;
+  const volume = await host.volume(id);
+  return volume !== undefined && box.volume !== volume;
 }
 
 /**

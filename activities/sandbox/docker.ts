@@ -6,8 +6,8 @@ import type { BoxLink } from "./box-link.ts";
 import { statusOf, unless } from "./docker-errors.ts";
 import { createDockerSandbox } from "./docker-sandbox.ts";
 import { rulesFor } from "./network-guard.ts";
-import { boxLabels, boxName, CREATED_LABEL, createOptions, differences, SESSION_LABEL } from "./profile.ts";
-import { labelledSessions, removeBox } from "./reaper.ts";
+import { boxLabels, boxName, createOptions, differences, SESSION_LABEL } from "./profile.ts";
+import { labelledSessions, removeBox, volumeIdentity } from "./reaper.ts";
 import type { BoxSpec, Sandbox, SandboxHost } from "./sandbox.ts";
 import { SandboxLost } from "./sandbox-lost.ts";
 
@@ -29,7 +29,6 @@ export function createDockerHost({ docker, name, say = () => undefined }: Docker
   /** By container id, so that a box made anew gets a way of its own. */
   const links = new Map<string, BoxLink>();
   const opening = new Map<string, Promise<Sandbox>>();
-  let engine: Promise<string> | undefined;
 
   async function bringUp(
     spec: BoxSpec,
@@ -64,7 +63,7 @@ export function createDockerHost({ docker, name, say = () => undefined }: Docker
     const { found, started } = await bringUp(spec, signal);
     const id = found.Id;
     const container = found.Name.replace(/^\//, "");
-    const [volume, engine] = await Promise.all([volumeIdentity(docker, boxName(spec.sessionId)), engineId()]);
+    const volume = (await volumeIdentity(docker, spec.sessionId)) ?? "";
     const known = links.get(id);
     const { link, empty, boot, leaks } = await connect(found, spec, known, started).catch(
       (error: unknown) => {
@@ -75,7 +74,7 @@ export function createDockerHost({ docker, name, say = () => undefined }: Docker
         });
       },
     );
-    const identity = { engine, volume, container: id.slice(0, SHORT_ID), boot };
+    const identity = { host: name, volume, container: id.slice(0, SHORT_ID), boot };
     const network = networkOf(spec, leaks);
     if (network.why !== undefined)
       say(`sandbox: ${container} is not shut off from private addresses: ${network.why}`);
@@ -97,13 +96,6 @@ export function createDockerHost({ docker, name, say = () => undefined }: Docker
       drop(id);
       throw error;
     }
-  }
-
-  /** Asked once: an engine keeps its id with its data. */
-  function engineId(): Promise<string> {
-    engine ??= unless([], () => docker.info() as Promise<{ ID?: string }>).then((info) => info?.ID ?? "");
-    engine.catch(() => (engine = undefined));
-    return engine;
   }
 
   function drop(id: string): void {
@@ -131,7 +123,7 @@ export function createDockerHost({ docker, name, say = () => undefined }: Docker
     },
     remove,
     sessions: () => labelledSessions(docker),
-    engine: engineId,
+    volume: (sessionId) => volumeIdentity(docker, sessionId),
     close() {
       for (const id of links.keys()) drop(id);
       return Promise.resolve();
@@ -145,14 +137,6 @@ function opened(error: unknown): unknown {
   return retryable("SandboxUnavailable", `the box ended while it was opened: ${error.message}`, {
     cause: error,
   });
-}
-
-/** By our label, which has milliseconds; the engine's own time of creation has seconds. */
-async function volumeIdentity(docker: Dockerode, name: string): Promise<string> {
-  const found = await unless([404], () => docker.getVolume(name).inspect());
-  const labels: Record<string, string> = found?.Labels ?? {};
-  const created = found !== undefined && "CreatedAt" in found ? String(found.CreatedAt) : "";
-  return labels[CREATED_LABEL] ?? created;
 }
 
 function networkOf(spec: BoxSpec, leaks: readonly string[]): Sandbox["network"] {

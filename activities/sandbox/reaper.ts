@@ -1,7 +1,7 @@
 /** Removes boxes, and finds those that are there. */
 import type Dockerode from "dockerode";
 import { unless } from "./docker-errors.ts";
-import { boxName, GUARD_LABEL, SESSION_LABEL } from "./profile.ts";
+import { boxName, CREATED_LABEL, GUARD_LABEL, SESSION_LABEL } from "./profile.ts";
 
 /** How long a volume may be held by a container that is being removed. */
 const VOLUME_TRIES = 50;
@@ -58,4 +58,15 @@ export async function labelledSessions(docker: Dockerode): Promise<string[]> {
     if (session !== undefined) sessions.add(session);
   }
   return [...sessions];
+}
+
+/**
+ * What tells a session's volume from another of its name: our label, with milliseconds; the engine's own time of creation
+ * has seconds. Undefined where there is no volume.
+ */
+export async function volumeIdentity(docker: Dockerode, sessionId: string): Promise<string | undefined> {
+  const found = await unless([404], () => docker.getVolume(boxName(sessionId)).inspect());
+  if (found === undefined) return undefined;
+  const labels: Record<string, string> = found.Labels ?? {};
+  return labels[CREATED_LABEL] ?? ("CreatedAt" in found ? String(found.CreatedAt) : "");
 }

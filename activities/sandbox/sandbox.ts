@@ -37,8 +37,8 @@ export interface SandboxHost {
   remove(sessionId: string): Promise<void>;
   /** Sessions that have a container or a volume here, in whatever state, by label. @throws SandboxUnavailable */
   sessions(): Promise<readonly string[]>;
-  /** The Docker engine's own id; empty where it has none. @throws SandboxUnavailable */
-  engine(): Promise<string>;
+  /** Identity of the session's volume here, as in `Sandbox.identity`; undefined where there is none. */
+  volume(sessionId: string): Promise<string | undefined>;
   /** Drops kept streams; boxes stay. */
   close(): Promise<void>;
 }
@@ -47,8 +47,8 @@ export interface Sandbox {
   readonly container: string;
   /** Which box this is: told apart from another of the same name, and from this one after a restart. */
   readonly identity: {
-    /** The Docker engine's own id; empty where it has none. */
-    readonly engine: string;
+    /** Name of its host, for people: it may change. */
+    readonly host: string;
     /** Another volume of the same name has another. */
     readonly volume: string;
     readonly container: string;

@@ -3,9 +3,10 @@ import { and, eq, isNull, lt, max, or, sql } from "drizzle-orm";
 import type { Queryable } from "./db.ts";
 import { boxes, toolCalls } from "./schema.ts";
 
-/** Which box it is: another engine, volume, container or life of its processes is another box. */
+/** Which box it is: another volume, container or life of its processes is another box. */
 export interface BoxIdentity {
-  readonly engine: string;
+  /** Name of its host, for people. */
+  readonly host: string;
   readonly volume: string;
   readonly container: string;
   readonly boot: string;
@@ -24,8 +25,8 @@ export async function recordBox(
   sessionId: string,
   box: BoxIdentity & { readonly taskQueue: string | undefined; readonly savedStep?: number | undefined },
 ): Promise<void> {
-  const { engine, volume, container, boot, savedStep } = box;
-  const place = { engine, volume, container, boot, taskQueue: box.taskQueue ?? null };
+  const { host, volume, container, boot, savedStep } = box;
+  const place = { host, volume, container, boot, taskQueue: box.taskQueue ?? null };
   const set = savedStep === undefined ? place : { ...place, savedStep };
   await db
     .insert(boxes)
@@ -70,10 +71,10 @@ export async function markSaved(db: Queryable, sessionId: string, step: number):
 export async function markUnchanged(
   db: Queryable,
   at: { readonly sessionId: string; readonly epoch: number; readonly step: number },
-  box: Pick<BoxIdentity, "engine" | "volume">,
+  box: Pick<BoxIdentity, "volume">,
 ): Promise<void> {
   await db.execute(sql`update boxes set saved_step = ${at.step} where session_id = ${at.sessionId}
-    and engine = ${box.engine} and volume = ${box.volume} and coalesce(saved_step, -1) < ${at.step}
+    and volume = ${box.volume} and coalesce(saved_step, -1) < ${at.step}
     and exists (select 1 from sessions where id = ${at.sessionId} and epoch = ${at.epoch})`);
 }
 

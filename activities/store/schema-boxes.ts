@@ -14,9 +14,9 @@ export interface LeftOutFile {
  */
 export const boxes = pgTable("boxes", {
   sessionId: text("session_id").primaryKey(),
-  /** The Docker engine's own id: a host's name may change with every deploy. */
-  engine: text().notNull(),
-  /** Identity of the volume: another one of the same name has another. */
+  /** Name of the Docker host, for people: it may change with every deploy. */
+  host: text().notNull(),
+  /** Identity of the volume: another one of the same name, there or on another host, has another. */
   volume: text().notNull(),
   /** Identity of the container, and of the life of its processes. */
   container: text().notNull(),

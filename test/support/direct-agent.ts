@@ -168,7 +168,7 @@ function hostOf(box: Sandbox): SandboxHost {
     open: async () => box,
     remove: async () => {},
     sessions: async () => [],
-    engine: async () => "folder",
+    volume: async () => undefined,
     close: async () => {},
   };
 }

@@ -55,7 +55,7 @@ export async function createFakeSandbox(options: FakeSandboxOptions = {}): Promi
 
   return {
     container: "fake",
-    identity: { engine: "fake", volume: root, container: "fake", boot: options.boot ?? "1" },
+    identity: { host: "fake", volume: root, container: "fake", boot: options.boot ?? "1" },
     empty: options.empty === true,
     network: { reach: "everything" },
     root,

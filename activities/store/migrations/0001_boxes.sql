@@ -1,7 +1,7 @@
 -- Safe while old workers run: a new table, which they do not know.
 CREATE TABLE "boxes" (
 	"session_id" text PRIMARY KEY NOT NULL,
-	"engine" text NOT NULL,
+	"host" text NOT NULL,
 	"volume" text NOT NULL,
 	"container" text NOT NULL,
 	"boot" text NOT NULL,
