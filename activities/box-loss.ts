@@ -38,7 +38,8 @@ export function lossOf(change: BoxChange): BoxLoss {
   }
   const savedStep = before.savedStep ?? 0;
   const isUnsaved = lastChangingStep > savedStep;
-  const where = before.host === now.host ? "container and volume" : `its Docker host ${before.host} does not answer`;
+  const where =
+    before.host === now.host ? "container and volume" : `its Docker host ${before.host} does not answer`;
   if (!hasCheckpoint && isUnsaved && savedStep < step - 1) {
     return {
       kind: "everything",

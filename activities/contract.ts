@@ -49,6 +49,8 @@ export interface RunPolicy {
   readonly searchAttributes: boolean;
   /** Task queues by role; absent means the workflow's own. */
   readonly taskQueues: { readonly models?: string; readonly admin?: string };
+  /** How long a call may wait for the host that has the box before the host counts as lost. */
+  readonly hostTimeoutMs?: number;
 }
 
 export interface OpenedSession {
@@ -66,6 +68,8 @@ export interface OpenedSession {
   readonly round: number;
   /** Messages of an earlier run wait in Postgres. */
   readonly parked?: boolean;
+  /** The box of an earlier run, where it is on a host with a queue of its own. */
+  readonly sandbox?: { readonly container: string; readonly taskQueue: string };
 }
 
 /** What the next request is made of, in tokens. */

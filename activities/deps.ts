@@ -28,5 +28,7 @@ export interface AgentDeps {
     readonly admin?: string;
     /** Queue of this host's sandboxes; absent means the workflow's own. */
     readonly sandbox?: string;
+    /** How long a call may wait for a host's queue before the host counts as lost. */
+    readonly hostTimeoutMs?: number;
   };
 }

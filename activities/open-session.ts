@@ -17,7 +17,7 @@ import { lastRound } from "./store/compactions.ts";
 import { appendEvents } from "./store/events.ts";
 import type { Queryable } from "./store/db.ts";
 import { chainStart, runInCharge, takeOver, type Standpoint } from "./store/runs.ts";
-import { createSession, lastStep } from "./store/sessions.ts";
+import { createSession, lastStep, type Session } from "./store/sessions.ts";
 import { loadView, lockRun, parkedGuidance } from "./store/transcript.ts";
 import { systemPrompt } from "./system-prompt.ts";
 
@@ -53,7 +53,7 @@ async function openSession(
   const policy = runPolicyOf(session.config, prefix.tokens, {
     prefix: prefixShares(prefix, learnt?.ratio),
     searchAttributes: deps.searchAttributes,
-    taskQueues: queuesOf(deps),
+    ...queuesOf(deps),
     ...(deps.heartbeatTimeoutMs === undefined ? {} : { heartbeatTimeoutMs: deps.heartbeatTimeoutMs }),
   });
   const [rows, round, parked] = await Promise.all([
@@ -84,6 +84,7 @@ async function openSession(
     context: { used: size.next.tokens, estimated: size.next.estimated, prunable: size.prunableTokens },
     round,
     ...(parked.length > 0 ? { parked: true } : {}),
+    ...sandboxOf(session),
   };
 }
 
@@ -116,8 +117,18 @@ async function prepare(deps: AgentDeps, id: string, task: string): Promise<void>
 }
 
 function queuesOf({ taskQueues }: AgentDeps) {
-  const { models, admin } = taskQueues;
-  return { ...(models === undefined ? {} : { models }), ...(admin === undefined ? {} : { admin }) };
+  const { models, admin, hostTimeoutMs } = taskQueues;
+  return {
+    taskQueues: { ...(models === undefined ? {} : { models }), ...(admin === undefined ? {} : { admin }) },
+    ...(hostTimeoutMs === undefined ? {} : { hostTimeoutMs }),
+  };
+}
+
+/** Continued as new, reset or terminated: the box stands where it was, and its calls go there. */
+function sandboxOf({ container, boxQueue }: Session): Pick<OpenedSession, "sandbox"> {
+  return container === undefined || boxQueue === undefined
+    ? {}
+    : { sandbox: { container, taskQueue: boxQueue } };
 }
 
 function firstLine(task: string): string {

@@ -41,7 +41,10 @@ export function toolLimitsOf(config: RunConfig, name: string): ToolLimits {
 export function runPolicyOf(
   config: RunConfig,
   prefixTokens: number,
-  fixed: Pick<RunPolicy, "searchAttributes" | "taskQueues" | "prefix" | "heartbeatTimeoutMs">,
+  fixed: Pick<
+    RunPolicy,
+    "searchAttributes" | "taskQueues" | "hostTimeoutMs" | "prefix" | "heartbeatTimeoutMs"
+  >,
 ): RunPolicy {
   const slowest = Math.max(
     ...["bash", ...Object.keys(config.tools)].map(

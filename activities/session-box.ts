@@ -9,7 +9,7 @@ import { SandboxLost } from "./sandbox/sandbox-lost.ts";
 import { restoreWorkspace } from "./sandbox/workspace.ts";
 import { REBUILT_FOLDERS } from "./sandbox/workspace-manifest.ts";
 import { addNotice, findBox, lastChangingStep, recordBox, setNotice } from "./store/boxes.ts";
-import { checkpointChain, latestCheckpoint } from "./store/checkpoints.ts";
+import { checkpointChain, latestCheckpoint, retimeCheckpoint } from "./store/checkpoints.ts";
 import type { Queryable } from "./store/db.ts";
 import type { NewEvent } from "./store/event.ts";
 import { appendEvents } from "./store/events.ts";
@@ -104,9 +104,7 @@ async function openIn(tx: Queryable, deps: BoxDeps, sessionId: string, step: num
     throw fatal("WorkspaceLost", loss.message);
   }
   // Not by whether it is empty: a restore that broke off leaves a part, and a tool may have emptied it.
-  const isSame =
-    before?.volume === box.identity.volume &&
-    !session.restoreWorkspace;
+  const isSame = before?.volume === box.identity.volume && !session.restoreWorkspace;
   const workspace = isSame ? "adopted" : checkpoint ? "restored" : "empty";
   if (!isSame && checkpoint) await restoreFrom(tx, box, checkpoint.id);
   await recordBox(tx, sessionId, {
@@ -133,7 +131,8 @@ async function openIn(tx: Queryable, deps: BoxDeps, sessionId: string, step: num
 }
 
 async function restoreFrom(tx: Queryable, box: Sandbox, checkpointId: number): Promise<void> {
-  await restoreWorkspace(box, await checkpointChain(tx, checkpointId));
+  const manifest = await restoreWorkspace(box, await checkpointChain(tx, checkpointId));
+  await retimeCheckpoint(tx, checkpointId, manifest);
 }
 
 function boxSpec(sessionId: string, { sandbox }: RunConfig): BoxSpec {

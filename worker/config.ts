@@ -23,6 +23,7 @@ const schema = z.object({
   LONGHAUL_MODELS_QUEUE: text,
   LONGHAUL_SANDBOX_QUEUE: text,
   LONGHAUL_ADMIN_QUEUE: text,
+  LONGHAUL_HOST_TIMEOUT_SECONDS: number(90),
   LONGHAUL_MODEL_CALLS_PER_SECOND: z.preprocess(
     (value) => value || undefined,
     z.coerce.number().positive().optional(),
@@ -54,6 +55,11 @@ export interface WorkerConfig {
   readonly host: string;
   readonly buildId: string;
   readonly queues: TaskQueues;
+  /**
+   * How long a call may wait for the queue of the host that has its box, in ms, before the host counts as lost and the box
+   * is made anew on another. Longer than a deploy keeps a host's worker away. Source: survey of durable engines, D18.
+   */
+  readonly hostTimeoutMs: number;
   readonly activitySlots: number;
   readonly workflowSlots: number;
   readonly cachedWorkflows: number;
@@ -123,6 +129,7 @@ export function readWorkerConfig(
       admin: e.LONGHAUL_ADMIN_QUEUE ?? workflows,
       modelCallsPerSecond: e.LONGHAUL_MODEL_CALLS_PER_SECOND,
     },
+    hostTimeoutMs: e.LONGHAUL_HOST_TIMEOUT_SECONDS * 1_000,
     activitySlots: e.LONGHAUL_ACTIVITY_SLOTS,
     workflowSlots: e.LONGHAUL_WORKFLOW_SLOTS,
     cachedWorkflows: e.LONGHAUL_CACHED_WORKFLOWS,

@@ -10,7 +10,7 @@ import { createDockerHost } from "../activities/sandbox/docker.ts";
 import { migrateStore, openStore } from "../activities/store/db.ts";
 import { createNotifier } from "../activities/store/events.ts";
 import { toolRegistry } from "../activities/tools/index.ts";
-import type { TaskQueues, WorkerConfig } from "./config.ts";
+import type { WorkerConfig } from "./config.ts";
 import type { Logger } from "./logger.ts";
 import { hasSearchAttributes } from "./search-attributes.ts";
 
@@ -67,7 +67,7 @@ export async function bindDeps(
         // What the workflow takes anyway need not stand in its history.
         ...(config.heartbeatTimeoutMs === 30_000 ? {} : { heartbeatTimeoutMs: config.heartbeatTimeoutMs }),
         searchAttributes,
-        taskQueues: separateQueues(config.queues),
+        taskQueues: separateQueues(config),
       },
     };
   } catch (error) {
@@ -103,12 +103,12 @@ function defaultConfig(config: WorkerConfig): RunConfig | undefined {
 }
 
 /** A queue that is the workflow's own is left out: so is eager dispatch kept. */
-function separateQueues(queues: TaskQueues): AgentDeps["taskQueues"] {
+function separateQueues({ queues, hostTimeoutMs }: WorkerConfig): AgentDeps["taskQueues"] {
   const other = (name: string) => (name === queues.workflows ? undefined : name);
   const [models, admin, sandbox] = [other(queues.models), other(queues.admin), other(queues.sandbox)];
   return {
     ...(models === undefined ? {} : { models }),
     ...(admin === undefined ? {} : { admin }),
-    ...(sandbox === undefined ? {} : { sandbox }),
+    ...(sandbox === undefined ? {} : { sandbox, hostTimeoutMs }),
   };
 }

@@ -84,6 +84,7 @@ export function opened(state: AgentState, session: OpenedSession): void {
   state.epoch = session.epoch;
   state.context = session.context;
   state.round = session.round;
+  state.sandbox = session.sandbox;
   if (session.parked) state.inbox.parked = Math.max(1, state.inbox.parked);
 }
 

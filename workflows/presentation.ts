@@ -15,7 +15,7 @@ export function currentDetails(state: AgentState, policy: RunPolicy | undefined)
     "",
     ...contextLines(state, policy),
     "",
-    `Tokens in ${tokens(state.usage.input)} (cached ${tokens(state.usage.cached)}), out ${tokens(state.usage.output)}, calls ${state.usage.calls} · queue ${waiting(state.inbox)} · sandbox ${state.sandbox ? code(state.sandbox.container) : "not open"}`,
+    `Tokens in ${tokens(state.usage.input)} (cached ${tokens(state.usage.cached)}), out ${tokens(state.usage.output)}, calls ${state.usage.calls} · queue ${waiting(state.inbox)} · sandbox ${state.sandbox ? code(placeOf(state.sandbox)) : "not open"}`,
   ];
   if (state.epoch > 1)
     lines.push("", `Epoch ${state.epoch}: this run was reset; later rows of the old line are kept, marked.`);
@@ -82,6 +82,10 @@ function contextLines({ context, round }: AgentState, { budget, prefix }: RunPol
 
 function tokens(count: number): string {
   return count < 10_000 ? String(count) : `${(count / 1000).toFixed(1)}k`;
+}
+
+function placeOf({ container, taskQueue }: NonNullable<AgentState["sandbox"]>): string {
+  return taskQueue === undefined ? container : `${container} on ${taskQueue}`;
 }
 
 /** In a code span nothing draws links or images; what would end the span or the table's cell is replaced. */

@@ -8,6 +8,8 @@ import type { AgentActivities, RunPolicy } from "../activities/contract.ts";
 /** A worker that is gone is noticed after this. Source: requirement 7.1. */
 const HEARTBEAT_TIMEOUT_MS = 30_000;
 const MINUTE_MS = 60_000;
+/** Of runs whose policy does not say. Source: survey of durable engines, D18 (60-120 s). */
+const HOST_TIMEOUT_MS = 90_000;
 /** Web UI and server take 400 bytes with quotes; cut well below on a code point. Source: survey of command lines, X8. */
 const MAX_SUMMARY_CHARS = 90;
 
@@ -31,13 +33,22 @@ const retry = (maximumAttempts: number, maximumIntervalMs = MINUTE_MS) => ({
 
 /** Options by activity; queues and the model's and tools' own timeouts come with the policy. */
 export function activityOptions(
-  policy: Pick<RunPolicy, "modelTimeoutMs" | "toolTimeoutMs" | "taskQueues" | "heartbeatTimeoutMs">,
+  policy: Pick<
+    RunPolicy,
+    "modelTimeoutMs" | "toolTimeoutMs" | "taskQueues" | "heartbeatTimeoutMs" | "hostTimeoutMs"
+  >,
   sandboxQueue: string | undefined,
 ) {
   const common = { ...COMMON, heartbeatTimeout: policy.heartbeatTimeoutMs ?? HEARTBEAT_TIMEOUT_MS };
   const models = queue(policy.taskQueues.models);
   const admin = queue(policy.taskQueues.admin);
-  const host = queue(sandboxQueue);
+  // Of a host's own queue: where nobody takes the call, the host is gone. Never retried by the server.
+  const host = {
+    ...queue(sandboxQueue),
+    ...(sandboxQueue === undefined
+      ? {}
+      : { scheduleToStartTimeout: policy.hostTimeoutMs ?? HOST_TIMEOUT_MS }),
+  };
   return {
     openSandbox: { ...common, ...host, startToCloseTimeout: 2 * MINUTE_MS, retry: retry(8) },
     parkGuidance: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
@@ -67,7 +78,7 @@ export function activityOptions(
     closeSandbox: {
       ...common,
       ...host,
-      scheduleToStartTimeout: MINUTE_MS,
+      scheduleToStartTimeout: Math.min(MINUTE_MS, policy.hostTimeoutMs ?? MINUTE_MS),
       startToCloseTimeout: 5 * MINUTE_MS,
       retry: retry(AWAY_ATTEMPTS),
     },

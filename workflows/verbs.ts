@@ -13,10 +13,12 @@ import type {
   ModelStepFacts,
   ModelStepInput,
   RunPolicy,
+  SandboxFacts,
   SessionStatus,
 } from "../activities/contract.ts";
 import { compacted, pruned, ran, undone, type AgentState, type Phase } from "./agent-state.ts";
 import { drain, tooMuch } from "./inbox.ts";
+import { isHostLost, onHost } from "./lost-host.ts";
 import { WRAP_UP_TEXT, type CompactionPlan } from "./loop-policy.ts";
 import { wasStopped, type Outcome } from "./outcome.ts";
 import { currentDetails } from "./presentation.ts";
@@ -146,9 +148,13 @@ export async function askModel(
 /** Never fails the run by itself: a tool that needs the box opens it again, and says what is wrong. */
 async function openSandbox(run: Run): Promise<void> {
   const step = run.state.step + 1;
+  const open = (): Promise<SandboxFacts> =>
+    perform("openSandbox", optionsOf(run), "open the sandbox", { step });
   try {
-    const { container, taskQueue } = await perform("openSandbox", optionsOf(run), "open the sandbox", {
-      step,
+    const { container, taskQueue } = await open().catch((error: unknown) => {
+      if (run.state.sandbox === undefined || !isHostLost(error)) throw error;
+      run.state.sandbox = undefined;
+      return open();
     });
     run.state.sandbox = { container, taskQueue };
     show(run);
@@ -167,10 +173,12 @@ export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<b
   await interruptible(run, async () => {
     const results = await Promise.allSettled(
       calls.map(async (call, index) => {
-        const facts = await perform("runTool", optionsOf(run), `step ${step} · ${call.name}: ${call.about}`, {
-          step,
-          index,
-        });
+        const summary = `step ${step} · ${call.name}: ${call.about}`;
+        const facts = await onHost(
+          run,
+          () => openSandbox(run),
+          () => perform("runTool", optionsOf(run), summary, { step, index }),
+        );
         ran(state, call, facts);
         show(run);
       }),
@@ -192,7 +200,12 @@ export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<b
 export async function settle(run: Run): Promise<void> {
   await run.opening;
   const { step } = run.state;
-  await perform("saveWorkspace", optionsOf(run), `save the workspace of step ${step}`, { step });
+  const summary = `save the workspace of step ${step}`;
+  await onHost(
+    run,
+    () => openSandbox(run),
+    () => perform("saveWorkspace", optionsOf(run), summary, { step }),
+  );
   await parkOverflow(run);
 }
 

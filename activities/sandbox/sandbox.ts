@@ -89,6 +89,8 @@ export interface Sandbox {
   state(id: string): Promise<CommandState | undefined>;
   /** Commands started in this box, oldest first; without our own helpers, whose ids have a dash. */
   list(): Promise<readonly CommandState[]>;
+  /** Removes the kept output of a command that has ended; its id stays taken. For our own helpers. Never rejects. */
+  discard(id: string): Promise<void>;
   readonly files: BoxFiles;
 }
 

@@ -1,7 +1,9 @@
 /** The list of a workspace's files and what changed between two lists. Pure: no clock, no I/O but gzip in memory. */
+import { isUtf8 } from "node:buffer";
 import { gunzipSync, gzipSync } from "node:zlib";
+import { bytesOfText, textOfBytes } from "./path-text.ts";
 
-/** One path of the workspace. Paths are relative to it, with `/`, and well-formed text. */
+/** One path of the workspace. Paths are relative to it, with `/`; text as `path-text.ts` makes it of any name. */
 export interface ManifestEntry {
   readonly kind: "file" | "folder" | "link";
   readonly path: string;
@@ -11,6 +13,11 @@ export interface ManifestEntry {
   readonly size: number;
   /** Of a file: seconds since 1970 with nanoseconds, as text, because a number would lose the end. Else empty. */
   readonly mtime: string;
+  /**
+   * Of a file: when it was last changed in whatever way, which no program can set back; or a hash of its content. Empty =
+   * not known: then size and `mtime` tell. `?` = it may have changed since: it counts as changed.
+   */
+  readonly ctime: string;
   /** Of a link: where it points, as it was written. */
   readonly target: string;
 }
@@ -18,7 +25,7 @@ export interface ManifestEntry {
 export interface Skipped {
   readonly path: string;
   readonly bytes: number;
-  readonly reason: "too-large" | "workspace-too-large" | "name-not-text" | "not-readable";
+  readonly reason: "too-large" | "workspace-too-large" | "not-readable";
 }
 
 /** Folders that a command brings back (`npm ci`, `pip install`): never saved, at any depth. Not `target`, `build` or
@@ -32,24 +39,22 @@ export const MAX_FILE_BYTES = 64 * 1024 * 1024;
 export const MAX_PACK_BYTES = 256 * 1024 * 1024;
 
 /** What `find` prints for one path: two NUL-terminated fields, so that any name is safe. */
-export const FIND_FORMAT = "%y %m %s %T@ %P\\0%l\\0";
+export const FIND_FORMAT = "%y %m %s %T@/%C@ %P\\0%l\\0";
 
 const KINDS: Readonly<Record<string, ManifestEntry["kind"]>> = { f: "file", d: "folder", l: "link" };
 const LETTERS = { file: "f", folder: "d", link: "l" } as const;
 
 /**
- * Reads `find`'s list. Sockets, pipes and devices are no files and stay out; so do names that are no UTF-8 and files
- * beyond the limits, both named in `skipped`.
+ * Reads `find`'s list. Sockets, pipes and devices are no files and stay out; so do files beyond the limit, named in
+ * `skipped`.
  * @returns entries in path order
  */
 export function parseListing(bytes: Uint8Array): { entries: ManifestEntry[]; skipped: Skipped[] } {
   const skipped: Skipped[] = [];
   const entries: ManifestEntry[] = [];
   for (const entry of records(bytes)) {
-    const skip = (reason: Skipped["reason"]) => skipped.push({ path: entry.path, bytes: entry.size, reason });
-    // A replacement character is how bytes that are no UTF-8 arrive: the tar could not carry them faithfully either.
-    if (entry.path.includes("\uFFFD") || entry.target.includes("\uFFFD")) skip("name-not-text");
-    else if (entry.size > MAX_FILE_BYTES) skip("too-large");
+    if (entry.size > MAX_FILE_BYTES)
+      skipped.push({ path: entry.path, bytes: entry.size, reason: "too-large" });
     else entries.push(entry);
   }
   return { entries: entries.sort(byPath), skipped };
@@ -78,17 +83,28 @@ export function compareManifests(
   previous: readonly ManifestEntry[],
   next: readonly ManifestEntry[],
 ): { changed: ManifestEntry[]; removed: ManifestEntry[] } {
-  const before = new Map(previous.map((entry) => [entry.path, line(entry)]));
+  const before = new Map(previous.map((entry) => [entry.path, entry]));
   const after = new Set(next.map((entry) => entry.path));
   return {
-    changed: next.filter((entry) => before.get(entry.path) !== line(entry)),
+    changed: next.filter((entry) => !isSame(before.get(entry.path), entry)),
     removed: previous.filter((entry) => !after.has(entry.path)),
   };
 }
 
+function isSame(a: ManifestEntry | undefined, b: ManifestEntry): boolean {
+  if (a === undefined || a.kind !== b.kind || a.target !== b.target) return false;
+  if (a.kind !== "link" && a.mode !== b.mode) return false;
+  if (a.kind !== "file") return true;
+  const isKnown = a.ctime !== "" && b.ctime !== "";
+  return a.size === b.size && a.mtime === b.mtime && a.ctime !== "?" && (!isKnown || a.ctime === b.ctime);
+}
+
 /** The stored form: gzip of `find`'s own format, in path order. */
 export function packManifest(entries: readonly ManifestEntry[]): Uint8Array {
-  return gzipSync(Buffer.from([...entries].sort(byPath).map(line).join("")), { level: 3 });
+  const text = [...entries].sort(byPath).map(line);
+  const joined = text.join("");
+  const bytes = joined.isWellFormed() ? Buffer.from(joined) : Buffer.concat(text.map(bytesOfText));
+  return gzipSync(bytes, { level: 3 });
 }
 
 /** @throws RangeError when a path or the size is not believable. */
@@ -118,28 +134,35 @@ export function assertSafePaths(entries: readonly ManifestEntry[]): void {
 }
 
 function* records(bytes: Uint8Array): Generator<ManifestEntry> {
-  const fields = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8").split("\0");
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  // Read as bytes where a name is no UTF-8, and then name by name.
+  const isText = isUtf8(buffer);
+  const fields = buffer.toString(isText ? "utf8" : "latin1").split("\0");
+  const named = (field: string): string => (isText ? field : textOfBytes(Buffer.from(field, "latin1")));
   for (let at = 0; at + 1 < fields.length; at += 2) {
     const match = /^(\S+) ([0-7]+) (\d+) (\S*) ([^]+)$/.exec(fields[at] ?? "");
     const kind = KINDS[match?.[1] ?? ""];
     if (match === null || kind === undefined) continue;
-    const [, , mode = "", size = "", mtime = "", path = ""] = match;
+    const [, , mode = "", size = "", times = "", path = ""] = match;
+    const [mtime = "", ctime = ""] = times.split("/");
     const isFile = kind === "file";
     yield {
       kind,
-      path,
+      path: named(path),
       mode: Number.parseInt(mode, 8),
       size: isFile ? Number(size) : 0,
       // A folder's time changes with every file in it, and a link's says nothing: only a file's counts as a change.
       mtime: isFile ? mtime : "",
-      target: fields[at + 1] ?? "",
+      ctime: isFile ? ctime : "",
+      target: named(fields[at + 1] ?? ""),
     };
   }
 }
 
 // A link's mode is always 777 on Linux, but not on every client that packs one.
-function line({ kind, mode, size, mtime, path, target }: ManifestEntry): string {
-  return `${LETTERS[kind]} ${(kind === "link" ? 0o777 : mode).toString(8)} ${size} ${mtime} ${path}\0${target}\0`;
+function line({ kind, mode, size, mtime, ctime, path, target }: ManifestEntry): string {
+  const times = ctime === "" ? mtime : `${mtime}/${ctime}`;
+  return `${LETTERS[kind]} ${(kind === "link" ? 0o777 : mode).toString(8)} ${size} ${times} ${path}\0${target}\0`;
 }
 
 function byPath(a: ManifestEntry, b: ManifestEntry): number {

@@ -1,7 +1,10 @@
 /** Files in and out of the tar packs that checkpoints are made of. Nothing here touches a disk. */
-import { createGunzip, gzipSync } from "node:zlib";
 import { Readable } from "node:stream";
-import { extract, pack as createPack, type Header } from "tar-stream";
+import { promisify } from "node:util";
+import { createGunzip, gzip } from "node:zlib";
+import { extract, type Header } from "tar-stream";
+import { bytesOfText, textOfBytes } from "./path-text.ts";
+import { TAR_END, tarEntry } from "./tar-writer.ts";
 import {
   assertSafePaths,
   MAX_PACK_BYTES,
@@ -9,6 +12,11 @@ import {
   unpackManifest,
   type ManifestEntry,
 } from "./workspace-manifest.ts";
+
+const gzipped = promisify(gzip);
+
+/** For names as bytes; missing in the package's types. */
+const AS_BYTES: object = { filenameEncoding: "latin1" };
 
 /** A file of a workspace, outside of any box. */
 export type WorkspaceFile = {
@@ -39,7 +47,7 @@ const MAX_UNPACKED_BYTES = 2 * MAX_PACK_BYTES;
 export async function packWorkspace(files: readonly WorkspaceFile[]): Promise<StoredPack> {
   const nowMs = Date.now();
   const entries = files.map((file): ManifestEntry => {
-    const common = { path: file.path, mode: file.mode & 0o7777, size: 0, mtime: "", target: "" };
+    const common = { path: file.path, mode: file.mode & 0o7777, size: 0, mtime: "", ctime: "", target: "" };
     switch (file.kind) {
       case "file":
         return {
@@ -69,35 +77,29 @@ export async function packWorkspace(files: readonly WorkspaceFile[]): Promise<St
   };
 }
 
-/** gzip of a tar with these entries in this order; a file without bytes is left out. */
-export async function packEntries(
+/** A tar with these entries in this order; a file without bytes is left out. */
+export function tarOf(
+  entries: readonly ManifestEntry[],
+  bytesOf: (path: string) => Uint8Array | undefined,
+): Uint8Array {
+  const pieces: Uint8Array[] = [];
+  for (const entry of entries) {
+    const content = entry.kind === "file" ? bytesOf(entry.path) : new Uint8Array(0);
+    if (content === undefined) continue;
+    const [path, target] = [bytesOfText(entry.path), bytesOfText(entry.target)];
+    pieces.push(
+      ...tarEntry({ kind: entry.kind, path, mode: entry.mode, content, mtime: entry.mtime, target }),
+    );
+  }
+  return Buffer.concat([...pieces, TAR_END]);
+}
+
+/** The same as a pack is stored. */
+export function packEntries(
   entries: readonly ManifestEntry[],
   bytesOf: (path: string) => Uint8Array | undefined,
 ): Promise<Uint8Array> {
-  const tar = createPack();
-  const pieces: Buffer[] = [];
-  const whole = (async () => {
-    for await (const piece of tar) pieces.push(piece as Buffer);
-  })();
-  for (const entry of entries) {
-    const bytes = entry.kind === "file" ? bytesOf(entry.path) : undefined;
-    if (entry.kind === "file" && bytes === undefined) continue;
-    // The time goes as a pax record too: the plain field has whole seconds, and a file that came back with another
-    // time than its manifest says would count as changed for ever.
-    const head: Partial<Header> & { name: string } = {
-      name: entry.path,
-      mode: entry.mode,
-      type: entry.kind === "folder" ? "directory" : entry.kind === "link" ? "symlink" : "file",
-      ...(entry.kind === "link" ? { linkname: entry.target } : {}),
-      ...(entry.kind === "file"
-        ? { mtime: new Date(Number(entry.mtime) * 1000), pax: { mtime: entry.mtime } }
-        : {}),
-    };
-    tar.entry(head, Buffer.from(bytes ?? new Uint8Array(0)));
-  }
-  tar.finalize();
-  await whole;
-  return gzipSync(Buffer.concat(pieces), { level: 3 });
+  return gzipped(tarOf(entries, bytesOf), { level: 3 });
 }
 
 /**
@@ -125,6 +127,34 @@ export async function readChain(
   return { entries: entries.filter((entry) => entry.kind !== "file" || bytes.has(entry.path)), bytes };
 }
 
+/** Entries of a tar as it came from a box, and of archives behind one another. @throws RangeError as `readChain` */
+export async function* readTar(
+  archive: Uint8Array,
+): AsyncGenerator<{ readonly entry: ManifestEntry; readonly bytes: Uint8Array }> {
+  const tar = extract(AS_BYTES);
+  Readable.from([Buffer.from(archive.buffer, archive.byteOffset, archive.byteLength)]).pipe(tar);
+  for await (const part of tar) {
+    const path = nameOf(part.header).replace(/^\.\//, "").replace(/\/$/, "");
+    const kind = KINDS[part.header.type ?? ""];
+    const pieces: Buffer[] = [];
+    for await (const piece of part) pieces.push(piece as Buffer);
+    if (kind === undefined || path === ".") continue;
+    assertSafeName(path);
+    const bytes = Buffer.concat(pieces);
+    const mtime = kind === "file" ? String((part.header.mtime?.getTime() ?? 0) / 1_000) : "";
+    const target = kind === "link" ? textOfBytes(Buffer.from(part.header.linkname ?? "", "latin1")) : "";
+    const mode = (part.header.mode ?? 0) & 0o7777;
+    yield { entry: { kind, path, mode, size: bytes.length, mtime, ctime: "", target }, bytes };
+  }
+}
+
+const KINDS: Readonly<Record<string, ManifestEntry["kind"] | undefined>> = {
+  file: "file",
+  "contiguous-file": "file",
+  directory: "folder",
+  symlink: "link",
+};
+
 /** Paths that a pack holds. @throws RangeError as `readChain` */
 export async function packedPaths(pack: Uint8Array): Promise<ReadonlySet<string>> {
   const paths = new Set<string>();
@@ -138,7 +168,8 @@ async function unpack(
   onPath: (path: string) => void = () => undefined,
 ): Promise<Map<string, Uint8Array>> {
   const found = new Map<string, Uint8Array>();
-  const tar = extract();
+  // Names in heads are bytes; those of a pax record are UTF-8 by its rules.
+  const tar = extract(AS_BYTES);
   const source = Readable.from([Buffer.from(pack.buffer, pack.byteOffset, pack.byteLength)]);
   const gunzip = source.pipe(createGunzip());
   // Errors must reach the loop below: a stream that breaks alone would leave it waiting.
@@ -146,7 +177,7 @@ async function unpack(
   gunzip.pipe(tar);
   let total = 0;
   for await (const entry of tar) {
-    const path = entry.header.name.replace(/^\.\//, "").replace(/\/$/, "");
+    const path = nameOf(entry.header).replace(/^\.\//, "").replace(/\/$/, "");
     assertSafeName(path);
     onPath(path);
     total += entry.header.size ?? 0;
@@ -162,6 +193,11 @@ async function unpack(
   return found;
 }
 
+function nameOf({ name, pax }: Header): string {
+  const isText = typeof pax === "object" && pax !== null && "path" in pax;
+  return isText ? name : textOfBytes(Buffer.from(name, "latin1"));
+}
+
 function assertSafeName(path: string): void {
-  assertSafePaths([{ kind: "file", path, mode: 0, size: 0, mtime: "", target: "" }]);
+  assertSafePaths([{ kind: "file", path, mode: 0, size: 0, mtime: "", ctime: "", target: "" }]);
 }

@@ -103,6 +103,11 @@ export async function checkpointBase(
   return { latest, base: await latestCheckpoint(db, at.sessionId, { atStep: at.step - 1 }) };
 }
 
+/** Gives a checkpoint's list the times that its files got when they were restored; what it holds stays. */
+export async function retimeCheckpoint(db: Queryable, id: number, manifest: Uint8Array): Promise<void> {
+  await db.update(checkpoints).set({ manifest }).where(eq(checkpoints.id, id));
+}
+
 /** Id and version of the newest checkpoint of the live line, for telling whether another was stored meanwhile. */
 export async function latestVersion(db: Queryable, sessionId: string): Promise<string | undefined> {
   const [row] = await db

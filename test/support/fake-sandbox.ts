@@ -75,6 +75,7 @@ export async function createFakeSandbox(options: FakeSandboxOptions = {}): Promi
     kill: async (id, graceMs) => find(id).kill(graceMs ?? 1_000),
     state: async (id) => processes.get(id)?.state(),
     list: async () => states().filter(({ id }) => !id.includes("-")),
+    discard: () => Promise.resolve(),
     forget: (id) => void processes.delete(id),
     dispose: async () => {
       await Promise.all([...processes.values()].map((one) => one.kill(0)));

@@ -24,7 +24,8 @@ export interface KillableSession {
   readonly box: Dockerode.Container;
   /** For `checkSession`. */
   readonly place: Place;
-  startWorker(): Promise<WorkerProcess>;
+  /** @param environment of this worker alone, on top of the others' */
+  startWorker(environment?: Readonly<Record<string, string>>): Promise<WorkerProcess>;
   close(): Promise<void>;
 }
 
@@ -73,7 +74,7 @@ export async function startKillableSession(
     handle,
     box: docker.getContainer(`longhaul-${id}`),
     place: { database, client, docker },
-    async startWorker() {
+    async startWorker(own = {}) {
       const worker = await startWorkerProcess({
         DATABASE_URL: database.url,
         DATABASE_CONNECTIONS: "5",
@@ -86,6 +87,7 @@ export async function startKillableSession(
         LONGHAUL_LOG_LEVEL: "warn",
         ...(options.dockerHost === undefined ? {} : { DOCKER_HOST: options.dockerHost }),
         ...options.environment,
+        ...own,
       });
       workers.push(worker);
       return worker;

@@ -16,8 +16,10 @@ import { pack as createPack } from "tar-stream";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { MAX_CHAIN, restoreWorkspace, saveWorkspace } from "../../activities/sandbox/workspace.ts";
+import { bytesOfText } from "../../activities/sandbox/path-text.ts";
 import {
   assertSafePaths,
+  compareManifests,
   packManifest,
   parseListing,
   unpackManifest,
@@ -130,7 +132,7 @@ describe("a saved workspace", () => {
     const racing: Sandbox = {
       ...box,
       run: async (command, options) => {
-        if (command.argv[0] === "tar") await rm(join(box.root, "goes.txt"));
+        if (command.argv[0] === "tar") await rm(join(box.root, "goes.txt"), { force: true });
         return await box.run(command, options);
       },
     };
@@ -168,11 +170,12 @@ describe("a restored workspace", () => {
     const first = await saved(box);
 
     const other = await newBox();
-    await restoreWorkspace(other, [first]);
+    const manifest = await restoreWorkspace(other, [first]);
     expect((await lstat(join(other.root, "run.sh"))).mode & 0o7777).toBe(0o751);
+    expect((await lstat(join(other.root, "run.sh"))).mtimeMs).toBeCloseTo(1_700_000_000_123.456, 2);
     expect(await readlink(join(other.root, "link"))).toBe("../../outside");
     expect((await lstat(join(other.root, "closed"))).mode & 0o777).toBe(0o555);
-    expect((await saveWorkspace(other, first)).saved).toBeUndefined();
+    expect((await saveWorkspace(other, { ...first, manifest })).saved).toBeUndefined();
   });
 
   it("takes a later workspace back: removes, rewrites, and leaves rebuilt folders and equal files alone", async () => {
@@ -188,8 +191,8 @@ describe("a restored workspace", () => {
     await put(box, "node_modules/x.js", "x");
     const inode = (await lstat(join(box.root, "keep.txt"))).ino;
 
-    await restoreWorkspace(box, [first]);
-    expect((await saveWorkspace(box, first)).saved).toBeUndefined();
+    const manifest = await restoreWorkspace(box, [first]);
+    expect((await saveWorkspace(box, { ...first, manifest })).saved).toBeUndefined();
     expect(await readFile(join(box.root, "kind"), "utf8")).toBe("a file");
     expect(await readFile(join(box.root, "node_modules/x.js"), "utf8")).toBe("x");
     expect((await lstat(join(box.root, "keep.txt"))).ino).toBe(inode);
@@ -244,7 +247,7 @@ describe("a restored workspace", () => {
 
 describe("paths", () => {
   const file = (path: string) =>
-    ({ kind: "file", path, mode: 0o644, size: 0, mtime: "1.0", target: "" }) as const;
+    ({ kind: "file", path, mode: 0o644, size: 0, mtime: "1.0", ctime: "", target: "" }) as const;
 
   it.each(["../x", "a/../../x", "/etc/passwd", "a//b", "./a", "a/.", ""])("refuses %j", async (path) => {
     expect(() => assertSafePaths([file(path)])).toThrow(/refused/);
@@ -268,11 +271,31 @@ describe("paths", () => {
     await expect(readChain(chain)).rejects.toThrow(/does not stay/);
   });
 
-  it("names that are no text are left out by name", () => {
-    const listing = Buffer.concat([Buffer.from("f 644 3 1.0 bad"), Buffer.from([0xff, 0, 0])]);
-    const parsed = parseListing(listing);
-    expect(parsed.entries).toEqual([]);
-    expect(parsed.skipped).toMatchObject([{ reason: "name-not-text", bytes: 3 }]);
+  it("are kept to the byte where a name is no UTF-8, beside others that are [R57]", () => {
+    const names = [[0xff], [0xc3, 0x28], [0x61, 0xe2, 0x82], [0xed, 0xa0, 0x80], [...Buffer.from("ü漢🎉")]];
+    const listing = Buffer.concat(
+      names.map((name) => Buffer.concat([Buffer.from("f 644 3 1.0/2.0 "), Buffer.from([...name, 0, 0])])),
+    );
+    const { entries } = parseListing(listing);
+    expect(new Set(entries.map(({ path }) => path)).size).toBe(names.length);
+    const again = unpackManifest(packManifest(entries));
+    expect(again).toEqual(entries);
+    expect(new Set(again.map(({ path }) => bytesOfText(path).toString("hex")))).toEqual(
+      new Set(names.map((name) => Buffer.from(name).toString("hex"))),
+    );
+  });
+
+  it.each([
+    ["content", { size: 4 }],
+    ["time", { mtime: "2.0" }],
+    ["content and its time set back", { ctime: "9.0" }],
+    ["mode", { mode: 0o600 }],
+  ])("are seen as changed by their %s", (_what, change) => {
+    const one = { ...file("a"), size: 3, ctime: "1.0" };
+    expect(compareManifests([one], [{ ...one, ...change }]).changed).toHaveLength(1);
+    expect(compareManifests([one], [one]).changed).toEqual([]);
+    expect(compareManifests([{ ...one, ctime: "?" }], [one]).changed).toHaveLength(1);
+    expect(compareManifests([{ ...one, ctime: "" }], [one]).changed).toEqual([]);
   });
 
   it("the largest files stay out when all together are too much", () => {

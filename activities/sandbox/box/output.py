@@ -75,3 +75,12 @@ class Output:
         if self.fd is not None:
             os.close(self.fd)
             self.fd = None
+
+    def discard(self):
+        """Once it is closed: what was kept is gone, what it came to is still known."""
+        self.cut = 0
+        try:
+            os.unlink(self.path)
+        except FileNotFoundError:
+            # It wrote nothing.
+            pass

@@ -141,6 +141,13 @@ class Box:
         command = self.commands.get(request["id"])
         return {"state": command.state() if command else None}
 
+    def do_discard(self, client, request):
+        command = self.known(request)
+        if command.end:
+            for output in command.outputs.values():
+                output.discard()
+        return {}
+
     def do_list(self, client, request):
         return {"states": [command.state() for command in self.commands.values()]}
 

@@ -1,0 +1,167 @@
+/** Two Docker hosts, each with a worker and a queue of its own; the first one, an engine of this file's, dies for good. */
+import { eq } from "drizzle-orm";
+import Dockerode from "dockerode";
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
+import { checkpoints } from "../../activities/store/schema.ts";
+import { readEvents } from "../../activities/store/events.ts";
+import { eventually } from "../support/eventually.ts";
+import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
+import { noOwnDocker, startOwnDocker, type OwnDocker } from "../support/own-docker.ts";
+import { call, scriptedModel, type ModelScript } from "../support/scripted-model.ts";
+import { callRows, resultTexts, transcriptOf } from "../support/stored.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+const reason = noOwnDocker();
+const BUSY_MS = 120_000;
+const bash = (command: string) => call("bash", { command });
+
+describe.skipIf(reason !== undefined)(
+  `of two Docker hosts${reason === undefined ? "" : ` (skipped: ${reason})`}`,
+  () => {
+    const second = new Dockerode();
+    let first: OwnDocker;
+    let database: TestDatabase;
+    beforeAll(async () => {
+      [first, database] = await Promise.all([startOwnDocker(inject("sandboxImage")), createTestDatabase()]);
+    });
+    afterAll(async () => {
+      await first.close();
+      await database.drop();
+    });
+
+    async function start(script: ModelScript, maxHistoryEvents?: number): Promise<KillableSession> {
+      const session = await startKillableSession(database, script, {
+        config: (config) => ({
+          ...config,
+          sandbox: { ...config.sandbox, network: "none" },
+          limits: { ...config.limits, ...(maxHistoryEvents === undefined ? {} : { maxHistoryEvents }) },
+        }),
+        environment: { LONGHAUL_HOST_TIMEOUT_SECONDS: "5" },
+      });
+      onTestFinished(() => session.close());
+      return session;
+    }
+    const host = (session: KillableSession, name: "first" | "second") =>
+      session.startWorker({
+        LONGHAUL_HOST: name,
+        LONGHAUL_SANDBOX_QUEUE: `${session.id}-${name}`,
+        ...(name === "first" ? { DOCKER_HOST: first.host } : {}),
+      });
+    const running = (docker: Dockerode, { id }: KillableSession, text: string) =>
+      eventually(
+        `"${text}" runs`,
+        async () => {
+          const top = await docker
+            .getContainer(`longhaul-${id}`)
+            .top()
+            .catch(() => undefined);
+          return top?.Processes.some((row: string[]) => row.join(" ").includes(text));
+        },
+        BUSY_MS,
+      );
+    const isSaved = ({ id }: KillableSession, step: number) =>
+      eventually(
+        `step ${step} is saved`,
+        async () => {
+          const { db } = database.store;
+          const rows = await db.select().from(checkpoints).where(eq(checkpoints.sessionId, id));
+          return rows.some((row) => row.step === step);
+        },
+        BUSY_MS,
+      );
+    const boxesOn = async (docker: Dockerode, { id }: KillableSession) =>
+      (await docker.listContainers({ all: true, filters: { label: [`longhaul.session=${id}`] } })).length +
+      ((await docker.listVolumes({ filters: { label: [`longhaul.session=${id}`] } })).Volumes ?? []).length;
+    const noticesOf = async ({ id }: KillableSession) =>
+      (await transcriptOf(database.store, id))
+        .filter((row) => row.kind === "notice")
+        .map((row) => (row.content as [{ text: string }])[0].text);
+
+    it("one goes on having the box, also in a fresh history", async () => {
+      const script = scriptedModel();
+      for (let step = 1; step <= 8; step += 1) script.answers(bash(`echo ${step} >> n.txt`));
+      const session = await start(script.answers(bash("cat n.txt")).says("Done."), 50);
+      await host(session, "first");
+      await host(session, "second");
+      expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 10 });
+      expect((await resultTexts(database.store, session.id)).at(-1)).toBe("1\n2\n3\n4\n5\n6\n7\n8");
+      const events = await readEvents(database.store.db, session.id, 0, 10_000);
+      expect(events.filter(({ type }) => type === "sandbox:created")).toHaveLength(1);
+      const description = await session.handle.describe();
+      expect(description.raw.workflowExecutionInfo?.firstRunId).not.toBe(description.runId);
+    });
+
+    it("the one with the box dies in the middle of a command: it is unknown, the files come back on the other, and the reaper of the first finds what it left [A22] [A21]", async () => {
+      const session = await start(
+        scriptedModel()
+          .calls("write_file", { path: "kept.txt", content: "kept\n" })
+          .answers(bash("echo line >> n.txt; sleep 4711"))
+          .answers(bash("cat kept.txt; ls; while [ ! -e go ]; do sleep 0.2; done"))
+          .says("Done."),
+      );
+      const worker = await host(session, "first");
+      await running(first.docker, session, "sleep 4711");
+      await isSaved(session, 1);
+      await worker.kill();
+      await first.stop("kill");
+      await host(session, "second");
+      await running(second, session, "[ ! -e go ]");
+
+      const events = () => readEvents(database.store.db, session.id, 0, 10_000);
+      expect((await events()).filter(({ type }) => type === "sandbox:lost")).toHaveLength(1);
+      const [notice, ...more] = await noticesOf(session);
+      expect(more).toEqual([]);
+      expect(notice).toContain("its Docker host first does not answer");
+      expect(notice).toContain("as saved after step 1.");
+
+      // The first host comes back while the session goes on elsewhere.
+      await first.start();
+      expect(await boxesOn(first.docker, session)).toBe(2);
+      await host(session, "first");
+      await eventually(
+        "its box is reaped",
+        async () => (await boxesOn(first.docker, session)) === 0,
+        BUSY_MS,
+      );
+      expect(await boxesOn(second, session)).toBe(2);
+      const go = await second
+        .getContainer(`longhaul-${session.id}`)
+        .exec({ Cmd: ["touch", "/workspace/go"], User: "1000" });
+      await go.start({});
+      expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 4 });
+      const [, slept, looked] = await resultTexts(database.store, session.id);
+      expect(slept).toMatch(/not known how this command ended[^]*It was not run again/);
+      expect(looked).toBe("kept\nkept.txt");
+      const calls = await callRows(database.store, session.id);
+      expect(calls.map((row) => row.status)).toEqual(["completed", "unknown", "completed"]);
+    });
+
+    it("the one with the box dies between two calls: the next call was never begun, and runs on the other [A22]", async () => {
+      const session = await start(
+        scriptedModel()
+          .calls("write_file", { path: "kept.txt", content: "kept\n" })
+          .answers({ type: "hang" })
+          .answers(bash("echo ran >> ran.txt; cat kept.txt ran.txt"), bash("cat kept.txt"))
+          .says("Done."),
+      );
+      const worker = await host(session, "first");
+      await isSaved(session, 1);
+      await eventually("the model is asked", () => session.model.log.length === 2, BUSY_MS);
+      await worker.kill();
+      await first.stop("kill");
+      await host(session, "second");
+      expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 3 });
+      const [, ran, kept] = await resultTexts(database.store, session.id);
+      expect(ran).toBe("kept\nran");
+      expect(kept).toBe("kept");
+      const calls = await callRows(database.store, session.id);
+      expect(calls.map((row) => [row.status, row.fence])).toEqual([
+        ["completed", 1],
+        ["completed", 1],
+        ["completed", 1],
+      ]);
+      expect(await noticesOf(session)).toHaveLength(1);
+      await first.start();
+    });
+  },
+);

@@ -1,0 +1,43 @@
+/** Calls to the host that has the box, and what follows where that host is gone. */
+import { ActivityFailure, ApplicationFailure, TimeoutFailure } from "@temporalio/workflow";
+import type { AgentState } from "./agent-state.ts";
+
+/** The part of a run that knows its box. */
+interface Hosted {
+  readonly state: Pick<AgentState, "sandbox" | "remark">;
+  opening: Promise<void> | undefined;
+}
+
+/** So many hosts may be lost under one call. */
+const MAX_MOVES = 3;
+
+/**
+ * Does something on the host that has the box. Where that host is lost, the box is made anew on another one by `reopen`,
+ * once for all calls that wait for it, and it is done there; the ledger tells the call whether it had begun.
+ */
+export async function onHost<T>(run: Hosted, reopen: () => Promise<void>, act: () => Promise<T>): Promise<T> {
+  for (let moves = 0; ; moves += 1) {
+    const lost = run.state.sandbox;
+    try {
+      return await act();
+    } catch (error) {
+      if (lost?.taskQueue === undefined || moves >= MAX_MOVES || !isHostLost(error)) throw error;
+      if (run.state.sandbox === lost) {
+        run.state.sandbox = undefined;
+        run.state.remark = `The sandbox's host (${lost.taskQueue}) is lost; the sandbox is made anew on another.`;
+        run.opening = reopen();
+      }
+      await run.opening;
+      // Not opened, or stopped by a person: the next step tries again.
+      if (run.state.sandbox === undefined) run.opening = undefined;
+    }
+  }
+}
+
+/** True where nobody took the call from the host's queue in time, or its Docker engine stayed away through all attempts. */
+export function isHostLost(error: unknown): boolean {
+  if (!(error instanceof ActivityFailure)) return false;
+  const { cause } = error;
+  if (cause instanceof TimeoutFailure) return cause.timeoutType === "SCHEDULE_TO_START";
+  return cause instanceof ApplicationFailure && cause.type === "SandboxUnavailable";
+}
