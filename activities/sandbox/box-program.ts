@@ -8,6 +8,9 @@ import { MAX_PACK_BYTES } from "./workspace-manifest.ts";
 const COMMAND_TIMEOUT_MS = 120_000;
 const READ_BYTES = 1024 * 1024;
 
+/** What of a box it takes. */
+export type ProgramBox = Pick<Sandbox, "run" | "read" | "discard">;
+
 export interface ProgramRun {
   readonly output: Uint8Array;
   /** By the box's own clock, before the program began. */
@@ -19,7 +22,7 @@ export interface ProgramRun {
  * @throws SandboxUnavailable (retryable) when it ends otherwise; SandboxLost
  */
 export async function runProgram(
-  box: Sandbox,
+  box: ProgramBox,
   argv: readonly string[],
   options: { readonly stdin?: Uint8Array; readonly highestExitCode?: number } = {},
 ): Promise<ProgramRun> {

@@ -24,6 +24,8 @@ const MAX_ROUNDS = 50;
 const ROUND_MS = 100;
 /** As Docker's own tools show an id. */
 const SHORT_ID = 12;
+/** Of the container's init process, where the program it is to run is not there. */
+const NOT_FOUND_EXIT_CODE = 127;
 
 export function createDockerHost({ docker, name, say = () => undefined }: DockerHostOptions): SandboxHost {
   /** By container id, so that a box made anew gets a way of its own. */
@@ -46,6 +48,7 @@ export function createDockerHost({ docker, name, say = () => undefined }: Docker
       }
       assertOurs(found, spec);
       if (found.State.Running && !found.State.Paused) return { found, started };
+      if (found.State.ExitCode === NOT_FOUND_EXIT_CODE) throw withoutPython(spec, undefined);
       if (found.State.Paused) await unless([404, 409, 500], () => container.unpause());
       else if (found.State.Status === "dead")
         await unless([404, 409], () => container.remove({ force: true }));
@@ -68,10 +71,8 @@ export function createDockerHost({ docker, name, say = () => undefined }: Docker
     const { link, empty, boot, leaks } = await connect(found, spec, known, started).catch(
       (error: unknown) => {
         // A way that led to the box before it was restarted.
-        if (known === undefined || !(error instanceof SandboxLost)) throw opened(error);
-        return connect(found, spec, undefined, true).catch((again: unknown) => {
-          throw opened(again);
-        });
+        if (known === undefined || !(error instanceof SandboxLost)) return endedAtOnce(id, spec, error);
+        return connect(found, spec, undefined, true).catch((again: unknown) => endedAtOnce(id, spec, again));
       },
     );
     const identity = { host: name, volume, container: id.slice(0, SHORT_ID), boot };
@@ -96,6 +97,15 @@ export function createDockerHost({ docker, name, say = () => undefined }: Docker
       drop(id);
       throw error;
     }
+  }
+
+  /** While a box is opened, its end is no loss yet: the next attempt begins anew, where that can help. */
+  async function endedAtOnce(id: string, spec: BoxSpec, error: unknown): Promise<never> {
+    if (!(error instanceof SandboxLost)) throw error;
+    const found = await unless([404], () => docker.getContainer(id).inspect());
+    if (found?.State.ExitCode === NOT_FOUND_EXIT_CODE) throw withoutPython(spec, error);
+    const message = `the box ended while it was opened: ${error.message}`;
+    throw retryable("SandboxUnavailable", message, { cause: error });
   }
 
   function drop(id: string): void {
@@ -131,12 +141,13 @@ export function createDockerHost({ docker, name, say = () => undefined }: Docker
   };
 }
 
-/** While a box is opened, its end is no loss yet: the next attempt begins anew. */
-function opened(error: unknown): unknown {
-  if (!(error instanceof SandboxLost)) return error;
-  return retryable("SandboxUnavailable", `the box ended while it was opened: ${error.message}`, {
-    cause: error,
-  });
+function withoutPython({ image }: BoxSpec, cause: unknown): Error {
+  return fatal(
+    "SandboxRefused",
+    `the image ${image} has no python3, which the sandbox's supervisor runs on; nothing was run. Add python3 to the image, ` +
+      "or take one that has it: README, Sandbox, says what an image needs",
+    cause,
+  );
 }
 
 function networkOf(spec: BoxSpec, leaks: readonly string[]): Sandbox["network"] {

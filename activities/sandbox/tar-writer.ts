@@ -7,7 +7,7 @@ export interface TarEntry {
   readonly path: Uint8Array;
   readonly mode: number;
   readonly content: Uint8Array;
-  /** Of a file: seconds since 1970 with a fraction, as text; empty = the epoch. */
+  /** Seconds since 1970 with a fraction, as text; empty = the present time. */
   readonly mtime: string;
   /** Of a link. */
   readonly target: Uint8Array;
@@ -19,10 +19,11 @@ const LONG_NAME = "././@LongLink";
 
 /** The blocks of one entry. */
 export function tarEntry(entry: TarEntry): Uint8Array[] {
-  const seconds = entry.mtime.split(".", 1)[0] ?? "";
+  const mtime = entry.mtime === "" ? String(Math.floor(Date.now() / 1_000)) : entry.mtime;
+  const seconds = mtime.split(".", 1)[0] ?? "";
   const pieces: Uint8Array[] = [];
-  if (entry.mtime !== seconds) {
-    const record = paxRecord(`mtime=${entry.mtime}\n`);
+  if (mtime !== seconds) {
+    const record = paxRecord(`mtime=${mtime}\n`);
     pieces.push(head({ name: Buffer.from("pax"), type: "x", size: record.length }), ...padded(record));
   }
   for (const [type, bytes] of [

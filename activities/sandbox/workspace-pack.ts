@@ -132,17 +132,24 @@ export async function* readTar(
   archive: Uint8Array,
 ): AsyncGenerator<{ readonly entry: ManifestEntry; readonly bytes: Uint8Array }> {
   const tar = extract(AS_BYTES);
+  const read = new Map<string, Uint8Array>();
   Readable.from([Buffer.from(archive.buffer, archive.byteOffset, archive.byteLength)]).pipe(tar);
   for await (const part of tar) {
     const path = nameOf(part.header).replace(/^\.\//, "").replace(/\/$/, "");
     const kind = KINDS[part.header.type ?? ""];
     const pieces: Buffer[] = [];
     for await (const piece of part) pieces.push(piece as Buffer);
-    if (kind === undefined || path === ".") continue;
+    if (kind === undefined || path === "" || path === ".") continue;
     assertSafeName(path);
-    const bytes = Buffer.concat(pieces);
+    const linked = textOfBytes(Buffer.from(part.header.linkname ?? "", "latin1"));
+    // A further name of a file that came before.
+    const isHardLink = part.header.type === "link";
+    const bytes = isHardLink
+      ? (read.get(linked.replace(/^\.\//, "")) ?? Buffer.alloc(0))
+      : Buffer.concat(pieces);
+    if (kind === "file") read.set(path, bytes);
     const mtime = kind === "file" ? String((part.header.mtime?.getTime() ?? 0) / 1_000) : "";
-    const target = kind === "link" ? textOfBytes(Buffer.from(part.header.linkname ?? "", "latin1")) : "";
+    const target = kind === "link" ? linked : "";
     const mode = (part.header.mode ?? 0) & 0o7777;
     yield { entry: { kind, path, mode, size: bytes.length, mtime, ctime: "", target }, bytes };
   }
@@ -150,6 +157,7 @@ export async function* readTar(
 
 const KINDS: Readonly<Record<string, ManifestEntry["kind"] | undefined>> = {
   file: "file",
+  link: "file",
   "contiguous-file": "file",
   directory: "folder",
   symlink: "link",

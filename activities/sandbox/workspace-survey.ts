@@ -1,8 +1,7 @@
 /** What is in a workspace now, and what of it has content at hand. Two ways, by what the image has. */
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { runProgram } from "./box-program.ts";
-import type { Sandbox } from "./sandbox.ts";
+import { runProgram, type ProgramBox } from "./box-program.ts";
 import {
   FIND_FORMAT,
   MAX_FILE_BYTES,
@@ -41,10 +40,10 @@ const READ_ALL = [
 const TOO_LARGE = ["find", ".", ...NOT_REBUILT, "-type", "f", "-size", `+${MAX_BLOCKS}`, "-print0"];
 
 /** By box, since the answer does not change. */
-const kinds = new WeakMap<Sandbox, Promise<boolean>>();
+const kinds = new WeakMap<ProgramBox, Promise<boolean>>();
 
 /** True where find prints times and tar, gzip and xargs take names of any kind: the quick way. */
-export function hasGnuTools(box: Sandbox): Promise<boolean> {
+export function hasGnuTools(box: ProgramBox): Promise<boolean> {
   const script =
     "find . -maxdepth 0 -printf x 2>/dev/null && tar --version && command -v gzip && command -v xargs";
   const known =
@@ -62,7 +61,7 @@ export function hasGnuTools(box: Sandbox): Promise<boolean> {
  * What is there now. Files that are written all the time are marked (`?`), so that they count as changed the next time.
  * @throws SandboxUnavailable (retryable); SandboxLost
  */
-export async function surveyWorkspace(box: Sandbox): Promise<Survey> {
+export async function surveyWorkspace(box: ProgramBox): Promise<Survey> {
   if (!(await hasGnuTools(box))) return readEverything(box);
   for (let looks = 1; ; looks += 1) {
     const { output, startedAtMs } = await runProgram(box, LIST, { highestExitCode: 1 });
@@ -79,13 +78,12 @@ export async function surveyWorkspace(box: Sandbox): Promise<Survey> {
 }
 
 /** With sh, find and tar of any make: everything is read each time, and told apart by its content. */
-async function readEverything(box: Sandbox): Promise<Survey> {
+async function readEverything(box: ProgramBox): Promise<Survey> {
   const { output } = await runProgram(box, READ_ALL, { highestExitCode: 1 });
   const large = await runProgram(box, TOO_LARGE, { highestExitCode: 1 });
   const content = new Map<string, Uint8Array>();
   const entries: ManifestEntry[] = [];
   for await (const { entry, bytes } of readTar(output)) {
-    if (entry.path === "") continue;
     const ctime = entry.kind === "file" ? createHash("sha256").update(bytes).digest("hex").slice(0, 32) : "";
     entries.push({ ...entry, ctime });
     if (entry.kind === "file") content.set(entry.path, bytes);

@@ -1,8 +1,7 @@
 /** Saves and restores a workspace from inside its box, as uid 1000, with sh, find, tar, xargs, rm and chmod alone. */
 import { fatal, retryable } from "../failures.ts";
-import { runProgram } from "./box-program.ts";
+import { runProgram, type ProgramBox } from "./box-program.ts";
 import { bytesOfText } from "./path-text.ts";
-import type { Sandbox } from "./sandbox.ts";
 import {
   compareManifests,
   MAX_PACK_BYTES,
@@ -67,7 +66,7 @@ const TAR = [
  * @throws SandboxUnavailable (retryable) when the box does not do it; SandboxLost when it is gone.
  */
 export async function saveWorkspace(
-  box: Sandbox,
+  box: ProgramBox,
   latest: WorkspaceBase | undefined,
   base: WorkspaceBase | undefined = latest,
 ): Promise<WorkspaceSave> {
@@ -79,7 +78,7 @@ export async function saveWorkspace(
 }
 
 async function saveOnce(
-  box: Sandbox,
+  box: ProgramBox,
   latest: WorkspaceBase | undefined,
   base: WorkspaceBase | undefined,
 ): Promise<{ readonly save: WorkspaceSave; readonly vanished: number }> {
@@ -128,7 +127,7 @@ async function saveOnce(
  * @throws WorkspaceLost (fatal) when the checkpoints cannot be read; SandboxUnavailable (retryable), also where a path is
  * not there afterwards; SandboxLost.
  */
-export async function restoreWorkspace(box: Sandbox, chain: readonly StoredPack[]): Promise<Uint8Array> {
+export async function restoreWorkspace(box: ProgramBox, chain: readonly StoredPack[]): Promise<Uint8Array> {
   const target = await readChain(chain).catch((error: unknown) => {
     throw fatal(
       "WorkspaceLost",
@@ -159,7 +158,24 @@ export async function restoreWorkspace(box: Sandbox, chain: readonly StoredPack[
   )) {
     await runProgram(box, ["tar", "-xpf", "-"], { stdin: tarOf(piece, (path) => target.bytes.get(path)) });
   }
-  return retimed(target.entries, (await surveyWorkspace(box)).entries);
+  return retimed(target.entries, await withModes(box, target.entries));
+}
+
+/** Not every tar gives modes to folders that are there, or special bits: what differs is set. */
+async function withModes(box: ProgramBox, target: readonly ManifestEntry[]): Promise<ManifestEntry[]> {
+  const now = (await surveyWorkspace(box)).entries;
+  const modes = new Map(now.map((entry) => [entry.path, entry.mode]));
+  const differing = target.filter(({ kind, path, mode }) => kind !== "link" && modes.get(path) !== mode);
+  const there = differing.filter(({ path }) => modes.has(path));
+  if (there.length === 0) return now;
+  // Innermost first: a folder that is closed hides what is in it.
+  for (const mode of new Set(there.map((entry) => entry.mode)))
+    await withPaths(
+      box,
+      ["chmod", mode.toString(8), "--"],
+      there.filter((entry) => entry.mode === mode).toReversed(),
+    );
+  return (await surveyWorkspace(box)).entries;
 }
 
 const withoutCtime = (entries: readonly ManifestEntry[]): ManifestEntry[] =>
@@ -184,7 +200,7 @@ function retimed(target: readonly ManifestEntry[], now: readonly ManifestEntry[]
 }
 
 async function withPaths(
-  box: Sandbox,
+  box: ProgramBox,
   argv: readonly string[],
   entries: readonly ManifestEntry[],
 ): Promise<void> {
