@@ -33,9 +33,33 @@ const LIST = ["find", ".", "-mindepth", "1", ...NOT_REBUILT, "-type", "f,d,l", "
 
 /** In blocks of 512 bytes, as POSIX has it: `-size N` is exactly so many, rounded up. */
 const MAX_BLOCKS = MAX_FILE_BYTES / 512;
+const NOT_LARGE = [
+  "(",
+  "-type",
+  "d",
+  "-o",
+  "-type",
+  "l",
+  "-o",
+  "-type",
+  "f",
+  "!",
+  "-size",
+  `+${MAX_BLOCKS}`,
+  ")",
+];
 const READ_ALL = [
-  ...["find", ".", ...NOT_REBUILT, "(", "-type", "d", "-o", "-type", "l", "-o", "-type", "f"],
-  ...["!", "-size", `+${MAX_BLOCKS}`, ")", "-exec", "tar", "-cf", "-", "--no-recursion", "{}", "+"],
+  "find",
+  ".",
+  ...NOT_REBUILT,
+  ...NOT_LARGE,
+  "-exec",
+  "tar",
+  "-cf",
+  "-",
+  "--no-recursion",
+  "{}",
+  "+",
 ];
 const TOO_LARGE = ["find", ".", ...NOT_REBUILT, "-type", "f", "-size", `+${MAX_BLOCKS}`, "-print0"];
 
