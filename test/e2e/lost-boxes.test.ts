@@ -2,7 +2,7 @@
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { boxes, checkpoints } from "../../activities/store/schema.ts";
-import { eventually, startAgent, type AgentHarness } from "../support/agent-harness.ts";
+import { eventually, startAgent, type AgentHarness, type StartOptions } from "../support/agent-harness.ts";
 import { noticesOf, removeAll, untilItRuns } from "../support/lost-box.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
@@ -23,6 +23,11 @@ const script = (look = "cat kept.txt n.txt") =>
     .answers(bash(look))
     .says("Done.");
 
+/** What guards a network takes its time, and none is needed here. */
+const offline: StartOptions = {
+  config: (config) => ({ ...config, sandbox: { ...config.sandbox, network: "none" } }),
+};
+
 const isSaved = (id: string, step: number) =>
   eventually("the step is saved", async () => {
     const rows = await agent.database.store.db
@@ -39,7 +44,7 @@ describe.concurrent("a box that is lost in the middle of a command", () => {
   ])(
     "by being %s: the model is told that the outcome is unknown, the files are there, nothing runs again [R13]",
     async (_, lose) => {
-      const session = await agent.start(script());
+      const session = await agent.start(script(), offline);
       await untilItRuns(agent, session, "sleep 4711");
       await lose(agent.docker.getContainer(`longhaul-${session.id}`));
       expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 4 });
@@ -61,7 +66,7 @@ describe.concurrent("a box that is lost in the middle of a command", () => {
   );
 
   it("with its volume: the files come back as last saved, and the model is told what is gone [R14]", async () => {
-    const session = await agent.start(script("cat kept.txt; ls"));
+    const session = await agent.start(script("cat kept.txt; ls"), offline);
     await untilItRuns(agent, session, "sleep 4711");
     await isSaved(session.id, 1);
     await removeAll(agent, session);
@@ -77,7 +82,7 @@ describe.concurrent("a box that is lost in the middle of a command", () => {
   });
 
   it("with its volume and all saves: the run fails by name, and does not go on in an empty folder [R14]", async () => {
-    const session = await agent.start(script());
+    const session = await agent.start(script(), offline);
     await untilItRuns(agent, session, "sleep 4711");
     await isSaved(session.id, 1);
     const { db } = agent.database.store;
@@ -106,6 +111,7 @@ describe.concurrent("a box that is lost in the middle of a command", () => {
   it("by being paused: it is woken, and the command is followed to its true end", async () => {
     const session = await agent.start(
       scriptedModel().answers(bash("echo line >> n.txt; sleep 4; echo woken; cat n.txt")).says("Done."),
+      offline,
     );
     await untilItRuns(agent, session, "sleep 4");
     await agent.docker.getContainer(`longhaul-${session.id}`).pause();
@@ -125,6 +131,7 @@ describe("a file that is too large to be saved", () => {
         .answers(bash("sleep 2; echo two > small.txt"))
         .answers(bash("sleep 2; echo three > small.txt"))
         .says("Done."),
+      offline,
     );
     await session.handle.result();
     expect(await noticesOf(agent, session)).toEqual([

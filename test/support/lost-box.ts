@@ -4,7 +4,7 @@ import type { AgentHarness, RunningSession } from "./agent-harness.ts";
 import { transcriptOf } from "./stored.ts";
 
 /** A busy machine takes its time to bring a box up. */
-const BUSY_MS = 90_000;
+const BUSY_MS = 180_000;
 
 /** Waits until a process whose command line holds `text` runs in the session's box. */
 export async function untilItRuns(agent: AgentHarness, session: RunningSession, text: string): Promise<void> {
