@@ -45,7 +45,8 @@ async function closeSession(
     await db.transaction(async (tx) => {
       if (!(await lockRun(tx, session.id, scope.runId))) return;
       await interruptOpenCalls(tx, session.id);
-      if (!(await endSession(tx, session.id, scope.runId, ended))) return;
+      const end = await endSession(tx, session.id, scope.runId, ended);
+      if (!end) return;
       await appendEvents(tx, session.id, session.epoch, [
         {
           type: "session:ended",
@@ -58,7 +59,7 @@ async function closeSession(
             costUsd: costUsd(session.config.price, usage),
             steps: input.step,
             rounds,
-            durationMs: Date.now() - session.createdAt.getTime(),
+            durationMs: end.durationMs,
           },
         },
       ]);

@@ -55,7 +55,7 @@ export async function* follow(options: Follow): AsyncGenerator<FollowItem> {
   let afterSeq = options.afterSeq;
   let failures = 0;
   let caughtUp = false;
-  let quietSince = Date.now();
+  let quietSince = performance.now();
   let closedSince: number | undefined;
   let endHeard = false;
   let endedSince: number | undefined;
@@ -82,7 +82,7 @@ export async function* follow(options: Follow): AsyncGenerator<FollowItem> {
         yield { kind: "event", event, live: caughtUp };
       }
       if (page.length > 0) {
-        quietSince = Date.now();
+        quietSince = performance.now();
         continue;
       }
       if (!caughtUp) {
@@ -92,9 +92,9 @@ export async function* follow(options: Follow): AsyncGenerator<FollowItem> {
       if (row !== undefined && row.status !== "active" && row.status !== "waiting") {
         // Its last event may have come between the two readings; a run that goes on was just taken up again, or is
         // about to close.
-        endedSince ??= Date.now();
+        endedSince ??= performance.now();
         const open = (await options.describe())?.status === "RUNNING";
-        if (open || (!endHeard && Date.now() - endedSince < END_GRACE_MS)) {
+        if (open || (!endHeard && performance.now() - endedSince < END_GRACE_MS)) {
           await waker.wait(END_POLL_MS);
           continue;
         }
@@ -108,18 +108,18 @@ export async function* follow(options: Follow): AsyncGenerator<FollowItem> {
         return;
       }
       endedSince = undefined;
-      if (Date.now() - quietSince >= QUIET_MS) {
-        quietSince = Date.now();
+      if (performance.now() - quietSince >= QUIET_MS) {
+        quietSince = performance.now();
         const run = await options.describe();
         const end = endOf(run?.status);
         if (run?.trouble !== undefined && run.trouble !== trouble)
           yield { kind: "trouble", message: run.trouble };
         trouble = run?.trouble;
         if (end === undefined) closedSince = undefined;
-        else if (closedSince !== undefined && Date.now() - closedSince >= CLOSED_GRACE_MS) {
+        else if (closedSince !== undefined && performance.now() - closedSince >= CLOSED_GRACE_MS) {
           yield { kind: "ended", ...end, result: row?.result ?? "", lastSeq: afterSeq };
           return;
-        } else closedSince ??= Date.now();
+        } else closedSince ??= performance.now();
       }
       yield { kind: "tick" };
       await waker.wait(POLL_MS);

@@ -104,12 +104,12 @@ async function pollUntilStopped(
   for (const signal of STOP_SIGNALS) process.on(signal, onSignal);
   try {
     for (let life = 0; !stop.signal.aborted; life += 1) {
-      const began = Date.now();
+      const began = performance.now();
       try {
         await oneLife(await create(), stop.signal, config, logger);
       } catch (error) {
         // A life of a minute was a healthy one: start counting anew.
-        if (Date.now() - began > 60_000) life = 0;
+        if (performance.now() - began > 60_000) life = 0;
         const waitMs = RESTART_MS[Math.min(life, RESTART_MS.length - 1)] ?? 0;
         logger.error({ err: error, waitMs }, "polling failed; it begins again");
         await sleep(waitMs, undefined, { signal: stop.signal }).catch(() => {});

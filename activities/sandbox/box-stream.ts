@@ -40,14 +40,16 @@ export function createBoxStream(duplex: Duplex): BoxStream {
   const pending = new Map<number, Pending>();
   let ended = false;
   let lastNumber = 0;
-  let heardAtMs = Date.now();
+  let heardAtMs = performance.now();
   let trouble = "";
 
   const pinging = setInterval(() => {
     if (pending.size === 0) {
-      heardAtMs = Date.now();
-    } else if (Date.now() - heardAtMs > 2 * PING_MS) {
-      end(`nothing was heard from the supervisor for ${Math.round((Date.now() - heardAtMs) / 1000)} s`);
+      heardAtMs = performance.now();
+    } else if (performance.now() - heardAtMs > 2 * PING_MS) {
+      end(
+        `nothing was heard from the supervisor for ${Math.round((performance.now() - heardAtMs) / 1000)} s`,
+      );
     } else {
       send({ q: 0, op: "ping" });
     }
@@ -83,7 +85,7 @@ export function createBoxStream(duplex: Duplex): BoxStream {
 
   const lines = lineReader(take);
   const pieces = pieceReader((channel, bytes) => {
-    heardAtMs = Date.now();
+    heardAtMs = performance.now();
     if (channel === STDERR) trouble = (trouble + bytes.toString("utf8")).slice(-500).trim();
     else lines(bytes);
   });

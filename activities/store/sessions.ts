@@ -133,8 +133,8 @@ export async function endSession(
   id: string,
   runId: string,
   end: { readonly status: SessionStatus; readonly result: string; readonly error: unknown },
-): Promise<boolean> {
-  const done = await db
+): Promise<{ readonly durationMs: number } | undefined> {
+  const [done] = await db
     .update(sessions)
     .set({
       status: end.status,
@@ -145,8 +145,11 @@ export async function endSession(
       container: null,
     })
     .where(and(eq(sessions.id, id), eq(sessions.runId, runId), isNull(sessions.endedAt)))
-    .returning({ id: sessions.id });
-  return done.length > 0;
+    // By the database's clock, which wrote both: a worker's may have jumped.
+    .returning({
+      durationMs: sql<number>`(extract(epoch from now() - ${sessions.createdAt}) * 1000)::float8`,
+    });
+  return done && { durationMs: Math.round(done.durationMs) };
 }
 
 /**

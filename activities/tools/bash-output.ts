@@ -76,7 +76,7 @@ function wholeCharacters(bytes: Uint8Array): { text: string; end: number } {
 export function describeState(state: CommandState): string {
   switch (state.kind) {
     case "running":
-      return `running for ${((Date.now() - state.startedAtMs) / 1_000).toFixed(0)} s`;
+      return `running for ${(Math.max(0, Date.now() - state.startedAtMs) / 1_000).toFixed(0)} s`;
     case "exited":
       return `exited with code ${state.exitCode} after ${(state.durationMs / 1_000).toFixed(1)} s`;
     case "killed":

@@ -39,12 +39,12 @@ async function cancel(id: string, output: Output): Promise<ExitCode> {
 }
 
 async function waitForEnd(services: Services, id: string, output: Output): Promise<string> {
-  const begun = Date.now();
+  const begun = performance.now();
   let said = false;
   for (;;) {
     const run = await describeRun(services.temporal, id);
     if (run !== undefined && run.status !== "RUNNING") return run.status;
-    const waited = Date.now() - begun;
+    const waited = performance.now() - begun;
     if (waited > MAX_WAIT_MS) {
       throw missing(
         `${id} was told to end, and no worker has done so in ${MAX_WAIT_MS / 1_000} s.`,

@@ -1,7 +1,12 @@
 /** Postgres goes away and comes back, in every manner. Each test has a server of its own. */
+import { mkdtempSync, rmSync, statfsSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
+import { run } from "../../worker/local/processes.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
@@ -117,3 +122,93 @@ describe("a worker whose Postgres", () => {
     await checkSession(session.place, session, { kills: 1 });
   });
 });
+
+describe("a Postgres with few connections", () => {
+  it("that are all taken is waited for, typed, and the run goes on when some are free [R16] [R24]", async () => {
+    const narrow = await startOwnPostgres({
+      settings: ["max_connections=14", "superuser_reserved_connections=1"],
+    });
+    onTestFinished(() => narrow.close());
+    const session = await startKillableSession(narrow, markerSteps(3));
+    onTestFinished(() => session.close());
+    const worker = await session.startWorker();
+    await untilStep(session, 2);
+    // Others take all that are left, and those that the worker gives up.
+    const taken: pg.Client[] = [];
+    const takeAll = async () => {
+      for (;;) {
+        const client = new pg.Client({ connectionString: narrow.url });
+        client.on("error", () => undefined);
+        try {
+          await client.connect();
+        } catch {
+          return;
+        }
+        taken.push(client);
+      }
+    };
+    await narrow.store.pool.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'longhaul' and pid <> pg_backend_pid()",
+    );
+    const pending = await eventually(
+      "the Web UI shows the reason",
+      async () => {
+        await takeAll();
+        const { raw } = await session.handle.describe();
+        return raw.pendingActivities?.find((activity) => activity.lastFailure?.applicationFailureInfo);
+      },
+      60_000,
+    );
+    expect(pending.lastFailure?.applicationFailureInfo?.type).toBe("DatabaseUnavailable");
+    await Promise.all(taken.map((client) => client.end()));
+    expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 5 });
+    expect(worker.alive, worker.log()).toBe(true);
+    await expectMarkerSteps(narrow.store, session.id, 3);
+  });
+});
+
+const noMount =
+  process.platform === "linux" && process.getuid?.() === 0 ? undefined : "mounting needs root on Linux";
+
+describe.skipIf(noMount !== undefined)(
+  `a disk of Postgres'${noMount === undefined ? "" : ` (skipped: ${noMount})`}`,
+  () => {
+    it("that is full is waited for, typed; no step is half there, and the run goes on when there is room [R24]", async () => {
+      const folder = mkdtempSync(join(tmpdir(), "longhaul-small-"));
+      await run("mount", ["-t", "tmpfs", "-o", "size=100m,mode=755", "tmpfs", folder]);
+      onTestFinished(async () => {
+        await run("umount", ["--lazy", folder]);
+        rmSync(folder, { recursive: true, force: true });
+      });
+      // With its log elsewhere: where that is full the server itself ends, which is the restart of the tests above.
+      const wal = mkdtempSync(join(tmpdir(), "longhaul-wal-"));
+      const small = await startOwnPostgres({ folder, walFolder: wal });
+      onTestFinished(async () => {
+        await small.close();
+        rmSync(wal, { recursive: true, force: true });
+      });
+      const session = await startKillableSession(small, markerSteps(12, 0.1));
+      onTestFinished(() => session.close());
+      const worker = await session.startWorker();
+      await untilStep(session, 2);
+      const ballast = join(folder, "ballast");
+      const { bavail, bsize } = statfsSync(folder);
+      await run("fallocate", ["-l", String(bavail * bsize), ballast]);
+      const pending = await eventually(
+        "the Web UI shows that the disk is full",
+        async () => {
+          const { raw } = await session.handle.describe();
+          return raw.pendingActivities?.find((activity) => activity.lastFailure?.message?.includes("space"));
+        },
+        120_000,
+      );
+      expect(pending.lastFailure?.applicationFailureInfo?.type).toBe("DatabaseUnavailable");
+      expect(pending.lastFailure?.message).toMatch(/No space left on device \(53100\)/);
+      rmSync(ballast);
+      expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 14 });
+      expect(worker.alive, worker.log()).toBe(true);
+      await expectMarkerSteps(small.store, session.id, 12);
+      await checkSession(session.place, session, { kills: 10 });
+    });
+  },
+);

@@ -1,0 +1,73 @@
+/** More guidance than anybody reads, while a worker dies: every message once, in the order in which it was taken. */
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { checkSession } from "../support/checker/check-session.ts";
+import { eventually } from "../support/eventually.ts";
+import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
+import { call, scriptedModel, text } from "../support/scripted-model.ts";
+import { callRows, transcriptOf } from "../support/stored.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase(5);
+});
+afterAll(() => database.drop());
+
+/** What the server takes in one run. */
+const SIGNALS = 10_000;
+const DUPLICATES = 100;
+const AT_ONCE = 40;
+
+/** Two hundred bytes, so many at once, as fast as the server takes them. */
+async function send({ handle }: KillableSession, from: number, to: number): Promise<void> {
+  let next = from;
+  const lane = async () => {
+    while (next < to) {
+      const id = `m${next++}`;
+      await handle.signal("guidance", { id, text: `${id} `.padEnd(160, "x") });
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, lane));
+}
+
+/** Lets the command end that waits for a file. */
+async function release({ box }: KillableSession): Promise<void> {
+  const exec = await box.exec({ Cmd: ["touch", "/workspace/go"], User: "1000:1000" });
+  await exec.start({});
+}
+
+const WAIT = "until [ -e go ]; do sleep 0.1; done; echo went";
+
+describe("ten thousand messages during one command", () => {
+  it("while the worker dies are each in the transcript once, in order, a step's worth at a time, and the run ends [R44] [A7] [A10] [invariant 6]", async () => {
+    const script = scriptedModel().forever(({ items }) =>
+      items.some((item) => item.type === "call")
+        ? { parts: [text("Heard.")] }
+        : { parts: [call("bash", { command: WAIT, timeout_seconds: 600 })] },
+    );
+    const session = await startKillableSession(database, script);
+    onTestFinished(() => session.close());
+    const first = await session.startWorker();
+    await eventually(
+      "the command runs",
+      async () => (await callRows(database.store, session.id, "running")).length > 0,
+      60_000,
+    );
+    const half = SIGNALS / 2;
+    await send(session, 0, half);
+    await first.kill();
+    // Nobody is there for these; and the first ones come a second time, when the workflow has long forgotten their ids.
+    await Promise.all([send(session, half, SIGNALS - DUPLICATES), send(session, 0, DUPLICATES)]);
+    await session.startWorker();
+    await release(session);
+    expect(await session.handle.result()).toMatchObject({ status: "completed", result: "Heard." });
+
+    const rows = (await transcriptOf(database.store, session.id)).filter((row) => row.kind === "guidance");
+    const delivered = rows.flatMap((row) => (row.meta as { ids: string[] }).ids);
+    expect(delivered).toHaveLength(SIGNALS - DUPLICATES);
+    expect(new Set(delivered).size).toBe(SIGNALS - DUPLICATES);
+    expect(rows.length).toBeGreaterThan(1);
+    expect(session.model.log.every((served) => served.refused === undefined)).toBe(true);
+    await checkSession(session.place, session, { kills: 1 });
+  });
+});

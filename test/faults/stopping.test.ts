@@ -1,0 +1,189 @@
+/** Cancel, interrupt and deploy are three different things; a fourth, pause, is with the resets. */
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { readEvents } from "../../activities/store/events.ts";
+import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { checkSession } from "../support/checker/check-session.ts";
+import { eventually } from "../support/eventually.ts";
+import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
+import { call, scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
+import { answersOf, callRows, resultTexts, transcriptOf } from "../support/stored.ts";
+
+let agent: AgentHarness;
+beforeAll(async () => {
+  agent = await startAgent();
+});
+afterAll(() => agent.close());
+
+/** A busy machine is no measure; the goals of 0.5 s and 1 s are the benchmark's. */
+const SOON_MS = 15_000;
+
+const asked = ({ model }: Pick<RunningSession, "model">, count = 1) =>
+  eventually(`request ${count} is there`, () => model.log.length >= count, 60_000);
+
+/** @returns how long it took until the run was closed, in ms */
+async function cancel(session: RunningSession): Promise<number> {
+  const begun = Date.now();
+  await session.handle.cancel();
+  await expect(session.result()).rejects.toThrow();
+  expect((await session.handle.describe()).status.name).toBe("CANCELLED");
+  return Date.now() - begun;
+}
+
+describe("a cancel", () => {
+  it.each([
+    ["no headers come [R32]", scriptedModel().answers().with({ beforeHeaders: "hang" })],
+    ["no token comes [R33]", scriptedModel().answers({ type: "hang" })],
+  ])("ends a call in which %s, at once and without an empty answer [case 23]", async (_name, script) => {
+    const session = await agent.start(script);
+    await asked(session);
+    expect(await cancel(session)).toBeLessThan(SOON_MS);
+    await expect.poll(() => session.model.aborts.length).toBe(1);
+    expect(await answersOf(agent.database.store, session.id)).toEqual([]);
+    await checkSession(agent, session);
+  });
+
+  it("ends the wait for a provider that asked for minutes", async () => {
+    const script = scriptedModel().fails(503, "Down for maintenance.", { headers: { "retry-after": "500" } });
+    const session = await agent.start(script);
+    await session.until("llm:error");
+    expect(await cancel(session)).toBeLessThan(SOON_MS);
+    expect(session.model.log).toHaveLength(1);
+    await checkSession(agent, session);
+  });
+
+  it("gives calls that were never started their results [invariant 4]", async () => {
+    const script = scriptedModel().answers(
+      call("bash", { command: "echo one" }),
+      call("bash", { command: "echo two" }),
+    );
+    // Whoever holds the session's lock keeps its box from being opened, and the calls from being started.
+    const lock = await agent.database.store.pool.connect();
+    try {
+      const session = await agent.start(script);
+      await lock.query("select pg_advisory_lock(hashtext('session'), hashtext($1))", [session.id]);
+      await session.until("llm:tool-call");
+      await session.handle.cancel();
+      await lock.query("select pg_advisory_unlock_all()");
+      await expect(session.result()).rejects.toThrow();
+      const rows = await callRows(agent.database.store, session.id);
+      expect(rows.map((row) => row.status)).toEqual(["interrupted", "interrupted"]);
+      await checkSession(agent, session);
+    } finally {
+      lock.release(true);
+    }
+  });
+});
+
+describe("an interrupt", () => {
+  it("twice at once, before the first token, costs no answer and no turn of the queue [case 23]", async () => {
+    const script = scriptedModel().forever(({ items }) =>
+      JSON.stringify(items).includes("second thoughts")
+        ? { parts: [text("Both heard.")] }
+        : { parts: [{ type: "hang" }] },
+    );
+    const session = await agent.start(script);
+    await asked(session);
+    await session.handle.signal("guidance", { id: "queued", text: "this waited" });
+    await Promise.all([
+      session.handle.signal("interrupt", { id: "one", text: "first thoughts" }),
+      session.handle.signal("interrupt", { id: "two", text: "second thoughts" }),
+    ]);
+    expect(await session.result()).toMatchObject({ status: "completed", result: "Both heard." });
+    const words = JSON.stringify(session.model.requests.at(-1)?.items);
+    for (const said of ["this waited", "first thoughts", "second thoughts"])
+      expect(words.split(said)).toHaveLength(2);
+    expect(await answersOf(agent.database.store, session.id)).toHaveLength(1);
+    await checkSession(agent, session);
+  });
+
+  it("ends a command that ignores TERM, tells the model, and goes on [case 23]", async () => {
+    const command = "trap '' TERM; echo begun; sleep 300 & wait; sleep 300";
+    const script = scriptedModel().calls("bash", { command }).says("Something else then.");
+    const session = await agent.start(script);
+    await eventually(
+      "the command runs",
+      async () => (await callRows(agent.database.store, session.id, "running")).length > 0,
+      60_000,
+    );
+    await session.handle.signal("interrupt", "do something else");
+    expect(await session.result()).toMatchObject({ status: "completed" });
+    const [row] = await callRows(agent.database.store, session.id);
+    expect(row?.status).toBe("interrupted");
+    expect((await resultTexts(agent.database.store, session.id))[0]).toMatch(/stopped|interrupted/i);
+    await checkSession(agent, session);
+  });
+});
+
+describe("a provider that falls silent", () => {
+  it("is asked again when its time is up, with the reason in the Web UI and one answer kept [R34] [A17]", async () => {
+    const script = scriptedModel().answers(text("Half an ans"), { type: "hang" }).says("A whole answer.");
+    const session = await agent.start(script, {
+      config: (config) => ({ ...config, limits: { ...config.limits, silenceTimeout: 1_000 } }),
+    });
+    const error = await session.until("llm:error");
+    expect(error.data).toMatchObject({ class: "silent", final: false });
+    expect(await session.result()).toMatchObject({ status: "completed", result: "A whole answer." });
+    const { events = [] } = await session.handle.fetchHistory();
+    const again = (events ?? [])
+      .map((event) => event.activityTaskStartedEventAttributes)
+      .find((started) => started?.attempt === 2);
+    expect(again?.lastFailure?.message).toContain("fell silent");
+    expect(await answersOf(agent.database.store, session.id)).toHaveLength(1);
+    await checkSession(agent, session);
+  });
+});
+
+describe("a deploy", () => {
+  const start = async (script: ModelScript, graceMs: number): Promise<KillableSession> => {
+    const session = await startKillableSession(agent.database, script, {
+      environment: { LONGHAUL_SHUTDOWN_GRACE_MS: String(graceMs) },
+    });
+    onTestFinished(() => session.close());
+    return session;
+  };
+  const firstWords = ({ id }: KillableSession) =>
+    eventually(
+      "the first words arrive",
+      async () => {
+        const events = await readEvents(agent.database.store.db, id, 0, 1_000);
+        return events.some((event) => event.type === "llm:chunk");
+      },
+      60_000,
+    );
+
+  it("lets an answer come to its end within the grace: it is asked for once [R8] [A16]", async () => {
+    const script = scriptedModel().answers(text("It takes"), { type: "wait", ms: 2_000 }, text(" its time."));
+    const session = await start(script, 20_000);
+    const worker = await session.startWorker();
+    await firstWords(session);
+    const ended = worker.terminate();
+    await session.startWorker();
+    expect(await ended, worker.log()).toBe(0);
+    expect(await session.handle.result()).toMatchObject({ result: "It takes its time." });
+    expect(session.model.log).toHaveLength(1);
+    await checkSession(session.place, session);
+  });
+
+  it("hands an answer over that takes longer, which is no failure and no cancel [R8] [A16]", async () => {
+    const script = scriptedModel()
+      .answers(text("Never finished"), { type: "hang" })
+      .says("By the second worker.");
+    const session = await start(script, 500);
+    const worker = await session.startWorker();
+    await firstWords(session);
+    const begun = Date.now();
+    await session.startWorker();
+    expect(await worker.terminate(), worker.log()).toBe(0);
+    console.log(
+      `deploy: the worker ended ${Date.now() - begun} ms after it was told, the other one's start included`,
+    );
+    expect(await session.handle.result()).toMatchObject({
+      status: "completed",
+      result: "By the second worker.",
+    });
+    const rows = await transcriptOf(agent.database.store, session.id);
+    expect(rows.map((row) => row.role)).toEqual(["user", "assistant"]);
+    expect(JSON.stringify(rows)).not.toContain("interrupted");
+    await checkSession(session.place, session, { kills: 1 });
+  });
+});
