@@ -18,11 +18,6 @@ import { onServer } from "../support/services.ts";
 import type { WorkerProcess } from "../support/worker-process.ts";
 
 let postgres: OwnPostgres;
-beforeEach(async () => {
-  postgres = await startOwnPostgres();
-});
-afterEach(() => postgres.close());
-
 async function start(script: ModelScript): Promise<{ session: KillableSession; worker: WorkerProcess }> {
   const session = await startKillableSession(postgres, script);
   onTestFinished(() => session.close());
@@ -33,6 +28,11 @@ const untilStep = (session: KillableSession, step: number) =>
   eventually(`step ${step} is asked for`, () => session.model.requests.length >= step, 60_000);
 
 describe("a worker whose Postgres", () => {
+  beforeEach(async () => {
+    postgres = await startOwnPostgres();
+  });
+  afterEach(() => postgres.close());
+
   it("is restarted again and again goes on, and every step is there once [R16] [invariant 13]", async () => {
     const { session, worker } = await start(markerSteps(12));
     await untilStep(session, 2);

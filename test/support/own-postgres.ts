@@ -41,7 +41,8 @@ export async function startOwnPostgres(options: OwnPostgresOptions = {}): Promis
   const log = join(home, "postgres.log");
   const { initdb, postgres } = await findBinaries();
   mkdirSync(data, { recursive: true });
-  const owner = await postgresOwner([postgres, data], () => undefined);
+  const places = [postgres, data, ...(options.walFolder === undefined ? [] : [options.walFolder])];
+  const owner = await postgresOwner(places, () => undefined);
   owner.own(data);
   const wal = options.walFolder === undefined ? undefined : join(options.walFolder, "wal");
   if (wal !== undefined) {
