@@ -51,7 +51,7 @@ describe("ten thousand messages during one command", () => {
     await eventually(
       "the command runs",
       async () => (await callRows(database.store, session.id, "running")).length > 0,
-      60_000,
+      120_000,
     );
     const half = SIGNALS / 2;
     await send(session, 0, half);

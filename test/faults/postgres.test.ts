@@ -25,7 +25,7 @@ async function start(script: ModelScript): Promise<{ session: KillableSession; w
 }
 
 const untilStep = (session: KillableSession, step: number) =>
-  eventually(`step ${step} is asked for`, () => session.model.requests.length >= step, 60_000);
+  eventually(`step ${step} is asked for`, () => session.model.requests.length >= step, 120_000);
 
 describe("a worker whose Postgres", () => {
   beforeEach(async () => {
@@ -79,7 +79,7 @@ describe("a worker whose Postgres", () => {
           (activity) => (activity.attempt ?? 0) >= 3 && activity.lastFailure?.applicationFailureInfo,
         );
       },
-      60_000,
+      120_000,
     );
     expect(pending.lastFailure?.applicationFailureInfo?.type).toBe("DatabaseUnavailable");
     expect(pending.lastFailure?.message).toMatch(/^Postgres: .*ECONNREFUSED.*it is tried again/);
@@ -99,7 +99,7 @@ describe("a worker whose Postgres", () => {
     await eventually(
       "the command runs",
       async () => (await callRows(postgres.store, session.id, "running")).length > 0,
-      60_000,
+      120_000,
     );
     await postgres.stop("immediate");
     await session.handle.cancel();
@@ -111,7 +111,7 @@ describe("a worker whose Postgres", () => {
           ({ activityType, attempt }) => activityType?.name === "closeSandbox" && (attempt ?? 0) >= 5,
         );
       },
-      60_000,
+      120_000,
     );
     await postgres.start();
     await expect(session.handle.result()).rejects.toThrow();
@@ -157,7 +157,7 @@ describe("a Postgres with few connections", () => {
         const { raw } = await session.handle.describe();
         return raw.pendingActivities?.find((activity) => activity.lastFailure?.applicationFailureInfo);
       },
-      60_000,
+      120_000,
     );
     expect(pending.lastFailure?.applicationFailureInfo?.type).toBe("DatabaseUnavailable");
     await Promise.all(taken.map((client) => client.end()));

@@ -18,7 +18,7 @@ afterAll(() => agent.close());
 const SOON_MS = 15_000;
 
 const asked = ({ model }: Pick<RunningSession, "model">, count = 1) =>
-  eventually(`request ${count} is there`, () => model.log.length >= count, 60_000);
+  eventually(`request ${count} is there`, () => model.log.length >= count, 120_000);
 
 /** @returns how long it took until the run was closed, in ms */
 async function cancel(session: RunningSession): Promise<number> {
@@ -103,7 +103,7 @@ describe("an interrupt", () => {
     await eventually(
       "the command runs",
       async () => (await callRows(agent.database.store, session.id, "running")).length > 0,
-      60_000,
+      120_000,
     );
     await session.handle.signal("interrupt", "do something else");
     expect(await session.result()).toMatchObject({ status: "completed" });
@@ -148,7 +148,7 @@ describe("a deploy", () => {
         const events = await readEvents(agent.database.store.db, id, 0, 1_000);
         return events.some((event) => event.type === "llm:chunk");
       },
-      60_000,
+      120_000,
     );
 
   it("lets an answer come to its end within the grace: it is asked for once [R8] [A16]", async () => {

@@ -38,7 +38,7 @@ describe("a Temporal server that goes away in the middle of a tool", () => {
     await eventually(
       "the command runs",
       async () => (await callRows(database.store, session.id, "running")).length > 0,
-      60_000,
+      120_000,
     );
     await temporal.stop();
     const left = Date.now();
@@ -49,7 +49,7 @@ describe("a Temporal server that goes away in the middle of a tool", () => {
     await eventually(
       "the result is stored",
       async () => (await callRows(database.store, session.id, "completed")).length > 0,
-      60_000,
+      120_000,
     );
     await sleep(Math.max(0, AWAY_MS - (Date.now() - left)));
     await temporal.start();
