@@ -13,6 +13,8 @@ const size = z.string().regex(/^\d+(m|g)$/, "a number with m or g, such as 2g");
 export const modelConfigSchema = z.strictObject({
   contextWindow: tokens.min(4_000),
   maxOutput: tokens.optional(),
+  /** Largest request, where that is less than the window. */
+  maxInput: tokens.optional(),
   api: z.enum(["responses", "chat"]).optional(),
   input: z.array(z.enum(["text", "image", "pdf"])).optional(),
   /** Share of the usable window at which compaction starts. */
@@ -86,6 +88,8 @@ export const contextConfigSchema = z.strictObject({
       keepRatio: z.number().min(0.05).max(0.9).optional(),
       /** When old tool results are hidden: where that pays (`auto`), before each compaction (`always`), `never`. */
       prune: z.enum(["auto", "always", "never"]).optional(),
+      /** False: only a person's `compact` summarises; a request that does not fit ends the run. Default true. */
+      auto: z.boolean().optional(),
       /** Model for summaries; default the session's own. */
       summaryModel: z.string().optional(),
     })
@@ -123,6 +127,7 @@ export const runConfigSchema = z.object({
   model: z.string(),
   contextWindow: tokens,
   maxOutput: tokens,
+  maxInput: tokens.optional(),
   api: z.enum(["responses", "chat"]),
   input: z.array(z.enum(["text", "image", "pdf"])),
   headroom: z.number().optional(),

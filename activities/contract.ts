@@ -39,6 +39,8 @@ export interface RunPolicy {
   readonly prune?: "auto" | "always" | "never";
   /** Estimated tokens of what stands in front of the messages, for people. */
   readonly prefix?: { readonly system: number; readonly tools: number };
+  /** False where nothing is summarised but on a person's request. Absent means true. */
+  readonly autoCompaction?: boolean;
   /** Continue as new past this many events, whatever the server suggests. */
   readonly maxHistoryEvents: number;
   readonly modelTimeoutMs: number;
@@ -107,6 +109,8 @@ export interface ModelStepInput {
   readonly round?: number;
   /** No tools: the model is to say where things stand. */
   readonly wrapUp?: boolean;
+  /** The model that the run's policy is for: where the session has another by now, the answer brings its policy. */
+  readonly model?: string;
 }
 
 /** One requested tool call, small enough for history. */
@@ -117,7 +121,17 @@ export interface CallFacts {
   readonly readOnly: boolean;
 }
 
-export type ModelStepFacts =
+/** What is told beside every outcome of a step. */
+export interface StepNews {
+  /** Messages that wait in Postgres for the next step: more had come than one step takes. */
+  readonly parked?: number;
+  /** The session was given another model: the figures from now on. */
+  readonly policy?: Pick<RunPolicy, "model" | "budget" | "prefix">;
+}
+
+export type ModelStepFacts = StepNews & StepOutcome;
+
+export type StepOutcome =
   | {
       readonly kind: "answered";
       readonly calls: readonly CallFacts[];

@@ -7,7 +7,8 @@
  * Cancel: the request is aborted, what was said is kept with ` [interrupted]`, and `interrupted` is returned.
  */
 import { inScope, type ActivityScope } from "./activity-scope.ts";
-import type { ModelStepFacts, ModelStepInput } from "./contract.ts";
+import { answerTokens, type Budget } from "./context/budget.ts";
+import type { ModelStepFacts, ModelStepInput, StepOutcome } from "./contract.ts";
 import { deliverGuidance } from "./deliver-guidance.ts";
 import type { AgentDeps } from "./deps.ts";
 import { enterSession } from "./enter-session.ts";
@@ -16,7 +17,7 @@ import { answerFacts, keepInterrupted, storeAnswer } from "./model/store-answer.
 import { createChunkWriter } from "./model/chunk-writer.ts";
 import { ModelError, type ModelAnswer } from "./model/model.ts";
 import { failureOf } from "./model/model-failure.ts";
-import { buildMessages, prefixMaker, type Prefix } from "./model/request.ts";
+import { buildMessages, prefixMaker, prefixShares, type Prefix } from "./model/request.ts";
 import { viewSize, type ViewSize } from "./context/size.ts";
 import type { Session } from "./store/sessions.ts";
 import { appendEvents } from "./store/events.ts";
@@ -36,17 +37,43 @@ async function modelStep(
   input: ModelStepInput,
   prefixFor: (system: string) => Prefix,
 ): Promise<ModelStepFacts> {
-  const { db } = deps.store;
   const session = await enterSession(deps.store, scope, {
     step: input.step,
     phase: "model",
     ...(input.round === undefined ? {} : { round: input.round }),
   });
-  await deliverGuidance(deps, session, input);
-  const rows = await loadView(db, session.id);
-  const { learnt } = session;
   const prefix = prefixFor(systemPrompt(session.instructions));
   const budget = budgetOf(session.config, prefix.tokens);
+  // What compaction keeps word for word of a person's messages is what one step takes of them.
+  const parked = await deliverGuidance(deps, session, input, budget.userTokens);
+  const outcome = await takeStep(deps, scope, { session, input, prefix, budget });
+  const { model } = session.config;
+  const isSwitched = input.model !== undefined && input.model !== model;
+  return {
+    ...outcome,
+    ...(parked > 0 ? { parked } : {}),
+    ...(isSwitched ? { policy: { model, budget, prefix: prefixShares(prefix, session.learnt?.ratio) } } : {}),
+  };
+}
+
+async function takeStep(
+  deps: AgentDeps,
+  scope: ActivityScope,
+  {
+    session,
+    input,
+    prefix,
+    budget,
+  }: {
+    readonly session: Session;
+    readonly input: ModelStepInput;
+    readonly prefix: Prefix;
+    readonly budget: Budget;
+  },
+): Promise<StepOutcome> {
+  const { db } = deps.store;
+  const rows = await loadView(db, session.id);
+  const { learnt } = session;
   const measure = {
     prefixTokens: prefix.tokens,
     ratio: learnt?.ratio ?? 1,
@@ -90,7 +117,7 @@ async function modelStep(
         system: prefix.system,
         messages: built.messages,
         tools: input.wrapUp ? [] : prefix.tools,
-        maxOutputTokens: session.config.maxOutput,
+        maxOutputTokens: answerTokens(budget, session.config.maxOutput, context.used),
         cacheKey: session.id,
         deadlines: {
           connectMs: limits.connectTimeout,

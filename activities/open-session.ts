@@ -18,7 +18,7 @@ import { appendEvents } from "./store/events.ts";
 import type { Queryable } from "./store/db.ts";
 import { chainStart, runInCharge, takeOver, type Standpoint } from "./store/runs.ts";
 import { createSession, lastStep, type Session } from "./store/sessions.ts";
-import { loadView, lockRun, parkedGuidance } from "./store/transcript.ts";
+import { countParked, loadView, lockRun } from "./store/transcript.ts";
 import { systemPrompt } from "./system-prompt.ts";
 
 export function createOpenSession(deps: AgentDeps) {
@@ -59,7 +59,7 @@ async function openSession(
   const [rows, round, parked] = await Promise.all([
     loadView(db, session.id),
     lastRound(db, session.id),
-    parkedGuidance(db, session.id),
+    countParked(db, session.id),
   ]);
   const size = viewSize({
     rows,
@@ -83,7 +83,7 @@ async function openSession(
     details: session.task.slice(0, 4_000).toWellFormed(),
     context: { used: size.next.tokens, estimated: size.next.estimated, prunable: size.prunableTokens },
     round,
-    ...(parked.length > 0 ? { parked: true } : {}),
+    ...(parked > 0 ? { parked: true } : {}),
     ...sandboxOf(session),
   };
 }

@@ -21,6 +21,7 @@ export function budgetOf(config: RunConfig, prefixTokens: number): Budget {
       options.trigger ?? config.headroom ?? (trigger.kind === "threshold" ? trigger.ratio : TRIGGER_RATIO),
     prefixTokens,
     maxOutputTokens: config.maxOutput,
+    ...(config.maxInput === undefined ? {} : { maxInputTokens: config.maxInput }),
     ...(options.keepMessages === undefined ? {} : { tailMessages: options.keepMessages }),
   });
 }
@@ -56,6 +57,7 @@ export function runPolicyOf(
     maxSteps: config.limits.maxSteps,
     budget: budgetOf(config, prefixTokens),
     prune: config.context.options.prune ?? "auto",
+    ...(config.context.options.auto === false ? { autoCompaction: false } : {}),
     maxHistoryEvents: config.limits.maxHistoryEvents,
     modelTimeoutMs: config.limits.modelTimeout,
     toolTimeoutMs: slowest + TOOL_GRACE_MS,

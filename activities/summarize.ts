@@ -14,6 +14,7 @@ import type { Compaction, CompactionInput, Summarise } from "./compaction/strate
 import { createSummariser, summariserOf, SummariserUnavailable } from "./compaction/summariser.ts";
 import type { Budget } from "./context/budget.ts";
 import { tokensOf } from "./context/boundary.ts";
+import type { SizeInput } from "./context/size.ts";
 import type { TokenRatio } from "./context/tokens.ts";
 import type { CompactionFacts, SummarizeInput } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
@@ -75,7 +76,7 @@ async function summarize(
     round: input.round,
     trigger: input.trigger,
     prefixTokens: prefix.tokens,
-    targetTokens: targetTokens(input, budget, measure.ratio, prefix.tokens + tokensOf(rows)),
+    targetTokens: targetTokens(input, budget, measure, prefix.tokens + tokensOf(rows)),
     ...summariserFigures(config, learnt),
     focus: input.focus,
     keepMessages,
@@ -113,8 +114,7 @@ function inflatedLately(rounds: readonly RecentRound[], { trigger, round }: Summ
   );
 }
 
-/** Shares of a request that the provider refused although it fits by our count: the first time and the second. */
-const REFUSED_SHARE = 0.7;
+/** Share of the messages of a request that the provider refused a second time, although it fits by our count. */
 const REFUSED_AGAIN_SHARE = 0.5;
 /** Shares of the limit that a request is brought down to: room for the estimate's own error. */
 const LIMIT_SHARE = 0.9;
@@ -124,14 +124,15 @@ const LIMIT_AGAIN_SHARE = 0.6;
 function targetTokens(
   { trigger, deterministic }: SummarizeInput,
   budget: Budget,
-  ratio: number,
+  { ratio, prefixTokens }: Pick<SizeInput, "ratio" | "prefixTokens">,
   before: number,
 ): number {
   const again = trigger === "overflow" && deterministic === true;
   const limit = budget.limitTokens / ratio;
   const byOurCount = limit * (again ? LIMIT_AGAIN_SHARE : LIMIT_SHARE);
-  if (trigger !== "overflow" || before > limit) return Math.floor(byOurCount);
-  return Math.floor(Math.min(byOurCount, before * (again ? REFUSED_AGAIN_SHARE : REFUSED_SHARE)));
+  if (!again || before > limit) return Math.floor(byOurCount);
+  const messages = (before - prefixTokens) * REFUSED_AGAIN_SHARE;
+  return Math.floor(Math.min(byOurCount, prefixTokens + messages));
 }
 
 async function compactWith(

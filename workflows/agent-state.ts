@@ -90,6 +90,7 @@ export function opened(state: AgentState, session: OpenedSession): void {
 
 export function stepped(state: AgentState, facts: ModelStepFacts): void {
   state.epoch = facts.epoch;
+  state.inbox.parked += facts.parked ?? 0;
   if (facts.kind === "empty" || facts.kind === "answered") {
     const { usage } = state;
     state.usage = {

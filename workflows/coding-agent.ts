@@ -54,29 +54,34 @@ async function work(run: Run, input: CodingAgentInput): Promise<Outcome> {
   return loop(run, session.policy);
 }
 
-async function loop(run: Run, policy: NonNullable<Run["policy"]>): Promise<Outcome> {
+async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcome> {
   const { state } = run;
   let overflows = 0;
   let empty = 0;
   for (;;) {
+    // Another model in mid-run brings another budget.
+    const policy = run.policy ?? first;
     if (continueDue(history(), policy)) await continueSession(run);
 
     await undoRounds(run);
-    const plan = afterOverflow(overflows) ?? compactionDue(state, policy);
+    const plan = afterOverflow(overflows, policy) ?? compactionDue(state, policy);
     if (plan) await compact(run, plan);
 
     const atLimit = state.steps >= policy.maxSteps;
     const answer = await askModel(run, { wrapUp: atLimit });
     if (interrupted(run, answer)) continue;
     stepped(state, answer);
+    if (answer.policy) run.policy = { ...policy, ...answer.policy };
     show(run);
 
     if (answer.kind === "overflow") {
       overflows += 1;
-      if (!afterOverflow(overflows))
+      if (!afterOverflow(overflows, policy))
         return failed(
           "ContextOverflow",
-          "The request does not fit the model's window, even after a summary made without a model. The conversation is kept: resume with a model that has a larger window.",
+          policy.autoCompaction === false
+            ? "The request does not fit the model's window, and context.options.auto is false. The conversation is kept: resume with a model that has a larger window (say ID --model), or compact it first."
+            : "The request does not fit the model's window, even after a summary made without a model. The conversation is kept: resume with a model that has a larger window (say ID --model).",
         );
       continue;
     }

@@ -15,12 +15,14 @@ export interface CompactionPlan {
 /** Whether a round is due before the next step: asked for, or the full request has reached the trigger. */
 export function compactionDue(state: AgentState, policy: RunPolicy): CompactionPlan | undefined {
   if (state.compactRequest) return { trigger: "manual", ...state.compactRequest };
+  if (policy.autoCompaction === false) return undefined;
   if (state.compacted || state.context.used < policy.budget.triggerTokens) return undefined;
   return { trigger: "threshold", ...(state.breaker >= BREAKER ? { deterministic: true } : {}) };
 }
 
 /** What follows the nth overflow of one step: a round, a stronger one, the end. */
-export function afterOverflow(overflows: number): CompactionPlan | undefined {
+export function afterOverflow(overflows: number, policy: RunPolicy): CompactionPlan | undefined {
+  if (policy.autoCompaction === false) return undefined;
   if (overflows === 1) return { trigger: "overflow" };
   return overflows === 2 ? { trigger: "overflow", deterministic: true } : undefined;
 }

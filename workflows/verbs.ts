@@ -127,6 +127,7 @@ export async function askModel(
     ...(parked ? { parked } : {}),
     ...(note ? { note } : {}),
     ...(wrapUp ? { wrapUp } : {}),
+    ...(run.policy ? { model: run.policy.model } : {}),
   };
   const model = run.policy?.model ?? "";
   let answer: ModelStepFacts | undefined;

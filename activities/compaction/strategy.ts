@@ -27,7 +27,7 @@ export interface CompactionInput {
   /** Estimated tokens of system prompt and tools. */
   readonly prefixTokens: number;
   /**
-   * Of an overflow: the whole request is to be at most this, in estimated tokens, or messages that stay are hidden, and
+   * The whole request is to be at most this, in estimated tokens; else the tail goes, messages that stay are hidden, and
    * in the end the newest calls replaced too.
    */
   readonly targetTokens?: number | undefined;

@@ -82,23 +82,27 @@ async function compact(
 }
 
 /**
- * The cut, and what of its kept messages is hidden. With a target: as it is where it fits, with the largest of the
- * kept messages hidden where that makes it fit, without even the newest calls where nothing else does.
+ * The cut, and what of its kept messages is hidden. Where it does not meet the target: first the tail goes, then the
+ * largest of what stays is hidden, and in the end the newest calls go too.
  */
 function fittingCut(input: CompactionInput, options: CutOptions): { cut: Cut; shrink: ShrinkPlan } {
-  const cut = cutView(input.rows, options);
   const { targetTokens = Infinity } = input;
-  const excess = sizeAfter(input, cut) - targetTokens;
-  if (excess <= 0) return { cut, shrink: planShrink([], 0) };
-  const shrink = planShrink(cut.kept, excess);
-  if (shrink.savedTokens >= excess) return { cut, shrink };
+  const excessOf = (cut: Cut) => sizeAfter(input, cut) - targetTokens;
+  const nothing = planShrink([], 0);
+  const cut = cutView(input.rows, options);
+  if (excessOf(cut) <= 0) return { cut, shrink: nothing };
+  const withoutTail = cutView(input.rows, { ...options, tailMessages: 0, tailTokens: 0 });
+  const excess = excessOf(withoutTail);
+  if (excess <= 0) return { cut: withoutTail, shrink: nothing };
+  const shrink = planShrink(withoutTail.kept, excess);
+  if (shrink.savedTokens >= excess) return { cut: withoutTail, shrink };
   const least = cutView(input.rows, { ...options, withoutLive: true });
-  return { cut: least, shrink: planShrink(least.kept, sizeAfter(input, least) - targetTokens) };
+  return { cut: least, shrink: planShrink(least.kept, excessOf(least)) };
 }
 
-/** Tokens of the request after the round, its summary reckoned at its cap. */
+/** Tokens of the request after the round, its summary reckoned at its cap, but as less than what it replaces. */
 function sizeAfter({ prefixTokens, budget }: CompactionInput, { replaced, kept }: Cut): number {
-  return prefixTokens + tokensOf(kept) + (replaced.length === 0 ? 0 : budget.summaryTokens);
+  return prefixTokens + tokensOf(kept) + Math.min(budget.summaryTokens, tokensOf(replaced));
 }
 
 /** After an overflow our own count is not to be trusted: half the tail stays; after a second one, the live turn. */

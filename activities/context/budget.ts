@@ -33,6 +33,8 @@ export interface BudgetOptions {
   readonly prefixTokens?: number;
   /** Longest answer that is asked for, in tokens. */
   readonly maxOutputTokens?: number;
+  /** Largest request that the model takes, where that is less than its window. */
+  readonly maxInputTokens?: number;
   readonly tailMessages?: number;
 }
 
@@ -47,11 +49,13 @@ export function budgetFor(windowTokens: number, options: BudgetOptions): Budget 
   const prefix = Math.max(SYSTEM_RESERVE, options.prefixTokens ?? 0);
   const reserves = share(0.2, prefix + OUTPUT_RESERVE + SAFETY_RESERVE);
   const output = Math.min(share(0.08, OUTPUT_RESERVE), options.maxOutputTokens ?? OUTPUT_RESERVE);
+  const { maxInputTokens: maxInput = Infinity } = options;
+  const safety = share(0.08, SAFETY_RESERVE);
   return {
     windowTokens,
     outputTokens: output,
-    triggerTokens: Math.floor((windowTokens - reserves) * options.triggerRatio),
-    limitTokens: windowTokens - output,
+    triggerTokens: Math.floor(Math.min(windowTokens - reserves, maxInput - safety) * options.triggerRatio),
+    limitTokens: Math.min(windowTokens - output, maxInput),
     tailTokens: share(0.25, 20_000),
     tailMessages: options.tailMessages ?? 10,
     userTokens: share(0.15, 20_000),
@@ -64,4 +68,16 @@ export function budgetFor(windowTokens: number, options: BudgetOptions): Budget 
 /** Newest tool results that prune leaves alone, in tokens. Source: requirement 4.3, OpenCode. */
 export function pruneProtectTokens(windowTokens: number): number {
   return windowTokens >= FULL_WINDOW_TOKENS ? 40_000 : Math.floor(Math.min(40_000, 0.3 * windowTokens));
+}
+
+/** Share of a request by which its size may be underestimated. Source: requirement 9, p95 of the estimate's error 3 %. */
+const ESTIMATE_ERROR = 0.05;
+
+/**
+ * Longest answer to ask for, in tokens: servers refuse a request whose input and longest answer are together more than
+ * the window. Never less than what the budget keeps free for it.
+ */
+export function answerTokens(budget: Budget, maxOutputTokens: number, usedTokens: number): number {
+  const free = budget.windowTokens - Math.ceil(usedTokens * (1 + ESTIMATE_ERROR));
+  return Math.min(maxOutputTokens, Math.max(budget.outputTokens, free));
 }

@@ -1,5 +1,6 @@
 /** Several waiting messages become one user message (requirement 4.1). Pure: the workflow may import it. */
 import type { UserPart } from "./message.ts";
+import { estimateMessage } from "./tokens.ts";
 
 /** Longest text of one message, in characters (1 Mi). Source: Codex's queue. */
 export const MAX_GUIDANCE_CHARS = 1_048_576;
@@ -72,6 +73,28 @@ function addText(parts: UserPart[], text: string): void {
 /** Whether a message says nothing: no file, and no text but blanks. */
 export function isEmptyMessage(parts: readonly UserPart[]): boolean {
   return parts.every((part) => part.type === "text" && part.text.trim() === "");
+}
+
+/** What a label and the blank lines around a message cost, in tokens. */
+const LABEL_TOKENS = 6;
+
+/**
+ * How many of the waiting messages one step takes, oldest first: as many as `roomTokens` holds, so that a burst cannot
+ * overflow a request; the rest waits. Where nothing was taken before, one is taken however large it is.
+ */
+export function takenBy(
+  queue: readonly QueuedMessage[],
+  roomTokens: number,
+  taken: "nothing yet" | "some",
+): number {
+  let room = roomTokens;
+  let count = 0;
+  for (const { parts } of queue) {
+    room -= LABEL_TOKENS + estimateMessage({ role: "user", content: parts });
+    if (room < 0 && (count > 0 || taken === "some")) break;
+    count += 1;
+  }
+  return count;
 }
 
 /** Why a message cannot be queued, in words for its sender; undefined where it can. */

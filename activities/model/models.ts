@@ -7,6 +7,8 @@ import type { AgentConfig, RunConfig } from "../agent-config.ts";
 export interface KnownModel {
   readonly contextWindow: number;
   readonly maxOutput: number;
+  /** Largest request, where that is less than the window. */
+  readonly maxInput?: number;
   readonly input: RunConfig["input"];
   readonly api: RunConfig["api"];
   readonly price?: { readonly input: number; readonly cached: number; readonly output: number };
@@ -50,9 +52,9 @@ export const knownModels: Readonly<Record<string, KnownModel>> = {
   "openai/gpt-4.1-nano": openai(1_047_576, 32_768, [0.1, 0.025, 0.4]),
   "openai/o3": openai(200_000, 100_000, [2, 0.5, 8]),
   "openai/o4-mini": openai(200_000, 100_000, [1.1, 0.275, 4.4]),
-  "openai/gpt-5": openai(400_000, 128_000, [1.25, 0.125, 10]),
-  "openai/gpt-5-mini": openai(400_000, 128_000, [0.25, 0.025, 2]),
-  "openai/gpt-5-nano": openai(400_000, 128_000, [0.05, 0.005, 0.4]),
+  "openai/gpt-5": { ...openai(400_000, 128_000, [1.25, 0.125, 10]), maxInput: 272_000 },
+  "openai/gpt-5-mini": { ...openai(400_000, 128_000, [0.25, 0.025, 2]), maxInput: 272_000 },
+  "openai/gpt-5-nano": { ...openai(400_000, 128_000, [0.05, 0.005, 0.4]), maxInput: 272_000 },
   "anthropic/claude-3-5-sonnet": claude(8_192, [3, 0.3, 15]),
   "anthropic/claude-3-5-haiku": claude(8_192, [0.8, 0.08, 4]),
   "anthropic/claude-3-haiku": claude(4_096, [0.25, 0.03, 1.25]),
@@ -63,7 +65,7 @@ export const knownModels: Readonly<Record<string, KnownModel>> = {
 /** The fields of a RunConfig that a model decides. */
 export type ResolvedModel = Pick<
   RunConfig,
-  "model" | "contextWindow" | "maxOutput" | "api" | "input" | "headroom" | "price"
+  "model" | "contextWindow" | "maxOutput" | "maxInput" | "api" | "input" | "headroom" | "price"
 >;
 
 export type ModelResolution =
@@ -106,6 +108,7 @@ export function resolveModel(
     };
   }
   const price = config?.price ?? known?.price;
+  const maxInput = config?.maxInput ?? known?.maxInput;
   return {
     ok: true,
     model: {
@@ -114,6 +117,7 @@ export function resolveModel(
       maxOutput: config?.maxOutput ?? known?.maxOutput ?? Math.min(4_096, Math.floor(contextWindow / 4)),
       api: config?.api ?? known?.api ?? "responses",
       input: [...(config?.input ?? known?.input ?? ["text" as const])],
+      ...(maxInput === undefined ? {} : { maxInput }),
       ...(config?.headroom === undefined ? {} : { headroom: config.headroom }),
       ...(price === undefined ? {} : { price }),
     },

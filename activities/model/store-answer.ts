@@ -4,7 +4,7 @@ import { cleanDeep } from "../context/clean-deep.ts";
 import type { AssistantPart, StoredMessage, ToolCallPart } from "../context/message.ts";
 import { viewSize, type SizeInput, type ViewSize } from "../context/size.ts";
 import { estimateMessage, type TokenRatio } from "../context/tokens.ts";
-import type { CallFacts, ContextSize, ModelStepFacts, ModelStepInput, StepUsage } from "../contract.ts";
+import type { CallFacts, ContextSize, ModelStepInput, StepOutcome, StepUsage } from "../contract.ts";
 import type { AgentDeps } from "../deps.ts";
 import { fatal } from "../failures.ts";
 import { costUsd } from "./cost.ts";
@@ -32,7 +32,7 @@ const NO_USAGE: StepUsage = { input: 0, output: 0, cached: 0, reasoning: 0 };
 const INTERRUPTED = " [interrupted]";
 
 /** Stores an answer, its calls and its bill. @throws Superseded (fatal) where a newer run took over meanwhile */
-export async function storeAnswer(step: StepInHand, answer: ModelAnswer): Promise<ModelStepFacts> {
+export async function storeAnswer(step: StepInHand, answer: ModelAnswer): Promise<StepOutcome> {
   const { deps, session, input, scope, size } = step;
   const content = uniqueCallIds(step, cleanContent(step, answer.content));
   const calls = callsOf(content);
@@ -103,7 +103,7 @@ export async function storeAnswer(step: StepInHand, answer: ModelAnswer): Promis
 }
 
 /** Facts of an answer that an earlier attempt stored: nothing is sent again. */
-export async function answerFacts(step: StepInHand, paid: StoredMessage): Promise<ModelStepFacts> {
+export async function answerFacts(step: StepInHand, paid: StoredMessage): Promise<StepOutcome> {
   const stored = await findAnswer(step.deps.store.db, step.session.id, step.input.step);
   const context = {
     used: step.size.next.tokens,
@@ -232,7 +232,7 @@ function facts(
   finish: string,
   usage: StepUsage,
   context: ContextSize,
-): ModelStepFacts {
+): StepOutcome {
   const short = calls.map((call): CallFacts => ({
     name: call.toolName.slice(0, 40),
     about: about(step, call),

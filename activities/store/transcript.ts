@@ -178,14 +178,23 @@ export async function parkGuidance(
     .onConflictDoNothing();
 }
 
-/** Parked messages that were not delivered, oldest first. */
-export async function parkedGuidance(db: Queryable, sessionId: string): Promise<Guidance[]> {
+/** Parked messages that were not delivered, oldest first, at most `limit`. */
+export async function parkedGuidance(db: Queryable, sessionId: string, limit: number): Promise<Guidance[]> {
   const rows = await db
     .select()
     .from(guidance)
     .where(and(eq(guidance.sessionId, sessionId), isNull(guidance.deliveredSequence)))
-    .orderBy(asc(guidance.ordinal));
+    .orderBy(asc(guidance.ordinal))
+    .limit(limit);
   return rows.map((row) => ({ id: row.id, parts: row.parts as UserPart[], queuedAt: row.queuedAt }));
+}
+
+export async function countParked(db: Queryable, sessionId: string): Promise<number> {
+  const [row] = await db
+    .select({ count: sql<number>`count(*)::int` })
+    .from(guidance)
+    .where(and(eq(guidance.sessionId, sessionId), isNull(guidance.deliveredSequence)));
+  return row?.count ?? 0;
 }
 
 /** Which of the messages with these ids the live transcript has already, and where: id to sequence. */
@@ -202,14 +211,14 @@ export async function deliveredGuidance(
   return new Map(rows.map((row) => [row.id, Number(row.sequence)]));
 }
 
-/** The slot of a step's next message of a person: a step that is taken again may have one already. */
+/** The slot of a step's next message of a person: a step that is taken again may have some already, of so many tokens. */
 export async function userSlot(
   db: Queryable,
   { sessionId, epoch }: { readonly sessionId: string; readonly epoch: number },
   step: number,
-): Promise<string> {
+): Promise<{ slot: string; tokens: number }> {
   const rows = await db
-    .select({ id: messages.id })
+    .select({ tokens: messages.tokenCount })
     .from(messages)
     .where(
       and(
@@ -219,7 +228,10 @@ export async function userSlot(
         eq(messages.kind, "guidance"),
       ),
     );
-  return rows.length === 0 ? "user" : `user:${rows.length}`;
+  return {
+    slot: rows.length === 0 ? "user" : `user:${rows.length}`,
+    tokens: rows.reduce((sum, row) => sum + row.tokens, 0),
+  };
 }
 
 export async function markDelivered(

@@ -1,5 +1,7 @@
 /** `longhaul say ID MESSAGE`: guidance for a session that runs; one that has ended is taken up again. */
 import { Command } from "commander";
+import { switchModel } from "../../activities/store/switch-model.ts";
+import { resolveConfig } from "../config.ts";
 import { openServices } from "../connection.ts";
 import { exitCodes, usageError, type ExitCode } from "../errors.ts";
 import { readAttachments } from "../images.ts";
@@ -12,6 +14,8 @@ import { processStdin, readMessage } from "../task-input.ts";
 interface SayFlags {
   readonly image: readonly string[];
   readonly id?: string;
+  readonly model?: string;
+  readonly config?: string;
   readonly json?: boolean;
 }
 
@@ -22,6 +26,8 @@ export function sayCommand(output: Output, done: (code: ExitCode) => void): Comm
     .argument("<message...>", "what to say; - reads it from stdin")
     .option("--image <file>", "image or PDF to show; may be repeated", collect, [])
     .option("--id <id>", "the message's own id: the same one is delivered once")
+    .option("--model <provider/model>", "go on with another model, from the next step")
+    .option("--config <file>", "where that model is described (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
     .option("--json", "one JSON document")
     .action(async (id: string, words: string[], flags: SayFlags) =>
       done(await say(id, words, flags, output)),
@@ -39,9 +45,15 @@ async function say(
   if (flags.id !== undefined && !/^[\w.:-]{1,128}$/.test(flags.id)) {
     throw usageError("--id has 1 to 128 letters, digits, dots, colons, dashes and underscores.");
   }
+  // What is wrong with the order is found before anything is sent.
+  const model = flags.model === undefined ? undefined : resolveConfig(flags).run;
   const services = await openServices();
   try {
-    const row = await requireSession(services, sessionId);
+    let row = await requireSession(services, sessionId);
+    if (model !== undefined && (await switchModel(services.store, sessionId, model))) {
+      output.note(`${sessionId} goes on with ${model.model}.\n`);
+      row = await requireSession(services, sessionId);
+    }
     const sent = await sendGuidance(services, row, { id: flags.id, text, attachments });
     if (flags.json === true) output.json({ id: sessionId, ...sent });
     else if (sent.queued) output.result(`queued, position ${sent.position}\n`);

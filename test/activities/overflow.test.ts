@@ -1,7 +1,7 @@
 /** A request that the provider finds too long: compacted, taken again, compacted harder, ended with its reason. */
 import { and, asc, eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { compactionEvents, modelCalls } from "../../activities/store/schema.ts";
+import { compactionEvents, messages, modelCalls } from "../../activities/store/schema.ts";
 import type { HttpError, Reply } from "../../worker/local/model-server/wire.ts";
 import {
   guidance,
@@ -143,13 +143,19 @@ describe.each(["responses", "chat"] as const)("on the %s wire, a provider's over
 });
 
 describe("a message larger than the window", () => {
-  it("ends the task after three looks without a request, and with the row left as it was [case 10]", async () => {
-    const agent = await start(() => says("Nobody asks."), {
-      task: mixedText(1, 900),
+  it("is shown with its head and its tail, and its row stays as it was [case 10]", async () => {
+    const task = mixedText(1, 900);
+    const agent = await start(() => says("Read."), {
+      task,
       config: { contextWindow: 8_000, maxOutput: 500 },
     });
-    expect((await playLoop(agent)).status).toBe("ContextOverflow");
-    expect(agent.model.log).toEqual([]);
+    expect((await playLoop(agent)).status).toBe("completed");
+    const [asked] = agent.model.requests;
+    const words = stringify(asked?.items);
+    expect(words).toContain(stringify(task.slice(0, 200)).slice(1, -1));
+    expect(words).toContain(stringify(task.slice(-200)).slice(1, -1));
+    const [row] = await database.store.db.select().from(messages).where(eq(messages.sessionId, agent.id));
+    expect(row?.content).toEqual([{ type: "text", text: task }]);
     expect(await roundsOf(agent)).toEqual([]);
     await agent.close();
   });

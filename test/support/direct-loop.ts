@@ -37,7 +37,7 @@ export async function playLoop(
   let prunes = 0;
   const end = (status: LoopEnd["status"]): LoopEnd => ({ status, state, policy, prunes });
   for (;;) {
-    const plan = afterOverflow(overflows) ?? compactionDue(state, policy);
+    const plan = afterOverflow(overflows, policy) ?? compactionDue(state, policy);
     if (plan) {
       const input = { step: state.step + 1, round: state.round + 1, ...plan };
       compacted(state, await agent.perform("summarize", input));
@@ -45,11 +45,17 @@ export async function playLoop(
     if (state.steps >= (options.maxSteps ?? Infinity)) return end("max_steps");
     const step = state.step + 1;
     const guidance = overflows + empty > 0 ? [] : (options.guidanceAt?.(step) ?? []);
-    const answer: ModelStepFacts = await agent.perform("modelStep", { step, guidance });
+    const parked = state.inbox.parked > 0;
+    state.inbox.parked = 0;
+    const answer: ModelStepFacts = await agent.perform("modelStep", {
+      step,
+      guidance,
+      ...(parked ? { parked } : {}),
+    });
     stepped(state, answer);
     if (answer.kind === "overflow") {
       overflows += 1;
-      if (!afterOverflow(overflows)) return end("ContextOverflow");
+      if (!afterOverflow(overflows, policy)) return end("ContextOverflow");
       continue;
     }
     overflows = 0;

@@ -75,11 +75,22 @@ describe("a compaction", () => {
   });
 
   it("after one overflow is a round, after two a stronger one, after three none [case 11]", () => {
-    expect([1, 2, 3].map(afterOverflow)).toEqual([
+    expect([1, 2, 3].map((overflows) => afterOverflow(overflows, policy))).toEqual([
       { trigger: "overflow" },
       { trigger: "overflow", deterministic: true },
       undefined,
     ]);
+  });
+});
+
+describe("compaction switched off", () => {
+  it("leaves a person's request alone to start a round [case 1] [case 13]", () => {
+    const off = { ...policy, autoCompaction: false };
+    const state = using(budget.triggerTokens * 2);
+    expect(compactionDue(state, off)).toBeUndefined();
+    expect(afterOverflow(1, off)).toBeUndefined();
+    state.compactRequest = {};
+    expect(compactionDue(state, off)).toEqual({ trigger: "manual" });
   });
 });
 
