@@ -127,7 +127,7 @@ async function takeStep(
       },
       (delta) => {
         if (delta.type === "text") said += delta.text;
-        if (delta.type === "tool-call") scope.note(`asks for ${delta.toolName}`);
+        if (delta.type === "tool-call") scope.note(`asks for ${deps.border.clean(delta.toolName)}`);
         chunks.push(delta);
       },
       scope.signal,

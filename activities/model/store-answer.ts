@@ -30,6 +30,8 @@ export interface StepInHand {
 
 const NO_USAGE: StepUsage = { input: 0, output: 0, cached: 0, reasoning: 0 };
 const INTERRUPTED = " [interrupted]";
+/** Of a tool's name as the model wrote it; providers take 64. */
+const MAX_NAME_CHARS = 200;
 
 /** Stores an answer, its calls and its bill. @throws Superseded (fatal) where a newer run took over meanwhile */
 export async function storeAnswer(step: StepInHand, answer: ModelAnswer): Promise<StepOutcome> {
@@ -175,7 +177,15 @@ function superseded(): Error {
 function cleanContent({ deps }: StepInHand, content: readonly AssistantPart[]): AssistantPart[] {
   return content.map((part) => {
     if (part.type !== "tool-call") return { ...part, text: deps.border.clean(part.text) };
-    return { ...part, input: cleanDeep(part.input, deps.border.clean) };
+    // A name is the model's text as well: what it invents may hold anything.
+    const { clean } = deps.border;
+    const toolName = clean(part.toolName).slice(0, MAX_NAME_CHARS).toWellFormed();
+    return {
+      ...part,
+      toolName,
+      toolCallId: clean(part.toolCallId),
+      input: cleanDeep(part.input, clean),
+    };
   });
 }
 

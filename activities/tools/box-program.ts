@@ -9,12 +9,14 @@ const GRACE_MS = 200;
 
 /**
  * Bash that resolves its first argument, a path relative to the workspace, and refuses it where it leads out, also by
- * links: check and use are one process. Exit 96: no such path; 97: outside.
+ * links: check and use are one process. Exit 94: a pipe, socket or device, whose reader would wait for ever; 96: no such
+ * path; 97: outside.
  */
 export const RESOLVE_TARGET = `
 root=$(pwd -P)
 target=$(realpath -e -- "$1" 2>/dev/null) || exit 96
 case $target/ in "$root"/*) ;; *) exit 97 ;; esac
+[ -d "$target" ] || [ -f "$target" ] || exit 94
 case $target/ in */node_modules/*) modules=() ;; *) modules=(--glob '!node_modules') ;; esac
 `;
 

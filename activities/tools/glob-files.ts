@@ -55,7 +55,7 @@ async function run(given: GlobFilesInput, context: ToolContext): Promise<ToolRes
     return failure("The pattern must lie inside /workspace.");
   const end = await runProgram(context, SCRIPT, [where.relative, pattern], MAX_BYTES + 64);
   const name = showName(where.relative);
-  if (end.exitCode === 95) return failure(`${name} is not a folder.`);
+  if (end.exitCode === 94 || end.exitCode === 95) return failure(`${name} is not a folder.`);
   if (end.exitCode === 96) return failure(`${name} does not exist. Look around with list_directory.`);
   if (end.exitCode === 97) return failure(`${name} leads outside of /workspace.`);
   const found = namesOf(end.out.toString("utf8"), pattern);

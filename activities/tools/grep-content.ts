@@ -64,6 +64,7 @@ async function run(given: GrepContentInput, context: ToolContext): Promise<ToolR
   const args = [where.relative, given.pattern, given.include ?? "", String(limits.maxMatches + 1)];
   const end = await runProgram(context, SCRIPT, args, MAX_BYTES);
   const name = showName(where.relative);
+  if (end.exitCode === 94) return failure(`${name} is a pipe, socket or device: nothing to search.`);
   if (end.exitCode === 96) return failure(`${name} does not exist. Look around with list_directory.`);
   if (end.exitCode === 97) return failure(`${name} leads outside of /workspace.`);
   const matches = parseMatches(end.out.toString("utf8"));

@@ -5,6 +5,9 @@ import { showName, showSize } from "./paths.ts";
 /** Largest file the editing tools take into memory. Larger text is data, better handled by a program. */
 const MAX_EDIT_BYTES = 10 * 1_048_576;
 
+/** Of the first read: enough for most files, and little for one that turns out to be too large. */
+const FIRST_BYTES = 262_144;
+
 const BOM = "\uFEFF";
 
 interface TextFile {
@@ -21,7 +24,7 @@ export type TextFileAnswer =
 /** Reads a file that is to be edited: refuses what is too large or no UTF-8, because writing it back would harm it. */
 export async function readTextFile(files: BoxFiles, path: string): Promise<TextFileAnswer> {
   for (;;) {
-    const first = await files.read(path, { offset: 0, maxBytes: MAX_EDIT_BYTES });
+    const first = await files.read(path, { offset: 0, maxBytes: FIRST_BYTES });
     if (!first.ok) return { ok: false, reason: first.reason, message: first.message };
     if (first.size > MAX_EDIT_BYTES) {
       const message = `${showName(path)} has ${showSize(first.size)}, more than the ${showSize(MAX_EDIT_BYTES)} this tool edits: use bash (sed, a script).`;

@@ -10,6 +10,7 @@ import { createTextBorder } from "../../activities/context/text-border.ts";
 import { createActivities, type AgentDeps } from "../../activities/index.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import { createDockerHost } from "../../activities/sandbox/docker.ts";
+import type { StoredPack } from "../../activities/sandbox/workspace-pack.ts";
 import { createNotifier, readEvents } from "../../activities/store/events.ts";
 import type { EventType, SessionEvent } from "../../activities/store/event.ts";
 import { createSession } from "../../activities/store/sessions.ts";
@@ -50,6 +51,9 @@ export interface StartOptions {
   readonly task?: string;
   readonly config?: (config: RunConfig) => RunConfig;
   readonly input?: CodingAgentInput;
+  /** Files the session begins with, and the text of their AGENTS.md. */
+  readonly workspace?: StoredPack | undefined;
+  readonly instructions?: string | undefined;
   /** What the server says its models take, beside or in place of the usual. */
   readonly served?: NonNullable<ScriptedModelOptions["models"]>;
 }
@@ -140,6 +144,8 @@ export async function startAgent(): Promise<AgentHarness> {
         id,
         task: options.task ?? "Do what is asked.",
         config: options.config?.(config) ?? config,
+        ...(options.workspace === undefined ? {} : { workspace: options.workspace }),
+        ...(options.instructions === undefined ? {} : { instructions: options.instructions }),
       });
       const handle = await client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, {
         workflowId: id,
@@ -207,7 +213,7 @@ function runningSession(
       Promise.race([
         handle.result(),
         new Promise<never>((_resolve, reject) =>
-          setTimeout(() => reject(new Error(`${id} has not ended within 60 s`)), 60_000).unref(),
+          setTimeout(() => reject(new Error(`${id} has not ended within 180 s`)), 180_000).unref(),
         ),
       ]),
     events,

@@ -33,6 +33,8 @@ class Command(Ending):
         self.id = name
         self.started_ms = started_ms
         self.limit = limit
+        # Nothing of an earlier life of the box runs any more.
+        self.number = None
         self.outputs = {stream: Output(f"{CALLS}/{name}.{stream}", limit) for stream in ("out", "err")}
         self.pid = None
         self.end = None
@@ -81,6 +83,7 @@ class Command(Ending):
         if self.ending:
             self.refuse("it was ended before it began")
             return
+        self.number = self.box.next_number()
         disk = self.box.disk
         self.disk = disk.facts() if disk.full else None
         try:
@@ -94,6 +97,7 @@ class Command(Ending):
             "env": {**self.box.base_env, **(request.get("env") or {}), MARK: self.id},
             "cwd": os.path.join(WORKSPACE, request.get("cwd") or ""),
             "fileBytes": disk.file_limit(),
+            "number": self.number,
         }
         self.order = json.dumps(order).encode() + b"\n"
         self.launch(1)

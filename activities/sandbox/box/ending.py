@@ -35,7 +35,8 @@ class Ending:
 
     def look_around(self):
         with as_tool():
-            self.ending["known"] = family(f"{MARK}={self.id}".encode(), self.leader, self.ending["known"])
+            mark = f"{MARK}={self.id}".encode()
+            self.ending["known"] = family(mark, self.number, self.leader, self.ending["known"])
         return self.ending["known"]
 
     def signal_group(self, number):

@@ -8,6 +8,11 @@ from contextlib import contextmanager
 TOOL_UID = 1000
 TOOL_GID = 1000
 MARK = "LONGHAUL_CALL"
+# A limit that kernels no longer use (RLIMIT_LOCKS), which children inherit whatever they do to environment, session and
+# parents. A process may lower its own but never raise it, so later calls have lower numbers.
+MARK_LIMIT = 10
+MARK_LINE = b"Max file locks"
+HIGHEST_NUMBER = 1 << 62
 
 
 @contextmanager
@@ -65,14 +70,27 @@ def carries(pid, mark):
         return False
 
 
-def family(mark, leader, known):
-    """pid -> time of birth of what belongs to a call: by mark (survives setsid), by session and group of a leader that
-    ran just now (survives `env -i`), what was `known` to before its parents ended, and all descendants. To be called as
-    the tools' uid."""
+def number_of(pid):
+    """The number that a process has of the call it came from; None where it has none."""
+    try:
+        with open(f"/proc/{pid}/limits", "rb") as file:
+            line = next(line for line in file if line.startswith(MARK_LINE))
+        return int(line.split()[-2])
+    except (OSError, StopIteration, ValueError):
+        return None
+
+
+def family(mark, number, leader, known):
+    """pid -> time of birth of what belongs to a call: by its number and mark, by session and group of a leader that ran
+    just now, what was `known` to before its parents ended, and all descendants. To be called as the tools' uid."""
     table = processes()
     found = {pid: born for pid, born in known.items() if pid in table and table[pid][3] == born}
     for pid, (_, group, session, born) in table.items():
-        if (leader is not None and leader in (group, session)) or carries(pid, mark):
+        if (
+            (leader is not None and leader in (group, session))
+            or number_of(pid) == number
+            or carries(pid, mark)
+        ):
             found[pid] = born
     grown = True
     while grown:

@@ -11,6 +11,7 @@ import json
 import os
 import pwd
 import re
+import resource
 import selectors
 import signal
 import socket
@@ -33,6 +34,8 @@ class Box:
         # Of this life of the box: who comes back to another one knows that all processes are gone.
         self.boot = os.urandom(8).hex()
         self.base_env = tool_environment()
+        hard = resource.getrlimit(MARK_LIMIT)[1]
+        self.number = min(HIGHEST_NUMBER, hard) if hard != resource.RLIM_INFINITY else HIGHEST_NUMBER
         self.helpers = Helpers(self.loop)
         self.disk = Disk(self)
         self.commands = {}
@@ -52,6 +55,10 @@ class Box:
                 self.commands[record["id"]].restore(record["end"], record["sizes"])
         for command in self.commands.values():
             self.shelve(command)
+
+    def next_number(self):
+        self.number -= 1
+        return self.number
 
     def shelve(self, command):
         """Bounds what ended commands' outputs take on the disk: the oldest go first."""
