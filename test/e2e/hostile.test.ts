@@ -107,7 +107,7 @@ describe("a secret of the worker", () => {
     );
     const cause = JSON.stringify(failure, (_key, value: unknown) =>
       value instanceof Error
-        ? { ...value, message: value.message, stack: value.stack, cause: value.cause }
+        ? Object.assign({}, value, { message: value.message, stack: value.stack, cause: value.cause })
         : value,
     );
     expect(cause).toContain("ModelCredentials");
