@@ -97,11 +97,16 @@ async function onStand(
   taken: Taken,
 ): Promise<void> {
   say("bringing up Temporal, Postgres, Docker, the model and two workers on free ports");
-  const stand = await bringUpStand(say);
+  const coming = bringUpStand(say);
+  // Also while it is being brought up: what is there by then is ended.
   const stop = onSignal(async () => {
     tell(taken, options);
-    await stand.close();
+    await coming.then(
+      (stand) => stand.close(),
+      () => undefined,
+    );
   });
+  const stand = await coming;
   const scale = scaleOf(options);
   try {
     await measure(chosen, (group) => group(stand, scale), taken);
