@@ -1,0 +1,154 @@
+/** Each compaction strategy through a real session, and what a person may do while a round is being made. */
+import { asc, eq } from "drizzle-orm";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { strategyNames, type RunConfig, type StrategyName } from "../../activities/agent-config.ts";
+import { compactionEvents, messages } from "../../activities/store/schema.ts";
+import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { checkSession } from "../support/checker/check-session.ts";
+import { call, text } from "../support/scripted-model.ts";
+import {
+  goodSummary,
+  isSummaryRequest,
+  longSession,
+  noisyStep,
+  says,
+  wordsOf,
+} from "../support/scripted-summaries.ts";
+
+let agent: AgentHarness;
+beforeAll(async () => {
+  agent = await startAgent();
+});
+afterAll(() => agent.close());
+
+const TASK = "Build the importer, and never touch the folder legacy.";
+const WINDOW = 16_000;
+const STEPS = 18;
+
+const inSmallWindow = (strategy: StrategyName, options: RunConfig["context"]["options"] = {}) => ({
+  task: TASK,
+  served: { "gpt-4o": { window: WINDOW, maxOutput: 1_000 } },
+  config: (config: RunConfig): RunConfig => ({
+    ...config,
+    contextWindow: WINDOW,
+    maxOutput: 1_000,
+    context: { ...config.context, strategy, options },
+  }),
+});
+const roundsOf = ({ id }: RunningSession) =>
+  agent.database.store.db
+    .select()
+    .from(compactionEvents)
+    .where(eq(compactionEvents.sessionId, id))
+    .orderBy(asc(compactionEvents.id));
+const steps = (from: number, to: number) =>
+  Array.from({ length: to - from + 1 }, (_, place) => noisyStep(from + place, 100));
+
+/** What only one of them does. */
+const withoutModel: ReadonlySet<StrategyName> = new Set([
+  "deterministic",
+  "middle-removal",
+  "oldest-removal",
+]);
+
+describe("a task longer than its window", () => {
+  it.each(strategyNames)(
+    "goes to its end with %s: no request refused, the task always in view",
+    async (strategy) => {
+      const script = longSession({
+        steps: [
+          { parts: [call("bash", { command: "echo FACT-1 is plum" })] },
+          ...steps(2, STEPS),
+          says("Done."),
+        ],
+      });
+      const session = await agent.start(script, inSmallWindow(strategy));
+      expect(await session.handle.result()).toMatchObject({ status: "completed", steps: STEPS + 1 });
+      expect(session.model.log.filter((served) => served.status !== 200)).toEqual([]);
+      const rounds = await roundsOf(session);
+      expect(rounds.length).toBeGreaterThanOrEqual(2);
+      for (const round of rounds) {
+        expect(round).toMatchObject({ status: "compacted", strategy });
+        expect(round.tokensAfter).toBeLessThan(round.tokensBefore);
+      }
+      const asked = session.model.requests.filter((request) => !isSummaryRequest(request));
+      expect(asked).toHaveLength(STEPS + 1);
+      for (const request of asked) expect(wordsOf(request)).toContain(TASK);
+      expect(session.model.requests.length - asked.length === 0).toBe(withoutModel.has(strategy));
+      // What each leaves: the beginning, the newest share, or a summary of all that is old.
+      const last = asked.at(-1);
+      const words = last === undefined ? "" : wordsOf(last);
+      expect(words).toContain(`Compaction Round ${rounds.length})`);
+      expect(words.includes("echo FACT-1 is plum")).toBe(strategy === "middle-removal");
+      if (strategy === "proactive-threshold") expect(rounds[0]?.tokensBefore).toBeLessThan(WINDOW * 0.55);
+      await checkSession(agent, session);
+    },
+  );
+});
+
+describe("while a round of compaction is being made", () => {
+  const slowSummary = (hold: "hang" | number) => ({
+    steps: [...steps(1, 5), says("All is read.")],
+    summary: (request: Parameters<typeof goodSummary>[0]) =>
+      hold === "hang"
+        ? { parts: [text("## Completed"), { type: "hang" as const }] }
+        : { ...goodSummary(request), beforeHeaders: hold },
+  });
+  // So early that there is nothing to prune yet.
+  const EARLY = { trigger: 0.4, keepMessages: 2 };
+  const untilSummarising = (session: RunningSession) => session.until("context:compressing");
+
+  it("a message is taken and enters once, after it, and the next one in its own turn [case 20]", async () => {
+    const session = await agent.start(
+      longSession(slowSummary(3_000)),
+      inSmallWindow("threshold-rounds", EARLY),
+    );
+    await untilSummarising(session);
+    await session.handle.signal("guidance", { id: "mid", text: "use quay 7 instead" });
+    expect(await session.result()).toMatchObject({ status: "completed" });
+    const [round] = await roundsOf(session);
+    expect(round?.status).toBe("compacted");
+    const said = session.model.requests
+      .filter((request) => !isSummaryRequest(request))
+      .map((request) => wordsOf(request).split("use quay 7 instead").length - 1);
+    expect(said.filter((times) => times > 1)).toEqual([]);
+    expect(said.at(-1)).toBe(1);
+    await checkSession(agent, session);
+  });
+
+  it("a cancel ends the run: no other summary is tried, no row is written, the box is gone [case 14]", async () => {
+    const session = await agent.start(
+      longSession(slowSummary("hang")),
+      inSmallWindow("threshold-rounds", EARLY),
+    );
+    await untilSummarising(session);
+    await session.handle.cancel();
+    await expect(session.result()).rejects.toThrow();
+    expect((await session.handle.describe()).status.name).toBe("CANCELLED");
+    expect(await roundsOf(session)).toEqual([]);
+    const rows = await agent.database.store.db
+      .select()
+      .from(messages)
+      .where(eq(messages.sessionId, session.id));
+    expect(rows.filter((row) => row.isCompacted || row.kind === "summary")).toEqual([]);
+    expect(session.model.requests.filter(isSummaryRequest)).toHaveLength(1);
+    await expect(agent.docker.getContainer(`longhaul-${session.id}`).inspect()).rejects.toThrow();
+    await checkSession(agent, session);
+  });
+
+  it("an interrupt ends the round and goes on with the message; the transcript is as it was [case 14] [case 23]", async () => {
+    let summaries = 0;
+    const script = longSession({
+      steps: [...steps(1, 5), says("Then I stop reading."), says("All is read.")],
+      summary: (request) => (++summaries === 1 ? { parts: [{ type: "hang" }] } : goodSummary(request)),
+    });
+    const session = await agent.start(script, inSmallWindow("threshold-rounds", EARLY));
+    await untilSummarising(session);
+    await session.handle.signal("interrupt", { id: "stop", text: "stop reading now" });
+    expect(await session.result()).toMatchObject({ status: "completed" });
+    expect(session.model.aborts.length).toBeGreaterThanOrEqual(1);
+    const last = session.model.requests.at(-1);
+    expect(last && wordsOf(last)).toContain("stop reading now");
+    await checkSession(agent, session, { kills: 1 });
+  });
+});

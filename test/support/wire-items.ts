@@ -1,0 +1,43 @@
+/** Our messages as the items of a request, for the strict server's own checks without a server. */
+import type { ModelMessage } from "ai";
+import type { Message } from "../../activities/context/message.ts";
+import { toModelMessages } from "../../activities/model/to-model-messages.ts";
+import type { WireItem } from "../../worker/local/model-server/wire.ts";
+
+type Api = "responses" | "chat";
+
+/** What the SDK is given, flat and in order, as each wire has it. */
+export function wireItems(messages: readonly Message[], api: Api): WireItem[] {
+  return toModelMessages(messages, { model: "openai/o3", api }).flatMap((message) => itemsOf(message, api));
+}
+
+function itemsOf(message: ModelMessage, api: Api): WireItem[] {
+  if (message.role === "system" || typeof message.content === "string")
+    throw new Error("Not sent like this.");
+  const items = message.content.flatMap((part): WireItem[] => {
+    if (part.type === "text") {
+      const role = message.role === "assistant" ? "assistant" : "user";
+      return [{ type: "message", role, parts: [{ type: "text", text: part.text }] }];
+    }
+    if (part.type === "file") {
+      return [
+        { type: "message", role: "user", parts: [{ type: "image", mediaType: part.mediaType, bytes: 1 }] },
+      ];
+    }
+    if (part.type === "reasoning") return [{ type: "reasoning", id: "rs", text: part.text }];
+    if (part.type === "tool-call") {
+      const { toolCallId: callId, toolName: name, input } = part;
+      return [{ type: "call", callId, name, arguments: JSON.stringify(input) }];
+    }
+    if (part.type === "tool-result") {
+      const { output } = part;
+      const text = output.type === "text" ? output.value : JSON.stringify(output);
+      return [{ type: "result", callId: part.toolCallId, parts: [{ type: "text", text }] }];
+    }
+    return [];
+  });
+  // A chat message has its text in front of its calls.
+  return api === "responses"
+    ? items
+    : [...items.filter((item) => item.type !== "call"), ...items.filter((item) => item.type === "call")];
+}
