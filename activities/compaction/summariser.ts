@@ -80,6 +80,8 @@ export function createSummariser({ deps, scope, session, step, learnt }: Summari
         scope.signal,
       );
     } catch (error) {
+      // What was asked for until then may be billed; a stop is a stop, also where this cannot be noted.
+      if (scope.signal.aborted) await bill(request, undefined, "It was aborted.").catch(() => undefined);
       if (scope.signal.aborted || !(error instanceof ModelError)) throw error;
       await bill(request, undefined, error.message);
       throw translated(error, scope.attempt);

@@ -117,6 +117,7 @@ describe("summarize", () => {
     env.cancel();
     await ended;
     expect(await one.rounds()).toEqual([]);
+    expect(await one.bills()).toMatchObject([{ purpose: "summary", status: "wasted" }]);
     expect((await one.all()).some((row) => row.isCompacted)).toBe(false);
   });
 

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { strategyNames, type RunConfig, type StrategyName } from "../../activities/agent-config.ts";
 import { compactionEvents, messages } from "../../activities/store/schema.ts";
 import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { eventually } from "../support/eventually.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { call, text } from "../support/scripted-model.ts";
 import {
@@ -96,7 +97,8 @@ describe("while a round of compaction is being made", () => {
   });
   // So early that there is nothing to prune yet.
   const EARLY = { trigger: 0.4, keepMessages: 2 };
-  const untilSummarising = (session: RunningSession) => session.until("context:compressing");
+  const untilSummarising = ({ model }: RunningSession) =>
+    eventually("a request for a summary", () => model.requests.some(isSummaryRequest), 120_000);
 
   it("a message is taken and enters once, after it, and the next one in its own turn [case 20]", async () => {
     const session = await agent.start(

@@ -1,0 +1,61 @@
+/** A worker or a connection that is lost between the summary's answer and its commit. */
+import pg from "pg";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { answer, compactingSession } from "../support/compacting-session.ts";
+import { summaryText, work } from "../support/compacting.ts";
+import { eventually } from "../support/eventually.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+let database: TestDatabase;
+let outsider: pg.Client;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  outsider = new pg.Client({ connectionString: database.url });
+  await outsider.connect();
+});
+afterAll(async () => {
+  await outsider.end();
+  await database.drop();
+});
+
+/** Ends the connection of this database that waits for a lock, as a kill -9 of its worker would. */
+async function cutTheWaiting(): Promise<void> {
+  await eventually("the commit waits", async () => {
+    const { rowCount } = await outsider.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where datname = current_database() and pid <> pg_backend_pid() and wait_event_type = 'Lock'`,
+    );
+    return rowCount === 1;
+  });
+}
+
+it("a round that was answered and not stored changes nothing, and the next attempt makes it once [case 24] [R6]", async () => {
+  const one = await compactingSession(
+    database,
+    work(30),
+    async () => {
+      // Whoever commits now has to wait.
+      await outsider.query("begin");
+      await outsider.query("select id from sessions where id = $1 for update", [one.id]);
+      return answer(summaryText({ state: "Never stored." }));
+    },
+    summaryText({ state: "Stored once." }),
+  );
+  const before = await one.all();
+  const lost = expect(one.summarize()).rejects.toThrow();
+  await cutTheWaiting();
+  await lost;
+  await outsider.query("rollback");
+  expect(await one.rounds()).toEqual([]);
+  expect(await one.all()).toEqual(before);
+
+  expect(await one.summarize(1, { attempt: 2 })).toMatchObject({ kind: "compacted", round: 1 });
+  expect(await one.summarize(1, { attempt: 3 })).toMatchObject({ kind: "compacted", round: 1 });
+  expect(one.requests).toHaveLength(2);
+  const [round, ...more] = await one.rounds();
+  expect(more).toEqual([]);
+  expect(round).toMatchObject({ round: 1, status: "compacted" });
+  expect(round?.summaryContent).toContain("Stored once.");
+  const summaries = (await one.all()).filter((row) => row.kind === "summary");
+  expect(summaries).toHaveLength(1);
+});
