@@ -17,7 +17,7 @@ const apiError = (statusCode: number | undefined, message: string, more: Record<
     ...more,
   });
 
-describe("provider errors by class [A19] [R31]", () => {
+describe("provider errors by class [case 12] [A19] [R31]", () => {
   it.each([
     [400, "Invalid value", "rejected"],
     [401, "Incorrect API key", "credentials"],

@@ -1,0 +1,74 @@
+/** A person's stop, at the moments at which little has happened yet, and twice. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startAgent, type AgentHarness } from "../support/agent-harness.ts";
+import { checkSession } from "../support/checker/check-session.ts";
+import { eventually } from "../support/eventually.ts";
+import { call, scriptedModel } from "../support/scripted-model.ts";
+import { wordsOf } from "../support/scripted-summaries.ts";
+import { answersOf, callRows } from "../support/stored.ts";
+
+let agent: AgentHarness;
+beforeAll(async () => {
+  agent = await startAgent();
+});
+afterAll(() => agent.close());
+
+const silent = () => scriptedModel().answers().with({ beforeHeaders: "hang" });
+
+describe("before the first token", () => {
+  it("a cancel ends the run and leaves no empty answer; the session can be taken up again [case 23]", async () => {
+    const session = await agent.start(silent().says("Here I am again."));
+    await eventually("the request", () => session.model.requests.length === 1, 120_000);
+    await session.handle.cancel();
+    await expect(session.result()).rejects.toThrow();
+    expect((await session.handle.describe()).status.name).toBe("CANCELLED");
+    expect(await answersOf(agent.database.store, session.id)).toEqual([]);
+    await checkSession(agent, session);
+    const again = await agent.client.workflow.signalWithStart("codingAgent", {
+      workflowId: session.id,
+      taskQueue: agent.taskQueue,
+      args: [{}],
+      signal: "guidance",
+      signalArgs: [{ id: "again", text: "go on" }],
+    });
+    expect(await again.result()).toMatchObject({ status: "completed", result: "Here I am again." });
+  });
+
+  it("an interrupt goes on with its message, and leaves no empty answer [case 23]", async () => {
+    const session = await agent.start(silent().says("Something else then."));
+    await eventually("the request", () => session.model.requests.length === 1, 120_000);
+    await session.handle.signal("interrupt", { id: "stop", text: "do something else" });
+    expect(await session.result()).toMatchObject({ status: "completed" });
+    const answers = await answersOf(agent.database.store, session.id);
+    expect(JSON.stringify(answers.map((row) => row.content))).not.toContain("[interrupted]");
+    expect(answers).toHaveLength(1);
+    const last = session.model.requests.at(-1);
+    expect(last && wordsOf(last)).toContain("do something else");
+    await checkSession(agent, session);
+  });
+});
+
+describe("two interrupts at once", () => {
+  it("end three calls, each with a result that says so, and bring both messages [case 23]", async () => {
+    const sleep = call("bash", { command: "echo begun; sleep 60" });
+    const session = await agent.start(scriptedModel().answers(sleep, sleep, sleep).says("Both are clear."));
+    await eventually(
+      "the calls run",
+      async () => (await callRows(agent.database.store, session.id, "running")).length === 3,
+      120_000,
+    );
+    await Promise.all([
+      session.handle.signal("interrupt", { id: "one", text: "not that" }),
+      session.handle.signal("interrupt", { id: "two", text: "nor that" }),
+    ]);
+    expect(await session.result()).toMatchObject({ status: "completed", steps: 2 });
+    const calls = await callRows(agent.database.store, session.id);
+    expect(calls.map((row) => row.status)).toEqual(["interrupted", "interrupted", "interrupted"]);
+    const last = session.model.requests.at(-1);
+    const items = last?.items ?? [];
+    expect(items.filter((item) => item.type === "result")).toHaveLength(3);
+    const words = last === undefined ? "" : wordsOf(last);
+    for (const said of ["not that", "nor that"]) expect(words.split(said)).toHaveLength(2);
+    await checkSession(agent, session);
+  });
+});
