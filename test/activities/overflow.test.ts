@@ -1,7 +1,7 @@
 /** A request that the provider finds too long: compacted, taken again, compacted harder, ended with its reason. */
 import { and, asc, eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { compactionEvents, messages, modelCalls } from "../../activities/store/schema.ts";
+import { compactionEvents, modelCalls } from "../../activities/store/schema.ts";
 import type { HttpError, Reply } from "../../worker/local/model-server/wire.ts";
 import {
   guidance,
@@ -12,8 +12,8 @@ import {
 import { playLoop } from "../support/direct-loop.ts";
 import { mixedText } from "../support/mixed-text.ts";
 import { call, countTokens, text, type Turn } from "../support/scripted-model.ts";
-import { goodSummary, isSummaryRequest, says } from "../support/scripted-summaries.ts";
-import { answersOf } from "../support/stored.ts";
+import { goodSummary, isSummaryRequest, says, wordsOf } from "../support/scripted-summaries.ts";
+import { answersOf, transcriptOf } from "../support/stored.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 
 let database: TestDatabase;
@@ -115,13 +115,21 @@ describe.each(["responses", "chat"] as const)("on the %s wire, a provider's over
     },
   );
 
-  it("that comes twice is followed by a round without a model, which keeps less [case 11] [A18]", async () => {
+  it("that comes twice is followed by a stronger round without a model: each request is smaller than the one before [case 11] [A18]", async () => {
     const tooLong = http(400, "It does not fit.", "context_length_exceeded");
     const agent = await start(stumbling(8, [tooLong, tooLong], 10), { config: { api } });
-    expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 10, round: 2 } });
-    const rounds = await roundsOf(agent);
-    expect(rounds.map((round) => round.trigger)).toEqual(["overflow", "overflow"]);
-    expect(rounds[1]?.attempts).toMatchObject([{ rung: "deterministic", outcome: "accepted" }]);
+    expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 10 } });
+    const stumbled = agent.model.log.findIndex((served) => served.status === 400);
+    const sizes = agent.model.log
+      .slice(stumbled)
+      .flatMap(({ request }) =>
+        request === undefined || isSummaryRequest(request) ? [] : [request.inputTokens],
+      )
+      .slice(0, 3);
+    expect(sizes).toHaveLength(3);
+    expect(sizes).toEqual(sizes.toSorted((one, other) => other - one));
+    expect(new Set(sizes).size).toBe(3);
+    expect(agent.model.requests.filter(isSummaryRequest)).toHaveLength(1);
     await agent.close();
   });
 
@@ -142,20 +150,31 @@ describe.each(["responses", "chat"] as const)("on the %s wire, a provider's over
   });
 });
 
-describe("a message larger than the window", () => {
-  it("is shown with its head and its tail, and its row stays as it was [case 10]", async () => {
+describe("what does not fit by itself", () => {
+  it("as one message is shown cut, with a handle to the whole, and its row stays as it was [case 10]", async () => {
     const task = mixedText(1, 900);
-    const agent = await start(() => says("Read."), {
+    const agent = await start(() => says("I have read its ends."), {
       task,
       config: { contextWindow: 8_000, maxOutput: 500 },
     });
     expect((await playLoop(agent)).status).toBe("completed");
+    expect(agent.model.log.map((served) => served.status)).toEqual([200]);
     const [asked] = agent.model.requests;
-    const words = stringify(asked?.items);
-    expect(words).toContain(stringify(task.slice(0, 200)).slice(1, -1));
-    expect(words).toContain(stringify(task.slice(-200)).slice(1, -1));
-    const [row] = await database.store.db.select().from(messages).where(eq(messages.sessionId, agent.id));
+    const words = asked === undefined ? "" : wordsOf(asked);
+    expect(words).toContain("read_output handle=");
+    for (const end of [task.slice(0, 200), task.slice(-200)])
+      expect(words).toContain(stringify(end).slice(1, -1));
+    const [row] = await transcriptOf(database.store, agent.id);
     expect(row?.content).toEqual([{ type: "text", text: task }]);
+    await agent.close();
+  });
+
+  it("as the tools alone is a typed end after three looks, without a request and without a round [case 10]", async () => {
+    const agent = await start(() => says("Nobody asks."), {
+      config: { contextWindow: 2_000, maxOutput: 200 },
+    });
+    expect((await playLoop(agent)).status).toBe("ContextOverflow");
+    expect(agent.model.log).toEqual([]);
     expect(await roundsOf(agent)).toEqual([]);
     await agent.close();
   });
