@@ -2,27 +2,42 @@
 import { randomUUID } from "node:crypto";
 import type { Client } from "@temporalio/client";
 
+interface Asked {
+  readonly step: number;
+  /** The workflow task that scheduled it. */
+  readonly taskEventId: Awaited<ReturnType<typeof askedIn>>[number]["taskEventId"];
+}
+
 /**
  * Resets a session's newest run to the moment before it asked the model for a step.
  * @returns the new run's id
  * @throws Error where that run never asked for it
  */
 export async function resetToStep(client: Client, id: string, step: number): Promise<string> {
-  const { events } = await client.workflow.getHandle(id).fetchHistory();
-  const asked = (events ?? [])
-    .map((event) => event.activityTaskScheduledEventAttributes)
-    .find((scheduled) => {
-      const [input] = scheduled?.input?.payloads ?? [];
-      if (scheduled?.activityType?.name !== "modelStep" || !input?.data) return false;
-      return (JSON.parse(Buffer.from(input.data).toString()) as { step: number }).step === step;
-    });
+  const asked: Asked | undefined = (await askedIn(client, id)).find((each) => each.step === step);
   if (!asked) throw new Error(`The run of ${id} has no model call of step ${step}.`);
   const { runId } = await client.workflowService.resetWorkflowExecution({
     namespace: client.options.namespace,
     workflowExecution: { workflowId: id },
     reason: "a test goes back",
-    workflowTaskFinishEventId: asked.workflowTaskCompletedEventId ?? null,
+    workflowTaskFinishEventId: asked.taskEventId ?? null,
     requestId: randomUUID(),
   });
   return runId;
+}
+
+/** The steps that a session's newest run asked the model for, in order. */
+export async function stepsAsked(client: Client, id: string): Promise<number[]> {
+  return (await askedIn(client, id)).map(({ step }) => step);
+}
+
+async function askedIn(client: Client, id: string) {
+  const { events } = await client.workflow.getHandle(id).fetchHistory();
+  return (events ?? []).flatMap((event) => {
+    const scheduled = event.activityTaskScheduledEventAttributes;
+    const [input] = scheduled?.input?.payloads ?? [];
+    if (scheduled?.activityType?.name !== "modelStep" || !input?.data) return [];
+    const { step } = JSON.parse(Buffer.from(input.data).toString()) as { step: number };
+    return [{ step, taskEventId: scheduled.workflowTaskCompletedEventId }];
+  });
 }

@@ -1,0 +1,148 @@
+/** `npm run chaos`: sessions at work while everything they stand on fails, and then the offline checker over each. */
+import { randomInt } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ServiceMissing } from "../../worker/local/service-missing.ts";
+import { FAULT_ACTIONS } from "./faults.ts";
+import { checkAll, findLeaks } from "./findings.ts";
+import { type FaultKind, readOptions, type SoakOptions, USAGE } from "./options.ts";
+import { createRandom } from "./random.ts";
+import { createSessions, type Sessions } from "./sessions.ts";
+import { bringUpChaos, type ChaosStand } from "./stand.ts";
+import { failuresOf, renderSummary } from "./summary.ts";
+import { rssSlope } from "./workers.ts";
+
+/** How long the last sessions may take once nothing is done to them any more. */
+const END_MS = 10 * 60_000;
+const LOOK_MS = 1_000;
+
+const began = Date.now();
+const say = (line: string) =>
+  process.stderr.write(`[${((Date.now() - began) / 1_000).toFixed(0).padStart(4)} s] ${line}\n`);
+
+async function main(): Promise<number> {
+  let options: SoakOptions;
+  try {
+    options = readOptions(process.argv.slice(2), randomInt(1, 2 ** 31));
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${USAGE}`);
+    return 2;
+  }
+  process.stdout.write(`seed ${options.seed}\n`);
+  const stand = await bringUpChaos(say);
+  const stop = onSignal(() => stand.close());
+  try {
+    return await soak(stand, options);
+  } finally {
+    stop();
+    say("ending what was brought up");
+    await stand.close();
+  }
+}
+
+async function soak(stand: ChaosStand, options: SoakOptions): Promise<number> {
+  await stand.workers.fill();
+  // Sessions and faults draw from chances of their own: what one does leaves the other's as they are.
+  const sessions = createSessions(stand, createRandom(options.seed));
+  const faults = new Map<string, number>();
+  const until = Date.now() + options.minutes * 60_000;
+  say(`${options.sessions} sessions at a time, for ${options.minutes} minutes`);
+  const time = { over: () => Date.now() > until };
+  await Promise.all([
+    keepStarting(stand, sessions, options, time),
+    keepBreaking({ stand, sessions, options, faults, time }),
+  ]);
+  say(`no more faults; ${sessions.running().length} sessions come to their ends`);
+  await stand.workers.fill();
+  await endAll(stand, sessions);
+  say("checking");
+  const checked = await checkAll(stand, sessions, say);
+  const slope = rssSlope(stand.workers.lives);
+  const peak = Math.max(0, ...stand.workers.lives.flatMap((life) => life.samples.map(({ mb }) => mb)));
+  const rss = `peak ${peak.toFixed(0)} MB${slope ? `, ${slope.mbPerMinute.toFixed(2)} MB a minute over ${slope.minutes.toFixed(1)} minutes` : ""}`;
+  await stand.workers.close();
+  const others = [
+    ...stand.workers.deaths.map((words) => `a worker ended by itself: ${words}`),
+    ...(await findLeaks(stand, sessions)),
+  ];
+  const { seed, minutes } = options;
+  const result = { seed, minutes, faults, sessions: checked, others, rss };
+  process.stdout.write(`${renderSummary(result)}\n`);
+  return failuresOf(result) === 0 ? 0 : 1;
+}
+
+interface Time {
+  over(): boolean;
+}
+
+async function keepStarting(
+  stand: ChaosStand,
+  sessions: Sessions,
+  options: SoakOptions,
+  time: Time,
+): Promise<void> {
+  while (!time.over()) {
+    await sessions.look();
+    stand.workers.measure();
+    for (let missing = options.sessions - sessions.running().length; missing > 0; missing -= 1)
+      await sessions.start();
+    await sleep(LOOK_MS);
+  }
+}
+
+interface Breaking {
+  readonly stand: ChaosStand;
+  readonly sessions: Sessions;
+  readonly options: SoakOptions;
+  readonly faults: Map<string, number>;
+  readonly time: Time;
+}
+
+/** One fault after another, so that each comes alone; what they leave behind overlaps. */
+async function keepBreaking({ stand, sessions, options, faults, time }: Breaking): Promise<void> {
+  const random = createRandom(options.seed ^ 0x5eed);
+  while (!time.over()) {
+    await sleep(options.everyMs * (0.25 + 1.5 * random.next()));
+    const kind: FaultKind = random.pick(options.faults);
+    try {
+      const done = await FAULT_ACTIONS[kind]({ stand, sessions, random });
+      if (done === undefined) continue;
+      say(`${kind}: ${done}`);
+      faults.set(kind, (faults.get(kind) ?? 0) + 1);
+      for (const session of sessions.running()) session.disruptions += 1;
+    } catch (error) {
+      // A fault on a session that has just ended, or on a server that is just away: chance, not a finding.
+      say(
+        `${kind} came to nothing: ${error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error)}`,
+      );
+    }
+  }
+}
+
+async function endAll(stand: ChaosStand, sessions: Sessions): Promise<void> {
+  const end = Date.now() + END_MS;
+  while (sessions.running().length > 0 && Date.now() < end) {
+    await sessions.look();
+    stand.workers.measure();
+    await sleep(LOOK_MS);
+  }
+}
+
+function onSignal(work: () => Promise<void>): () => void {
+  const stop = (signal: NodeJS.Signals) => {
+    say(`${signal}: ending`);
+    void work().finally(() => process.exit(130));
+  };
+  process.once("SIGINT", stop).once("SIGTERM", stop);
+  return () => void process.removeListener("SIGINT", stop).removeListener("SIGTERM", stop);
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  process.stderr.write(
+    `${error instanceof ServiceMissing ? error.message : String((error as Error).stack)}\n`,
+  );
+  process.exitCode = error instanceof ServiceMissing ? 4 : 1;
+}
+// Not left to an empty event loop: a connection that still tries must not keep a finished soak alive.
+process.exit();

@@ -1,0 +1,92 @@
+/** The sessions of a soak: started until time is up, taken up again after a cancel, followed to their ends. */
+import { randomBytes } from "node:crypto";
+import type { RunConfig } from "../../activities/agent-config.ts";
+import { createSession } from "../../activities/store/sessions.ts";
+import type { codingAgent } from "../../workflows/index.ts";
+import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
+import { runConfig } from "../bench/stand/stand.ts";
+import { drawPlan, playPlan } from "./plan.ts";
+import type { Random } from "./random.ts";
+import type { ChaosStand } from "./stand.ts";
+
+export interface SoakSession {
+  readonly id: string;
+  /** From its start on: what may have cost it a request. */
+  disruptions: number;
+  /** Messages sent so far, for their ids. */
+  said: number;
+  status: string;
+  /** Cancelled by the soak, to be taken up again. */
+  resumes: number;
+}
+
+export interface Sessions {
+  readonly all: readonly SoakSession[];
+  /** Those whose run goes on, as last seen. */
+  running(): SoakSession[];
+  start(): Promise<void>;
+  /** Asks Temporal how each is, and takes up what was cancelled. */
+  look(): Promise<void>;
+  /** The next message's id of a session. */
+  nextMessage(session: SoakSession): { readonly id: string; readonly text: string };
+}
+
+export function createSessions(stand: ChaosStand, random: Random): Sessions {
+  const { client, postgres, model, taskQueue, image } = stand;
+  const all: SoakSession[] = [];
+  const nextMessage = (session: SoakSession) => {
+    session.said += 1;
+    return { id: `${session.id}-${session.said}`, text: `remark ${session.said} for ${session.id}` };
+  };
+  const look = async (session: SoakSession) => {
+    const { status } = await client.workflow.getHandle(session.id).describe();
+    session.status = status.name;
+    if (status.name !== "CANCELLED") return;
+    session.resumes += 1;
+    await client.workflow.signalWithStart<typeof codingAgent, [object]>(WORKFLOW_TYPE, {
+      workflowId: session.id,
+      taskQueue,
+      args: [{}],
+      signal: "guidance",
+      signalArgs: [nextMessage(session)],
+    });
+    session.status = "RUNNING";
+  };
+  return {
+    all,
+    nextMessage,
+    running: () => all.filter((session) => session.status === "RUNNING"),
+    async start() {
+      const id = `chaos-${randomBytes(5).toString("hex")}`;
+      const plan = drawPlan(random);
+      model.serve(id, playPlan(plan));
+      const config: RunConfig = plan.config(runConfig(image));
+      await patiently(() => createSession(postgres.store, { id, task: "Do what is asked.", config }));
+      const session = { id, disruptions: 0, said: 0, status: "RUNNING", resumes: 0 };
+      await patiently(() =>
+        client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, { workflowId: id, taskQueue, args: [{}] }),
+      );
+      all.push(session);
+    },
+    async look() {
+      for (const session of all)
+        if (session.status === "RUNNING" || session.status === "CANCELLED")
+          await look(session).catch(() => undefined);
+    },
+  };
+}
+
+const TRIES = 60;
+
+/** For what is done while services come and go. An answer that it was done already counts as done. */
+export async function patiently<T>(work: () => Promise<T>): Promise<T | undefined> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof Error && error.name === "WorkflowExecutionAlreadyStartedError") return undefined;
+      if (tries === TRIES) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+  }
+}

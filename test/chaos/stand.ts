@@ -1,0 +1,77 @@
+/** The soak's own services: a Postgres and a Temporal that may be stopped, a model, two workers. Docker is the machine's. */
+import { Client, Connection } from "@temporalio/client";
+import type Dockerode from "dockerode";
+import { connectDocker } from "../../activities/sandbox/connect-docker.ts";
+import { dataConverter } from "../../worker/data-converter.ts";
+import { bringUp } from "../../worker/local/services.ts";
+import { CANARY } from "../support/canary.ts";
+import type { Place } from "../support/checker/collect.ts";
+import { startOwnPostgres, type OwnPostgres } from "../support/own-postgres.ts";
+import { startOwnTemporal, type OwnTemporal } from "../support/own-temporal.ts";
+import { endServices, newTestHome, sweepOldRuns } from "../support/services.ts";
+import { startSharedModel, type SharedModel } from "../support/shared-model.ts";
+import { createWorkers, type Workers } from "./workers.ts";
+
+export interface ChaosStand {
+  readonly postgres: OwnPostgres;
+  readonly temporal: OwnTemporal;
+  readonly model: SharedModel;
+  readonly workers: Workers;
+  readonly client: Client;
+  readonly docker: Dockerode;
+  readonly image: string;
+  /** For the checker. */
+  readonly place: Place;
+  readonly taskQueue: string;
+  close(): Promise<void>;
+}
+
+const TASK_QUEUE = "chaos";
+
+/** @throws ServiceMissing */
+export async function bringUpChaos(say: (line: string) => void): Promise<ChaosStand> {
+  await sweepOldRuns();
+  const home = newTestHome();
+  const closers: (() => Promise<unknown>)[] = [() => endServices(home)];
+  const close = async () => {
+    for (const one of closers.splice(0).toReversed()) await one().catch(() => undefined);
+  };
+  try {
+    const { sandboxImage: image } = await bringUp({ home, ports: "free", say, need: ["docker", "image"] });
+    if (image === undefined) throw new Error("There is no sandbox image.");
+    say("starting a Postgres and a Temporal of its own");
+    const [postgres, temporal, model] = await Promise.all([
+      startOwnPostgres({ settings: ["max_connections=200"] }),
+      startOwnTemporal(),
+      // The window is what the sessions are configured for at most; smaller ones are theirs to keep.
+      startSharedModel(),
+    ]);
+    closers.push(
+      () => postgres.close(),
+      () => temporal.close(),
+      () => model.close(),
+    );
+    const connection = await Connection.connect({ address: temporal.address });
+    closers.push(() => connection.close());
+    const client = new Client({ connection, dataConverter });
+    const docker = connectDocker();
+    const workers = createWorkers({
+      DATABASE_URL: postgres.url,
+      DATABASE_CONNECTIONS: "20",
+      TEMPORAL_ADDRESS: temporal.address,
+      OPENAI_BASE_URL: model.baseUrl,
+      OPENAI_API_KEY: CANARY,
+      SANDBOX_IMAGE: image,
+      LONGHAUL_TASK_QUEUE: TASK_QUEUE,
+      LONGHAUL_REAP_MINUTES: "1",
+      LONGHAUL_SHUTDOWN_GRACE_MS: "3000",
+      LONGHAUL_LOG_LEVEL: "warn",
+    });
+    closers.push(() => workers.close());
+    const place: Place = { database: { store: postgres.store }, client, docker };
+    return { postgres, temporal, model, workers, client, docker, image, place, taskQueue: TASK_QUEUE, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}

@@ -1,0 +1,111 @@
+/** Two workers that are killed, stopped and started anew; what they use is measured, and an end of their own is noted. */
+import { readFileSync } from "node:fs";
+import { startWorkerProcess, type WorkerProcess } from "../support/worker-process.ts";
+
+export interface Workers {
+  /** Fills up to two. */
+  fill(): Promise<void>;
+  /** kill -9 of one, and another at once or later. */
+  kill(place: number): Promise<void>;
+  /** SIGSTOP for a while, then SIGCONT. */
+  stop(place: number, ms: number): Promise<void>;
+  /** Notes the memory of each. */
+  measure(): void;
+  /** Ends of their own, with the last words. */
+  readonly deaths: readonly string[];
+  /** Of each life: MB over seconds. */
+  readonly lives: readonly Life[];
+  close(): Promise<void>;
+}
+
+export interface Life {
+  readonly startedAt: number;
+  readonly samples: { readonly atS: number; readonly mb: number }[];
+}
+
+interface Slot {
+  readonly worker: WorkerProcess;
+  readonly life: Life;
+}
+
+export const WORKERS = 2;
+
+export function createWorkers(environment: Readonly<Record<string, string>>): Workers {
+  const slots: (Slot | undefined)[] = [];
+  const lives: Life[] = [];
+  const deaths: string[] = [];
+  const look = (place: number) => {
+    const slot = slots[place];
+    if (!slot || slot.worker.alive) return;
+    deaths.push(slot.worker.log().trim().split("\n").slice(-3).join(" | ") || "without a word");
+    slots[place] = undefined;
+  };
+  const fill = async () => {
+    for (let place = 0; place < WORKERS; place += 1) {
+      look(place);
+      if (slots[place]) continue;
+      const worker = await startWorkerProcess(environment);
+      const life = { startedAt: Date.now(), samples: [] };
+      lives.push(life);
+      slots[place] = { worker, life };
+    }
+  };
+  return {
+    deaths,
+    lives,
+    fill,
+    async kill(place) {
+      look(place);
+      const slot = slots[place];
+      slots[place] = undefined;
+      await slot?.worker.kill();
+    },
+    async stop(place, ms) {
+      const slot = slots[place];
+      if (!slot) return;
+      process.kill(slot.worker.pid, "SIGSTOP");
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      if (slot.worker.alive) process.kill(slot.worker.pid, "SIGCONT");
+    },
+    measure() {
+      for (const [place, slot] of slots.entries()) {
+        look(place);
+        const mb = slot && rssMb(slot.worker.pid);
+        if (slot && mb !== undefined)
+          slot.life.samples.push({ atS: (Date.now() - slot.life.startedAt) / 1_000, mb });
+      }
+    },
+    async close() {
+      for (const slot of slots) await slot?.worker.terminate();
+      slots.length = 0;
+    },
+  };
+}
+
+function rssMb(pid: number): number | undefined {
+  try {
+    const [, kb] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+    return kb === undefined ? undefined : Number(kb) / 1_024;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Growth of the longest life after its first minute, in MB a minute; undefined where none was long enough. */
+export function rssSlope(lives: readonly Life[]): { mbPerMinute: number; minutes: number } | undefined {
+  const settled = lives
+    .map(({ samples }) => samples.filter((sample) => sample.atS >= 60))
+    .toSorted((a, b) => b.length - a.length)[0];
+  const first = settled?.[0];
+  const last = settled?.at(-1);
+  if (!settled || !first || !last || last.atS - first.atS < 60) return undefined;
+  const meanX = mean(settled.map((sample) => sample.atS));
+  const meanY = mean(settled.map((sample) => sample.mb));
+  const over = settled.reduce((sum, { atS, mb }) => sum + (atS - meanX) * (mb - meanY), 0);
+  const under = settled.reduce((sum, { atS }) => sum + (atS - meanX) ** 2, 0);
+  return { mbPerMinute: (over / under) * 60, minutes: (last.atS - first.atS) / 60 };
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}

@@ -1,0 +1,219 @@
+/**
+ * Many sessions under one worker, each held at a point of its own; one kill -9 for all, and the next worker at once.
+ * So one wait for the lost heartbeat covers every point.
+ */
+import { randomBytes } from "node:crypto";
+import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
+import { inject } from "vitest";
+import { connectDocker } from "../../../activities/sandbox/connect-docker.ts";
+import { createDockerHost } from "../../../activities/sandbox/docker.ts";
+import type { RunConfig } from "../../../activities/agent-config.ts";
+import { createSession } from "../../../activities/store/sessions.ts";
+import type { ServedRequest } from "../../../worker/local/model-server/wire.ts";
+import { dataConverter } from "../../../worker/data-converter.ts";
+import type { codingAgent } from "../../../workflows/index.ts";
+import { WORKFLOW_TYPE } from "../../../workflows/messages.ts";
+import { runConfig } from "../agent-harness.ts";
+import { CANARY } from "../canary.ts";
+import type { Place } from "../checker/collect.ts";
+import { eventually } from "../eventually.ts";
+import { startSharedModel } from "../shared-model.ts";
+import { transcriptOf } from "../stored.ts";
+import { createTestDatabase } from "../test-database.ts";
+import { startWorkerProcess } from "../worker-process.ts";
+import { createRowHolds } from "./row-holds.ts";
+import type { CrashPoint, Hold } from "./points.ts";
+import { CRASH_SCRIPTS, GO_FILE, playCrashScript, type ScriptName } from "./scripts.ts";
+
+export interface CrashedSession {
+  readonly id: string;
+  readonly model: { readonly log: readonly ServedRequest[] };
+  /** Rejects where the run failed. */
+  readonly result: Promise<unknown>;
+}
+
+export interface CrashMatrix {
+  readonly place: Place;
+  /** By the point's name. */
+  readonly crashed: ReadonlyMap<string, CrashedSession>;
+  /** Nothing happened to these. */
+  readonly undisturbed: ReadonlyMap<ScriptName, CrashedSession>;
+  close(): Promise<void>;
+}
+
+/** How long all may take to come to their points on a busy machine. */
+const REACH_MS = 240_000;
+const RESULT_MS = 240_000;
+
+interface Held {
+  readonly point: CrashPoint;
+  readonly reached: () => Promise<boolean>;
+  readonly release: () => Promise<void>;
+}
+
+/** Brings all to their points, kills, and starts the next worker. Results are awaited by who looks at them. */
+export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<CrashMatrix> {
+  const database = await createTestDatabase(10);
+  const holds = await createRowHolds(database);
+  const address = inject("temporalAddress");
+  const connection = await Connection.connect({ address });
+  const client = new Client({ connection, dataConverter });
+  const docker = connectDocker();
+  const model = await startSharedModel({
+    models: { "gpt-4o": { window: 128_000, maxOutput: 16_384 } },
+  });
+  const taskQueue = `crash-${randomBytes(4).toString("hex")}`;
+  const handles: WorkflowHandle<typeof codingAgent>[] = [];
+  const place: Place = { database, client, docker };
+  const startWorker = () =>
+    startWorkerProcess({
+      DATABASE_URL: database.url,
+      // Each held write keeps a connection.
+      DATABASE_CONNECTIONS: "60",
+      TEMPORAL_ADDRESS: address,
+      OPENAI_BASE_URL: model.baseUrl,
+      OPENAI_API_KEY: CANARY,
+      SANDBOX_IMAGE: inject("sandboxImage"),
+      LONGHAUL_TASK_QUEUE: taskQueue,
+      LONGHAUL_LOG_LEVEL: "warn",
+    });
+
+  /** Starts a session; `model` tells that a request came to the point where it is held. */
+  const start = async (scriptName: ScriptName, hold: Hold | undefined) => {
+    const script = CRASH_SCRIPTS[scriptName];
+    const id = `test-${randomBytes(5).toString("hex")}`;
+    const config = patient(runConfig());
+    await createSession(database.store, {
+      id,
+      task: "Do what is asked.",
+      config: script.config?.(config) ?? config,
+    });
+    let asked = false;
+    model.serve(
+      id,
+      playCrashScript(script, async ({ purpose, step }, reply) => {
+        const signal = purpose === "step" ? script.signals?.[step] : undefined;
+        if (signal) await client.workflow.getHandle(id).signal(signal.name, signal.message);
+        if (hold?.at !== "model" || hold.purpose !== purpose) return reply;
+        if (hold.step !== undefined && hold.step !== step) return reply;
+        asked = true;
+        return hold.half
+          ? { parts: [{ type: "text", text: "This half is never" }, { type: "hang" }] }
+          : { beforeHeaders: "hang" };
+      }),
+    );
+    const row = hold?.at === "row" ? await holds.hold(id, hold.row) : undefined;
+    const handle = await client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, {
+      workflowId: id,
+      taskQueue,
+      args: [{}],
+    });
+    handles.push(handle);
+    const session: CrashedSession = {
+      id,
+      model: {
+        get log() {
+          return model.logOf(id);
+        },
+      },
+      result: within(handle.result(), id),
+    };
+    session.result.catch(() => undefined);
+    return { session, row, asked: () => asked };
+  };
+  const touch = async (id: string) => {
+    const exec = await docker.getContainer(`longhaul-${id}`).exec({ Cmd: ["touch", GO_FILE] });
+    await exec.start({});
+  };
+  const waits = async (id: string) => {
+    const top = await docker
+      .getContainer(`longhaul-${id}`)
+      .top()
+      .catch(() => undefined);
+    return (
+      top?.Processes.some((process: string[]) => process.join(" ").includes(`until [ -e ${GO_FILE}`)) ?? false
+    );
+  };
+
+  const crashed = new Map<string, CrashedSession>();
+  const held: Held[] = [];
+  const first = await startWorker();
+  for (const point of points) {
+    const { session, row, asked } = await start(point.script, point.hold);
+    crashed.set(point.name, session);
+    const { hold } = point;
+    held.push({
+      point,
+      reached: async () => {
+        if (hold.at === "model") return asked();
+        return hold.at === "row" ? ((await row?.reached()) ?? false) : waits(session.id);
+      },
+      release: async () => {
+        if (hold.at === "row") await row?.release(hold.fate);
+        if (hold.at === "command") await touch(session.id);
+      },
+    });
+  }
+  for (const { point, reached } of held) await eventually(`it comes to: ${point.name}`, reached, REACH_MS);
+  await first.kill();
+  for (const { release } of held) await release();
+  const second = await startWorker();
+  const undisturbed = new Map<ScriptName, CrashedSession>();
+  for (const name of new Set(points.map((point) => point.script))) {
+    const { session } = await start(name, undefined);
+    undisturbed.set(name, session);
+    if (name === "waiting")
+      void eventually("the command waits", () => waits(session.id), REACH_MS)
+        .then(() => touch(session.id))
+        .catch(() => undefined);
+  }
+  return {
+    place,
+    crashed,
+    undisturbed,
+    async close() {
+      for (const handle of handles) await handle.terminate("the test is over").catch(() => undefined);
+      await second.kill();
+      const host = createDockerHost({ docker, name: "test" });
+      for (const { workflowId } of handles) await host.remove(workflowId);
+      await Promise.all([connection.close(), model.close(), holds.close()]);
+      await database.drop();
+    },
+  };
+}
+
+/** The live transcript as the model's provider would see its words, without row ids and times. */
+export async function wordsOfTranscript({ database }: Place, id: string): Promise<object[]> {
+  const rows = await transcriptOf(database.store, id);
+  return rows
+    .filter((row) => row.supersededEpoch === null)
+    .toSorted((a, b) => a.position - b.position)
+    .map(({ step, slot, role, kind, content, isCompacted, prunedStep }) => ({
+      step,
+      slot,
+      role,
+      kind,
+      content,
+      isCompacted,
+      prunedStep,
+    }));
+}
+
+/** Nothing may give up while others are on their way to their points. */
+function patient(config: RunConfig): RunConfig {
+  const { limits } = config;
+  const timeout = 900_000;
+  return {
+    ...config,
+    limits: { ...limits, connectTimeout: timeout, firstTokenTimeout: timeout, silenceTimeout: timeout },
+  };
+}
+
+function within<T>(result: Promise<T>, id: string): Promise<T> {
+  return Promise.race([
+    result,
+    new Promise<never>((_resolve, reject) =>
+      setTimeout(() => reject(new Error(`${id} has not ended within ${RESULT_MS} ms`)), RESULT_MS).unref(),
+    ),
+  ]);
+}

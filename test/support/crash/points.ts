@@ -1,0 +1,113 @@
+/** Where a worker is killed: each point is reached and held from outside, and says what must not happen twice. */
+import type { RowHoldSpec } from "./row-holds.ts";
+import type { ScriptName } from "./scripts.ts";
+
+export interface CrashPoint {
+  readonly name: string;
+  readonly script: ScriptName;
+  readonly hold: Hold;
+  /** Requests to the model beyond those of the undisturbed run. */
+  readonly extraCalls: 0 | 1;
+  /** Cases of the surveys. */
+  readonly cases: string;
+}
+
+export type Hold =
+  /** At a commit; the write is then lost with the worker, or kept although nobody hears of it. */
+  | { readonly at: "row"; readonly row: RowHoldSpec; readonly fate: "kept" | "lost" }
+  /** The request is there and unanswered, or half answered. */
+  | {
+      readonly at: "model";
+      readonly purpose: "step" | "summary";
+      /** Any, where it is left out. */
+      readonly step?: number;
+      readonly half?: boolean;
+    }
+  /** A command waits for a file. */
+  | { readonly at: "command" };
+
+const table = (
+  name: RowHoldSpec["table"],
+  match: RowHoldSpec["match"],
+): Pick<Extract<Hold, { at: "row" }>, "at" | "row"> => ({ at: "row", row: { table: name, match } });
+
+/** Both sides of one write. */
+function around(
+  what: string,
+  script: ScriptName,
+  held: ReturnType<typeof table>,
+  cases: string,
+  extraCalls: { readonly lost: 0 | 1; readonly kept: 0 | 1 } = { lost: 0, kept: 0 },
+): CrashPoint[] {
+  return [
+    {
+      name: `before ${what} is committed`,
+      script,
+      hold: { ...held, fate: "lost" },
+      extraCalls: extraCalls.lost,
+      cases,
+    },
+    {
+      name: `after ${what} is committed, before anybody hears of it`,
+      script,
+      hold: { ...held, fate: "kept" },
+      extraCalls: extraCalls.kept,
+      cases,
+    },
+  ];
+}
+
+const asked = (step: number, half = false): Hold => ({ at: "model", purpose: "step", step, half });
+
+export const CRASH_POINTS: readonly CrashPoint[] = [
+  ...around("the run's taking over", "plain", table("runs", {}), "[A4]"),
+  ...around("the box's entry", "plain", table("events", { type: "sandbox:created" }), "[A4]"),
+  ...around("a person's message", "plain", table("messages", { kind: "guidance" }), "[A4]"),
+  {
+    name: "when the model has a request and says nothing yet",
+    script: "plain",
+    hold: asked(2),
+    extraCalls: 1,
+    cases: "[A4]",
+  },
+  {
+    name: "in the middle of an answer",
+    script: "plain",
+    hold: asked(2, true),
+    extraCalls: 1,
+    cases: "[A4] [R2]",
+  },
+  ...around("an answer", "plain", table("messages", { slot: "assistant", step: 2 }), "[A3] [A4] [R3]", {
+    lost: 1,
+    kept: 0,
+  }),
+  ...around("a command's claim", "plain", table("tool_calls", { status: "running", step: 5 }), "[A4]"),
+  ...around("an edit's claim", "plain", table("tool_calls", { status: "running", step: 3 }), "[A4]"),
+  {
+    name: "in the middle of a command",
+    script: "waiting",
+    hold: { at: "command" },
+    extraCalls: 0,
+    cases: "[A1] [A4]",
+  },
+  ...around("one of three results", "plain", table("messages", { slot: "tool:0", step: 2 }), "[A4] [A24]"),
+  ...around("a written file's result", "plain", table("messages", { slot: "tool:1", step: 2 }), "[A4]"),
+  ...around("an edit's result", "plain", table("messages", { slot: "tool:0", step: 3 }), "[A4]"),
+  ...around("what a file says", "plain", table("messages", { slot: "tool:0", step: 4 }), "[A4]"),
+  ...around("a save of the workspace", "plain", table("checkpoints", { step: 2 }), "[A4]"),
+  {
+    name: "when the model is asked for a summary",
+    script: "compacting",
+    hold: { at: "model", purpose: "summary" },
+    extraCalls: 1,
+    cases: "[A4] [R6]",
+  },
+  ...around("a round of compaction", "compacting", table("compaction_events", {}), "[A4] [R6]", {
+    lost: 1,
+    kept: 0,
+  }),
+  ...around("a prune", "pruning", table("events", { type: "context:pruned" }), "[A4]"),
+  ...around("the last save, with the box still there,", "plain", table("checkpoints", { step: 5 }), "[R7]"),
+  ...around("the box's removal", "plain", table("events", { type: "sandbox:removed" }), "[R7]"),
+  ...around("the outcome", "plain", table("events", { type: "session:ended" }), "[R7]"),
+];

@@ -1,0 +1,83 @@
+/**
+ * Holds a write of the product at its commit, from the outside: a deferred trigger of the test's own database waits for
+ * a lock that the test has. The worker that waits for the commit is killed meanwhile; then the write is let through, so
+ * that it was kept and nobody heard of it, or it is thrown away with its connection.
+ */
+import pg from "pg";
+import type { TestDatabase } from "../test-database.ts";
+
+export interface RowHoldSpec {
+  readonly table: "runs" | "messages" | "tool_calls" | "compaction_events" | "checkpoints" | "events";
+  /** Columns of the row as it becomes; an update counts that makes it so. */
+  readonly match: Readonly<Record<string, unknown>>;
+}
+
+export interface RowHold {
+  /** True while a write waits. */
+  reached(): Promise<boolean>;
+  /** Lets go: `kept` commits what waits, `lost` ends its connection first. To be called once. */
+  release(fate: "kept" | "lost"): Promise<void>;
+}
+
+export interface RowHolds {
+  hold(sessionId: string, spec: RowHoldSpec): Promise<RowHold>;
+  close(): Promise<void>;
+}
+
+/** Of advisory locks that are ours. */
+const LOCK_CLASS = 47_110_001;
+const TABLES = ["runs", "messages", "tool_calls", "compaction_events", "checkpoints", "events"];
+
+const INSTALL = `
+create table row_holds (id serial primary key, session_id text not null, table_name text not null, match jsonb not null);
+create function hold_row() returns trigger language plpgsql as $$
+declare
+  place int;
+begin
+  for place in
+    select id from row_holds where session_id = new.session_id and table_name = tg_table_name
+      and to_jsonb(new) @> match and (tg_op = 'INSERT' or not to_jsonb(old) @> match)
+  loop
+    perform pg_advisory_xact_lock_shared(${LOCK_CLASS}, place);
+  end loop;
+  return null;
+end $$;
+${TABLES.map(
+  (table) => `create constraint trigger hold_row after insert or update on ${table}
+  deferrable initially deferred for each row execute function hold_row();`,
+).join("\n")}`;
+
+/** Prepares a test's database. Its triggers are gone with it. */
+export async function createRowHolds({ url }: Pick<TestDatabase, "url">): Promise<RowHolds> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(INSTALL);
+  const waiting = async (place: number): Promise<number[]> => {
+    const { rows } = await client.query<{ pid: number }>(
+      "select pid from pg_locks where locktype = 'advisory' and classid = $1 and objid = $2 and not granted",
+      [LOCK_CLASS, place],
+    );
+    return rows.map((row) => row.pid);
+  };
+  return {
+    async hold(sessionId, { table, match }) {
+      const { rows } = await client.query<{ id: number }>(
+        "insert into row_holds (session_id, table_name, match) values ($1, $2, $3) returning id",
+        [sessionId, table, JSON.stringify(match)],
+      );
+      const place = rows[0]?.id ?? 0;
+      await client.query("select pg_advisory_lock($1, $2)", [LOCK_CLASS, place]);
+      return {
+        reached: async () => (await waiting(place)).length > 0,
+        async release(fate) {
+          if (fate === "lost") {
+            for (const pid of await waiting(place))
+              await client.query("select pg_terminate_backend($1)", [pid]);
+          }
+          await client.query("select pg_advisory_unlock($1, $2)", [LOCK_CLASS, place]);
+        },
+      };
+    },
+    close: () => client.end(),
+  };
+}
