@@ -97,6 +97,7 @@ async function invoke(
   const context = {
     callKey: callKey(row),
     resumed,
+    claimedIn: row.container ?? undefined,
     sandbox: async () => (await boxes.open(session, row.step)).box,
     limits: toolLimitsOf(session.config, tool?.name ?? call.toolName),
     signal: stop.signal,

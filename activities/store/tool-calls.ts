@@ -2,7 +2,7 @@
 import { and, asc, eq, inArray, isNull, sql } from "drizzle-orm";
 import type { ToolOutcome } from "../context/message.ts";
 import type { Queryable } from "./db.ts";
-import { messages, toolCalls, toolOutputs } from "./schema.ts";
+import { boxes, messages, toolCalls, toolOutputs } from "./schema.ts";
 
 export type LedgerRow = typeof toolCalls.$inferSelect;
 
@@ -25,7 +25,8 @@ const one = (sessionId: string, step: number, index: number) =>
 
 /**
  * Claims a call for this attempt before anything is run. The fence it raises makes late writes of earlier attempts fail.
- * A read-only call is not claimed: it may run twice, and the first to finish is kept.
+ * A read-only call is not claimed: it may run twice, and the first to finish is kept. The first claim remembers the box
+ * that the session has then: in that box, a command without a record was never begun.
  * @returns the row as it was before, so that `pending` means nobody began it; undefined where there is no such call
  */
 export async function claimCall(
@@ -35,19 +36,28 @@ export async function claimCall(
   index: number,
   isReadOnly: (name: string) => boolean,
 ): Promise<{ before: LedgerRow; fence: number } | undefined> {
-  const [before] = await db
-    .select()
-    .from(toolCalls)
-    .where(one(sessionId, step, index));
-  if (!before) return undefined;
-  const isOpen = before.status === "pending" || before.status === "running";
-  if (!isOpen || isReadOnly(before.name)) return { before, fence: before.fence };
-  const [row] = await db
-    .update(toolCalls)
-    .set({ status: "running", fence: sql`${toolCalls.fence} + 1`, startedAt: before.startedAt ?? sql`now()` })
-    .where(one(sessionId, step, index))
-    .returning({ fence: toolCalls.fence });
-  return row && { before, fence: row.fence };
+  for (;;) {
+    const [before] = await db
+      .select()
+      .from(toolCalls)
+      .where(one(sessionId, step, index));
+    if (!before) return undefined;
+    const isOpen = before.status === "pending" || before.status === "running";
+    if (!isOpen || isReadOnly(before.name)) return { before, fence: before.fence };
+    const box = sql`(select ${boxes.container} from ${boxes} where ${boxes.sessionId} = ${sessionId})`;
+    const [row] = await db
+      .update(toolCalls)
+      .set({
+        status: "running",
+        fence: sql`${toolCalls.fence} + 1`,
+        startedAt: before.startedAt ?? sql`now()`,
+        ...(before.status === "pending" ? { container: box } : {}),
+      })
+      // Two attempts at once must not both find it pending.
+      .where(and(one(sessionId, step, index), eq(toolCalls.fence, before.fence)))
+      .returning({ fence: toolCalls.fence });
+    if (row) return { before, fence: row.fence };
+  }
 }
 
 /** Writes how a call ended, once and by the attempt that holds the fence. @returns false where another did */

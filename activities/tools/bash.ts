@@ -55,7 +55,10 @@ async function runBash(given: BashInput, context: ToolContext): Promise<ToolResu
   const sandbox = await context.sandbox();
   const timeoutMs = timeoutOf(given, context.limits);
   const before = context.resumed ? await sandbox.state(id) : undefined;
-  if (context.resumed && (before === undefined || before.kind === "lost")) {
+  // The box it was claimed for has no record of it: it was never begun. Should an attempt that was thought dead still
+  // begin it, the box finds the one under this id and starts no other.
+  const neverBegun = before === undefined && context.claimedIn === sandbox.identity.container;
+  if (context.resumed && !neverBegun && (before === undefined || before.kind === "lost")) {
     return unknownEnd(given, sandbox, before);
   }
   if (context.signal.aborted) return interruptedBefore(context.signal);

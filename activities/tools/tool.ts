@@ -37,6 +37,8 @@ export interface ToolContext {
   readonly callKey: string;
   /** True when an earlier attempt may have begun it: look before doing. */
   readonly resumed: boolean;
+  /** The container that the session had when the call was first claimed, where one was known. */
+  readonly claimedIn?: string | undefined;
   readonly sandbox: () => Promise<Sandbox>;
   readonly limits: ToolLimits;
   readonly signal: AbortSignal;

@@ -182,7 +182,10 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
   };
 }
 
-/** The live transcript as the model's provider would see its words, without row ids and times. */
+/**
+ * The live transcript without what differs by chance: rows' ids and times, the provider's item ids, and how an edit that
+ * was made already is told.
+ */
 export async function wordsOfTranscript({ database }: Place, id: string): Promise<object[]> {
   const rows = await transcriptOf(database.store, id);
   return rows
@@ -193,10 +196,21 @@ export async function wordsOfTranscript({ database }: Place, id: string): Promis
       slot,
       role,
       kind,
-      content,
+      content: (content as object[]).map(withoutChance),
       isCompacted,
       prunedStep,
     }));
+}
+
+function withoutChance(part: {
+  readonly text?: string;
+  readonly toolName?: string;
+  readonly providerOptions?: unknown;
+}): object {
+  const { providerOptions: _, ...rest } = part;
+  return part.toolName === "edit_file" && part.text !== undefined
+    ? { ...rest, text: /^Edited [\w.]+/.exec(part.text)?.[0] ?? part.text }
+    : rest;
 }
 
 /** Nothing may give up while others are on their way to their points. */

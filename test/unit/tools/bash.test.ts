@@ -134,6 +134,17 @@ describe("bash", () => {
     expect(sandbox.started).toEqual([]);
   });
 
+  it("runs a command that was claimed and never begun: its own box has no record of it [A4]", async () => {
+    const input = { command: "echo now" };
+    const { container } = sandbox.identity;
+    expect(
+      await callTool(sandbox, "bash", input, { resumed: true, claimedIn: container, callKey: "s1c0" }),
+    ).toMatchObject({ outcome: "completed", text: "now" });
+    const elsewhere = { resumed: true, claimedIn: "another box", callKey: "s1c1" };
+    expect(await callTool(sandbox, "bash", input, elsewhere)).toMatchObject({ outcome: "unknown" });
+    expect(sandbox.started.map(({ id }) => id)).toEqual(["s1c0"]);
+  });
+
   it("gives an earlier attempt's end when it is taken up after it ended", async () => {
     await callTool(sandbox, "bash", { command: "echo once; exit 3" }, { callKey: "s1c0" });
     expect(
