@@ -211,7 +211,32 @@ export async function deliveredGuidance(
   return new Map(rows.map((row) => [row.id, Number(row.sequence)]));
 }
 
+<<<<<<< HEAD
 /** The slot of a step's next message of a person: a step that is taken again may have some already, of so many tokens. */
+=======
+/** True where a message is there: then no sequence is to be set aside for it, which would stay a hole. */
+export async function hasMessage(
+  db: Queryable,
+  { sessionId, epoch }: { readonly sessionId: string; readonly epoch: number },
+  step: number,
+  slot: string,
+): Promise<boolean> {
+  const rows = await db
+    .select({ id: messages.id })
+    .from(messages)
+    .where(
+      and(
+        eq(messages.sessionId, sessionId),
+        eq(messages.epoch, epoch),
+        eq(messages.step, step),
+        eq(messages.slot, slot),
+      ),
+    );
+  return rows.length > 0;
+}
+
+/** The slot of a step's next message of a person: a step that is taken again may have one already. */
+>>>>>>> 0a6e19d (Crash matrix: the last save is held until the last answer is there; a note that is stored already takes no sequence)
 export async function userSlot(
   db: Queryable,
   { sessionId, epoch }: { readonly sessionId: string; readonly epoch: number },

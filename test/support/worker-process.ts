@@ -9,7 +9,7 @@ import { eventually } from "./eventually.ts";
 
 const MAIN = fileURLToPath(new URL("../../worker/main.ts", import.meta.url));
 /** A busy machine takes its time to load what a worker needs. */
-const READY_MS = 60_000;
+const READY_MS = 180_000;
 
 export interface WorkerProcess {
   /** False once it has ended, whyever. */

@@ -18,7 +18,7 @@ import { CANARY } from "../canary.ts";
 import type { Place } from "../checker/collect.ts";
 import { eventually } from "../eventually.ts";
 import { startSharedModel } from "../shared-model.ts";
-import { transcriptOf } from "../stored.ts";
+import { answersOf, transcriptOf } from "../stored.ts";
 import { createTestDatabase } from "../test-database.ts";
 import { startWorkerProcess } from "../worker-process.ts";
 import { createRowHolds } from "./row-holds.ts";
@@ -146,7 +146,10 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
       point,
       reached: async () => {
         if (hold.at === "model") return asked();
-        return hold.at === "row" ? ((await row?.reached()) ?? false) : waits(session.id);
+        if (hold.at === "command") return waits(session.id);
+        const answers = hold.answered === undefined ? [] : await answersOf(database.store, session.id);
+        const isAnswered = hold.answered === undefined || answers.some((each) => each.step === hold.answered);
+        return isAnswered && ((await row?.reached()) ?? false);
       },
       release: async () => {
         if (hold.at === "row") await row?.release(hold.fate);
