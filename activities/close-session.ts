@@ -12,7 +12,7 @@ import { interruptOpenCalls } from "./interrupt-open-calls.ts";
 import { costUsd } from "./model/cost.ts";
 import { lastRound } from "./store/compactions.ts";
 import { appendEvents } from "./store/events.ts";
-import { totalUsage } from "./store/model-calls.ts";
+import { recordLostCalls, totalUsage } from "./store/model-calls.ts";
 import { endSession } from "./store/sessions.ts";
 import { lastAnswer, lockRun } from "./store/transcript.ts";
 
@@ -30,9 +30,8 @@ async function closeSession(
 ): Promise<ClosedSession> {
   const { db } = deps.store;
   const session = await enterToClose(deps.store, scope, input.step);
-  const [answer, usage, rounds] = await Promise.all([
+  const [answer, rounds] = await Promise.all([
     lastAnswer(db, scope.sessionId),
-    totalUsage(db, scope.sessionId),
     lastRound(db, scope.sessionId),
   ]);
   const text = (answer?.content ?? []).map((part) => (part.type === "text" ? part.text : "")).join("");
@@ -45,6 +44,8 @@ async function closeSession(
     await db.transaction(async (tx) => {
       if (!(await lockRun(tx, session.id, scope.runId))) return;
       await interruptOpenCalls(tx, session.id);
+      await recordLostCalls(tx, session.id, session.config.model);
+      const usage = await totalUsage(tx, session.id);
       const end = await endSession(tx, session.id, scope.runId, ended);
       if (!end) return;
       await appendEvents(tx, session.id, session.epoch, [
@@ -71,6 +72,6 @@ async function closeSession(
     steps: input.step,
     rounds,
     result: text.slice(0, MAX_RESULT_CHARS).toWellFormed(),
-    usage,
+    usage: await totalUsage(db, scope.sessionId),
   };
 }

@@ -77,23 +77,9 @@ export async function deliverGuidance(
       };
       await appendEvents(tx, sessionId, epoch, [{ type: "message:dequeued", step, data }]);
     }
-<<<<<<< HEAD
-    if (input.note) {
+    if (input.note && !(await hasMessage(tx, { sessionId, epoch }, input.step, input.note.kind))) {
       const { kind, text } = input.note;
       await add({ slot: () => kind, kind, content: [{ type: "text", text }] });
-=======
-    if (input.note && !(await hasMessage(tx, { sessionId, epoch }, input.step, input.note.kind))) {
-      const message: Message = { role: "user", content: [{ type: "text", text: input.note.text }] };
-      const sequence = await takeSequences(tx, sessionId, 1);
-      await insertMessage(tx, sessionId, sequence, {
-        epoch,
-        step: input.step,
-        slot: input.note.kind,
-        kind: input.note.kind,
-        message,
-        tokens: estimateMessage(message),
-      });
->>>>>>> 0a6e19d (Crash matrix: the last save is held until the last answer is there; a note that is stored already takes no sequence)
     }
     return wait;
   });

@@ -40,6 +40,23 @@ export async function recordCall(
   });
 }
 
+/**
+ * Lists as wasted what was asked and never billed: its worker was killed, or told to end, before it could say so. Each
+ * request is announced by a `step:started`. Idempotent. To be called when no request of the session is in flight.
+ */
+export async function recordLostCalls(db: Queryable, sessionId: string, model: string): Promise<void> {
+  await db.execute(sql`
+    insert into model_calls (session_id, epoch, step, attempt, purpose, model, status, error, estimated_input, estimate_pure)
+    select session_id, epoch, step, attempt, 'step', ${model}, 'wasted',
+      'Nothing of the answer was kept: its worker ended before it was stored.',
+      coalesce((data->>'estimatedInput')::int, 0), coalesce((data->>'estimated')::boolean, true)
+    from (select *, row_number() over (partition by epoch, step order by seq desc) as back,
+        count(*) over (partition by epoch, step) as asked
+      from events where session_id = ${sessionId} and type = 'step:started') started
+    where back <= asked - (select count(*) from model_calls billed where billed.session_id = started.session_id
+      and billed.epoch = started.epoch and billed.step = started.step and billed.purpose = 'step')`);
+}
+
 /** Everything a session was billed, kept and wasted. */
 export async function totalUsage(db: Queryable, sessionId: string): Promise<StepUsage & { calls: number }> {
   const [row] = await db

@@ -211,9 +211,6 @@ export async function deliveredGuidance(
   return new Map(rows.map((row) => [row.id, Number(row.sequence)]));
 }
 
-<<<<<<< HEAD
-/** The slot of a step's next message of a person: a step that is taken again may have some already, of so many tokens. */
-=======
 /** True where a message is there: then no sequence is to be set aside for it, which would stay a hole. */
 export async function hasMessage(
   db: Queryable,
@@ -235,8 +232,7 @@ export async function hasMessage(
   return rows.length > 0;
 }
 
-/** The slot of a step's next message of a person: a step that is taken again may have one already. */
->>>>>>> 0a6e19d (Crash matrix: the last save is held until the last answer is there; a note that is stored already takes no sequence)
+/** The slot of a step's next message of a person: a step that is taken again may have some already, of so many tokens. */
 export async function userSlot(
   db: Queryable,
   { sessionId, epoch }: { readonly sessionId: string; readonly epoch: number },

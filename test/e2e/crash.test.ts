@@ -31,16 +31,16 @@ const mutating = () =>
     .calls("bash", { command: "cat n.marks" })
     .says("Done.");
 
-async function untilItSleeps({ box }: KillableSession): Promise<void> {
-  await eventually(
-    "the command runs",
-    async () => {
-      const top = await box.top().catch(() => undefined);
-      return top?.Processes.some((row: string[]) => row.join(" ").includes("sleep 12"));
-    },
-    60_000,
-  );
+async function runs({ box }: KillableSession, words: string): Promise<boolean> {
+  const top = await box.top().catch(() => undefined);
+  return top?.Processes.some((row: string[]) => row.join(" ").includes(words)) ?? false;
 }
+
+async function untilItRuns(session: KillableSession, words: string): Promise<void> {
+  await eventually(`${words} runs`, () => runs(session, words), 120_000);
+}
+
+const untilItSleeps = (session: KillableSession) => untilItRuns(session, "sleep 12");
 
 const eventsOf = (session: KillableSession) => readEvents(database.store.db, session.id, 0, 10_000);
 
@@ -90,7 +90,9 @@ describe.concurrent("a worker that is killed", () => {
     expect(whole.map(({ attempt, data }) => [attempt, (data as { content: string }).content])).toEqual([
       [2, "This is the whole answer."],
     ]);
-    await checkSession(session.place, session, { kills: 1 });
+    // What the dead worker had asked for is listed too.
+    const { bills } = await checkSession(session.place, session);
+    expect(bills.map(({ status }) => status).toSorted()).toEqual(["kept", "wasted"]);
   });
 
   it("with its box: the model is told that the outcome is unknown, and nothing is run again [A2]", async () => {
@@ -111,6 +113,54 @@ describe.concurrent("a worker that is killed", () => {
     expect((await resultTexts(database.store, session.id))[1]).toBe("line");
     expect(session.model.log).toHaveLength(3);
     await checkSession(session.place, session);
+  });
+});
+
+describe.concurrent("a command whose workers die", () => {
+  it("is followed by one worker after the other to its true end [A1] [R4]", async () => {
+    // Stands for ten minutes: longer than two workers live, and than Temporal's patience with each.
+    const command = "echo line >> n.marks; for i in $(seq 45); do sleep 2; echo beat $i; done; echo end";
+    const session = await start(
+      scriptedModel().calls("bash", { command, timeout_seconds: 600 }).says("It came to its end."),
+    );
+    const first = await session.startWorker();
+    await untilItRuns(session, "seq 45");
+    await first.kill();
+    const second = await session.startWorker();
+    await eventually(
+      "the second worker has the command",
+      async () => (await callRows(database.store, session.id))[0]?.fence === 2,
+      120_000,
+    );
+    await second.kill();
+    await session.startWorker();
+    expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 2 });
+    const [told] = await resultTexts(database.store, session.id);
+    expect(told).toMatch(/^beat 1\n[^]*beat 45\nend/);
+    const [row] = await callRows(database.store, session.id);
+    expect(row).toMatchObject({ status: "completed", exitCode: 0, fence: 3 });
+    const { marks } = await checkSession(session.place, session);
+    expect(marks?.get("n.marks")).toEqual(["line"]);
+  });
+
+  it("gives its end to a worker that comes long after it [R5]", async () => {
+    const command = "echo line >> n.marks; sleep 8; echo it ended alone; exit 3";
+    const session = await start(scriptedModel().calls("bash", { command }).says("It was waited for."));
+    const first = await session.startWorker();
+    await untilItRuns(session, "sleep 8");
+    await first.kill();
+    await eventually(
+      "the command has ended with nobody there",
+      async () => !(await runs(session, "sleep 8")),
+      60_000,
+    );
+    await session.startWorker();
+    expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 2 });
+    expect(await resultTexts(database.store, session.id)).toEqual(["it ended alone\n[exit code 3]"]);
+    const [row] = await callRows(database.store, session.id);
+    expect(row).toMatchObject({ status: "completed", exitCode: 3, fence: 2 });
+    const { marks } = await checkSession(session.place, session);
+    expect(marks?.get("n.marks")).toEqual(["line"]);
   });
 });
 
