@@ -83,9 +83,10 @@ function drawCalls(step: number, random: Random): Call[] {
       [
         "bash",
         {
-          command: `${mark(`m${step}`)}; for i in $(seq ${random.between(40, 120)}); do echo "line $i of step ${step} of a build"; done`,
+          command: `${mark(`m${step}`)}; for i in $(seq ${random.between(60, 250)}); do echo "line $i of step ${step} of a build"; done`,
         },
       ],
+      ["grep_content", { pattern: "open", path: "items.txt" }],
     ],
   ])();
 }

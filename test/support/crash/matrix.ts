@@ -18,7 +18,7 @@ import { CANARY } from "../canary.ts";
 import type { Place } from "../checker/collect.ts";
 import { eventually } from "../eventually.ts";
 import { startSharedModel } from "../shared-model.ts";
-import { answersOf, transcriptOf } from "../stored.ts";
+import { transcriptOf } from "../stored.ts";
 import { createTestDatabase } from "../test-database.ts";
 import { startWorkerProcess } from "../worker-process.ts";
 import { createRowHolds } from "./row-holds.ts";
@@ -146,9 +146,7 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
       reached: async () => {
         if (hold.at === "model") return asked();
         if (hold.at === "command") return waits(session.id);
-        const answers = hold.answered === undefined ? [] : await answersOf(database.store, session.id);
-        const isAnswered = hold.answered === undefined || answers.some((each) => each.step === hold.answered);
-        return isAnswered && ((await row?.reached()) ?? false);
+        return (await row?.reached()) ?? false;
       },
       release: async () => {
         if (hold.at === "row") await row?.release(hold.fate);

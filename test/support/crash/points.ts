@@ -18,8 +18,6 @@ export type Hold =
       readonly at: "row";
       readonly row: RowHoldSpec;
       readonly fate: "kept" | "lost";
-      /** The kill waits for this step's answer too: what is held goes on beside it. */
-      readonly answered?: number;
     }
   /** The request is there and unanswered, or half answered. */
   | {
@@ -35,12 +33,7 @@ export type Hold =
 const table = (
   name: RowHoldSpec["table"],
   match: RowHoldSpec["match"],
-  answered?: number,
-): Omit<Extract<Hold, { at: "row" }>, "fate"> => ({
-  at: "row",
-  row: { table: name, match },
-  ...(answered === undefined ? {} : { answered }),
-});
+): Omit<Extract<Hold, { at: "row" }>, "fate"> => ({ at: "row", row: { table: name, match } });
 
 /** Both sides of one write. */
 function around(
@@ -118,12 +111,7 @@ export const CRASH_POINTS: readonly CrashPoint[] = [
     kept: 0,
   }),
   ...around("a prune", "pruning", table("events", { type: "context:pruned" }), "[A4]"),
-  ...around(
-    "the last save, with the box still there,",
-    "plain",
-    table("checkpoints", { step: 5 }, 6),
-    "[R7]",
-  ),
+  ...around("the last save", "plain", table("checkpoints", { step: 5 }), "[R7]"),
   ...around("the box's removal", "plain", table("events", { type: "sandbox:removed" }), "[R7]"),
   ...around("the outcome", "plain", table("events", { type: "session:ended" }), "[R7]"),
 ];
