@@ -11,7 +11,7 @@ import { enterToClose } from "./enter-session.ts";
 import { interruptOpenCalls } from "./interrupt-open-calls.ts";
 import { costUsd } from "./model/cost.ts";
 import { lastRound } from "./store/compactions.ts";
-import { appendEvents } from "./store/events.ts";
+import { appendEvents, dropStoredChunks } from "./store/events.ts";
 import { recordLostCalls, totalUsage } from "./store/model-calls.ts";
 import { endSession } from "./store/sessions.ts";
 import { lastAnswer, lockRun } from "./store/transcript.ts";
@@ -44,6 +44,7 @@ async function closeSession(
     await db.transaction(async (tx) => {
       if (!(await lockRun(tx, session.id, scope.runId))) return;
       await interruptOpenCalls(tx, session.id);
+      await dropStoredChunks(tx, session.id);
       await recordLostCalls(tx, session.id, session.config.model);
       const usage = await totalUsage(tx, session.id);
       const end = await endSession(tx, session.id, scope.runId, ended);

@@ -40,7 +40,10 @@ export async function appendEvents(
     from c, json_array_elements(${rows}::json) with ordinality as t(e, place)`);
 }
 
-/** Appends live pieces of the step in flight; they share the events' order. */
+/**
+ * Appends live pieces of the step in flight; they share the events' order. Where the step's answer is stored, they come
+ * from a worker that was thought dead: nobody is to see them.
+ */
 export async function appendChunks(
   db: Queryable,
   at: { readonly sessionId: string; readonly epoch: number; readonly step: number; readonly attempt: number },
@@ -49,11 +52,20 @@ export async function appendChunks(
   if (chunks.length === 0) return;
   await db.execute(sql`
     with c as (
-      update cursors set event_seq = event_seq + ${chunks.length} where session_id = ${at.sessionId} returning event_seq
+      update cursors set event_seq = event_seq + ${chunks.length} where session_id = ${at.sessionId}
+        and not exists (select 1 from messages where session_id = ${at.sessionId} and epoch = ${at.epoch}
+          and step = ${at.step} and slot = 'assistant')
+      returning event_seq
     )
     insert into stream_chunks (session_id, seq, epoch, step, attempt, chunk_type, text)
     select ${at.sessionId}, c.event_seq - ${chunks.length} + t.place, ${at.epoch}, ${at.step}, ${at.attempt}, t.e->>'chunkType', t.e->>'text'
     from c, json_array_elements(${JSON.stringify(chunks)}::json) with ordinality as t(e, place)`);
+}
+
+/** Pieces of steps whose answers are stored: some may have come later, from a worker that was thought dead. */
+export async function dropStoredChunks(db: Queryable, sessionId: string): Promise<void> {
+  await db.execute(sql`delete from stream_chunks c where session_id = ${sessionId} and exists (
+    select 1 from messages m where m.session_id = c.session_id and m.step = c.step and m.slot = 'assistant')`);
 }
 
 /** The live pieces of a step are gone once its answer is stored. */
