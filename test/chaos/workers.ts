@@ -44,7 +44,7 @@ export function createWorkers(environment: Readonly<Record<string, string>>): Wo
     for (let place = 0; place < WORKERS; place += 1) {
       look(place);
       if (slots[place]) continue;
-      const worker = await startWorkerProcess(environment);
+      const worker = await startPatiently(environment);
       const life = { startedAt: Date.now(), samples: [] };
       lives.push(life);
       slots[place] = { worker, life };
@@ -80,6 +80,17 @@ export function createWorkers(environment: Readonly<Record<string, string>>): Wo
       slots.length = 0;
     },
   };
+}
+
+/** A machine at its limits may miss the time to start: that is no finding. */
+async function startPatiently(environment: Readonly<Record<string, string>>): Promise<WorkerProcess> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await startWorkerProcess(environment);
+    } catch (error) {
+      if (tries === 3) throw error;
+    }
+  }
 }
 
 function rssMb(pid: number): number | undefined {
