@@ -8,9 +8,11 @@ import type { Stand } from "../stand/stand.ts";
 import { median, quantile } from "../stats.ts";
 import type { Figure } from "../table.ts";
 import type { Scale } from "./group.ts";
+import { measureSaves } from "./saves.ts";
 
 const COMMANDS = 100;
 const EXECS = 15;
+const SAVES = 15;
 
 export async function measureSandbox(stand: Stand, scale: Scale): Promise<Figure[]> {
   const docker = connectDocker();
@@ -56,6 +58,7 @@ export async function measureSandbox(stand: Stand, scale: Scale): Promise<Figure
         note: "measured: docker exec; ratio of ours to it",
       },
       { name: "a new box until it answers", value: openMs, unit: "ms", n: 1 },
+      ...(await measureSaves(box, SAVES)),
     ];
   } finally {
     await host.remove(sessionId);

@@ -1,0 +1,107 @@
+/**
+ * Saves beside programs that never rest, in real boxes: files rewritten, renamed, removed and made all the time while two
+ * workers save at once. What is restored in the end is what is there in the end; what was never touched is in every save.
+ */
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
+import { restoreWorkspace } from "../../activities/sandbox/workspace.ts";
+import { saveBox } from "../../activities/save-box.ts";
+import type { AgentDeps } from "../../activities/deps.ts";
+import { checkpointChain, latestCheckpoint, readWorkspace } from "../../activities/store/checkpoints.ts";
+import { recordBox } from "../../activities/store/boxes.ts";
+import { createSession, findSession, type Session } from "../../activities/store/sessions.ts";
+import type { SessionBoxes } from "../../activities/session-box.ts";
+import { runConfig } from "../support/agent-harness.ts";
+import { bash, createTestBoxes, type TestBoxes } from "../support/test-boxes.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+const ROUNDS = 5;
+const STILL = 200;
+
+let boxes: TestBoxes;
+let database: TestDatabase;
+beforeAll(async () => {
+  boxes = createTestBoxes();
+  database = await createTestDatabase(6);
+});
+afterAll(async () => {
+  await boxes.dispose();
+  await database.drop();
+});
+
+async function newSession(box: Sandbox): Promise<Session> {
+  const id = randomUUID();
+  const { db } = database.store;
+  await createSession(database.store, { id, task: "Race.", config: runConfig() });
+  await recordBox(db, id, { ...box.identity, taskQueue: undefined, savedStep: 0 });
+  const session = await findSession(db, id);
+  if (!session) throw new Error("No session.");
+  return session;
+}
+
+function saver(box: Sandbox): (session: Session, step: number) => Promise<{ readonly changed: number }> {
+  const deps = { store: database.store, notifier: { wake: () => undefined } } as unknown as AgentDeps;
+  const open: SessionBoxes = { open: async () => ({ box, workspace: "adopted" }), forget: () => undefined };
+  return (session, step) => saveBox(deps, open, session, step);
+}
+
+const WRITERS = `
+  mkdir -p still moving; for i in $(seq ${STILL}); do echo "still $i" > still/$i; done; touch ready
+  same() { while [ ! -e stop ]; do for c in a b c d; do printf %s "$c$c$c$c" > moving/same; done; done; }
+  rename() { while [ ! -e stop ]; do echo r > moving/one; mv moving/one moving/two; mv moving/two moving/three; done; }
+  churn() { while [ ! -e stop ]; do i=$((RANDOM % 50)); mkdir -p moving/d$i; echo $RANDOM > moving/d$i/f; rm -rf moving/d$(( (i + 25) % 50 )); done; }
+  kinds() { while [ ! -e stop ]; do rm -rf moving/kind; echo f > moving/kind; rm moving/kind; mkdir moving/kind; rmdir moving/kind; ln -s still moving/kind; done; }
+  same & rename & churn & kinds & wait`;
+const LOOK = `find . -path ./stop -prune -o -type f -printf '%P %m ' -exec sha256sum {} ';' -o -type l -printf '%P -> %l\\n' -o -printf '%P %m\\n' | sort`;
+
+it("what is saved under running programs by two workers at once comes back whole [load 13]", async () => {
+  const [box, other] = [await boxes.host.open(boxes.spec({ cpus: 1 })), await boxes.host.open(boxes.spec())];
+  const session = await newSession(box);
+  const { db } = database.store;
+  await box.start({ id: "writers", argv: ["bash", "-c", WRITERS] });
+  while (!(await box.files.stat("ready")).ok) await new Promise((resolve) => setTimeout(resolve, 50));
+  const savers = [saver(box), saver(box)];
+  for (let step = 1; step <= ROUNDS; step += 1) {
+    // The slower of two may find its step overtaken, or the other's save in between.
+    await Promise.all(savers.map((save, at) => save(session, step + at).catch(() => undefined)));
+    const files = await readWorkspace(db, session.id);
+    const still = files?.filter((file) => file.path.startsWith("still/")) ?? [];
+    expect(still).toHaveLength(STILL);
+  }
+  await box.files.write("stop", Buffer.from(""));
+  expect(await box.wait("writers", { timeoutMs: 60_000 })).toMatchObject({ kind: "exited" });
+  await savers[0]?.(session, ROUNDS + 2);
+  const latest = await latestCheckpoint(db, session.id);
+  await restoreWorkspace(other, await checkpointChain(db, latest?.id ?? 0));
+  const [is, was] = [(await bash(other, LOOK)).out, (await bash(box, LOOK)).out];
+  expect(is).toBe(was);
+  expect(is.split("\n").length).toBeGreaterThan(STILL);
+  expect(await savers[0]?.(session, ROUNDS + 3)).toEqual({ changed: 0, bytes: 0 });
+}, 240_000);
+
+it("a content that is written twice within a tick of the clock, with the same size, is not missed", async () => {
+  const box = await boxes.host.open(boxes.spec());
+  const session = await newSession(box);
+  const save = saver(box);
+  for (let step = 1; step <= 8; step += 1) {
+    await box.files.write("same", Buffer.from(`v${step}`));
+    await Promise.all([save(session, step), box.files.write("same", Buffer.from(`w${step}`))]);
+    await save(session, step);
+    const [file] = (await readWorkspace(database.store.db, session.id)) ?? [];
+    expect(file?.kind === "file" && Buffer.from(file.bytes).toString()).toBe(`w${step}`);
+  }
+});
+
+it("a late save of another line, or of a box that was given up, writes nothing", async () => {
+  const [box, moved] = [await boxes.host.open(boxes.spec()), await boxes.host.open(boxes.spec())];
+  const session = await newSession(box);
+  const { db } = database.store;
+  await box.files.write("a", Buffer.from("1"));
+  expect((await saver(box)(session, 1)).changed).toBe(1);
+  await box.files.write("a", Buffer.from("late"));
+  expect((await saver(box)({ ...session, epoch: 2 }, 9)).changed).toBe(0);
+  await recordBox(db, session.id, { ...moved.identity, taskQueue: undefined });
+  expect((await saver(box)(session, 9)).changed).toBe(0);
+  expect((await latestCheckpoint(db, session.id))?.step).toBe(1);
+});
