@@ -16,7 +16,7 @@ const SUMMARY_OUTPUT_TOKENS = 800;
 const SUMMARISER_READS = 0.25;
 /** System prompt and tools, as after a compaction. */
 const PREFIX_TOKENS = 3_000;
-/** Tokens a step where nothing is measured. Source: the benchmark's trajectory, 1,400. */
+/** Tokens a step where nothing is measured. Source: the benchmark's tasks, 1,200–1,900. */
 export const USUAL_GROWTH_TOKENS = 1_400;
 
 export interface PruneOffer {
