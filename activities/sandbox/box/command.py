@@ -245,7 +245,7 @@ class Command(Ending):
         name = signal_name(os.WTERMSIG(self.status)) if killed else "SIGTERM"
         if self.ending:
             if self.ending["by"] == "disk":
-                self.disk = self.box.disk.facts()
+                self.disk = self.box.disk.reached
             end = {"kind": "killed", "by": self.ending["by"], "signal": name, "durationMs": milliseconds}
         elif killed:
             end = {"kind": "killed", "by": "signal", "signal": name, "durationMs": milliseconds}

@@ -88,7 +88,7 @@ def family(mark, number, leader, known):
     for pid, (_, group, session, born) in table.items():
         if (
             (leader is not None and leader in (group, session))
-            or number_of(pid) == number
+            or (number is not None and number_of(pid) == number)
             or carries(pid, mark)
         ):
             found[pid] = born

@@ -56,6 +56,18 @@ const result = (fields: Partial<EventData["llm:tool-result"]>): EventData["llm:t
 });
 
 describe("createRenderer", () => {
+  it("says where a sandbox can reach more than was wanted, and only there", () => {
+    const { event, text } = recorder();
+    event("sandbox:created", 1, { container: "c", workspace: "empty", network: { reach: "internet" } });
+    expect(text()).toBe("  sandbox created\n");
+    event("sandbox:created", 2, {
+      container: "c",
+      workspace: "empty",
+      network: { reach: "everything", why: "no rights" },
+    });
+    expect(text()).toContain("! it can reach private addresses: no rights");
+  });
+
   it("shows a run: steps with context use, words, tools with outcome and time, cost, rounds and the end", () => {
     const { event, text } = recorder();
     event("session:started", 0, { task: "Build it.", model: "openai/gpt-5", continued: false });

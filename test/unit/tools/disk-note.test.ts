@@ -1,0 +1,25 @@
+import { expect, it } from "vitest";
+import type { CommandState } from "../../../activities/sandbox/sandbox.ts";
+import { diskNote } from "../../../activities/tools/disk-note.ts";
+
+const base = { id: "c", startedAtMs: 0, outBytes: 0, errBytes: 0, outKept: 0, errKept: 0, durationMs: 1 };
+const exited = (exitCode: number, disk?: CommandState["disk"]): CommandState => ({
+  ...base,
+  kind: "exited",
+  exitCode,
+  ...(disk === undefined ? {} : { disk }),
+});
+const OVER = { usedBytes: 11e9, limitBytes: 10e9, freeBytes: 50e9 };
+const HOST = { usedBytes: 1e9, limitBytes: 10e9, freeBytes: 4e8 };
+
+it("says which bound was reached and what to do, and nothing where the disk had no part in it", () => {
+  const ended: CommandState = { ...base, kind: "killed", by: "disk", signal: "SIGKILL", disk: OVER };
+  expect(diskNote(ended)).toMatch(/^\[ended with all .*10 GB of its disk limit .*rm /);
+  expect(diskNote(exited(1, HOST))).toMatch(
+    /^\[no file could grow .*host's disk is nearly full, 400 MB left/,
+  );
+  expect(diskNote(exited(153))).toContain("sandbox.disk");
+  expect(diskNote({ ...base, kind: "killed", by: "signal", signal: "SIGXFSZ" })).toContain("sandbox.disk");
+  expect(diskNote(exited(0))).toBeUndefined();
+  expect(diskNote({ ...base, kind: "killed", by: "timeout", signal: "SIGTERM" })).toBeUndefined();
+});
