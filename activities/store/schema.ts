@@ -121,9 +121,16 @@ export const messages = pgTable(
   (t) => [
     unique("messages_session_sequence_key").on(t.sessionId, t.sequence),
     unique("messages_session_epoch_step_slot_key").on(t.sessionId, t.epoch, t.step, t.slot),
-    index("messages_view_idx")
+    // None of them has `is_compacted` in it: a round marks a thousand rows, in place and without a new entry in any index.
+    index("messages_live_idx")
       .on(t.sessionId, t.position)
-      .where(sql`is_compacted = false and superseded_epoch is null`),
+      .where(sql`superseded_epoch is null`),
+    index("messages_said_idx")
+      .on(t.sessionId, t.position)
+      .where(sql`superseded_epoch is null and role = 'user'`),
+    index("messages_summary_idx")
+      .on(t.sessionId, t.position)
+      .where(sql`superseded_epoch is null and kind = 'summary'`),
     check("messages_role_check", sql`${t.role} in ('user','assistant','tool')`),
   ],
 );

@@ -51,11 +51,28 @@ function toStored(row: Row): StoredMessage {
 
 /** Bare texts, parsed below: the driver's own conversions and an object a row made the load three times slower (measured). */
 const AS_TEXT = { getTypeParser: () => (value: string) => value };
-const LOAD_VIEW = `select role, content, sequence, position, epoch, step, slot, kind, token_count, compacted_round, pruned_step,
-  case when kind = 'answer' then meta end
-  from messages where session_id = $1 and superseded_epoch is null and is_compacted = false order by position`;
+const COLUMNS = `role, content, sequence, position, epoch, step, slot, kind, token_count, compacted_round, pruned_step,
+  case when kind = 'answer' then meta end`;
+const IN_VIEW = "session_id = $1 and superseded_epoch is null and is_compacted = false";
+/** Rows at the beginning among which a strategy may have kept answers and results: middle removal keeps four. */
+const HEAD_ROWS = 8;
+/**
+ * Behind the newest summary everything is in view; in front of it only what a person said and the head. So the rows are
+ * found without an index over the marks, which a round would have to rewrite for each of them.
+ */
+const LOAD_VIEW = `with edge as (
+    select coalesce(max(position), 0) as at from messages where ${IN_VIEW} and kind = 'summary'
+  )
+  select ${COLUMNS} from messages where ${IN_VIEW} and position >= (select at from edge)
+  union all
+  select ${COLUMNS} from messages where ${IN_VIEW} and role = 'user' and position < (select at from edge)
+  union all
+  select ${COLUMNS} from (
+    select * from messages where session_id = $1 and superseded_epoch is null order by position limit ${HEAD_ROWS}
+  ) head where ${IN_VIEW} and role <> 'user' and position < (select at from edge)
+  order by position`;
 
-/** What the model sees: rows that are neither compacted nor superseded, in the view's order. O(active rows), by a partial index. */
+/** What the model sees: rows that are neither compacted nor superseded, in the view's order. O(active rows). */
 export async function loadView(db: Pick<Database, "$client">, sessionId: string): Promise<StoredMessage[]> {
   const { rows } = await db.$client.query<string[]>({
     name: "load_view",

@@ -1,0 +1,73 @@
+/** The view is found by position and role, without an index over the marks: it must be what the marks say. */
+import { and, asc, eq, isNull } from "drizzle-orm";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { strategyNames, type StrategyName } from "../../activities/agent-config.ts";
+import { messages, sessions } from "../../activities/store/schema.ts";
+import { summaryText, work } from "../support/compacting.ts";
+import { compactingSession } from "../support/compacting-session.ts";
+import { user } from "../support/rows.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+type CompactingSession = Awaited<ReturnType<typeof compactingSession>>;
+
+/** The sequences that the marks alone say are in view. */
+async function marked(one: CompactingSession): Promise<number[]> {
+  const rows = await database.store.db
+    .select({ sequence: messages.sequence })
+    .from(messages)
+    .where(
+      and(eq(messages.sessionId, one.id), eq(messages.isCompacted, false), isNull(messages.supersededEpoch)),
+    )
+    .orderBy(asc(messages.position));
+  return rows.map((row) => row.sequence);
+}
+
+async function withStrategy(strategy: StrategyName): Promise<CompactingSession> {
+  const steps = [...work(12), user("Use tabs."), ...work(14)];
+  const one = await compactingSession(database, steps, summaryText(), summaryText(), summaryText());
+  const { db } = database.store;
+  const [row] = await db.select().from(sessions).where(eq(sessions.id, one.id));
+  const config = row?.config as { context: object };
+  await db
+    .update(sessions)
+    .set({ config: { ...config, context: { ...config.context, strategy } } })
+    .where(eq(sessions.id, one.id));
+  return one;
+}
+
+describe("the view", () => {
+  it.each(strategyNames)("of %s holds what the marks say, in order, round after round", async (strategy) => {
+    const one = await withStrategy(strategy);
+    for (const round of [1, 2, 3]) {
+      expect(await one.summarize(round)).toMatchObject({ kind: "compacted" });
+      expect((await one.view()).map((row) => row.sequence)).toEqual(await marked(one));
+      await one.add([...work(8), user(`And mind pier ${round}.`), ...work(9)], 40 * round);
+      expect((await one.view()).map((row) => row.sequence)).toEqual(await marked(one));
+    }
+  });
+
+  it("costs a round no entry in any index but the summary's: rows are marked in place", async () => {
+    const one = await compactingSession(database, work(60), summaryText());
+    const rows = await one.all();
+    const marks = `update messages set is_compacted = true where session_id = $1 and sequence > 1`;
+    const client = await database.store.pool.connect();
+    try {
+      await client.query("begin");
+      await client.query(marks, [one.id]);
+      const { rows: counts } = await client.query<{ all: number; inPlace: number }>(
+        `select n_tup_upd::int as all, n_tup_hot_upd::int as "inPlace" from pg_stat_xact_user_tables where relname = 'messages'`,
+      );
+      await client.query("rollback");
+      expect(counts[0]?.all).toBe(rows.length - 1);
+      expect(counts[0]?.inPlace).toBeGreaterThan(0.8 * rows.length);
+    } finally {
+      client.release();
+    }
+  });
+});
