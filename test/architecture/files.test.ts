@@ -34,7 +34,7 @@ test("no tracked file names a package registry's host or a path of somebody's ma
     "/Users/[A-Z]",
     "/root/",
     "/work" + "/(main|shared)",
-    "\\.\\./shared",
+    "\\.\\./shared/",
   ];
   const traces = new RegExp([...hosts, ...homes].join("|"));
   const found = sources(/^(?!.*\.(png|jpg|gif|ico|wasm)$).*/)
