@@ -54,7 +54,7 @@ describe("a session to which anything may happen", () => {
       },
     );
     console.log(`${requests} requests of random sessions were taken`);
-  }, 240_000);
+  }, 600_000);
 });
 
 async function begin(): Promise<Life> {
