@@ -192,7 +192,7 @@ describe("more images than a request may carry", () => {
     const kept = await db.select({ sha256: blobs.sha256 }).from(blobs);
     for (const image of images) expect(kept.map((blob) => `@blob:${blob.sha256}`)).toContain(image.data);
     await agent.close();
-  });
+  }, 180_000);
 
   it("are not paid for in words twice: a request is the same as the last one but for what is new", async () => {
     const agent = await start(scriptedModel().calls("view_image", { path: "shot.png" }).says("Yes."));
