@@ -1,0 +1,57 @@
+import { describe, expect, it } from "vitest";
+import { lossOf, type BoxChange } from "../../activities/box-loss.ts";
+
+const now = { host: "alpha", volume: "v1", container: "c1", boot: "b1" };
+const before = { ...now, savedStep: 4, leftOut: [] };
+const change = (more: Partial<BoxChange> = {}): BoxChange => ({
+  before,
+  now,
+  step: 6,
+  lastChangingStep: 4,
+  hasCheckpoint: true,
+  unsavedFolders: ["node_modules"],
+  ...more,
+});
+const noticeOf = (more: Partial<BoxChange>): string => {
+  const loss = lossOf(change(more));
+  return "notice" in loss ? loss.notice : loss.kind;
+};
+
+describe("what is gone with a box", () => {
+  it("is nothing where it is the same one", () => {
+    expect(lossOf(change())).toEqual({ kind: "none" });
+    expect(lossOf(change({ now: { ...now, host: "renamed" } }))).toEqual({ kind: "none" });
+  });
+
+  it("is its processes where it was restarted, and what stood outside the workspace where the container is another", () => {
+    expect(noticeOf({ now: { ...now, boot: "b2" } })).toMatch(/restarted.*as they were.*processes are gone/);
+    expect(noticeOf({ now: { ...now, boot: "b2" } })).not.toContain("outside /workspace");
+    expect(noticeOf({ now: { ...now, container: "c2", boot: "b2" } })).toContain("outside /workspace");
+  });
+
+  it("is what was changed after the last save, and what is never saved, where the volume is another [R14]", () => {
+    const other = { ...now, volume: "v2" };
+    expect(noticeOf({ now: other })).toContain("as saved after step 4.");
+    expect(noticeOf({ now: other })).not.toContain("What steps");
+    expect(noticeOf({ now: other, lastChangingStep: 5 })).toContain("What steps 5 to 5 changed");
+    expect(noticeOf({ now: other, lastChangingStep: 6, before: { ...before, savedStep: 5 } })).toMatch(
+      /step 5\. What the calls of step 6 had done/,
+    );
+    expect(noticeOf({ now: { ...other, host: "beta" } })).toContain("its Docker host alpha does not answer");
+    const leftOut = Array.from({ length: 12 }, (_, at) => ({ path: `f${at}`, bytes: 70 * 2 ** 20 }));
+    expect(noticeOf({ now: other, before: { ...before, leftOut } })).toMatch(/"f9" \(70 MiB\) and 2 more/);
+  });
+
+  it("is everything where steps wrote files and none was ever saved, but not where there was nothing to save [R14]", () => {
+    const lost = { now: { ...now, volume: "v2" }, hasCheckpoint: false };
+    const never = { ...before, savedStep: 0 };
+    expect(lossOf(change({ ...lost, before: never }))).toMatchObject({ kind: "everything" });
+    expect(lossOf(change({ ...lost, before: never, lastChangingStep: undefined }))).toMatchObject({
+      kind: "files",
+    });
+    expect(lossOf(change({ ...lost }))).toMatchObject({ kind: "files" });
+    expect(lossOf(change({ ...lost, before: never, step: 1, lastChangingStep: 1 }))).toMatchObject({
+      kind: "files",
+    });
+  });
+});
