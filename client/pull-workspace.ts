@@ -70,8 +70,12 @@ async function refuseOverwriting(target: string, files: readonly WorkspaceFile[]
   }
 }
 
-async function writeFiles(target: string, files: readonly WorkspaceFile[]): Promise<Pulled> {
-  const skipped: string[] = [];
+async function writeFiles(target: string, all: readonly WorkspaceFile[]): Promise<Pulled> {
+  // Written as text, two names that are no UTF-8 might become one.
+  const isText = (file: WorkspaceFile): boolean =>
+    file.path.isWellFormed() && (file.kind !== "link" || file.target.isWellFormed());
+  const files = all.filter(isText);
+  const skipped = all.filter((file) => !isText(file)).map(({ path }) => path.toWellFormed());
   let count = 0;
   // Links come last: until then no path can lead through one.
   for (const file of files.filter(({ kind }) => kind !== "link")) {

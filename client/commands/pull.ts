@@ -25,7 +25,8 @@ async function pull(id: string, dir: string, flags: { force?: boolean }, output:
     await requireSession(services, id);
     const pulled = await pullWorkspace(services.store, id, dir, { force: flags.force === true });
     if (pulled === undefined) throw notPossible(`No files of ${id} were saved yet.`);
-    for (const path of pulled.skipped) output.note(`left out: ${path}, a link out of the workspace\n`);
+    for (const path of pulled.skipped)
+      output.note(`left out: ${path}, a link out of the workspace or a name that is no UTF-8\n`);
     output.note(`${plural(pulled.files, "file")} in ${resolve(dir)}\n`);
     return exitCodes.completed;
   } finally {
