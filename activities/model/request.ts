@@ -18,10 +18,18 @@ export interface Prefix {
   readonly toolTokens: number;
 }
 
-/** Makes prefixes with the same tools, whose schemas and size are worked out once. */
+/** What was worked out of a registry: four activities ask for the same. */
+const measuredTools = new WeakMap<ToolRegistry, Pick<Prefix, "tools" | "toolTokens">>();
+
+/** Makes prefixes with the same tools, whose schemas and size are worked out once a registry. */
 export function prefixMaker(registry: ToolRegistry): (system: string) => Prefix {
-  const tools = toolSpecs(registry);
-  const toolTokens = estimateTools(tools);
+  let measured = measuredTools.get(registry);
+  if (measured === undefined) {
+    const tools = toolSpecs(registry);
+    measured = { tools, toolTokens: estimateTools(tools) };
+    measuredTools.set(registry, measured);
+  }
+  const { tools, toolTokens } = measured;
   return (system) => {
     const systemTokens = estimateText(system);
     return { system, tools, tokens: toolTokens + systemTokens, systemTokens, toolTokens };
