@@ -56,8 +56,7 @@ const COLUMNS = `role, content, sequence, position, epoch, step, slot, kind, tok
 const IN_VIEW = "session_id = $1 and superseded_epoch is null and is_compacted = false";
 /** Rows at the beginning among which a strategy may have kept answers and results: middle removal keeps four. */
 const HEAD_ROWS = 8;
-/**
- * Behind the newest summary everything is in view; in front of it only what a person said and the head. So the rows are
+/** Behind the newest summary everything is in view; in front of it only what a person said and the head. So the rows are
  * found without an index over the marks, which a round would have to rewrite for each of them.
  */
 const LOAD_VIEW = `with edge as (
