@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
 import { Duplex } from "node:stream";
-import { expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { createBoxStream, StreamEnded } from "../../activities/sandbox/box-stream.ts";
 
 /** A piece of Docker's multiplexed stream. */
@@ -75,4 +75,21 @@ test("what is no answer ends the stream", async () => {
   const waiting = stream.request("wait", {});
   fromBox.write(piece(1, "Segmentation fault\n"));
   await expect(waiting).rejects.toBeInstanceOf(StreamEnded);
+});
+
+describe("a clock that jumps", () => {
+  afterEach(() => vi.useRealTimers());
+
+  test.each([3_600_000, -3_600_000])("by %i ms ends no stream and no request [R46]", async (jumpMs) => {
+    vi.useFakeTimers({ toFake: ["Date", "setInterval", "clearInterval"] });
+    const { stream, fromBox, requests } = connect();
+    const answer = stream.request("wait", {});
+    vi.setSystemTime(Date.now() + jumpMs);
+    // The time at which it looks whether the other side is still there.
+    vi.advanceTimersByTime(16_000);
+    expect(stream.ended).toBe(false);
+    expect(requests().map(({ op }) => op)).toEqual(["wait", "ping"]);
+    fromBox.write(piece(1, '{"q":1,"ok":{"is":"here"}}\n'));
+    expect(await answer).toEqual({ is: "here" });
+  });
 });
