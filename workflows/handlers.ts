@@ -16,6 +16,9 @@ import {
 import { sessionView } from "./presentation.ts";
 import { interrupt, show, type Run } from "./verbs.ts";
 
+const SHOWN_EACH = 20;
+const SHOWN_EVERY = 100;
+
 export function setHandlers(run: Run): void {
   const { state } = run;
   const take = (message: unknown): boolean => {
@@ -34,7 +37,8 @@ export function setHandlers(run: Run): void {
       state.recentCalls = [];
       state.nudged = false;
     }
-    show(run);
+    // The details show the first few that wait and how many: of a flood not each one, which would cost more than the rest.
+    if (waiting(state.inbox) <= SHOWN_EACH || waiting(state.inbox) % SHOWN_EVERY === 0) show(run);
     return taken;
   };
 
