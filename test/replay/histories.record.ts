@@ -1,7 +1,10 @@
 /** The sessions whose histories are kept for replay, one for each shape a run may take. Not part of `npm test`. */
 import { afterAll, beforeAll, it } from "vitest";
 import type { RunConfig } from "../../activities/agent-config.ts";
+import { forkSession } from "../../client/fork-session.ts";
+import { retrySession } from "../../client/retry-session.ts";
 import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { clientServices, sessionRow } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";
 import { recordHistory } from "../support/history-fixture.ts";
 import { resetToStep } from "../support/reset-run.ts";
@@ -143,4 +146,31 @@ it("reset", async () => {
   const reset = agent.client.workflow.getHandle(session.id, runId);
   await reset.result();
   await recordHistory("reset", reset);
+});
+
+it("retry", async () => {
+  const script = scriptedModel();
+  for (let step = 1; step <= 8; step += 1) script.calls("bash", { command: `echo step ${step}` });
+  script.says("The first line.").calls("bash", { command: "echo again" }).says("The second line.");
+  const session = await agent.start(script, limits({ maxHistoryEvents: 50 }));
+  await session.handle.result();
+  const row = await sessionRow(agent, session.id);
+  // Its third step was asked for by a run before the newest.
+  const order = { fromStep: 3, dropMessages: false };
+  const { runId } = await retrySession(clientServices(agent), row, order);
+  const reset = agent.client.workflow.getHandle(session.id, runId);
+  await reset.result();
+  await recordHistory("retry", reset);
+});
+
+it("fork-of", async () => {
+  const script = scriptedModel();
+  for (let step = 1; step <= 3; step += 1) script.calls("bash", { command: `echo step ${step}` });
+  script.says("The first line.").calls("bash", { command: "echo forked" }).says("The fork's line.");
+  const session = await agent.start(script);
+  await session.result();
+  const forked = agent.adopt(`${session.id}-fork`, session);
+  const order = { fromStep: 3, message: "Take the other way.", id: forked.id };
+  await forkSession(clientServices(agent), await sessionRow(agent, session.id), order);
+  await keep("fork-of", forked);
 });

@@ -1,0 +1,119 @@
+/** What an operator does with a pending activity in Temporal's Web UI: pause, unpause, reset. None of it is a cancel. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { eventually } from "../support/eventually.ts";
+import { scriptedModel, text } from "../support/scripted-model.ts";
+import { answersOf, callRows, resultTexts } from "../support/stored.ts";
+
+let agent: AgentHarness;
+beforeAll(async () => {
+  agent = await startAgent();
+});
+afterAll(() => agent.close());
+
+/** Temporal's numbers of a pending activity's state. */
+const PAUSED = 4;
+const AWAY = { headers: { "retry-after": "600" } };
+
+const pendingOf = async ({ handle }: RunningSession, type: string) =>
+  (await handle.describe()).raw.pendingActivities?.find(({ activityType }) => activityType?.name === type);
+
+/** With a busy machine's patience: the first session of a file loads what all need. */
+async function heard(session: RunningSession, type: string): Promise<void> {
+  await eventually(
+    `event ${type}`,
+    async () => (await session.events()).some((event) => event.type === type),
+    60_000,
+  );
+}
+
+/** As the Web UI's buttons do it. */
+async function press(
+  button: "pauseActivity" | "unpauseActivity" | "resetActivity",
+  session: RunningSession,
+  type = "modelStep",
+) {
+  const id = (await pendingOf(session, type))?.activityId ?? "";
+  const { workflowService, options } = agent.client;
+  const request = {
+    namespace: options.namespace,
+    execution: { workflowId: session.id },
+    identity: "a person",
+    id,
+  };
+  if (button === "pauseActivity") await workflowService.pauseActivity(request);
+  else if (button === "unpauseActivity") await workflowService.unpauseActivity(request);
+  else await workflowService.resetActivity(request);
+}
+
+async function untilPaused(session: RunningSession, type = "modelStep"): Promise<void> {
+  await eventually("it is paused", async () => (await pendingOf(session, type))?.state === PAUSED, 60_000);
+}
+
+it("a model step that is paused between two attempts waits, and goes on when it is let go: one answer [A13]", async () => {
+  const session = await agent.start(scriptedModel().fails(503, "Down.", AWAY).says("Here I am."));
+  await heard(session, "llm:error");
+  await press("pauseActivity", session);
+  await untilPaused(session);
+  await press("unpauseActivity", session);
+  expect(await session.result()).toMatchObject({ status: "completed", result: "Here I am." });
+  expect(await answersOf(agent.database.store, session.id)).toHaveLength(1);
+});
+
+it("one that is paused while the model speaks is broken off, not cancelled, and asked for again [A13]", async () => {
+  const script = scriptedModel()
+    .answers(text("This half is dropped"), { type: "hang" })
+    .says("The whole answer.");
+  const session = await agent.start(script);
+  await heard(session, "llm:chunk");
+  await press("pauseActivity", session);
+  await untilPaused(session);
+  await eventually("the provider is hung up on", () => session.model.aborts.length === 1);
+  expect((await session.handle.describe()).status.name).toBe("RUNNING");
+  expect(session.model.log).toHaveLength(1);
+  await press("unpauseActivity", session);
+  expect(await session.result()).toMatchObject({ status: "completed", result: "The whole answer." });
+  const answers = await answersOf(agent.database.store, session.id);
+  expect(answers).toHaveLength(1);
+  expect(JSON.stringify(answers)).not.toContain("interrupted");
+});
+
+it("one that is reset between two attempts is tried at once, and counted from one [A13]", async () => {
+  const session = await agent.start(
+    scriptedModel()
+      .fails(503, "Down.", { ...AWAY, times: 1 })
+      .says("Here I am."),
+  );
+  await heard(session, "llm:error");
+  await press("resetActivity", session);
+  expect(await session.result()).toMatchObject({ status: "completed", result: "Here I am." });
+  const { events } = await session.handle.fetchHistory();
+  const scheduled = (events ?? []).find(
+    (event) => event.activityTaskScheduledEventAttributes?.activityType?.name === "modelStep",
+  )?.eventId;
+  const started = (events ?? [])
+    .map((event) => event.activityTaskStartedEventAttributes)
+    .find((attributes) => String(attributes?.scheduledEventId) === String(scheduled));
+  expect(started?.attempt).toBe(1);
+  expect(await answersOf(agent.database.store, session.id)).toHaveLength(1);
+});
+
+it("a command that is paused runs on, and its end is found when it is let go: it ran once [A13]", async () => {
+  const script = scriptedModel()
+    .calls("bash", { command: "echo line >> n.txt; sleep 4; echo done" })
+    .calls("bash", { command: "cat n.txt" })
+    .says("Done.");
+  const session = await agent.start(script);
+  await eventually(
+    "the command runs",
+    async () => (await callRows(agent.database.store, session.id, "running")).length === 1,
+    60_000,
+  );
+  await press("pauseActivity", session, "runTool");
+  await untilPaused(session, "runTool");
+  await press("unpauseActivity", session, "runTool");
+  expect(await session.result()).toMatchObject({ status: "completed" });
+  const [slept, counted] = await resultTexts(agent.database.store, session.id);
+  expect(slept).toMatch(/^done\b/);
+  expect(counted).toBe("line");
+});

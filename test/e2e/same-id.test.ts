@@ -1,0 +1,82 @@
+/** The same id twice: two clients at once, and a client whose link broke before it heard the answer. */
+import { eq } from "drizzle-orm";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { messages, sessions } from "../../activities/store/schema.ts";
+import { exitCodes } from "../../client/errors.ts";
+import { sendGuidance } from "../../client/send-guidance.ts";
+import { startSession } from "../../client/start-session.ts";
+import { runConfig, startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { clientServices, sessionRow } from "../support/client-services.ts";
+import { scriptedModel, text } from "../support/scripted-model.ts";
+import { wordsOf } from "../support/scripted-summaries.ts";
+
+let agent: AgentHarness;
+beforeAll(async () => {
+  agent = await startAgent();
+});
+afterAll(() => agent.close());
+
+const order = (id: string, task: string) => ({
+  id,
+  task,
+  config: runConfig(),
+  attachments: [],
+  folder: undefined,
+});
+
+/** A session of the client's making, on a model of its own. */
+async function prepared(
+  name: string,
+): Promise<{ like: RunningSession; made: RunningSession; release: () => void }> {
+  const gate = Promise.withResolvers<void>();
+  const script = scriptedModel()
+    .says("The first one only lends its model.")
+    .replies(async () => {
+      await gate.promise;
+      return { parts: [text("I have heard the task.")] };
+    })
+    .forever({ parts: [text("I have heard you.")] });
+  const like = await agent.start(script);
+  await like.result();
+  return { like, made: agent.adopt(`${like.id}-${name}`, like), release: gate.resolve };
+}
+
+it("two clients that start one id at the same time share one session and one run; another task is refused [R19]", async () => {
+  const { made, release } = await prepared("twice");
+  const services = clientServices(agent);
+  const started = await Promise.all([
+    startSession(services, order(made.id, "Build it.")),
+    startSession(services, order(made.id, "Build it.")),
+  ]);
+  expect(started.map(({ id }) => id)).toEqual([made.id, made.id]);
+  expect(started.filter(({ attached }) => attached)).toHaveLength(1);
+  await expect(startSession(services, order(made.id, "Something else."))).rejects.toMatchObject({
+    exitCode: exitCodes.impossible,
+  });
+  release();
+  expect(await made.result()).toMatchObject({ status: "completed", result: "I have heard the task." });
+  const { db } = agent.database.store;
+  expect(await db.select().from(sessions).where(eq(sessions.id, made.id))).toHaveLength(1);
+  const tasks = await db.select().from(messages).where(eq(messages.sessionId, made.id));
+  expect(tasks.filter((row) => row.kind === "task")).toHaveLength(1);
+  await expect(startSession(services, order(made.id, "Build it."))).rejects.toMatchObject({
+    exitCode: exitCodes.impossible,
+  });
+});
+
+it("a start and a message that are sent again, since nobody heard the answer, count once [R50]", async () => {
+  const { made, release } = await prepared("again");
+  const services = clientServices(agent);
+  await startSession(services, order(made.id, "Build it."));
+  expect(await startSession(services, order(made.id, "Build it."))).toEqual({ id: made.id, attached: true });
+  const message = { id: "mine", text: "use tabs", attachments: [] };
+  const row = await sessionRow(agent, made.id);
+  const first = await sendGuidance(services, row, message);
+  expect(first).toMatchObject({ queued: true });
+  // Known by its id, it gets the answer that the first one got.
+  expect(await sendGuidance(services, row, message)).toMatchObject({ position: first.position });
+  release();
+  await made.result();
+  const last = made.model.requests.at(-1);
+  expect((last ? wordsOf(last) : "").split("use tabs")).toHaveLength(2);
+});

@@ -1,0 +1,69 @@
+/** What every activity is called with. Source: survey of durable engines, A25. */
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { sources } from "../../architecture/sources.ts";
+import { activityOptions, boundedSummary, OPEN_SESSION_OPTIONS } from "../../../workflows/proxies.ts";
+
+const policy = { modelTimeoutMs: 600_000, toolTimeoutMs: 660_000, taskQueues: { models: "m", admin: "a" } };
+const options = { openSession: OPEN_SESSION_OPTIONS, ...activityOptions(policy, "host-1") };
+
+describe("each activity", () => {
+  it.each(Object.entries(options))(
+    "%s has its cancellation type, heartbeat, timeout and bounded attempts said [A25]",
+    (_, given) => {
+      expect(given.cancellationType).toBe("WAIT_CANCELLATION_COMPLETED");
+      expect(given.heartbeatTimeout).toBe(30_000);
+      expect(given.startToCloseTimeout).toBeGreaterThan(0);
+      expect(given.retry.maximumAttempts).toBeGreaterThan(0);
+      expect(given.retry.maximumAttempts).toBeLessThanOrEqual(1_000);
+      expect(given.retry.maximumInterval).toBeLessThanOrEqual(120_000);
+    },
+  );
+
+  it("of the contract has options, and goes to the queue of its role [A25]", () => {
+    const contract = readFileSync(new URL("../../../activities/contract.ts", import.meta.url), "utf8");
+    const [, body = ""] = /interface AgentActivities \{([\s\S]*?)\n\}/.exec(contract) ?? [];
+    const names = [...body.matchAll(/^ {2}(\w+)\(/gm)].map(([, name]) => name);
+    expect(new Set(Object.keys(options))).toEqual(new Set(names));
+    const queues = Object.entries(options).map(([name, given]) => [
+      name,
+      "taskQueue" in given ? given.taskQueue : undefined,
+    ]);
+    expect(Object.fromEntries(queues)).toEqual({
+      openSession: undefined,
+      openSandbox: "host-1",
+      parkGuidance: "a",
+      modelStep: "m",
+      runTool: "host-1",
+      summarize: "m",
+      undoCompaction: "a",
+      prune: "a",
+      saveWorkspace: "host-1",
+      closeSandbox: "host-1",
+      closeSession: "a",
+    });
+  });
+
+  it("takes another heartbeat timeout where the policy has one", () => {
+    const quick = activityOptions({ ...policy, heartbeatTimeoutMs: 2_000 }, undefined);
+    for (const given of Object.values(quick)) expect(given.heartbeatTimeout).toBe(2_000);
+  });
+});
+
+it("no other file of the workflow makes a proxy of activities [A25]", () => {
+  const makers = sources(/^workflows\//).filter(({ text }) =>
+    /proxy(Local)?Activities|scheduleActivity/.test(text),
+  );
+  expect(makers.map(({ path }) => path)).toEqual(["workflows/proxies.ts"]);
+});
+
+it("a summary has at most 300 bytes, and no character cut in two [A25]", () => {
+  expect(boundedSummary("step 1 · bash: ls")).toBe("step 1 · bash: ls");
+  for (const char of ["a", "ü", "字", "🚀"]) {
+    const cut = boundedSummary(`step 1 · bash: ${char.repeat(400)}`);
+    expect(cut.isWellFormed()).toBe(true);
+    expect(cut.endsWith("…")).toBe(true);
+    expect(Array.from(cut).length).toBeLessThanOrEqual(90);
+    expect(Buffer.byteLength(JSON.stringify(cut))).toBeLessThanOrEqual(300);
+  }
+});
