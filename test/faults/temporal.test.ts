@@ -10,7 +10,7 @@ import { scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 
-/** Away for so long; the whole minute was tried by hand. */
+/** Away for so long: past the end of the command, so that its result meets no server. */
 const AWAY_MS = 15_000;
 
 let temporal: OwnTemporal;
