@@ -13,15 +13,12 @@ import type { Session } from "./store/sessions.ts";
 import {
   countParked,
   deliveredGuidance,
-  hasMessage,
-  insertMessage,
   markDelivered,
   parkedGuidance,
   parkGuidance,
-  takeSequences,
   userSlot,
-  type MessageMeta,
-} from "./store/transcript.ts";
+} from "./store/guidance.ts";
+import { hasMessage, insertMessage, takeSequences, type MessageMeta } from "./store/transcript.ts";
 
 /** Parked messages that are looked at for one step: of the shortest, no more would be read with profit. */
 const MAX_MESSAGES = 500;

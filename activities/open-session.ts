@@ -18,7 +18,8 @@ import { appendEvents } from "./store/events.ts";
 import type { Queryable } from "./store/db.ts";
 import { chainStart, runInCharge, takeOver, type Standpoint } from "./store/runs.ts";
 import { createSession, lastStep, type Session } from "./store/sessions.ts";
-import { countParked, loadView, lockRun } from "./store/transcript.ts";
+import { countParked } from "./store/guidance.ts";
+import { loadView, lockRun } from "./store/transcript.ts";
 import { systemPrompt } from "./system-prompt.ts";
 
 export function createOpenSession(deps: AgentDeps) {

@@ -7,7 +7,7 @@ import { inScope } from "./activity-scope.ts";
 import { cleanDeep } from "./context/clean-deep.ts";
 import type { Guidance } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
-import { parkGuidance } from "./store/transcript.ts";
+import { parkGuidance } from "./store/guidance.ts";
 
 export function createParkGuidance(deps: AgentDeps) {
   return ({ items }: { items: readonly Guidance[] }): Promise<void> =>
