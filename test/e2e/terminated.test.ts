@@ -3,7 +3,7 @@ import { NativeConnection } from "@temporalio/worker";
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { findSession } from "../../activities/store/sessions.ts";
-import { parkGuidance, parkedGuidance } from "../../activities/store/transcript.ts";
+import { parkGuidance, parkedGuidance } from "../../activities/store/guidance.ts";
 import { sendGuidance } from "../../client/send-guidance.ts";
 import { startReaper } from "../../worker/reaper.ts";
 import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
