@@ -130,7 +130,12 @@ function entryOf(row: StoredMessage, resultChars: number): Entry {
   const text = entryText(row, resultChars);
   // What was counted when the row was stored is not counted again, unless most of it was cut away.
   const whole = row.tokens + ENTRY_TOKENS;
-  return { text, tokens: whole * 2.2 <= text.length ? whole : estimateText(text) };
+  if (whole * 2.2 <= text.length) return { text, tokens: whole };
+  // Of a result that was cut, by the share that is left: its tokens are counted already.
+  const chars = row.role === "tool" && row.prunedStep === undefined ? row.content[0].text.length : 0;
+  if (chars > text.length)
+    return { text, tokens: Math.ceil((row.tokens * text.length) / chars) + ENTRY_TOKENS };
+  return { text, tokens: estimateText(text) };
 }
 
 /** The label in front of an entry. */
