@@ -2,7 +2,7 @@
  * Workers that die. After a kill -9 Temporal learns of it by the heartbeat that stays away (30 s), which is what these
  * tests wait for: they run beside each other, each with a session, a task queue and workers of its own.
  */
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, type TestContext } from "vitest";
 import { readEvents } from "../../activities/store/events.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
@@ -17,7 +17,11 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-async function start(script: ModelScript): Promise<KillableSession> {
+/** The test's own context: tests run side by side here, and a session is closed with its own. */
+async function start(
+  script: ModelScript,
+  { onTestFinished }: Pick<TestContext, "onTestFinished">,
+): Promise<KillableSession> {
   const session = await startKillableSession(database, script);
   onTestFinished(() => session.close());
   return session;
@@ -45,8 +49,8 @@ const untilItSleeps = (session: KillableSession) => untilItRuns(session, "sleep 
 const eventsOf = (session: KillableSession) => readEvents(database.store.db, session.id, 0, 10_000);
 
 describe.concurrent("a worker that is killed", () => {
-  it("in the middle of a command: the next one follows it to its true end, and never runs it again [A1] [R4]", async () => {
-    const session = await start(mutating());
+  it("in the middle of a command: the next one follows it to its true end, and never runs it again [A1] [R4]", async (context) => {
+    const session = await start(mutating(), context);
     const first = await session.startWorker();
     await untilItSleeps(session);
     await first.kill();
@@ -61,11 +65,11 @@ describe.concurrent("a worker that is killed", () => {
     await checkSession(session.place, session);
   });
 
-  it("in the middle of an answer: it is asked for again, one is kept, and watchers are told [R2]", async () => {
+  it("in the middle of an answer: it is asked for again, one is kept, and watchers are told [R2]", async (context) => {
     const script = scriptedModel()
       .answers(text("This half was never finished"), { type: "hang" })
       .says("This is the whole answer.");
-    const session = await start(script);
+    const session = await start(script, context);
     const first = await session.startWorker();
     await eventually(
       "the first words arrive",
@@ -95,8 +99,8 @@ describe.concurrent("a worker that is killed", () => {
     expect(bills.map(({ status }) => status).toSorted()).toEqual(["kept", "wasted"]);
   });
 
-  it("with its box: the model is told that the outcome is unknown, and nothing is run again [A2]", async () => {
-    const session = await start(mutating());
+  it("with its box: the model is told that the outcome is unknown, and nothing is run again [A2]", async (context) => {
+    const session = await start(mutating(), context);
     const first = await session.startWorker();
     await untilItSleeps(session);
     await first.kill();
@@ -117,11 +121,12 @@ describe.concurrent("a worker that is killed", () => {
 });
 
 describe.concurrent("a command whose workers die", () => {
-  it("is followed by one worker after the other to its true end [A1] [R4]", async () => {
+  it("is followed by one worker after the other to its true end [A1] [R4]", async (context) => {
     // Stands for ten minutes: longer than two workers live, and than Temporal's patience with each.
     const command = "echo line >> n.marks; for i in $(seq 45); do sleep 2; echo beat $i; done; echo end";
     const session = await start(
       scriptedModel().calls("bash", { command, timeout_seconds: 600 }).says("It came to its end."),
+      context,
     );
     const first = await session.startWorker();
     await untilItRuns(session, "seq 45");
@@ -143,9 +148,12 @@ describe.concurrent("a command whose workers die", () => {
     expect(marks?.get("n.marks")).toEqual(["line"]);
   });
 
-  it("gives its end to a worker that comes long after it [R5]", async () => {
+  it("gives its end to a worker that comes long after it [R5]", async (context) => {
     const command = "echo line >> n.marks; sleep 8; echo it ended alone; exit 3";
-    const session = await start(scriptedModel().calls("bash", { command }).says("It was waited for."));
+    const session = await start(
+      scriptedModel().calls("bash", { command }).says("It was waited for."),
+      context,
+    );
     const first = await session.startWorker();
     await untilItRuns(session, "sleep 8");
     await first.kill();
@@ -165,8 +173,8 @@ describe.concurrent("a command whose workers die", () => {
 });
 
 describe("a worker that is told to end", () => {
-  it("hands a running command over to the next one and ends with 0 [A16] [R8]", async () => {
-    const session = await start(mutating());
+  it("hands a running command over to the next one and ends with 0 [A16] [R8]", async (context) => {
+    const session = await start(mutating(), context);
     const first = await session.startWorker();
     await untilItSleeps(session);
     await session.startWorker();

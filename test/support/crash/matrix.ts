@@ -207,10 +207,10 @@ function withoutChance(part: {
   readonly toolName?: string;
   readonly providerOptions?: unknown;
 }): object {
-  const { providerOptions: _, ...rest } = part;
-  return part.toolName === "edit_file" && part.text !== undefined
-    ? { ...rest, text: /^Edited [\w.]+/.exec(part.text)?.[0] ?? part.text }
-    : rest;
+  const { providerOptions: _, text, ...rest } = part;
+  if (text === undefined) return rest;
+  const [edited] = (part.toolName === "edit_file" && /^Edited \w+\.\w+/.exec(text)) || [text];
+  return { ...rest, text: edited.replace(/\n\[took [\d.]+ s\]$/, "") };
 }
 
 /** Nothing may give up while others are on their way to their points. */
