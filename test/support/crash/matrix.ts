@@ -183,7 +183,7 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
 }
 
 /**
- * The live transcript without what differs by chance: rows' ids and times, the provider's item ids, and how an edit that
+ * The live transcript without what differs by chance: rows' ids and times, the provider's item ids, and how a change that
  * was made already is told.
  */
 export async function wordsOfTranscript({ database }: Place, id: string): Promise<object[]> {
@@ -210,7 +210,9 @@ function withoutChance(part: {
   const { providerOptions: _, text, ...rest } = part;
   if (text === undefined) return rest;
   const [edited] = (part.toolName === "edit_file" && /^Edited \w+\.\w+/.exec(text)) || [text];
-  return { ...rest, text: edited.replace(/\n\[took [\d.]+ s\]$/, "") };
+  // A file that an attempt before had written is there already.
+  const written = part.toolName === "write_file" ? edited.replace(/^(Created|Replaced)/, "Wrote") : edited;
+  return { ...rest, text: written.replace(/\n\[took [\d.]+ s\]$/, "") };
 }
 
 /** Nothing may give up while others are on their way to their points. */

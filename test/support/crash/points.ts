@@ -6,7 +6,7 @@ export interface CrashPoint {
   readonly name: string;
   readonly script: ScriptName;
   readonly hold: Hold;
-  /** Requests to the model beyond those of the undisturbed run. */
+  /** Requests to the model beyond those of the undisturbed run, at most. */
   readonly extraCalls: 0 | 1;
   /** Cases of the surveys. */
   readonly cases: string;
@@ -63,6 +63,9 @@ function around(
 
 const asked = (step: number, half = false): Hold => ({ at: "model", purpose: "step", step, half });
 
+/** The next step is asked for beside a save, so its request may be under way. */
+const BESIDE = { lost: 1, kept: 1 } as const;
+
 export const CRASH_POINTS: readonly CrashPoint[] = [
   ...around("the run's taking over", "plain", table("runs", {}), "[A4]"),
   ...around("the box's entry", "plain", table("events", { type: "sandbox:created" }), "[A4]"),
@@ -98,7 +101,7 @@ export const CRASH_POINTS: readonly CrashPoint[] = [
   ...around("a written file's result", "plain", table("messages", { slot: "tool:1", step: 2 }), "[A4]"),
   ...around("an edit's result", "plain", table("messages", { slot: "tool:0", step: 3 }), "[A4]"),
   ...around("what a file says", "plain", table("messages", { slot: "tool:0", step: 4 }), "[A4]"),
-  ...around("a save of the workspace", "plain", table("checkpoints", { step: 2 }), "[A4]"),
+  ...around("a save of the workspace", "plain", table("checkpoints", { step: 2 }), "[A4]", BESIDE),
   {
     name: "when the model is asked for a summary",
     script: "compacting",
@@ -110,7 +113,7 @@ export const CRASH_POINTS: readonly CrashPoint[] = [
     lost: 1,
     kept: 0,
   }),
-  ...around("the last save", "plain", table("checkpoints", { step: 5 }), "[R7]"),
+  ...around("the last save", "plain", table("checkpoints", { step: 5 }), "[R7]", BESIDE),
   ...around("the box's removal", "plain", table("events", { type: "sandbox:removed" }), "[R7]"),
   ...around("the outcome", "plain", table("events", { type: "session:ended" }), "[R7]"),
 ];
