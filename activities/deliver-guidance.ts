@@ -23,9 +23,6 @@ import { hasMessage, insertMessage, takeSequences, type MessageMeta } from "./st
 /** Parked messages that are looked at for one step: of the shortest, no more would be read with profit. */
 const MAX_MESSAGES = 500;
 
-/** A share that is taken further than this is full: the next message was too long for what was left of it. */
-const FULL_SHARE = 0.7;
-
 /**
  * Stores drained messages as one, what is to be told of the box in front of them, and our own note behind them.
  * Idempotent by the messages' ids: a second attempt, and the same step after an interrupt or a compaction, find stored
@@ -54,7 +51,7 @@ export async function deliverGuidance(
     const merged = coalesce(taken.items);
     if (merged) {
       const { ids, firstQueuedAt, lastQueuedAt, parts } = merged;
-      const meta = { ids, firstQueuedAt, lastQueuedAt };
+      const meta = { ids, firstQueuedAt, lastQueuedAt, ...(wait > 0 ? { leftSome: true } : {}) };
       const { sequence, isNew } = await add({
         slot: () => taken.slot,
         kind: "guidance",
@@ -113,9 +110,9 @@ async function takeWaiting(
   const isNew = (item: Guidance) => !known.has(item.id);
   const older = parked.filter(isNew);
   const isAll = parked.length < MAX_MESSAGES;
-  // It had its full share then: what was left behind waits on, and the later ones behind it. Of a share that was not
-  // full nothing was left, so what is there was said since, or was parked when a run ended in the middle of the step.
-  const isFull = older.length > 0 && before.tokens > FULL_SHARE * roomTokens;
+  // It left some behind then: they wait on, and the later ones behind them. Else what is there was said since, or was
+  // parked when a run ended in the middle of the step.
+  const isFull = before.isFull && older.length > 0;
   const waiting = isFull ? [] : [...older, ...(isAll ? carried.filter(isNew) : [])];
   const texts = await withTexts(tx, border, waiting);
   const count = takenBy(texts, roomTokens - before.tokens, isAgain ? "some" : "nothing yet");

@@ -4,6 +4,7 @@ import type { UserPart } from "../context/message.ts";
 import type { Guidance } from "../contract.ts";
 import type { Queryable } from "./db.ts";
 import { guidance, messages } from "./schema.ts";
+import type { MessageMeta } from "./transcript.ts";
 
 /** Keeps messages that are too many to carry. Idempotent by client id. */
 export async function parkGuidance(
@@ -51,14 +52,17 @@ export async function deliveredGuidance(
   return new Map(rows.map((row) => [row.id, Number(row.sequence)]));
 }
 
-/** The slot of a step's next message of a person: a step that is taken again may have some already, of so many tokens. */
+/**
+ * The slot of a step's next message of a person: a step that is taken again may have some already, of so many tokens, and
+ * may have left others behind.
+ */
 export async function userSlot(
   db: Queryable,
   { sessionId, epoch }: { readonly sessionId: string; readonly epoch: number },
   step: number,
-): Promise<{ slot: string; tokens: number }> {
+): Promise<{ slot: string; tokens: number; isFull: boolean }> {
   const rows = await db
-    .select({ tokens: messages.tokenCount })
+    .select({ tokens: messages.tokenCount, meta: messages.meta })
     .from(messages)
     .where(
       and(
@@ -71,6 +75,7 @@ export async function userSlot(
   return {
     slot: rows.length === 0 ? "user" : `user:${rows.length}`,
     tokens: rows.reduce((sum, row) => sum + row.tokens, 0),
+    isFull: rows.some((row) => (row.meta as MessageMeta | null)?.leftSome === true),
   };
 }
 

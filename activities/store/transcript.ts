@@ -16,6 +16,8 @@ export interface MessageMeta {
   readonly ids?: readonly string[];
   readonly firstQueuedAt?: string;
   readonly lastQueuedAt?: string;
+  /** More waited than the step had room for. */
+  readonly leftSome?: boolean;
 }
 
 const live = (sessionId: string) => and(eq(messages.sessionId, sessionId), isNull(messages.supersededEpoch));

@@ -63,8 +63,13 @@ async function provideAll(project: TestProject, run: Run): Promise<void> {
   const need = NEEDS[project.name] ?? [];
   const services = await startServices(run.home, need);
   await provideDatabase(project, run, services);
-  project.provide("temporalAddress", services.temporalAddress);
-  project.provide("dockerHost", services.dockerHost ?? "");
+  // Only what was asked for: a test in the wrong project fails with the developer's services too.
+  const hasTemporal = need.includes("temporal");
+  project.provide("temporalAddress", hasTemporal ? services.temporalAddress : "not-needed.invalid:0");
+  project.provide(
+    "dockerHost",
+    need.includes("docker") ? (services.dockerHost ?? "") : "tcp://not-needed.invalid:0",
+  );
   project.provide("sandboxImage", services.sandboxImage ?? "");
   if (need.includes("temporal")) project.provide("workflowBundle", (await ensureWorkflowBundle()).codePath);
 }
