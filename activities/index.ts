@@ -1,6 +1,6 @@
 /** All activities, bound to what they are given. Binds and nothing else. */
 import type { AgentActivities } from "./contract.ts";
-import { createBackgroundSaves } from "./background-save.ts";
+import { createBackgroundSaves } from "./session-box/background-save.ts";
 import { createCloseSession } from "./close-session.ts";
 import type { AgentDeps } from "./deps.ts";
 import { createModelStep } from "./model-step.ts";
@@ -9,7 +9,7 @@ import { createParkGuidance } from "./park-guidance.ts";
 import { createPrune } from "./prune.ts";
 import { createRunTool } from "./run-tool.ts";
 import { createSandboxLifecycle } from "./sandbox-lifecycle.ts";
-import { createSessionBoxes } from "./session-box.ts";
+import { createSessionBoxes } from "./session-box/session-box.ts";
 import { createSummarize } from "./summarize.ts";
 import { createUndoCompaction } from "./undo-compaction.ts";
 

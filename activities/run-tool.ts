@@ -9,7 +9,7 @@
  */
 import { createHash } from "node:crypto";
 import { inScope, type ActivityScope } from "./activity-scope.ts";
-import type { BackgroundSaves } from "./background-save.ts";
+import type { BackgroundSaves } from "./session-box/background-save.ts";
 import type { ToolCallPart, ToolResultPart } from "./context/message.ts";
 import { estimateMessage } from "./context/tokens.ts";
 import type { RunToolInput, ToolFacts } from "./contract.ts";
@@ -17,8 +17,8 @@ import type { AgentDeps } from "./deps.ts";
 import { enterSession } from "./enter-session.ts";
 import { fatal } from "./failures.ts";
 import { createSessionMemory } from "./store/session-memory.ts";
-import { saveBox } from "./save-box.ts";
-import { withoutLost, type SessionBoxes } from "./session-box.ts";
+import { saveBox } from "./session-box/save-box.ts";
+import { withoutLost, type SessionBoxes } from "./session-box/session-box.ts";
 import { keepWhole } from "./keep-whole.ts";
 import type { Session } from "./store/sessions.ts";
 import { commitResult } from "./store/commit-step.ts";

@@ -7,14 +7,14 @@
  */
 import { ApplicationFailure } from "@temporalio/common";
 import { inScope } from "./activity-scope.ts";
-import type { BackgroundSaves } from "./background-save.ts";
+import type { BackgroundSaves } from "./session-box/background-save.ts";
 import type { SandboxFacts, WorkspaceFacts } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
 import { enterSession, enterToClose } from "./enter-session.ts";
 import { fatal } from "./failures.ts";
 import { SandboxLost } from "./sandbox/sandbox-lost.ts";
-import { NOTHING_SAVED, saveBox } from "./save-box.ts";
-import type { SessionBoxes } from "./session-box.ts";
+import { NOTHING_SAVED, saveBox } from "./session-box/save-box.ts";
+import type { SessionBoxes } from "./session-box/session-box.ts";
 import { appendEvents } from "./store/events.ts";
 import type { Session } from "./store/sessions.ts";
 

@@ -7,7 +7,7 @@ import { statusOf, unless } from "./docker-errors.ts";
 import { createDockerSandbox } from "./docker-sandbox.ts";
 import { rulesFor } from "./network-guard.ts";
 import { boxLabels, boxName, createOptions, differences, SESSION_LABEL } from "./profile.ts";
-import { labelledSessions, removeBox, volumeIdentity } from "./reaper.ts";
+import { labelledSessions, removeBox, volumeIdentity } from "./docker-boxes.ts";
 import type { BoxSpec, Sandbox, SandboxHost } from "./sandbox.ts";
 import { SandboxLost } from "./sandbox-lost.ts";
 

@@ -1,7 +1,7 @@
 /** What is in a workspace now, and what of it has content at hand. Two ways, by what the image has. */
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { runProgram, type ProgramBox } from "./box-program.ts";
+import { runWorkspaceProgram, type ProgramBox } from "./workspace-program.ts";
 import {
   FIND_FORMAT,
   MAX_FILE_BYTES,
@@ -72,7 +72,7 @@ export function hasGnuTools(box: ProgramBox): Promise<boolean> {
     "find . -maxdepth 0 -printf x 2>/dev/null && tar --version && command -v gzip && command -v xargs";
   const known =
     kinds.get(box) ??
-    runProgram(box, ["sh", "-c", script], { highestExitCode: 127 }).then(({ output }) => {
+    runWorkspaceProgram(box, ["sh", "-c", script], { highestExitCode: 127 }).then(({ output }) => {
       const said = Buffer.from(output).toString();
       return said.startsWith("x") && said.includes("GNU tar") && /gzip\n.*xargs\n/.test(said);
     });
@@ -88,7 +88,7 @@ export function hasGnuTools(box: ProgramBox): Promise<boolean> {
 export async function surveyWorkspace(box: ProgramBox): Promise<Survey> {
   if (!(await hasGnuTools(box))) return readEverything(box);
   for (let looks = 1; ; looks += 1) {
-    const { output, startedAtMs } = await runProgram(box, LIST, { highestExitCode: 1 });
+    const { output, startedAtMs } = await runWorkspaceProgram(box, LIST, { highestExitCode: 1 });
     const { entries, skipped } = parseListing(output);
     const isFresh = ({ kind, ctime }: ManifestEntry): boolean =>
       kind === "file" && Number(ctime) * 1_000 > startedAtMs - TICK_MS;
@@ -103,8 +103,8 @@ export async function surveyWorkspace(box: ProgramBox): Promise<Survey> {
 
 /** With sh, find and tar of any make: everything is read each time, and told apart by its content. */
 async function readEverything(box: ProgramBox): Promise<Survey> {
-  const { output } = await runProgram(box, READ_ALL, { highestExitCode: 1 });
-  const large = await runProgram(box, TOO_LARGE, { highestExitCode: 1 });
+  const { output } = await runWorkspaceProgram(box, READ_ALL, { highestExitCode: 1 });
+  const large = await runWorkspaceProgram(box, TOO_LARGE, { highestExitCode: 1 });
   const content = new Map<string, Uint8Array>();
   const entries: ManifestEntry[] = [];
   for await (const { entry, bytes } of readTar(output)) {

@@ -1,6 +1,6 @@
 /** Saves and restores a workspace from inside its box, as uid 1000, with sh, find, tar, xargs, rm and chmod alone. */
 import { fatal, retryable } from "../failures.ts";
-import { runProgram, type ProgramBox } from "./box-program.ts";
+import { runWorkspaceProgram, type ProgramBox } from "./workspace-program.ts";
 import { bytesOfText } from "./path-text.ts";
 import {
   compareManifests,
@@ -97,7 +97,7 @@ async function saveOnce(
   const packed = whole ? entries : since.changed;
   const pack = survey.content
     ? await packEntries(packed, (path) => survey.content?.get(path))
-    : (await runProgram(box, TAR, { stdin: pathList(packed), highestExitCode: 1 })).output;
+    : (await runWorkspaceProgram(box, TAR, { stdin: pathList(packed), highestExitCode: 1 })).output;
   // A manifest must not name what is not there: what vanished since, or may not be read, is tried again next time.
   const inPack = await packedPaths(pack);
   const missing = packed.filter((entry) => !inPack.has(entry.path));
@@ -156,7 +156,9 @@ export async function restoreWorkspace(box: ProgramBox, chain: readonly StoredPa
   for (const piece of pieces(
     wanted.toSorted((a, b) => Number(a.kind === "folder") - Number(b.kind === "folder")),
   )) {
-    await runProgram(box, ["tar", "-xpf", "-"], { stdin: tarOf(piece, (path) => target.bytes.get(path)) });
+    await runWorkspaceProgram(box, ["tar", "-xpf", "-"], {
+      stdin: tarOf(piece, (path) => target.bytes.get(path)),
+    });
   }
   return retimed(target.entries, await withModes(box, target.entries));
 }
@@ -204,7 +206,8 @@ async function withPaths(
   argv: readonly string[],
   entries: readonly ManifestEntry[],
 ): Promise<void> {
-  if (entries.length > 0) await runProgram(box, ["xargs", "-0", ...argv], { stdin: pathList(entries) });
+  if (entries.length > 0)
+    await runWorkspaceProgram(box, ["xargs", "-0", ...argv], { stdin: pathList(entries) });
 }
 
 // With `./` in front no name can be taken for an option.

@@ -1,24 +1,24 @@
 /** A session's files into a checkpoint: what differs from the last one, by whoever has the session and its box. */
 import { namesOf } from "./box-loss.ts";
-import type { WorkspaceFacts } from "./contract.ts";
-import type { AgentDeps } from "./deps.ts";
-import { retryable } from "./failures.ts";
-import type { Sandbox } from "./sandbox/sandbox.ts";
-import { saveWorkspace, type WorkspaceSave } from "./sandbox/workspace.ts";
-import type { Skipped } from "./sandbox/workspace-manifest.ts";
+import type { WorkspaceFacts } from "../contract.ts";
+import type { AgentDeps } from "../deps.ts";
+import { retryable } from "../failures.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
+import { saveWorkspace, type WorkspaceSave } from "../sandbox/workspace.ts";
+import type { Skipped } from "../sandbox/workspace-manifest.ts";
 import { withoutLost, type SessionBoxes } from "./session-box.ts";
-import { addNotice, findBox, keepLeftOut, markSaved, markUnchanged, type BoxRow } from "./store/boxes.ts";
+import { addNotice, findBox, keepLeftOut, markSaved, markUnchanged, type BoxRow } from "../store/boxes.ts";
 import {
   checkpointBase,
   latestVersion,
   saveCheckpoint,
   versionOf,
   type Checkpoint,
-} from "./store/checkpoints.ts";
-import type { Queryable } from "./store/db.ts";
-import type { NewEvent } from "./store/event.ts";
-import { appendEvents } from "./store/events.ts";
-import { lockEpoch, type Session } from "./store/sessions.ts";
+} from "../store/checkpoints.ts";
+import type { Queryable } from "../store/db.ts";
+import type { NewEvent } from "../store/event.ts";
+import { appendEvents } from "../store/events.ts";
+import { lockEpoch, type Session } from "../store/sessions.ts";
 
 export const NOTHING_SAVED: WorkspaceFacts = { changed: 0, bytes: 0 };
 

@@ -21,7 +21,7 @@ export interface ProgramRun {
  * @param highestExitCode find and tar end with 1 when a file vanished or changed under them, as running processes do
  * @throws SandboxUnavailable (retryable) when it ends otherwise; SandboxLost
  */
-export async function runProgram(
+export async function runWorkspaceProgram(
   box: ProgramBox,
   argv: readonly string[],
   options: { readonly stdin?: Uint8Array; readonly highestExitCode?: number } = {},

@@ -1,19 +1,19 @@
 /** The box of a session, opened when it is first needed: with its files back, once, whoever asks. */
 import { ApplicationFailure } from "@temporalio/common";
-import type { RunConfig } from "./agent-config.ts";
+import type { RunConfig } from "../agent-config.ts";
 import { lossOf } from "./box-loss.ts";
-import type { AgentDeps } from "./deps.ts";
-import { fatal } from "./failures.ts";
-import type { BoxSpec, Sandbox } from "./sandbox/sandbox.ts";
-import { SandboxLost } from "./sandbox/sandbox-lost.ts";
-import { restoreWorkspace } from "./sandbox/workspace.ts";
-import { REBUILT_FOLDERS } from "./sandbox/workspace-manifest.ts";
-import { addNotice, findBox, lastChangingStep, recordBox, setNotice } from "./store/boxes.ts";
-import { checkpointChain, latestCheckpoint, retimeCheckpoint } from "./store/checkpoints.ts";
-import type { Queryable } from "./store/db.ts";
-import type { NewEvent } from "./store/event.ts";
-import { appendEvents } from "./store/events.ts";
-import { findSession, lockedSession, setContainer, type Session } from "./store/sessions.ts";
+import type { AgentDeps } from "../deps.ts";
+import { fatal } from "../failures.ts";
+import type { BoxSpec, Sandbox } from "../sandbox/sandbox.ts";
+import { SandboxLost } from "../sandbox/sandbox-lost.ts";
+import { restoreWorkspace } from "../sandbox/workspace.ts";
+import { REBUILT_FOLDERS } from "../sandbox/workspace-manifest.ts";
+import { addNotice, findBox, lastChangingStep, recordBox, setNotice } from "../store/boxes.ts";
+import { checkpointChain, latestCheckpoint, retimeCheckpoint } from "../store/checkpoints.ts";
+import type { Queryable } from "../store/db.ts";
+import type { NewEvent } from "../store/event.ts";
+import { appendEvents } from "../store/events.ts";
+import { findSession, lockedSession, setContainer, type Session } from "../store/sessions.ts";
 
 export interface OpenBox {
   readonly box: Sandbox;

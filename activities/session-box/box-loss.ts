@@ -1,5 +1,5 @@
 /** What is gone when a session's box is not the one it was, and how the model is told. Pure. */
-import type { BoxIdentity } from "./store/boxes.ts";
+import type { BoxIdentity } from "../store/boxes.ts";
 
 /** What is known when a box is opened that had a box before. */
 export interface BoxChange {
