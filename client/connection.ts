@@ -2,6 +2,7 @@
 import { Client, Connection } from "@temporalio/client";
 import { openStore, type Store } from "../activities/store/db.ts";
 import { withoutPassword } from "../worker/local/probe.ts";
+import { within } from "../worker/local/within.ts";
 import { ServiceMissing } from "../worker/local/service-missing.ts";
 import { findServices, type LocalServices } from "../worker/local/services.ts";
 import { dataConverter } from "../worker/data-converter.ts";
@@ -93,22 +94,6 @@ function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
       await opened?.then(({ connection }) => connection.close()).catch(() => undefined);
     },
   };
-}
-
-/** Waits at most so long. The promise itself goes on; its end is nobody's business then. */
-export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  promise.catch(() => undefined);
-  try {
-    return await Promise.race([
-      promise,
-      new Promise<never>((_, reject) => {
-        timer = setTimeout(() => reject(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs);
-      }),
-    ]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** The innermost words of an error, on one line. */

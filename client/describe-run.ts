@@ -1,7 +1,8 @@
 /** Temporal's word on a session's run. */
 import { WorkflowNotFoundError, type WorkflowExecutionDescription } from "@temporalio/client";
 import { oneLine } from "./render/format.ts";
-import { within, type Temporal } from "./connection.ts";
+import type { Temporal } from "./connection.ts";
+import { within } from "../worker/local/within.ts";
 
 const DESCRIBE_MS = 2_000;
 

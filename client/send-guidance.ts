@@ -14,7 +14,8 @@ import {
   type GuidanceMessage,
   type QueuedReply,
 } from "../workflows/messages.ts";
-import { within, type Services } from "./connection.ts";
+import type { Services } from "./connection.ts";
+import { within } from "../worker/local/within.ts";
 import { notPossible } from "./errors.ts";
 import type { Attachment } from "./images.ts";
 import { oneLine } from "./render/format.ts";

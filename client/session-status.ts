@@ -7,7 +7,8 @@ import {
   type SessionRow,
 } from "../activities/store/reading.ts";
 import { statusQuery, type SessionView } from "../workflows/messages.ts";
-import { within, type Services } from "./connection.ts";
+import type { Services } from "./connection.ts";
+import { within } from "../worker/local/within.ts";
 import { describeRun, type RunDescription } from "./describe-run.ts";
 import { hasEnded } from "./start-session.ts";
 

@@ -1,7 +1,8 @@
 /** `longhaul list`: sessions, newest first. */
 import { Command, Option } from "commander";
 import { listSessions, readFigures, type SessionRow } from "../../activities/store/reading.ts";
-import { openServices, within, type Services } from "../connection.ts";
+import { openServices, type Services } from "../connection.ts";
+import { within } from "../../worker/local/within.ts";
 import { exitCodes, type ExitCode } from "../errors.ts";
 import type { Output, Style } from "../output.ts";
 import { ago, dollars, oneLine, percent } from "../render/format.ts";

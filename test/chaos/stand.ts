@@ -8,6 +8,7 @@ import { CANARY } from "../support/canary.ts";
 import type { Place } from "../support/checker/collect.ts";
 import { startOwnPostgres, type OwnPostgres } from "../support/own-postgres.ts";
 import { startOwnTemporal, type OwnTemporal } from "../support/own-temporal.ts";
+import { createClosers } from "../support/closers.ts";
 import { endServices, newTestHome, sweepOldRuns } from "../support/services.ts";
 import { startSharedModel, type SharedModel } from "../support/shared-model.ts";
 import { createWorkers, type Workers } from "./workers.ts";
@@ -32,10 +33,7 @@ const TASK_QUEUE = "chaos";
 export async function bringUpChaos(say: (line: string) => void): Promise<ChaosStand> {
   await sweepOldRuns();
   const home = newTestHome();
-  const closers: (() => Promise<unknown>)[] = [() => endServices(home)];
-  const close = async () => {
-    for (const one of closers.splice(0).toReversed()) await one().catch(() => undefined);
-  };
+  const { add, close } = createClosers(() => endServices(home));
   try {
     const { sandboxImage: image } = await bringUp({ home, ports: "free", say, need: ["docker", "image"] });
     if (image === undefined) throw new Error("There is no sandbox image.");
@@ -46,13 +44,13 @@ export async function bringUpChaos(say: (line: string) => void): Promise<ChaosSt
       // The window is what the sessions are configured for at most; smaller ones are theirs to keep.
       startSharedModel(),
     ]);
-    closers.push(
+    add(
       () => postgres.close(),
       () => temporal.close(),
       () => model.close(),
     );
     const connection = await Connection.connect({ address: temporal.address });
-    closers.push(() => connection.close());
+    add(() => connection.close());
     const client = new Client({ connection, dataConverter });
     const docker = connectDocker();
     const workers = createWorkers({
@@ -67,7 +65,7 @@ export async function bringUpChaos(say: (line: string) => void): Promise<ChaosSt
       LONGHAUL_SHUTDOWN_GRACE_MS: "3000",
       LONGHAUL_LOG_LEVEL: "warn",
     });
-    closers.push(() => workers.close());
+    add(() => workers.close());
     const place: Place = { database: { store: postgres.store }, client, docker };
     return { postgres, temporal, model, workers, client, docker, image, place, taskQueue: TASK_QUEUE, close };
   } catch (error) {

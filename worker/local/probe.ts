@@ -5,6 +5,7 @@ import { Connection } from "@temporalio/client";
 import pg from "pg";
 import { temporalConnection } from "../temporal-connection.ts";
 import { ServiceMissing } from "./service-missing.ts";
+import { within } from "./within.ts";
 
 const PROBE_MS = 4_000;
 const DEFAULT_SOCKET = "unix:///var/run/docker.sock";
@@ -133,21 +134,6 @@ function knock(address: string, timeoutMs: number): Promise<void> {
     socket.on("timeout", () => socket.destroy(new Error(`no answer in ${timeoutMs} ms`)));
     socket.on("error", reject);
   });
-}
-
-/** The promise's result, or an error after `timeoutMs`. */
-export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  try {
-    return await Promise.race([
-      promise,
-      new Promise<never>((_, reject) => {
-        timer = setTimeout(() => reject(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs);
-      }),
-    ]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 export function withoutPassword(url: string): string {

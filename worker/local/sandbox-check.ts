@@ -3,6 +3,7 @@ import { createDockerHost } from "../../activities/sandbox/docker.ts";
 import { connectDocker } from "../../activities/sandbox/connect-docker.ts";
 import { agentConfigSchema } from "../../activities/agent-config.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
+import { within } from "./within.ts";
 
 export interface SandboxFinding {
   readonly ok: boolean;
@@ -74,11 +75,4 @@ export async function runcVersion(): Promise<string | undefined> {
     Components?: readonly { readonly Name: string; readonly Version: string }[];
   };
   return parts?.find(({ Name: name }) => name === "runc")?.Version;
-}
-
-function within<T>(promise: Promise<T>, ms: number): Promise<T> {
-  const late = new Promise<never>((_resolve, reject) => {
-    setTimeout(() => reject(new Error(`no answer within ${ms / 1000} s`)), ms).unref();
-  });
-  return Promise.race([promise, late]);
 }

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { Connection } from "@temporalio/client";
 import { temporalConnection } from "../temporal-connection.ts";
-import { within } from "./probe.ts";
+import { within } from "./within.ts";
 import type { Say } from "./progress.ts";
 import { readState, rememberFound } from "./state.ts";
 

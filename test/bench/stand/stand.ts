@@ -9,6 +9,7 @@ import { ensurePostgres } from "../../../worker/local/postgres.ts";
 import { bringUp } from "../../../worker/local/services.ts";
 import type { codingAgent } from "../../../workflows/index.ts";
 import { WORKFLOW_TYPE } from "../../../workflows/messages.ts";
+import { createClosers } from "../../support/closers.ts";
 import { endServices, newTestHome, sweepOldRuns } from "../../support/services.ts";
 import type { AgentVerbs } from "./agent-process.ts";
 import { startProcess, type RemoteProcess } from "./channel.ts";
@@ -50,20 +51,17 @@ const KEY = "sk-bench-0123456789abcdef";
 export async function bringUpStand(say: (line: string) => void): Promise<Stand> {
   await sweepOldRuns();
   const home = newTestHome();
-  const closers: (() => Promise<unknown>)[] = [() => endServices(home)];
-  const close = async () => {
-    for (const one of closers.splice(0).toReversed()) await one().catch(() => undefined);
-  };
+  const { add, close } = createClosers(() => endServices(home));
   try {
     // Durable, unlike the tests': what a commit costs is part of what is measured.
     const databaseUrl = await ensurePostgres({ home, port: 0, say, durable: true });
     const services = await bringUp({ home, ports: "free", say, need: ["temporal", "docker", "image"] });
     const image = services.sandboxImage ?? agentConfigSchema.parse({}).sandbox.image;
     const store = openStore({ url: databaseUrl, maxConnections: 10 });
-    closers.push(() => store.close());
+    add(() => store.close());
     await migrateStore(store);
     const model = await startProcess<ModelVerbs>(new URL("./model-process.ts", import.meta.url));
-    closers.push(() => model.end());
+    add(() => model.end());
     const environment = {
       DATABASE_URL: databaseUrl,
       TEMPORAL_ADDRESS: services.temporalAddress,
@@ -82,9 +80,9 @@ export async function bringUpStand(say: (line: string) => void): Promise<Stand> 
         LONGHAUL_TASK_QUEUE: YARDSTICK_QUEUE,
       }),
     ]);
-    closers.push(() => Promise.all([agent.end(), yardstick.end()]));
+    add(() => Promise.all([agent.end(), yardstick.end()]));
     const connection = await Connection.connect({ address: services.temporalAddress });
-    closers.push(() => connection.close());
+    add(() => connection.close());
     const client = new Client({ connection, dataConverter });
     return {
       store,

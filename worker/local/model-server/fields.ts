@@ -35,3 +35,25 @@ export function media(type: "image" | "file", url: unknown, path: string): WireP
   const digits = (match[2] ?? "").replace(/=+$/, "").length;
   return { type, mediaType: match[1] ?? "", bytes: Math.floor((digits * 3) / 4) };
 }
+
+/** The parts of a message's content, each read by `partOf`. @throws Refusal */
+export function contentParts(
+  content: unknown,
+  path: string,
+  partOf: (part: Json, at: string) => WirePart,
+): WirePart[] {
+  if (typeof content === "string") return [{ type: "text", text: content }];
+  if (!Array.isArray(content))
+    throw new Refusal(
+      400,
+      `Missing required parameter: '${path}.content'.`,
+      "missing_required_parameter",
+      path,
+    );
+  return content.map((part: unknown, index) => {
+    const at = `${path}.content[${index}]`;
+    if (!isObject(part))
+      throw new Refusal(400, `Invalid type for '${at}': expected an object.`, "invalid_type", at);
+    return partOf(part, at);
+  });
+}

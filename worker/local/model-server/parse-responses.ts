@@ -1,5 +1,5 @@
 /** `input` of POST /v1/responses. Pure. */
-import { isObject, media, text, type Json } from "./fields.ts";
+import { contentParts, isObject, media, text, type Json } from "./fields.ts";
 import { Refusal } from "./refusal.ts";
 import type { WireItem, WirePart } from "./wire.ts";
 
@@ -84,18 +84,7 @@ function item(entry: Json, path: string): WireItem {
 }
 
 function parts(content: unknown, path: string): WirePart[] {
-  if (typeof content === "string") return [{ type: "text", text: content }];
-  if (!Array.isArray(content))
-    throw new Refusal(
-      400,
-      `Missing required parameter: '${path}.content'.`,
-      "missing_required_parameter",
-      path,
-    );
-  return content.map((part: unknown, index) => {
-    const at = `${path}.content[${index}]`;
-    if (!isObject(part))
-      throw new Refusal(400, `Invalid type for '${at}': expected an object.`, "invalid_type", at);
+  return contentParts(content, path, (part, at) => {
     switch (part["type"]) {
       case "input_text":
       case "output_text":
