@@ -1,5 +1,10 @@
 /** What is done to a soak: each fault is over when its promise resolves, and says in a line what it was. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { randomBytes } from "node:crypto";
+import { forkSession } from "../../client/fork-session.ts";
+import { requireSession } from "../../client/require-session.ts";
+import { retrySession } from "../../client/retry-session.ts";
+import { lastStep } from "../../activities/store/sessions.ts";
 import { resetToStep, stepsAsked } from "../support/reset-run.ts";
 import type { FaultKind } from "./options.ts";
 import type { Random } from "./random.ts";
@@ -18,6 +23,10 @@ export type Fault = (scene: FaultScene) => Promise<string | undefined>;
 
 /** Longer than the heartbeat's patience, so that others take over what the stopped worker had. */
 const STOP_MS = 40_000;
+/** Ten restarts of Postgres in a minute, a Temporal that is away for one: source of both, survey of reliability. */
+const RESTARTS = 10;
+const RESTART_EVERY_MS = 6_000;
+const AWAY_MS = 60_000;
 
 export const FAULT_ACTIONS: Readonly<Record<FaultKind, Fault>> = {
   async kill({ stand, random }) {
@@ -43,6 +52,30 @@ export const FAULT_ACTIONS: Readonly<Record<FaultKind, Fault>> = {
     await sleep(pauseMs);
     await stand.postgres.start();
     return `${how}, back after ${pauseMs} ms`;
+  },
+
+  async restarts({ stand }) {
+    const began = Date.now();
+    for (let restart = 1; restart <= RESTARTS; restart += 1) {
+      await stand.postgres.stop("fast");
+      await stand.postgres.start();
+      await sleep(Math.max(0, began + restart * RESTART_EVERY_MS - Date.now()));
+    }
+    return `Postgres ${RESTARTS} times in ${Math.round((Date.now() - began) / 1_000)} s`;
+  },
+
+  async hang({ stand, random }) {
+    const ms = random.between(5, 30) * 1_000;
+    const resume = await stand.postgres.pause();
+    await sleep(ms).finally(resume);
+    return `Postgres answers nothing for ${ms} ms`;
+  },
+
+  async away({ stand }) {
+    await stand.temporal.stop();
+    await sleep(AWAY_MS);
+    await stand.temporal.start();
+    return `Temporal for ${AWAY_MS} ms`;
   },
 
   async temporal({ stand, random }) {
@@ -81,6 +114,39 @@ export const FAULT_ACTIONS: Readonly<Record<FaultKind, Fault>> = {
     return `${session.id} to step ${step}`;
   },
 
+  async retry({ stand, sessions, random }) {
+    // One that has ended, too: it goes on again from there.
+    const session = chosen(sessions, random, ["RUNNING", "COMPLETED"]);
+    if (!session) return undefined;
+    const last = await lastStep(stand.services.store.db, session.id);
+    if (last < 2) return undefined;
+    const fromStep = random.between(Math.max(1, last - 5), last);
+    const row = await requireSession(stand.services, session.id);
+    const { epoch } = await retrySession(stand.services, row, { fromStep, dropMessages: false });
+    session.status = "RUNNING";
+    return `${session.id} from step ${fromStep}, epoch ${epoch}`;
+  },
+
+  async fork({ stand, sessions, random }) {
+    const session = chosen(sessions, random, ["RUNNING", "COMPLETED"]);
+    if (!session) return undefined;
+    const last = await lastStep(stand.services.store.db, session.id);
+    if (last < 2) return undefined;
+    const fromStep = random.between(2, last);
+    const row = await requireSession(stand.services, session.id);
+    const id = `chaos-${randomBytes(5).toString("hex")}`;
+    const forked = sessions.adopt(id, session);
+    const message = random.chance(0.5) ? "go on as before" : undefined;
+    try {
+      await forkSession(stand.services, row, { id, fromStep, message });
+    } catch (error) {
+      // Not made, or made and not started: then it is none of the soak's.
+      forked.status = "NONE";
+      throw error;
+    }
+    return `${session.id} before step ${fromStep} as ${id}`;
+  },
+
   async say({ stand, sessions, random }) {
     const session = chosen(sessions, random);
     if (!session) return undefined;
@@ -103,7 +169,11 @@ export const FAULT_ACTIONS: Readonly<Record<FaultKind, Fault>> = {
   },
 };
 
-function chosen(sessions: Sessions, random: Random): SoakSession | undefined {
-  const list = sessions.running();
+function chosen(
+  sessions: Sessions,
+  random: Random,
+  statuses: readonly string[] = ["RUNNING"],
+): SoakSession | undefined {
+  const list = sessions.all.filter(({ status }) => statuses.includes(status));
   return list.length === 0 ? undefined : random.pick(list);
 }

@@ -15,6 +15,7 @@ export async function checkAll(
 ): Promise<CheckedRun[]> {
   const list: CheckedRun[] = [];
   for (const { id, status, disruptions } of sessions.all) {
+    if (status === "NONE") continue;
     try {
       const evidence = await collectEvidence(stand.place, id, {
         canaries: [CANARY],

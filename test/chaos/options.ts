@@ -1,7 +1,21 @@
 /** What the soak is asked to do. Pure. */
 import { parseArgs } from "node:util";
 
-export const FAULTS = ["kill", "stop", "postgres", "docker", "temporal", "reset", "say", "cancel"] as const;
+export const FAULTS = [
+  "kill",
+  "stop",
+  "postgres",
+  "restarts",
+  "hang",
+  "docker",
+  "temporal",
+  "away",
+  "reset",
+  "retry",
+  "fork",
+  "say",
+  "cancel",
+] as const;
 export type FaultKind = (typeof FAULTS)[number];
 
 export interface SoakOptions {

@@ -5,12 +5,13 @@ import { createSession } from "../../activities/store/sessions.ts";
 import type { codingAgent } from "../../workflows/index.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { runConfig } from "../bench/stand/stand.ts";
-import { drawPlan, playPlan } from "./plan.ts";
+import { drawPlan, playPlan, type SessionPlan } from "./plan.ts";
 import type { Random } from "./random.ts";
 import type { ChaosStand } from "./stand.ts";
 
 export interface SoakSession {
   readonly id: string;
+  readonly plan: SessionPlan;
   /** From its start on: what may have cost it a request. */
   disruptions: number;
   /** Messages sent so far, for their ids. */
@@ -25,6 +26,8 @@ export interface Sessions {
   /** Those whose run goes on, as last seen. */
   running(): SoakSession[];
   start(): Promise<void>;
+  /** Takes a fork in: the model answers it by the other's plan. Called before the fork is made. */
+  adopt(id: string, from: SoakSession): SoakSession;
   /** Asks Temporal how each is, and takes up what was cancelled. */
   look(): Promise<void>;
   /** The next message's id of a session. */
@@ -62,11 +65,17 @@ export function createSessions(stand: ChaosStand, random: Random): Sessions {
       model.serve(id, playPlan(plan));
       const config: RunConfig = plan.config(runConfig(image));
       await patiently(() => createSession(postgres.store, { id, task: "Do what is asked.", config }));
-      const session = { id, disruptions: 0, said: 0, status: "RUNNING", resumes: 0 };
+      const session = newSession(id, plan);
       await patiently(() =>
         client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, { workflowId: id, taskQueue, args: [{}] }),
       );
       all.push(session);
+    },
+    adopt(id, { plan }) {
+      model.serve(id, playPlan(plan));
+      const session = newSession(id, plan);
+      all.push(session);
+      return session;
     },
     async look() {
       for (const session of all)
@@ -74,6 +83,10 @@ export function createSessions(stand: ChaosStand, random: Random): Sessions {
           await look(session).catch(() => undefined);
     },
   };
+}
+
+function newSession(id: string, plan: SessionPlan): SoakSession {
+  return { id, plan, disruptions: 0, said: 0, status: "RUNNING", resumes: 0 };
 }
 
 const TRIES = 60;

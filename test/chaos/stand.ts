@@ -2,6 +2,7 @@
 import { Client, Connection } from "@temporalio/client";
 import type Dockerode from "dockerode";
 import { connectDocker } from "../../activities/sandbox/connect-docker.ts";
+import type { Services } from "../../client/connection.ts";
 import { dataConverter } from "../../worker/data-converter.ts";
 import { bringUp } from "../../worker/local/services.ts";
 import { CANARY } from "../support/canary.ts";
@@ -24,6 +25,8 @@ export interface ChaosStand {
   /** For the checker. */
   readonly place: Place;
   readonly taskQueue: string;
+  /** As the command line reaches them. */
+  readonly services: Services;
   close(): Promise<void>;
 }
 
@@ -67,7 +70,19 @@ export async function bringUpChaos(say: (line: string) => void): Promise<ChaosSt
     });
     add(() => workers.close());
     const place: Place = { database: { store: postgres.store }, client, docker };
-    return { postgres, temporal, model, workers, client, docker, image, place, taskQueue: TASK_QUEUE, close };
+    const services: Services = {
+      store: postgres.store,
+      temporal: {
+        client: async () => client,
+        address: temporal.address,
+        namespace: client.options.namespace,
+      },
+      taskQueue: TASK_QUEUE,
+      uiUrl: () => undefined,
+      close: async () => undefined,
+    };
+    const stand = { postgres, temporal, model, workers, client, docker, image, place, services, close };
+    return { ...stand, taskQueue: TASK_QUEUE };
   } catch (error) {
     await close();
     throw error;

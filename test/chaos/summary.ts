@@ -1,5 +1,5 @@
 /** What a soak came to, as a table. Pure. */
-import type { Evidence } from "../support/checker/evidence.ts";
+import { forkedAt, type Evidence } from "../support/checker/evidence.ts";
 import type { Violation } from "../support/checker/violation.ts";
 
 export interface CheckedRun {
@@ -34,6 +34,7 @@ export function renderSummary(result: SoakResult): string {
     ["seed", result.seed],
     ["minutes of faults", result.minutes],
     ["sessions", `${sessions.length} (${list(statuses)})`],
+    ["of which forks", sum((evidence) => (forkedAt(evidence) > 0 ? 1 : 0))],
     ["runs in Temporal", sum((evidence) => evidence.histories.length)],
     ["answers kept", sum((evidence) => evidence.messages.filter((row) => row.slot === "assistant").length)],
     ["requests to the model", sum((evidence) => evidence.served?.length ?? 0)],
@@ -43,7 +44,7 @@ export function renderSummary(result: SoakResult): string {
       sum((evidence) => evidence.calls.filter((call) => call.status === "unknown").length),
     ],
     ["marks counted", sum((evidence) => [...(evidence.marks?.values() ?? [])].flat().length)],
-    ["epochs begun by resets", sum((evidence) => evidence.session.epoch - 1)],
+    ["epochs begun by resets", sum(({ session, runs }) => session.epoch - (runs[0]?.epoch ?? session.epoch))],
     [
       "rounds of compaction",
       sum((evidence) => evidence.rounds.filter((round) => round.status === "compacted").length),

@@ -20,6 +20,8 @@ export interface OwnPostgres {
   stop(how?: "fast" | "immediate"): Promise<void>;
   /** On the same port, with the same data. */
   start(): Promise<void>;
+  /** It accepts connections and answers nothing, until what is returned is called. */
+  pause(): Promise<() => void>;
   /** Ends it and removes its data. */
   close(): Promise<void>;
 }
@@ -91,7 +93,9 @@ export async function startOwnPostgres(options: OwnPostgresOptions = {}): Promis
       throw new Error(`${String(error)}\n${tail(log)}`, { cause: error });
     });
   };
+  let resume: (() => void) | undefined;
   const stop = async (how: "fast" | "immediate" = "fast") => {
+    resume?.();
     if (mark) await endProcess(mark, { signal: how === "fast" ? "SIGINT" : "SIGQUIT" });
     mark = undefined;
   };
@@ -105,12 +109,34 @@ export async function startOwnPostgres(options: OwnPostgresOptions = {}): Promis
     store,
     start,
     stop,
+    async pause() {
+      resume = await pauseAll(mark?.pid ?? 0);
+      return resume;
+    },
     async close() {
       await store.close().catch(() => undefined);
       await stop();
       rmSync(home, { recursive: true, force: true });
     },
   };
+}
+
+/** Stops a process and its children. The kernel goes on accepting connections for it. */
+async function pauseAll(pid: number): Promise<() => void> {
+  process.kill(pid, "SIGSTOP");
+  const { stdout } = await run("ps", ["-o", "pid=", "--ppid", String(pid)]).catch(() => ({ stdout: "" }));
+  const all = [pid, ...stdout.split("\n").map(Number).filter(Boolean)];
+  const send = (signal: NodeJS.Signals) => {
+    for (const each of all) {
+      try {
+        process.kill(each, signal);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+      }
+    }
+  };
+  send("SIGSTOP");
+  return () => send("SIGCONT");
 }
 
 function ids(of: { uid?: number; gid?: number }): { uid?: number; gid?: number } {

@@ -1,5 +1,5 @@
 /** I6: what was kept is billed as the model billed it, once an answer; every other request is listed as wasted. */
-import { liveRows, metaOf, placeOf, type BillRow, type Evidence } from "./evidence.ts";
+import { forkedAt, liveRows, metaOf, placeOf, type BillRow, type Evidence } from "./evidence.ts";
 import { countsOf, type Violation } from "./violation.ts";
 
 type Needed = Pick<Evidence, "bills" | "served" | "messages" | "events" | "kills">;
@@ -19,7 +19,10 @@ const violation = (where: string, expected: string, found: string): Violation =>
 function answers({ bills, messages }: Needed): Violation[] {
   const kept = bills.filter((bill) => bill.status === "kept" && bill.purpose === "step");
   const list: Violation[] = [];
-  const whole = messages.filter((row) => row.slot === "assistant" && metaOf(row).finish !== "interrupted");
+  const own = forkedAt({ messages });
+  const whole = messages.filter(
+    (row) => row.slot === "assistant" && row.sequence > own && metaOf(row).finish !== "interrupted",
+  );
   for (const row of whole) {
     const mine = kept.filter((bill) => bill.epoch === row.epoch && bill.step === row.step);
     if (mine.length !== 1) list.push(violation(placeOf(row), "one kept bill", `${mine.length}`));

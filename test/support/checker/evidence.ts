@@ -82,6 +82,20 @@ export function liveRows({ messages: rows }: Pick<Evidence, "messages">): Messag
   return rows.filter((row) => row.supersededEpoch === null);
 }
 
+/** The words a fork's own first message begins with. */
+const FORK_NOTE = "[This conversation goes on from an earlier point of session ";
+
+/**
+ * The sequence of the note with which a fork begins, 0 for any other session. What comes before it was copied: its
+ * bills, events and waiting messages are the other's, and so are the sequences that are missing.
+ */
+export function forkedAt({ messages: rows }: Pick<Evidence, "messages">): number {
+  const notes = rows.filter(
+    (row) => row.kind === "notice" && (row.content as { text?: string }[])[0]?.text?.startsWith(FORK_NOTE),
+  );
+  return Math.max(0, ...notes.map((row) => row.sequence));
+}
+
 export function metaOf(row: MessageRow): MessageMeta {
   return (row.meta ?? {}) as MessageMeta;
 }

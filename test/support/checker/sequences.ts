@@ -1,5 +1,5 @@
 /** I1: message sequences are 1..n without hole or duplicate, one answer a step, and no step is missing. */
-import { isClosed, liveRows, placeOf, type Evidence, type MessageRow } from "./evidence.ts";
+import { forkedAt, isClosed, liveRows, placeOf, type Evidence, type MessageRow } from "./evidence.ts";
 import { countsOf, type Violation } from "./violation.ts";
 
 type Needed = Pick<Evidence, "messages" | "calls" | "cursor" | "bills" | "histories" | "session">;
@@ -23,7 +23,7 @@ function holes(evidence: Needed): Violation[] {
     evidence.calls.filter((call) => call.supersededEpoch !== null || !closed).map((call) => call.sequence),
   );
   const list: Violation[] = [];
-  for (let sequence = 1; sequence <= evidence.cursor.messageSequence; sequence += 1) {
+  for (let sequence = forkedAt(evidence) + 1; sequence <= evidence.cursor.messageSequence; sequence += 1) {
     if (!filled.has(sequence) && !setAside.has(sequence))
       list.push(violation("messages", `a message with sequence ${sequence}`, "a hole"));
   }
@@ -69,7 +69,8 @@ function steps({ messages, bills }: Needed): Violation[] {
   );
   const last = Math.max(0, ...answered);
   const list: Violation[] = [];
-  for (let step = 1; step < last; step += 1) {
+  const forked = messages.find((row) => row.sequence === forkedAt({ messages }));
+  for (let step = Math.max(1, forked?.step ?? 1); step < last; step += 1) {
     const stopped = bills.some((bill) => bill.step === step && bill.status === "wasted");
     if (!answered.has(step) && !stopped)
       list.push(violation("messages", `an answer of step ${step}`, "none, and no request that was stopped"));

@@ -1,6 +1,6 @@
 /** I11: watchers see what is stored, and what is stored was told: each answer, result and message once. */
 import { isDeepStrictEqual } from "node:util";
-import { isClosed, metaOf, placeOf, type EventRow, type Evidence } from "./evidence.ts";
+import { forkedAt, isClosed, metaOf, placeOf, type EventRow, type Evidence } from "./evidence.ts";
 import { countsOf, type Violation } from "./violation.ts";
 
 type Needed = Pick<Evidence, "events" | "chunks" | "watched" | "messages" | "calls" | "cursor" | "histories">;
@@ -35,7 +35,8 @@ function told({ events, messages, calls }: Needed): Violation[] {
       .map((event) => `${event.epoch} ${(event.data as { ids: string[] }).ids.join()}`),
   );
   const list: Violation[] = [];
-  for (const row of messages) {
+  const own = forkedAt({ messages });
+  for (const row of messages.filter(({ sequence }) => sequence > own)) {
     const meta = metaOf(row);
     if (row.slot === "assistant" && meta.finish !== "interrupted")
       list.push(...once(responses.get(stepOf(row)), placeOf(row), "llm:response"));
@@ -44,7 +45,7 @@ function told({ events, messages, calls }: Needed): Violation[] {
         ...once(dequeued.get(`${row.epoch} ${(meta.ids ?? []).join()}`), placeOf(row), "message:dequeued"),
       );
   }
-  for (const call of calls) {
+  for (const call of calls.filter(({ sequence }) => sequence > own)) {
     const mine = events.filter((event) => isResultOf(event, call));
     const where = `call ${call.step}.${call.index} (epoch ${call.epoch}, ${call.name})`;
     const count = mine.length;
