@@ -1,4 +1,5 @@
 /** The connection to Postgres: pool, transactions, migrations. The rest of `store/` holds one file per aggregate. */
+import type { Socket } from "node:net";
 import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import { migrate } from "drizzle-orm/node-postgres/migrator";
 import pg from "pg";
@@ -21,6 +22,8 @@ export interface StoreOptions {
   readonly url: string;
   /** Default 10. Each activity in flight uses at most one at a time. */
   readonly maxConnections?: number;
+  /** How long a connection in use may be silent, in ms; default 45 s. */
+  readonly silenceMs?: number;
   /** Told of every lost connection; the pool replaces it by itself. */
   readonly onError?: (error: Error) => void;
 }
@@ -28,6 +31,13 @@ export interface StoreOptions {
 /** Any number; the same in every version, so that old and new workers exclude each other. */
 const MIGRATION_LOCK = 7_305_142;
 const CONNECT_TIMEOUT_MS = 5_000;
+/**
+ * A server that hangs, or a network that swallows packets, keeps its connections and answers nothing. Shorter than the
+ * minute that the quick activities have, so that they fail with its name; no statement of ours takes a second.
+ */
+const SILENCE_MS = 45_000;
+/** What a worker that was stopped in the middle of a transaction has locked is free again after this. */
+const IDLE_IN_TRANSACTION_MS = 45_000;
 
 /** Opens a pool. Connects when first used; a database that restarts costs its connections, never the process. */
 export function openStore(options: StoreOptions): Store {
@@ -37,12 +47,26 @@ export function openStore(options: StoreOptions): Store {
     max: options.maxConnections ?? 10,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: 30_000,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     application_name: "longhaul",
   });
+  const silenceMs = options.silenceMs ?? SILENCE_MS;
   // A checked-out client emits its own error when the server goes away; without a listener Node ends the process.
   pool.on("error", onError);
-  pool.on("connect", (client) => client.on("error", onError));
+  pool.on("connect", (client) => {
+    client.on("error", onError);
+    socketOf(client).on("timeout", () =>
+      // The driver's own timeout of a query would leave the connection in the pool, waiting for the answer.
+      socketOf(client).destroy(new Error(`Connection terminated: no answer in ${silenceMs} ms`)),
+    );
+  });
+  pool.on("acquire", (client) => socketOf(client).setTimeout(silenceMs));
+  pool.on("release", (_error, client) => socketOf(client).setTimeout(0));
   return { db: drizzle(pool, { schema }), pool, close: () => pool.end() };
+}
+
+function socketOf(client: pg.PoolClient): Socket {
+  return client.connection.stream as Socket;
 }
 
 /**
@@ -52,6 +76,8 @@ export function openStore(options: StoreOptions): Store {
 export async function migrateStore(store: Store): Promise<void> {
   const client = await store.pool.connect();
   try {
+    // Another's migration is waited for, however long it takes.
+    socketOf(client).setTimeout(0);
     await client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
     try {
       const migrationsFolder = new URL("./migrations", import.meta.url).pathname;

@@ -68,7 +68,7 @@ function isResultOf(event: EventRow, call: Evidence["calls"][number]): boolean {
   const { callId, index } = event.data as { callId: string; index: number };
   if (callId !== call.callId || index !== call.index) return false;
   // A call that was pending when its line was left is made under the new epoch with its old row.
-  return call.supersededEpoch === null ? event.epoch >= call.epoch : event.epoch < call.supersededEpoch;
+  return event.epoch >= call.epoch && event.epoch < (call.supersededEpoch ?? Infinity);
 }
 
 /** Pieces of an answer go when it is stored: those that are left would be shown twice. */

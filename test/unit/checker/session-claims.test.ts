@@ -16,7 +16,7 @@ import {
   type Breaks,
   without,
 } from "../../support/checker/breaking.ts";
-import { servedEntry, soundEvidence } from "../../support/checker/sound-evidence.ts";
+import { messageRow, servedEntry, soundEvidence } from "../../support/checker/sound-evidence.ts";
 
 const BREAKS: Breaks = {
   I6: [
@@ -209,6 +209,39 @@ describe("the offline checker lets pass", () => {
       each.sequence === 3 ? { ...each, content: resultText("unknown") } : each,
     ),
     marks: new Map([["run.marks", ["m1-1"]]]),
+  }));
+  passes("a call that was made anew after a reset, with the same id", ({ calls, events }) => ({
+    calls: calls.flatMap((call) =>
+      call.callId === "a"
+        ? [
+            { ...call, sequence: 0, supersededEpoch: 2 },
+            { ...call, sequence: -1, epoch: 2, supersededEpoch: 3 },
+            { ...call, epoch: 3 },
+          ]
+        : [call],
+    ),
+    events: events.flatMap((event) =>
+      event.seq === 2 ? [event, { ...event, seq: -1, epoch: 2 }, { ...event, seq: 0, epoch: 3 }] : [event],
+    ),
+  }));
+  passes("a fork, whose past has its bills, events and missing sequences with the other", (sound) => ({
+    messages: [
+      ...sound.messages.filter(({ sequence }) => sequence !== 5),
+      messageRow({
+        sequence: 9,
+        step: 4,
+        slot: "reset",
+        kind: "notice",
+        content: [
+          { type: "text", text: "[This conversation goes on from an earlier point of session other. …]" },
+        ],
+      }),
+    ],
+    cursor: { ...sound.cursor, messageSequence: 9 },
+    bills: [],
+    served: [],
+    events: [],
+    histories: sound.histories.map((each) => ({ ...each, accepted: [] })),
   }));
   passes("a message that is kept as undelivered", ({ histories }) => ({
     histories: histories.map((each) => ({
