@@ -12,6 +12,7 @@ const number = (fallback: number) =>
 const schema = z.object({
   DATABASE_URL: z.string().min(1, "set it to postgres://user:password@host:5432/database"),
   DATABASE_CONNECTIONS: number(20),
+  DATABASE_TIMEOUT_MS: number(45_000),
   OPENAI_API_KEY: text,
   OPENAI_BASE_URL: text,
   LONGHAUL_REHEARSAL_URL: text,
@@ -46,6 +47,8 @@ const schema = z.object({
 export interface WorkerConfig {
   readonly databaseUrl: string;
   readonly databaseConnections: number;
+  /** How long Postgres may be silent in the middle of a question before the connection is given up, in ms. */
+  readonly databaseTimeoutMs: number;
   readonly openai: { readonly apiKey: string | undefined; readonly baseUrl: string | undefined } | undefined;
   readonly rehearsalUrl: string | undefined;
   /** What a session started from Temporal's own tools runs by. */
@@ -116,6 +119,7 @@ export function readWorkerConfig(
   return {
     databaseUrl: e.DATABASE_URL,
     databaseConnections: e.DATABASE_CONNECTIONS,
+    databaseTimeoutMs: e.DATABASE_TIMEOUT_MS,
     openai: hasOpenai ? { apiKey: e.OPENAI_API_KEY, baseUrl: e.OPENAI_BASE_URL } : undefined,
     rehearsalUrl: e.LONGHAUL_REHEARSAL_URL,
     model: e.LONGHAUL_MODEL,

@@ -33,6 +33,7 @@ export async function bindDeps(
   const store = openStore({
     url: config.databaseUrl,
     maxConnections: config.databaseConnections,
+    silenceMs: config.databaseTimeoutMs,
     onError: (error) =>
       logger.warn({ reason: error.message }, "a database connection was lost; the pool replaces it"),
   });

@@ -1,9 +1,9 @@
 /** The connection to Postgres: pool, transactions, migrations. The rest of `store/` holds one file per aggregate. */
-import type { Socket } from "node:net";
 import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import { migrate } from "drizzle-orm/node-postgres/migrator";
 import pg from "pg";
 import * as schema from "./schema.ts";
+import { allowSilence, endSilentConnections } from "./silence.ts";
 
 export type Database = NodePgDatabase<typeof schema> & { readonly $client: pg.Pool };
 /** Inside `transaction`, or the database itself: what the query functions take. */
@@ -31,10 +31,7 @@ export interface StoreOptions {
 /** Any number; the same in every version, so that old and new workers exclude each other. */
 const MIGRATION_LOCK = 7_305_142;
 const CONNECT_TIMEOUT_MS = 5_000;
-/**
- * A server that hangs, or a network that swallows packets, keeps its connections and answers nothing. Shorter than the
- * minute that the quick activities have, so that they fail with its name; no statement of ours takes a second.
- */
+/** Shorter than the minute that the quick activities have, so that they fail with its name; no statement takes long. */
 const SILENCE_MS = 45_000;
 /** What a worker that was stopped in the middle of a transaction has locked is free again after this. */
 const IDLE_IN_TRANSACTION_MS = 45_000;
@@ -50,23 +47,11 @@ export function openStore(options: StoreOptions): Store {
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     application_name: "longhaul",
   });
-  const silenceMs = options.silenceMs ?? SILENCE_MS;
   // A checked-out client emits its own error when the server goes away; without a listener Node ends the process.
   pool.on("error", onError);
-  pool.on("connect", (client) => {
-    client.on("error", onError);
-    socketOf(client).on("timeout", () =>
-      // The driver's own timeout of a query would leave the connection in the pool, waiting for the answer.
-      socketOf(client).destroy(new Error(`Connection terminated: no answer in ${silenceMs} ms`)),
-    );
-  });
-  pool.on("acquire", (client) => socketOf(client).setTimeout(silenceMs));
-  pool.on("release", (_error, client) => socketOf(client).setTimeout(0));
+  pool.on("connect", (client) => client.on("error", onError));
+  endSilentConnections(pool, options.silenceMs ?? SILENCE_MS);
   return { db: drizzle(pool, { schema }), pool, close: () => pool.end() };
-}
-
-function socketOf(client: pg.PoolClient): Socket {
-  return client.connection.stream as Socket;
 }
 
 /**
@@ -77,7 +62,7 @@ export async function migrateStore(store: Store): Promise<void> {
   const client = await store.pool.connect();
   try {
     // Another's migration is waited for, however long it takes.
-    socketOf(client).setTimeout(0);
+    allowSilence(client);
     await client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
     try {
       const migrationsFolder = new URL("./migrations", import.meta.url).pathname;

@@ -70,6 +70,8 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
       DATABASE_URL: database.url,
       // Each held write keeps a connection.
       DATABASE_CONNECTIONS: "60",
+      // And keeps it silent until all have come to their points.
+      DATABASE_TIMEOUT_MS: String(REACH_MS),
       TEMPORAL_ADDRESS: address,
       OPENAI_BASE_URL: model.baseUrl,
       OPENAI_API_KEY: CANARY,

@@ -1,0 +1,43 @@
+/** Postgres accepts and does not answer: its processes are stopped. A server of this file's own. */
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { checkSession } from "../support/checker/check-session.ts";
+import { eventually } from "../support/eventually.ts";
+import { startKillableSession } from "../support/killable-session.ts";
+import { expectMarkerSteps, markerSteps } from "../support/marker-steps.ts";
+import { startOwnPostgres, type OwnPostgres } from "../support/own-postgres.ts";
+
+let postgres: OwnPostgres;
+beforeEach(async () => {
+  postgres = await startOwnPostgres();
+});
+afterEach(() => postgres.close());
+
+describe("a worker whose Postgres hangs", () => {
+  it("gives its connections up, says so in the Web UI, tries again, and goes on when it answers; every step is there once [R17] [R24] [invariant 13]", async () => {
+    const session = await startKillableSession(postgres, markerSteps(6), {
+      environment: { DATABASE_TIMEOUT_MS: "3000" },
+    });
+    onTestFinished(() => session.close());
+    const worker = await session.startWorker();
+    await eventually("step 3 is asked for", () => session.model.requests.length >= 3, 120_000);
+    const resume = await postgres.pause();
+    const pending = await eventually(
+      "the Web UI shows a second attempt with its reason",
+      async () => {
+        const { raw } = await session.handle.describe();
+        return raw.pendingActivities?.find(
+          (activity) => (activity.attempt ?? 0) >= 2 && activity.lastFailure?.applicationFailureInfo,
+        );
+      },
+      120_000,
+    );
+    expect(pending.lastFailure?.applicationFailureInfo?.type).toBe("DatabaseUnavailable");
+    expect(pending.lastFailure?.message).toMatch(/^Postgres: .*it is tried again/);
+    expect(worker.alive, worker.log()).toBe(true);
+    resume();
+    expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 8 });
+    expect(worker.alive, worker.log()).toBe(true);
+    await expectMarkerSteps(postgres.store, session.id, 6);
+    await checkSession(session.place, session, { kills: 3 });
+  });
+});
