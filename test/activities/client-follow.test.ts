@@ -76,7 +76,7 @@ describe("follow", () => {
     expect(seqs(await all)).toEqual(Array.from({ length: 60 }, (_, i) => i + 1));
   });
 
-  it("is woken at once, not by the next poll", async () => {
+  it("is woken at once, not by the next poll [A23]", async () => {
     const id = await newSession();
     const notifier = createNotifier(database.store);
     const stop = new AbortController();
@@ -103,7 +103,7 @@ describe("follow", () => {
     await items.return(undefined);
   });
 
-  it("goes on where its connections were cut", async () => {
+  it("goes on where its connections were cut [A23]", async () => {
     const id = await newSession();
     await add(id, thinking(1));
     const items = watch(id, { describe: async () => ({ status: "RUNNING", runId: "r" }) });

@@ -143,7 +143,7 @@ describe("summarize", () => {
     ]);
   });
 
-  it("waits for a provider that fails for the moment, and goes without a model when it keeps failing", async () => {
+  it("waits for a provider that fails for the moment, and goes without a model when it keeps failing [R42]", async () => {
     const down = new ModelError("503", { class: "unavailable" });
     const one = await compactingSession(database, work(30), down, down);
     await expect(one.summarize(1, { attempt: 1 })).rejects.toThrow("503");

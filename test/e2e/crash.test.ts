@@ -1,5 +1,5 @@
 /**
- * Workers that die. After a kill -9 Temporal learns of it by the heartbeat that stays away (30 s), which is what these
+ * Workers that die. After a kill -9 another worker learns of it by the lease that is free (a second), which is what these
  * tests wait for: they run beside each other, each with a session, a task queue and workers of its own.
  */
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from "vitest";

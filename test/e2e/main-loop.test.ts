@@ -131,11 +131,12 @@ describe("the main loop", () => {
     expect(sent).not.toContain(CANARY);
   });
 
-  it("keeps history small whatever the tools print: 2.2 KB a step over 50 steps", async () => {
+  it("keeps history small whatever the tools print: 2.2 KB a step over 50 steps, one of which prints 50 MB [A14] [A15]", async () => {
     const steps = 50;
     const script = scriptedModel();
+    const printed = (step: number) => (step === 1 ? 50_000_000 : step * 2_000);
     for (let step = 0; step < steps; step += 1)
-      script.calls("bash", { command: `head -c ${step * 2_000} /dev/zero | tr '\\0' x; echo ${step}` });
+      script.calls("bash", { command: `head -c ${printed(step)} /dev/zero | tr '\\0' x; echo ${step}` });
     script.says("Done.");
     const session = await agent.start(script);
     await session.result();

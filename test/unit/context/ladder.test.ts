@@ -27,7 +27,7 @@ describe("the ladder", () => {
     expect(outcomes(done)).toEqual(["full: inflated", "deterministic: accepted"]);
   });
 
-  it("fails and changes nothing where even the summary without a model saves too little [case 7]", async () => {
+  it("fails and changes nothing where even the summary without a model saves too little [case 7] [R42]", async () => {
     const short = rowsOf([user("Build the app."), ...work(6, "ok")]);
     const before = JSON.stringify(short);
     const done = await rounds.compact(

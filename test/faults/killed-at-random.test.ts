@@ -1,0 +1,46 @@
+/** A worker that is killed again and again while it works, at moments nobody chose. */
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { checkSession } from "../support/checker/check-session.ts";
+import { eventually } from "../support/eventually.ts";
+import { startKillableSession } from "../support/killable-session.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import { resultTexts } from "../support/stored.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+const STEPS = 20;
+const KILLS = 10;
+/** Within what a step takes from its request to the next, so that each part of it is met some time. */
+const LATEST_MS = 400;
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase(10);
+});
+afterAll(() => database.drop());
+
+it("ten times in twenty steps: each line is written once and in order, and no answer is asked for more than once a kill [R1] [A26] [invariant 2]", async () => {
+  const script = scriptedModel();
+  for (let step = 1; step <= STEPS; step += 1)
+    script.calls("bash", { command: `echo line-${step} >> n.marks; sleep 0.1; echo line-${step}` });
+  script.calls("bash", { command: "cat n.marks" }).says("Done.");
+  const session = await startKillableSession(database, script);
+  onTestFinished(() => session.close());
+  const delays: number[] = [];
+  let worker = await session.startWorker();
+  for (let kill = 1; kill <= KILLS; kill += 1) {
+    const asked = kill * (STEPS / KILLS) - 1;
+    await eventually(`${asked} requests`, () => session.model.log.length >= asked, 120_000);
+    // The moment is the point here: there is no condition to wait for.
+    const delayMs = Math.random() * LATEST_MS;
+    delays.push(Math.round(delayMs));
+    await new Promise((resolve) => setTimeout(resolve, delayMs));
+    await worker.kill();
+    worker = await session.startWorker();
+  }
+  console.log(`killed ${delays.join(", ")} ms after a request; ${session.model.log.length} requests`);
+  expect(await session.handle.result()).toMatchObject({ status: "completed", steps: STEPS + 2 });
+  const lines = Array.from({ length: STEPS }, (_value, index) => `line-${index + 1}`);
+  expect(await resultTexts(database.store, session.id)).toEqual([...lines, lines.join("\n")]);
+  expect(session.model.log.length).toBeLessThanOrEqual(STEPS + 2 + KILLS);
+  await checkSession(session.place, session, { kills: KILLS });
+});
