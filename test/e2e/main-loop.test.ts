@@ -130,24 +130,6 @@ describe("the main loop", () => {
     const sent = session.model.requests.map((request) => JSON.stringify(request.raw)).join("");
     expect(sent).not.toContain(CANARY);
   });
-
-  it("keeps history small whatever the tools print: 2.2 KB a step over 50 steps, one of which prints 50 MB [A14] [A15]", async () => {
-    const steps = 50;
-    const script = scriptedModel();
-    const printed = (step: number) => (step === 1 ? 50_000_000 : step * 2_000);
-    for (let step = 0; step < steps; step += 1)
-      script.calls("bash", { command: `head -c ${printed(step)} /dev/zero | tr '\\0' x; echo ${step}` });
-    script.says("Done.");
-    const session = await agent.start(script);
-    await session.result();
-    const { workflowExecutionInfo: info } = (await session.handle.describe()).raw;
-    const bytes = Number(info?.historySizeBytes);
-    const perStep = bytes / (steps + 1);
-    console.log(
-      `history: ${perStep.toFixed(0)} bytes a step, ${(Number(info?.historyLength) / (steps + 1)).toFixed(1)} events a step`,
-    );
-    expect(perStep).toBeLessThanOrEqual(2_200);
-  });
 });
 
 describe("guidance", () => {

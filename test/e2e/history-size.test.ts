@@ -1,0 +1,30 @@
+/** What a step costs in Temporal's history: people read it there, and the server has limits. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { startAgent, type AgentHarness } from "../support/agent-harness.ts";
+import { checkSession } from "../support/checker/check-session.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+
+let agent: AgentHarness;
+beforeAll(async () => {
+  agent = await startAgent();
+});
+afterAll(() => agent.close());
+
+it("is 2.2 KB at most over 50 steps, whatever the tools print, 50 MB too [A14] [A15]", async () => {
+  const steps = 50;
+  const script = scriptedModel();
+  const printed = (step: number) => (step === 1 ? 50_000_000 : step * 2_000);
+  for (let step = 0; step < steps; step += 1)
+    script.calls("bash", { command: `head -c ${printed(step)} /dev/zero | tr '\\0' x; echo ${step}` });
+  script.says("Done.");
+  const session = await agent.start(script);
+  await session.result();
+  const { workflowExecutionInfo: info } = (await session.handle.describe()).raw;
+  const bytes = Number(info?.historySizeBytes);
+  const perStep = bytes / (steps + 1);
+  console.log(
+    `history: ${perStep.toFixed(0)} bytes a step, ${(Number(info?.historyLength) / (steps + 1)).toFixed(1)} events a step`,
+  );
+  expect(perStep).toBeLessThanOrEqual(2_200);
+  await checkSession(agent, session);
+});
