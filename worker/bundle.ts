@@ -38,6 +38,7 @@ export async function ensureWorkflowBundle(): Promise<WorkflowBundle> {
   const { bundleWorkflowCode } = await import("@temporalio/worker");
   const { code } = await bundleWorkflowCode({
     workflowsPath: join(project, "workflows", "index.ts"),
+    workflowInterceptorModules: [join(project, "workflows", "guidance-jobs.ts")],
     payloadConverterPath,
     logger: quiet,
   });

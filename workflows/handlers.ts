@@ -2,6 +2,7 @@
 import { ApplicationFailure, setHandler, uuid4 } from "@temporalio/workflow";
 import { isEmptyMessage } from "../activities/context/coalesce.ts";
 import { idOf, itemsOf, partsOf } from "./guidance-items.ts";
+import { takeMessages } from "./guidance-jobs.ts";
 import { accept, firstOf, refusal, waiting } from "./inbox.ts";
 import {
   compactSignal,
@@ -42,6 +43,7 @@ export function setHandlers(run: Run): void {
     return taken;
   };
 
+  takeMessages((message) => void take(message));
   setHandler(guidanceSignal, (message) => void take(message), {
     description:
       'Say something to the agent; it reads it before its next step. `{"text": "use pnpm"}` or just `"use pnpm"`.',

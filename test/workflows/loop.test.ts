@@ -129,7 +129,7 @@ describe("compaction", () => {
         setTimeout(() => resolve(answered([bashCall])), 500),
       );
     const { fake } = await play({ steps: [slow, answered()] }, async (handle, asked) => {
-      await expect.poll(() => asked.inputsOf("modelStep").length).toBe(1);
+      await expect.poll(() => asked.inputsOf("modelStep").length, { timeout: 30_000 }).toBe(1);
       await handle.signal("undoCompaction");
     });
     expect(names(fake)).toEqual([

@@ -1,0 +1,86 @@
+import { defaultPayloadConverter } from "@temporalio/common";
+import { describe, expect, it, vi } from "vitest";
+import { route } from "../../../workflows/guidance-jobs.ts";
+
+const signal = (signalName: string, ...args: unknown[]) => ({
+  signalWorkflow: { signalName, input: args.map((value) => defaultPayloadConverter.toPayload(value)) },
+});
+const other = (name: string) => ({ [name]: {} });
+
+/** What happened, in order: messages as they are, other jobs by their names, those of one list together. */
+function routed(jobs: readonly object[]): unknown[] {
+  const seen: unknown[] = [];
+  route(
+    jobs,
+    (message) => void seen.push(message),
+    (some) => void seen.push(some.map((job) => Object.keys(job)[0])),
+  );
+  return seen;
+}
+
+describe("what a workflow's task brings", () => {
+  it("is taken in the order in which it came: messages one by one, all else in lists between them [invariant 6]", () => {
+    const jobs = [
+      signal("guidance", { id: "a", text: "one" }),
+      signal("guidance", "two"),
+      signal("interrupt", "stop"),
+      other("resolveActivity"),
+      signal("guidance", { text: "three" }),
+      other("doUpdate"),
+    ];
+    expect(routed(jobs)).toEqual([
+      { id: "a", text: "one" },
+      "two",
+      ["signalWorkflow", "resolveActivity"],
+      { text: "three" },
+      ["doUpdate"],
+    ]);
+  });
+
+  it("is left to the SDK where it has no message, or one in an encoding that is not ours", () => {
+    const foreign = {
+      signalWorkflow: {
+        signalName: "guidance",
+        input: [
+          { metadata: { encoding: new TextEncoder().encode("binary/secret") }, data: new Uint8Array(3) },
+        ],
+      },
+    };
+    expect(routed([foreign, other("cancelWorkflow")])).toEqual([["signalWorkflow", "cancelWorkflow"]]);
+    expect(routed([])).toEqual([]);
+  });
+
+  it("may be a message without anything in it, which its taker refuses", () => {
+    expect(routed([signal("guidance")])).toEqual([undefined]);
+  });
+});
+
+describe("messages that came before the run began", () => {
+  /** A run that begins with the first list of jobs that is handed on. @returns how it heard of its messages */
+  async function begunWith(messages: number): Promise<{ own: unknown[]; left: number }> {
+    vi.resetModules();
+    const { interceptors, takeMessages } = await import("../../../workflows/guidance-jobs.ts");
+    const own: unknown[] = [];
+    let left = 0;
+    const jobs = [
+      { initializeWorkflow: {} },
+      ...Array.from({ length: messages }, (_, place) => signal("guidance", place)),
+    ];
+    interceptors().internals?.[0]?.activate?.({ activation: { jobs }, batchIndex: 0 }, ({ activation }) => {
+      left += (activation.jobs ?? []).length - 1;
+      takeMessages((message) => void own.push(message));
+    });
+    return { own, left };
+  }
+
+  it("are left to the SDK where they are few, which keeps their place among all that came", async () => {
+    expect(await begunWith(99)).toEqual({ own: [], left: 99 });
+  });
+
+  it("are all taken, in order, as soon as it has begun where they are a flood [R44]", async () => {
+    expect(await begunWith(10_000)).toEqual({
+      own: Array.from({ length: 10_000 }, (_, place) => place),
+      left: 0,
+    });
+  });
+});
