@@ -1,6 +1,7 @@
-/** A session that outgrows many histories: are its last steps as quick as its first, and does every run stay small? */
+/** A session that outgrows many histories and a small window: are its last steps as quick as its first, is every run small? */
 import { sql } from "drizzle-orm";
 import { gaps, quantile } from "../stats.ts";
+import { SMALL_MODEL, SMALL_WINDOW_TOKENS } from "../stand/plan.ts";
 import { runAgent } from "../stand/runs.ts";
 import type { Stand } from "../stand/stand.ts";
 import type { Figure } from "../table.ts";
@@ -15,6 +16,9 @@ export async function measureRuns(stand: Stand, scale: Scale): Promise<Figure[]>
   const steps = scale.manySteps;
   const config: NonNullable<Parameters<typeof runAgent>[2]>["config"] = (settings) => ({
     ...settings,
+    model: `openai/${SMALL_MODEL}`,
+    contextWindow: SMALL_WINDOW_TOKENS,
+    input: ["text"],
     limits: { ...settings.limits, maxSteps: steps + 1, ...(steps < 5_000 ? { maxHistoryEvents: 500 } : {}) },
   });
   const plan = { steps, calls: 1, tool: "probe", chars: RESULT_CHARS } as const;
@@ -24,6 +28,7 @@ export async function measureRuns(stand: Stand, scale: Scale): Promise<Figure[]>
   const [first, last] = [between.slice(0, end), between.slice(-end)];
   const sizes = await sizesOf(stand, id);
   const rounds = await stand.model.summaries(id);
+  const requests = await requestsOf(stand, id);
   return [
     {
       name: `last ${end} of ${steps} steps against the first ${end}, p95`,
@@ -33,6 +38,14 @@ export async function measureRuns(stand: Stand, scale: Scale): Promise<Figure[]>
       ratio: quantile(last, 0.95) / quantile(first, 0.95),
       goal: { of: "ratio", atMost: 1.15 },
       note: `p50 ${quantile(first, 0.5).toFixed(1)} → ${quantile(last, 0.5).toFixed(1)} ms; summaries ${rounds}; runs ${sizes.length}`,
+    },
+    {
+      name: `requests refused, of a window of ${SMALL_WINDOW_TOKENS.toLocaleString("en")} tokens`,
+      value: requests.refused,
+      unit: "",
+      n: requests.all,
+      goal: { of: "value", atMost: 0 },
+      note: `largest request ${requests.largest.toLocaleString("en")} tokens`,
     },
     {
       name: "largest run: events",
@@ -49,6 +62,13 @@ export async function measureRuns(stand: Stand, scale: Scale): Promise<Figure[]>
       goal: { of: "value", atMost: 1_000 },
     },
   ];
+}
+
+async function requestsOf({ store }: Stand, id: string) {
+  const { rows } = await store.db.execute<{ refused: number; all: number; largest: number }>(sql`
+    select count(*)::int as all, count(*) filter (where status <> 'kept')::int as refused,
+    max(input_tokens)::int as largest from model_calls where session_id = ${id}`);
+  return rows[0] ?? { refused: Number.NaN, all: 0, largest: 0 };
 }
 
 async function sizesOf({ store, client }: Stand, id: string) {

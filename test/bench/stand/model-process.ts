@@ -4,7 +4,7 @@ import { createModelServer } from "../../../worker/local/model-server/create-mod
 import type { ParsedRequest, ServedRequest } from "../../../worker/local/model-server/wire.ts";
 import { summaryText } from "../../support/compacting.ts";
 import { now, serve } from "./channel.ts";
-import { planOf, replyTo } from "./plan.ts";
+import { planOf, replyTo, SMALL_MODEL, SMALL_WINDOW_TOKENS } from "./plan.ts";
 
 interface Seen {
   /** When each request was there and parsed. */
@@ -43,7 +43,10 @@ function forgetRequests(log: readonly ServedRequest[]): void {
 }
 
 const server = await createModelServer({
-  models: { "gpt-4o": { window: 128_000, maxOutput: 16_384, input: ["text", "image", "pdf"] } },
+  models: {
+    "gpt-4o": { window: 128_000, maxOutput: 16_384, input: ["text", "image", "pdf"] },
+    [SMALL_MODEL]: { window: SMALL_WINDOW_TOKENS, maxOutput: 4_096, input: ["text"] },
+  },
   // Not the real tokenizer: the model is to take no time.
   countTokens: estimateText,
   onAbort: (served) => void note(served.request?.cacheKey ?? "", "aborts"),

@@ -15,6 +15,10 @@ export interface Plan {
   readonly hangs?: boolean;
 }
 
+/** A model whose window a session of some hundred steps outgrows, in tokens. */
+export const SMALL_MODEL = "gpt-4o-small";
+export const SMALL_WINDOW_TOKENS = 32_000;
+
 const MARK = "bench ";
 
 export function taskOf(plan: Plan): string {
