@@ -16,9 +16,14 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { payloadConverterPath } from "./data-converter.ts";
 
-export interface WorkflowBundle {
-  readonly codePath: string;
-}
+/** A file; or the code itself, where no file could be written. */
+export type WorkflowBundle =
+  | { readonly codePath: string }
+  | {
+      readonly code: string;
+      /** Why, in a line. */
+      readonly notKept: string;
+    };
 
 const project = fileURLToPath(new URL("..", import.meta.url));
 const cache = join(project, "node_modules", ".cache", "longhaul");
@@ -26,14 +31,33 @@ const cache = join(project, "node_modules", ".cache", "longhaul");
 const SOURCES = ["workflows", "activities/context"];
 const KEPT_UNUSED_MS = 24 * 3_600_000;
 
-/** @returns the bundle of the sources as they are now; built (2 s) where there is none yet. */
-export async function ensureWorkflowBundle(): Promise<WorkflowBundle> {
-  const codePath = join(cache, `workflows-${sourcesHash()}.js`);
+/**
+ * The file of the bundle of the sources as they are now; built (2 s) where there is none yet.
+ * @throws Error where it cannot be kept
+ */
+export async function ensureWorkflowBundle(): Promise<{ readonly codePath: string }> {
+  const bundle = await loadWorkflowBundle();
+  if ("codePath" in bundle) return bundle;
+  throw new Error(`The workflow bundle cannot be kept: ${bundle.notKept}`);
+}
+
+/** As `ensureWorkflowBundle`, for who can do without a file: a disk that is full or read-only does not keep a worker down. */
+export async function loadWorkflowBundle(folder = cache): Promise<WorkflowBundle> {
+  const codePath = join(folder, `workflows-${sourcesHash()}.js`);
   if (existsSync(codePath)) {
-    const now = new Date();
-    utimesSync(codePath, now, now);
+    markUsed(codePath);
     return { codePath };
   }
+  const code = await build();
+  try {
+    keep(folder, codePath, code);
+    return { codePath };
+  } catch (error) {
+    return { code, notKept: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+async function build(): Promise<string> {
   // Loaded only here: the bundler costs a start half a second.
   const { bundleWorkflowCode } = await import("@temporalio/worker");
   const { code } = await bundleWorkflowCode({
@@ -42,12 +66,31 @@ export async function ensureWorkflowBundle(): Promise<WorkflowBundle> {
     payloadConverterPath,
     logger: quiet,
   });
-  mkdirSync(cache, { recursive: true });
+  return code;
+}
+
+function keep(folder: string, codePath: string, code: string): void {
+  mkdirSync(folder, { recursive: true });
   const next = `${codePath}.${process.pid}`;
-  writeFileSync(next, code);
-  renameSync(next, codePath);
-  forgetOthers(codePath);
-  return { codePath };
+  try {
+    writeFileSync(next, code);
+    renameSync(next, codePath);
+  } catch (error) {
+    rmSync(next, { force: true });
+    throw error;
+  }
+  forgetOthers(folder, codePath);
+}
+
+/** An image's file may be another user's, or on a disk that is read-only: nobody forgets it there. */
+function markUsed(codePath: string): void {
+  const now = new Date();
+  try {
+    utimesSync(codePath, now, now);
+  } catch (error) {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (!["EROFS", "EPERM", "EACCES", "ENOSPC"].includes(code)) throw error;
+  }
 }
 
 /** Names the state of everything that goes into the bundle. */
@@ -65,9 +108,9 @@ function sourcesHash(): string {
 }
 
 /** Others are kept while they are in use: by a worker of the version before, by another checkout with the same packages. */
-function forgetOthers(codePath: string): void {
-  const names = readdirSync(cache).filter((name) => /^workflows-[0-9a-f]{16}\.js$/.test(name));
-  for (const file of names.map((name) => join(cache, name))) {
+function forgetOthers(folder: string, codePath: string): void {
+  const names = readdirSync(folder).filter((name) => /^workflows-[0-9a-f]{16}\.js$/.test(name));
+  for (const file of names.map((name) => join(folder, name))) {
     const unusedMs = Date.now() - (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Infinity);
     if (file !== codePath && unusedMs > KEPT_UNUSED_MS) rmSync(file, { force: true });
   }

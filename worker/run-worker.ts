@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { makeTelemetryFilterString, NativeConnection, Runtime, Worker } from "@temporalio/worker";
 import { createTextBorder } from "../activities/context/text-border.ts";
 import { createActivities } from "../activities/index.ts";
-import { ensureWorkflowBundle } from "./bundle.ts";
+import { loadWorkflowBundle } from "./bundle.ts";
 import { holdLease } from "../activities/store/worker-lease.ts";
 import type { WorkerConfig } from "./config.ts";
 import { bindDeps } from "./deps.ts";
@@ -20,6 +20,7 @@ import { workerIdentity, workerOptions } from "./worker-options.ts";
 const RESTART_MS = [1_000, 2_000, 5_000, 10_000, 30_000] as const;
 /** Exit code 4 is promised within 10 s. */
 const CONNECT_MS = 5_000;
+const READY_AGAIN_MS = 5_000;
 const STOP_SIGNALS = ["SIGTERM", "SIGINT"] as const;
 
 /**
@@ -39,10 +40,15 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
   });
   const [connection, bundle] = await Promise.all([
     connect(options),
-    ensureWorkflowBundle(),
+    loadWorkflowBundle(),
     probePostgres(config.databaseUrl),
     probeDocker(),
   ]);
+  if ("notKept" in bundle)
+    logger.warn(
+      { reason: bundle.notKept },
+      "the workflow bundle was not kept; the next start builds it again",
+    );
   const bound = await bindDeps(config, { connection, namespace, border, logger });
   const { deps } = bound;
   const identity = workerIdentity(config);
@@ -135,15 +141,33 @@ async function oneLife(
   if (stop.aborted) shutdown();
   const { queues, host, buildId, readyFile } = config;
   logger.info({ queues, host, buildId, pid: process.pid }, "worker polls");
-  if (readyFile !== undefined) writeFileSync(readyFile, `${process.pid}\n`);
+  const stopTelling = tellReady(readyFile, logger);
   try {
     await Promise.all(runs);
   } finally {
+    stopTelling();
     // One of several failed: the others end too, and the next life has all of them.
     shutdown();
     await Promise.allSettled(runs);
     stop.removeEventListener("abort", shutdown);
   }
+}
+
+/** Writes the ready file; where the disk is full, as soon as there is room. */
+function tellReady(file: string | undefined, logger: Logger): () => void {
+  if (file === undefined) return () => undefined;
+  const write = (): boolean => {
+    try {
+      writeFileSync(file, `${process.pid}\n`);
+      return true;
+    } catch (error) {
+      logger.warn({ reason: (error as Error).message }, "the ready file is not written; it is tried again");
+      return false;
+    }
+  };
+  if (write()) return () => undefined;
+  const timer = setInterval(() => write() && clearInterval(timer), READY_AGAIN_MS);
+  return () => clearInterval(timer);
 }
 
 /** Codes of connections that broke: states of a dependency, not errors of ours. */
@@ -172,6 +196,8 @@ function guardProcess(logger: Logger): void {
     logger.fatal({ err: error }, "an error that nobody handled; the worker ends, its work is taken over");
     process.exit(1);
   };
+  // A log file whose disk is full: that line is lost, the worker goes on, and writes again when there is room.
+  process.stderr.on("error", () => undefined);
   process.on("unhandledRejection", judge);
   process.on("uncaughtException", judge);
 }

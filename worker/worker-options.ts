@@ -23,6 +23,10 @@ export function workerIdentity({ buildId }: Pick<WorkerConfig, "buildId">): stri
   return `${process.pid}.${randomInt(10_000)}@${hostname()}:${buildId}`;
 }
 
+function bundleOption(bundle: WorkflowBundle): { codePath: string } | { code: string } {
+  return "codePath" in bundle ? { codePath: bundle.codePath } : { code: bundle.code };
+}
+
 /** One worker for each distinct queue; the workflows' own has the bundle. */
 export function workerOptions(parts: WorkerParts): WorkerOptions[] {
   const { config } = parts;
@@ -31,7 +35,7 @@ export function workerOptions(parts: WorkerParts): WorkerOptions[] {
     connection: parts.connection,
     namespace: parts.namespace,
     taskQueue,
-    ...(taskQueue === workflows ? { workflowBundle: { codePath: parts.bundle.codePath } } : {}),
+    ...(taskQueue === workflows ? { workflowBundle: bundleOption(parts.bundle) } : {}),
     activities: { ...parts.activities },
     dataConverter,
     interceptors: { activity: [activityInterceptors] },

@@ -1,12 +1,11 @@
 /** Postgres goes away and comes back, in every manner. Each test has a server of its own. */
-import { mkdtempSync, rmSync, statfsSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
-import { run } from "../../worker/local/processes.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
@@ -14,6 +13,7 @@ import { expectMarkerSteps, markerSteps } from "../support/marker-steps.ts";
 import { startOwnPostgres, type OwnPostgres } from "../support/own-postgres.ts";
 import { scriptedModel, type ModelScript } from "../support/scripted-model.ts";
 import { callRows } from "../support/stored.ts";
+import { mountSmallDisk, noSmallDisk } from "../support/small-disk.ts";
 import { onServer } from "../support/services.ts";
 import type { WorkerProcess } from "../support/worker-process.ts";
 
@@ -167,22 +167,15 @@ describe("a Postgres with few connections", () => {
   });
 });
 
-const noMount =
-  process.platform === "linux" && process.getuid?.() === 0 ? undefined : "mounting needs root on Linux";
-
-describe.skipIf(noMount !== undefined)(
-  `a disk of Postgres'${noMount === undefined ? "" : ` (skipped: ${noMount})`}`,
+describe.skipIf(noSmallDisk !== undefined)(
+  `a disk of Postgres'${noSmallDisk === undefined ? "" : ` (skipped: ${noSmallDisk})`}`,
   () => {
     it("that is full is waited for, typed; no step is half there, and the run goes on when there is room [R24]", async () => {
-      const folder = mkdtempSync(join(tmpdir(), "longhaul-small-"));
-      await run("mount", ["-t", "tmpfs", "-o", "size=100m,mode=755", "tmpfs", folder]);
-      onTestFinished(async () => {
-        await run("umount", ["--lazy", folder]);
-        rmSync(folder, { recursive: true, force: true });
-      });
+      const disk = await mountSmallDisk("100m");
+      onTestFinished(() => disk.remove());
       // With its log elsewhere: where that is full the server itself ends, which is the restart of the tests above.
       const wal = mkdtempSync(join(tmpdir(), "longhaul-wal-"));
-      const small = await startOwnPostgres({ folder, walFolder: wal });
+      const small = await startOwnPostgres({ folder: disk.folder, walFolder: wal });
       onTestFinished(async () => {
         await small.close();
         rmSync(wal, { recursive: true, force: true });
@@ -191,9 +184,7 @@ describe.skipIf(noMount !== undefined)(
       onTestFinished(() => session.close());
       const worker = await session.startWorker();
       await untilStep(session, 2);
-      const ballast = join(folder, "ballast");
-      const { bavail, bsize } = statfsSync(folder);
-      await run("fallocate", ["-l", String(bavail * bsize), ballast]);
+      await disk.fill();
       const pending = await eventually(
         "the Web UI shows that the disk is full",
         async () => {
@@ -204,7 +195,7 @@ describe.skipIf(noMount !== undefined)(
       );
       expect(pending.lastFailure?.applicationFailureInfo?.type).toBe("DatabaseUnavailable");
       expect(pending.lastFailure?.message).toMatch(/No space left on device \(53100\)/);
-      rmSync(ballast);
+      disk.empty();
       expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 14 });
       expect(worker.alive, worker.log()).toBe(true);
       await expectMarkerSteps(small.store, session.id, 12);

@@ -15,7 +15,7 @@ import { CANARY } from "./canary.ts";
 import type { Place } from "./checker/collect.ts";
 import { startScriptedModel, type ModelScript, type ScriptedModelServer } from "./scripted-model.ts";
 import type { Store } from "../../activities/store/db.ts";
-import { startWorkerProcess, type WorkerProcess } from "./worker-process.ts";
+import { startWorkerProcess, type WorkerProcess, type WorkerProcessOptions } from "./worker-process.ts";
 
 export interface KillableSession {
   readonly id: string;
@@ -25,7 +25,10 @@ export interface KillableSession {
   /** For `checkSession`. */
   readonly place: Place;
   /** @param environment of this worker alone, on top of the others' */
-  startWorker(environment?: Readonly<Record<string, string>>): Promise<WorkerProcess>;
+  startWorker(
+    environment?: Readonly<Record<string, string>>,
+    files?: WorkerProcessOptions,
+  ): Promise<WorkerProcess>;
   close(): Promise<void>;
 }
 
@@ -74,8 +77,8 @@ export async function startKillableSession(
     handle,
     box: docker.getContainer(`longhaul-${id}`),
     place: { database, client, docker },
-    async startWorker(own = {}) {
-      const worker = await startWorkerProcess({
+    async startWorker(own = {}, files = {}) {
+      const settings = {
         DATABASE_URL: database.url,
         DATABASE_CONNECTIONS: "5",
         TEMPORAL_ADDRESS: address,
@@ -88,7 +91,8 @@ export async function startKillableSession(
         ...(options.dockerHost === undefined ? {} : { DOCKER_HOST: options.dockerHost }),
         ...options.environment,
         ...own,
-      });
+      };
+      const worker = await startWorkerProcess(settings, files);
       workers.push(worker);
       return worker;
     },

@@ -1,7 +1,7 @@
 /** A real worker as a process of its own: what `npm run worker` runs, so that it can be killed. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { closeSync, existsSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -17,6 +17,8 @@ export interface WorkerProcess {
   /** kill -9: nothing is handed over, no socket closed in good order. Resolves when it is gone. */
   kill(): Promise<void>;
   readonly pid: number;
+  /** Written when it polls. */
+  readonly readyFile: string;
   /** SIGSTOP and SIGCONT: its connections stay, and it does nothing in between. */
   stop(): void;
   resume(): void;
@@ -26,12 +28,21 @@ export interface WorkerProcess {
   log(): string;
 }
 
+export interface WorkerProcessOptions {
+  /** Its standard error goes there and not to `log()`. */
+  readonly logFile?: string;
+  /** Default in a temporary folder. */
+  readonly readyFile?: string;
+}
+
 /** Starts a worker and waits until it polls. @throws Error with its log where it ends before or never does */
 export async function startWorkerProcess(
   environment: Readonly<Record<string, string>>,
+  options: WorkerProcessOptions = {},
 ): Promise<WorkerProcess> {
   const folder = mkdtempSync(join(tmpdir(), "longhaul-worker-"));
-  const readyFile = join(folder, "ready");
+  const readyFile = options.readyFile ?? join(folder, "ready");
+  const logFile = options.logFile === undefined ? undefined : openSync(options.logFile, "a");
   let log = "";
   const child = spawn(process.execPath, [MAIN], {
     // Nothing of ours but what any process has: a test's own settings must not decide.
@@ -42,10 +53,11 @@ export async function startWorkerProcess(
       ...environment,
       LONGHAUL_READY_FILE: readyFile,
     },
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["ignore", "pipe", logFile ?? "pipe"],
   });
+  if (logFile !== undefined) closeSync(logFile);
   for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding("utf8").on("data", (text: string) => (log += text));
+    stream?.setEncoding("utf8").on("data", (text: string) => (log += text));
   const ended = once(child, "exit").finally(() => rmSync(folder, { recursive: true, force: true }));
   const end = async (signal: NodeJS.Signals) => {
     child.kill(signal);
@@ -67,6 +79,7 @@ export async function startWorkerProcess(
   }
   return {
     pid: child.pid ?? 0,
+    readyFile,
     get alive() {
       return child.exitCode === null && child.signalCode === null;
     },

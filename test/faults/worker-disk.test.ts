@@ -1,0 +1,53 @@
+/** The worker's own disk is full: a small one of this file's own holds all that a worker writes. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { loadWorkflowBundle } from "../../worker/bundle.ts";
+import { checkSession } from "../support/checker/check-session.ts";
+import { startKillableSession } from "../support/killable-session.ts";
+import { expectMarkerSteps, markerSteps } from "../support/marker-steps.ts";
+import { mountSmallDisk, noSmallDisk, type SmallDisk } from "../support/small-disk.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+describe.skipIf(noSmallDisk !== undefined)(
+  `a worker whose disk is full${noSmallDisk === undefined ? "" : ` (skipped: ${noSmallDisk})`}`,
+  () => {
+    let disk: SmallDisk;
+    let database: TestDatabase;
+    beforeAll(async () => {
+      database = await createTestDatabase();
+    });
+    afterAll(() => database.drop());
+    beforeEach(async () => {
+      disk = await mountSmallDisk("512k");
+      await disk.fill();
+    });
+    afterEach(() => disk.remove());
+
+    it("starts, works and drains: lines of its log are lost, and come again when there is room [R24] [invariant 13]", async () => {
+      const session = await startKillableSession(database, markerSteps(4));
+      onTestFinished(() => session.close());
+      const logFile = join(disk.folder, "worker.log");
+      const files = { logFile, readyFile: join(disk.folder, "ready") };
+      const worker = await session.startWorker({ LONGHAUL_LOG_LEVEL: "debug" }, files);
+      expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 6 });
+      await expectMarkerSteps(database.store, session.id, 4);
+      expect(worker.alive).toBe(true);
+      expect(readFileSync(logFile, "utf8")).toBe("");
+      disk.empty();
+      expect(await worker.terminate()).toBe(0);
+      expect(readFileSync(logFile, "utf8")).toContain("worker ended");
+      await checkSession(session.place, session);
+    });
+
+    it("has the workflow code in memory, says why, and leaves no half of a file [R24]", async () => {
+      const bundle = await loadWorkflowBundle(disk.folder);
+      expect(bundle).toMatchObject({
+        code: expect.stringContaining("codingAgent"),
+        notKept: expect.stringContaining("ENOSPC"),
+      });
+      expect(readdirSync(disk.folder)).toEqual(["ballast"]);
+      disk.empty();
+    });
+  },
+);
