@@ -108,6 +108,23 @@ it("manual-compaction", async () => {
   await keep("manual-compaction", session);
 });
 
+it("undo-compaction", async () => {
+  const steps = [...noisy(4), { parts: [bash("sleep 2")] }, { parts: [bash("sleep 3")] }, says("Done.")];
+  const session = await agent.start(longSession({ steps }), {
+    config: (config) => ({
+      ...config,
+      context: { ...config.context, options: { ...config.context.options, keepMessages: 2 } },
+    }),
+  });
+  await session.until("llm:tool-call", (event) => event.data.about.includes("sleep 2"));
+  await session.handle.signal("compact", {});
+  await session.until("llm:tool-call", (event) => event.data.about.includes("sleep 3"));
+  // The second finds no round that is left.
+  await session.handle.signal("undoCompaction");
+  await session.handle.signal("undoCompaction");
+  await keep("undo-compaction", session);
+});
+
 it("overflow", async () => {
   const script = longSession({ steps: [...noisy(7), says("Done.")] });
   await keep("overflow", await agent.start(script, small(32_000, 9_000)));

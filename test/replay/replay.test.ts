@@ -37,6 +37,7 @@ const SHAPES: Readonly<Record<string, RegExp>> = {
   reset: /EVENT_TYPE_WORKFLOW_TASK_FAILED.*EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED/,
   retry: /longhaul retry --from-step 3.*EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW/,
   stuck: /nudge.*type\W+Stuck/,
+  "undo-compaction": /kind\W+compacted.*signalName\W+undoCompaction.*kind\W+undone.*kind\W+nothing/,
 };
 const MAX_FIXTURE_BYTES = 150_000;
 

@@ -113,6 +113,7 @@ export const CRASH_POINTS: readonly CrashPoint[] = [
     lost: 1,
     kept: 0,
   }),
+  ...around("a prune", "pruning", table("events", { type: "context:pruned" }), "[A4]"),
   ...around("the last save", "plain", table("checkpoints", { step: 5 }), "[R7]", BESIDE),
   ...around("the box's removal", "plain", table("events", { type: "sandbox:removed" }), "[R7]"),
   ...around("the outcome", "plain", table("events", { type: "session:ended" }), "[R7]"),

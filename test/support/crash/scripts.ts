@@ -12,7 +12,7 @@ export interface CrashScript {
   readonly signals?: Readonly<Record<number, { readonly name: string; readonly message: object }>>;
 }
 
-export type ScriptName = "plain" | "waiting" | "compacting";
+export type ScriptName = "plain" | "waiting" | "compacting" | "pruning";
 
 /** The file in the box that the waiting command waits for. */
 export const GO_FILE = "/tmp/go";
@@ -67,6 +67,20 @@ export const CRASH_SCRIPTS: Readonly<Record<ScriptName, CrashScript>> = {
       context: { ...config.context, options: { ...config.context.options, keepMessages: 2 } },
     }),
     signals: { 6: { name: "compact", message: {} } },
+  },
+  // The last two turns are spared, so two messages come late; then, near the trigger, old results are hidden.
+  pruning: {
+    steps: [...range(1, 11).map((number) => step(number, noisy(number, 220))), step(12)],
+    config: (config) => ({
+      ...config,
+      contextWindow: 32_000,
+      maxOutput: 1_000,
+      context: { ...config.context, options: { ...config.context.options, prune: "always" } },
+    }),
+    signals: {
+      7: { name: "guidance", message: { id: "said-7", text: "go on" } },
+      8: { name: "guidance", message: { id: "said-8", text: "and on" } },
+    },
   },
 };
 
