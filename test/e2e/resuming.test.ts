@@ -1,0 +1,44 @@
+/** A session that has ended is taken up again by a message. */
+import { eq } from "drizzle-orm";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { modelCalls } from "../../activities/store/schema.ts";
+import { startAgent, type AgentHarness } from "../support/agent-harness.ts";
+import { checkSession } from "../support/checker/check-session.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import { transcriptOf } from "../support/stored.ts";
+
+let agent: AgentHarness;
+beforeAll(async () => {
+  agent = await startAgent();
+});
+afterAll(() => agent.close());
+
+it("an ended session is taken up again: same id, next step, workspace restored", async () => {
+  const script = scriptedModel()
+    .calls("write_file", { path: "kept.txt", content: "still here" })
+    .says("First part done.")
+    .calls("bash", { command: "cat kept.txt" })
+    .says("Second part done.");
+  const session = await agent.start(script);
+  expect((await session.result()).steps).toBe(2);
+  const again = await agent.client.workflow.signalWithStart("codingAgent", {
+    workflowId: session.id,
+    taskQueue: agent.taskQueue,
+    args: [{}],
+    signal: "guidance",
+    signalArgs: [{ id: "more", text: "now read it" }],
+  });
+  expect(await again.result()).toMatchObject({
+    status: "completed",
+    steps: 4,
+    result: "Second part done.",
+  });
+  const rows = await transcriptOf(agent.database.store, session.id);
+  expect(JSON.stringify(rows.filter((row) => row.step === 3 && row.role === "tool"))).toContain("still here");
+  const calls = await agent.database.store.db
+    .select()
+    .from(modelCalls)
+    .where(eq(modelCalls.sessionId, session.id));
+  expect(calls.map((row) => row.step)).toEqual([1, 2, 3, 4]);
+  await checkSession(agent, session);
+});
