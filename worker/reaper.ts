@@ -1,10 +1,10 @@
-/** Removes the boxes of sessions that are over, at start and now and then: what a killed worker could not. */
+/** Removes the boxes of sessions that are over and ends the rows of those that nobody else does, at start and now and then. */
 import { Client, WorkflowNotFoundError } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
 import type { SandboxHost } from "../activities/sandbox/sandbox.ts";
 import { findBox } from "../activities/store/boxes.ts";
 import type { Queryable, Store } from "../activities/store/db.ts";
-import { endAbandoned, findSession, lockedSession } from "../activities/store/sessions.ts";
+import { activeSessionIds, endAbandoned, findSession, lockedSession } from "../activities/store/sessions.ts";
 import type { Logger } from "./logger.ts";
 
 export interface ReaperOptions {
@@ -24,6 +24,7 @@ export function startReaper(options: ReaperOptions): () => Promise<void> {
     round = round.then(async () => {
       try {
         await reapBoxes({ ...options, client });
+        await endLeftSessions({ ...options, client });
       } catch (error) {
         // The next round looks again.
         const reason = error instanceof Error ? error.message : String(error);
@@ -67,6 +68,22 @@ export async function reapBoxes(
     logger.info({ session: id }, why === "over" ? REMOVED_OVER : REMOVED_MOVED);
   }
   return removed;
+}
+
+/**
+ * Ends the rows of sessions whose run was ended from outside after its box was gone: no box leads to them. Those of
+ * hosts that are gone, too.
+ */
+async function endLeftSessions(options: Pick<ReaperOptions, "store"> & { readonly client: Client }) {
+  const { store, client } = options;
+  for (const id of await activeSessionIds(store.db)) {
+    // Nearly all run: they are not locked for it.
+    const { status } = await client.workflow
+      .getHandle(id)
+      .describe()
+      .catch(() => ({ status: { name: "RUNNING" } }));
+    if (status.name !== "RUNNING") await lockedSession(store, id, (tx) => isOver(tx, client, id));
+  }
 }
 
 const REMOVED_OVER = "removed the box of a session that is over";

@@ -7,19 +7,24 @@ import { parkGuidance, parkedGuidance } from "../../activities/store/guidance.ts
 import { sendGuidance } from "../../client/send-guidance.ts";
 import { startReaper } from "../../worker/reaper.ts";
 import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { checkSession } from "../support/checker/check-session.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
+import { createRowHolds, type RowHolds } from "../support/crash/row-holds.ts";
 import { eventually } from "../support/eventually.ts";
-import { scriptedModel, text } from "../support/scripted-model.ts";
-import { wordsOf } from "../support/scripted-summaries.ts";
+import { call, scriptedModel, text } from "../support/scripted-model.ts";
+import { isSummaryRequest, longSession, noisyStep, says, wordsOf } from "../support/scripted-summaries.ts";
 import { callRows } from "../support/stored.ts";
 
 let agent: AgentHarness;
 let connection: NativeConnection;
+let holds: RowHolds;
 beforeAll(async () => {
   agent = await startAgent();
+  holds = await createRowHolds(agent.database);
   connection = await NativeConnection.connect({ address: inject("temporalAddress") });
 });
 afterAll(async () => {
+  await holds.close();
   await agent.close();
   await connection.close();
 });
@@ -60,6 +65,35 @@ async function untilCallRuns({ id }: RunningSession): Promise<void> {
   await eventually("a call runs", async () => (await callRows(store(), id, "running")).length > 0, 60_000);
 }
 
+const HEARD = "I have heard it all.";
+
+async function park({ id }: RunningSession): Promise<void> {
+  const parts = [{ type: "text" as const, text: "use tabs" }];
+  await parkGuidance(store().db, id, [{ id: "parked", parts, queuedAt: new Date().toISOString() }]);
+}
+
+/** What a terminated run left is cleaned up, and the run that takes the session up hears what waited, once and in order. */
+async function expectCleanedAndTakenUp(session: RunningSession, status = "cancelled"): Promise<void> {
+  expect(await boxOf(session)).toBe("gone");
+  expect(await findSession(store().db, session.id)).toMatchObject({ status });
+  expect((await parkedGuidance(store().db, session.id, 10)).map(({ id }) => id)).toEqual(["parked"]);
+  await sendGuidance(clientServices(agent), await sessionRow(agent, session.id), {
+    id: "resume",
+    text: "go on",
+    attachments: [],
+  });
+  expect(await agent.client.workflow.getHandle(session.id).result()).toMatchObject({
+    status: "completed",
+    result: HEARD,
+  });
+  const last = session.model.requests.at(-1);
+  const words = last ? wordsOf(last) : "";
+  expect(words.split("use tabs")).toHaveLength(2);
+  expect(words.indexOf("use tabs")).toBeLessThan(words.indexOf("go on"));
+  // The request that was under way when the run was ended from outside is in no bill.
+  await checkSession(agent, session, { kills: 1 });
+}
+
 it.each([
   ["while the model speaks", (session: RunningSession) => heard(session, "llm:chunk")],
   ["while a command runs", untilCallRuns],
@@ -69,33 +103,58 @@ it.each([
     const script = scriptedModel();
     if (phase.includes("command")) script.calls("bash", { command: "sleep 600" });
     else script.calls("bash", { command: "true" }).answers(text("I begin"), { type: "hang" });
-    const session = await agent.start(script.says("I have heard it all."));
+    const session = await agent.start(script.says(HEARD));
     await reached(session);
-    const parked = {
-      id: "parked",
-      parts: [{ type: "text", text: "use tabs" }],
-      queuedAt: new Date().toISOString(),
-    };
-    await parkGuidance(store().db, session.id, [parked as never]);
+    await park(session);
     await session.handle.terminate("by hand");
     expect(await boxOf(session)).toBe("there");
     await reap();
-    expect(await boxOf(session)).toBe("gone");
-    expect(await findSession(store().db, session.id)).toMatchObject({ status: "cancelled" });
-    expect((await parkedGuidance(store().db, session.id, 10)).map(({ id }) => id)).toEqual(["parked"]);
-    await sendGuidance(clientServices(agent), await sessionRow(agent, session.id), {
-      id: "resume",
-      text: "go on",
-      attachments: [],
-    });
-    expect(await agent.client.workflow.getHandle(session.id).result()).toMatchObject({
-      status: "completed",
-      result: "I have heard it all.",
-    });
-    const last = session.model.requests.at(-1);
-    const words = last ? wordsOf(last) : "";
-    expect(words.split("use tabs")).toHaveLength(2);
-    expect(words.indexOf("use tabs")).toBeLessThan(words.indexOf("go on"));
+    await expectCleanedAndTakenUp(session);
+  },
+);
+
+it("a run that is terminated while its summary is written leaves no box, an ended session, and all that waited [R58]", async () => {
+  const noisy = [1, 2, 3, 4].map((step) => noisyStep(step, 80));
+  const script = longSession({
+    steps: [...noisy, { parts: [call("bash", { command: "sleep 2" })] }, says(HEARD)],
+    summary: () => ({ beforeHeaders: "hang" }),
+  });
+  const session = await agent.start(script, {
+    config: (config) => ({
+      ...config,
+      context: { ...config.context, options: { ...config.context.options, keepMessages: 2 } },
+    }),
+  });
+  await session.until("llm:tool-call", (event) => event.data.about.includes("sleep 2"));
+  await session.handle.signal("compact", {});
+  await eventually(
+    "the summary is asked for",
+    () => session.model.requests.some((request) => isSummaryRequest(request)),
+    60_000,
+  );
+  await park(session);
+  await session.handle.terminate("by hand");
+  await reap();
+  await expectCleanedAndTakenUp(session);
+});
+
+it.each([
+  ["before its box's removal is stored", { type: "sandbox:removed" }, "lost", "cancelled"],
+  ["after its end is stored, before anybody hears of it", { type: "session:ended" }, "kept", "completed"],
+] as const)(
+  "a run that is terminated while it closes, %s, leaves no box, an ended session, and all that waited [R58]",
+  async (_when, match, fate, status) => {
+    const session = await agent.start(
+      scriptedModel().calls("bash", { command: "sleep 2" }).says("Done.").says(HEARD),
+    );
+    const hold = await holds.hold(session.id, { table: "events", match });
+    await eventually("the run closes", () => hold.reached(), 60_000);
+    await park(session);
+    await session.handle.terminate("by hand");
+    await hold.release(fate);
+    await eventually("the attempt is over", async () => !(await hold.reached()), 60_000);
+    await reap();
+    await expectCleanedAndTakenUp(session, status);
   },
 );
 
