@@ -18,6 +18,12 @@ export interface WorkerParts {
   readonly identity?: string;
 }
 
+/**
+ * Open polls of each kind. What Temporal hands to a poll of a worker that is stopped, or cut off, waits for a timeout: ten
+ * polls, the SDK's own number, can swallow one task ten times. So few while there is little to do, more as the server asks.
+ */
+const POLLERS = { type: "autoscaling", minimum: 1, initial: 2, maximum: 20 } as const;
+
 /** Unlike any other process's, also where a container comes up again with the same name and process id. Short, as `buildId`. */
 export function workerIdentity({ buildId }: Pick<WorkerConfig, "buildId">): string {
   return `${process.pid}.${randomInt(10_000)}@${hostname()}:${buildId}`;
@@ -53,6 +59,8 @@ export function workerOptions(parts: WorkerParts): WorkerOptions[] {
     ...(taskQueue === models && models !== workflows && modelCallsPerSecond !== undefined
       ? { maxTaskQueueActivitiesPerSecond: modelCallsPerSecond }
       : {}),
+    workflowTaskPollerBehavior: POLLERS,
+    activityTaskPollerBehavior: POLLERS,
     // Heartbeats carry the cancels back: the SDK's own throttle made one take 7.9 s. Source: measured 2026-11.
     maxHeartbeatThrottleInterval: config.heartbeatMs,
     defaultHeartbeatThrottleInterval: config.heartbeatMs,

@@ -83,6 +83,9 @@ async function openIn(tx: Queryable, deps: BoxDeps, sessionId: string, step: num
   const host = deps.sandboxHost;
   const session = await findSession(tx, sessionId);
   if (!session) throw new Error(`No session ${sessionId}.`);
+  // An attempt whose worker was stopped until others had finished: a box that it made now would belong to nobody.
+  if (session.status !== "active" && session.status !== "waiting")
+    throw fatal("Superseded", `Session ${sessionId} has ended meanwhile; no box was made.`);
   const before = await findBox(tx, sessionId);
   if (session.restoreWorkspace) await host.remove(sessionId);
   const box = await host.open(boxSpec(sessionId, session.config));
