@@ -5,7 +5,6 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, WorkflowNotFoundError } from "@temporalio/client";
-import { msToTs } from "@temporalio/common/lib/time.js";
 import type { NativeConnection } from "@temporalio/worker";
 import type { Store } from "../activities/store/db.ts";
 import { activeSessionIds } from "../activities/store/sessions.ts";
@@ -29,10 +28,12 @@ const AT_ONCE = 8;
 /** Temporal's numbers for pending activities that a worker has: started, told to cancel, told to pause. */
 const CANCEL_REQUESTED = 3;
 const RUNNING: ReadonlySet<number> = new Set([2, CANCEL_REQUESTED, 5]);
+/** A retry delay of nothing means the policy's. */
+const A_MOMENT = { nanos: 1_000_000 } as const;
 const WORKER_LOST = {
   message: "The worker that ran this is gone. What was stored is kept; another worker goes on with it.",
   source: "longhaul",
-  applicationFailureInfo: { type: "WorkerLost", nonRetryable: false, nextRetryDelay: msToTs(1) },
+  applicationFailureInfo: { type: "WorkerLost", nonRetryable: false, nextRetryDelay: A_MOMENT },
 };
 
 /** @returns a function that ends it and waits for a look under way */

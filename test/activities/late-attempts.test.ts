@@ -1,0 +1,70 @@
+/** An attempt whose worker was stopped past its heartbeat goes on when another attempt has its work, or has ended it. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { startDirectAgent } from "../support/direct-agent.ts";
+import { callRows, answersOf, resultTexts } from "../support/stored.ts";
+import { eventually } from "../support/eventually.ts";
+import { scriptedModel, text } from "../support/scripted-model.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase(5);
+});
+afterAll(() => database.drop());
+
+it("an attempt that goes on when its session has ended makes no box; the session's next run does [R20]", async () => {
+  const agent = await startDirectAgent(database, scriptedModel().says("Done."));
+  onTestFinished(() => agent.close());
+  await agent.step(1);
+  await agent.perform("closeSandbox", { step: 1 });
+  await agent.perform("closeSession", { step: 1, status: "completed" });
+  await expect(agent.perform("openSandbox", { step: 1 })).rejects.toMatchObject({ type: "Superseded" });
+  expect(await agent.events()).not.toContain("sandbox:created");
+  agent.runId = "run-2";
+  await agent.perform("openSandbox", { step: 2 });
+  expect(await agent.events()).toContain("sandbox:created");
+});
+
+it("a call that another attempt has claimed is ended by that one alone, also where both hear its end at once [R20]", async () => {
+  const command = "echo line >> n.txt; until [ -e go ]; do sleep 0.05; done; echo done";
+  const agent = await startDirectAgent(database, scriptedModel().calls("bash", { command }).says("Done."));
+  onTestFinished(() => agent.close());
+  await agent.perform("modelStep", { step: 1, guidance: [] });
+  const claimed = (fence: number) =>
+    eventually(`claim ${fence}`, async () => (await callRows(database.store, agent.id))[0]?.fence === fence);
+  const at = { step: 1, index: 0 };
+  const late = agent.perform("runTool", at, { attempt: 1 }).catch((error: unknown) => error);
+  await claimed(1);
+  await eventually("the command runs", () => agent.box.started.length === 1);
+  const second = agent.perform("runTool", at, { attempt: 2 });
+  await claimed(2);
+  writeFileSync(join(agent.box.root, "go"), "");
+  expect(await second).toMatchObject({ outcome: "completed" });
+  expect(await late).toMatchObject({ type: "Superseded", nonRetryable: true });
+  expect(agent.box.started.filter(({ id }) => id === "s1c0")).toHaveLength(1);
+  expect(await resultTexts(database.store, agent.id)).toEqual(["done"]);
+  expect((await agent.events()).filter((type) => type === "llm:tool-result")).toHaveLength(1);
+});
+
+it("an answer that comes when another attempt has stored the step's is dropped: there is one, and it is told once [R20]", async () => {
+  const late = Promise.withResolvers<void>();
+  const script = scriptedModel()
+    .replies(async () => {
+      await late.promise;
+      return { parts: [text("The late answer.")] };
+    })
+    .says("The answer that counts.");
+  const agent = await startDirectAgent(database, script);
+  onTestFinished(() => agent.close());
+  const first = agent.perform("modelStep", { step: 1, guidance: [] }, { attempt: 1 });
+  await eventually("the model is asked", () => agent.model.log.length === 1);
+  await agent.perform("modelStep", { step: 1, guidance: [] }, { attempt: 2 });
+  late.resolve();
+  await expect(first).rejects.toThrow("Nothing of this attempt was kept");
+  const answers = await answersOf(database.store, agent.id);
+  expect(JSON.stringify(answers.map((row) => row.content))).toContain("The answer that counts.");
+  expect(answers).toHaveLength(1);
+  expect((await agent.events()).filter((type) => type === "llm:response")).toHaveLength(1);
+});

@@ -1,0 +1,132 @@
+/**
+ * Two workers on one queue: one is stopped in the middle of a step, the other takes the step over, and what the first
+ * still writes afterwards is refused.
+ */
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { readEvents } from "../../activities/store/events.ts";
+import { checkSession } from "../support/checker/check-session.ts";
+import { eventually } from "../support/eventually.ts";
+import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
+import { scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
+import { answersOf, callRows, resultTexts, transcriptOf } from "../support/stored.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import type { WorkerProcess } from "../support/worker-process.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase(20);
+});
+afterAll(() => database.drop());
+
+/** Two workers serve it; `busy` is the one that has the step. */
+async function startWithTwo(script: ModelScript, environment: Record<string, string> = {}) {
+  const session = await startKillableSession(database, script, { environment });
+  onTestFinished(() => session.close());
+  const workers = await Promise.all([session.startWorker(), session.startWorker()]);
+  return { session, workers };
+}
+
+/** Which of the workers has the activity of that type now. */
+async function busyWith(session: KillableSession, workers: readonly WorkerProcess[], type: string) {
+  return eventually(
+    `${type} is under way`,
+    async () => {
+      const { raw } = await session.handle.describe();
+      const pending = raw.pendingActivities?.find((activity) => activity.activityType?.name === type);
+      const identity = pending?.lastWorkerIdentity ?? "";
+      return pending?.state === 2 ? workers.find(({ pid }) => identity.startsWith(`${pid}.`)) : undefined;
+    },
+    60_000,
+  );
+}
+
+/** Ends the command that waits for it. */
+async function letGo({ box }: KillableSession): Promise<void> {
+  const touch = await box.exec({ Cmd: ["touch", "/workspace/go"], User: "1000" });
+  await touch.start({});
+}
+
+const eventsOf = (session: KillableSession) => readEvents(database.store.db, session.id, 0, 10_000);
+
+describe("a worker that is stopped past its heartbeat, and goes on when another has finished the step", () => {
+  const quick = { LONGHAUL_HEARTBEAT_TIMEOUT_MS: "3000" };
+
+  it("has its answer refused: the transcript has one, and watchers see no words of the late one [R20]", async () => {
+    const late = Promise.withResolvers<void>();
+    const script = scriptedModel()
+      .replies(async () => {
+        await late.promise;
+        return { parts: [text("The late answer.")] };
+      })
+      .says("The answer that counts.");
+    const { session, workers } = await startWithTwo(script, quick);
+    await eventually("the model is asked", () => session.model.log.length === 1, 60_000);
+    // Stopped while it opens the box, it would keep the session's row locked until Postgres ends its transaction.
+    await eventually(
+      "the box is open",
+      async () => (await eventsOf(session)).some((event) => event.type === "sandbox:created"),
+      60_000,
+    );
+    const first = await busyWith(session, workers, "modelStep");
+    first.stop();
+    await session.handle.result();
+    late.resolve();
+    const before = await transcriptOf(database.store, session.id);
+    first.resume();
+    await eventually(
+      "the late worker is alive again",
+      async () => (await first.terminate()) !== undefined,
+      60_000,
+    );
+    expect(await transcriptOf(database.store, session.id)).toEqual(before);
+    const answers = await answersOf(database.store, session.id);
+    expect(JSON.stringify(answers.map((row) => row.content))).toContain("The answer that counts.");
+    expect(answers).toHaveLength(1);
+    expect(JSON.stringify(await eventsOf(session))).not.toContain("The late answer.");
+    await checkSession(session.place, session, { kills: 1 });
+  });
+
+  it("runs no command again and stores no second result [R20]", async () => {
+    const script = scriptedModel()
+      .calls("bash", { command: "echo line >> n.txt; until [ -e go ]; do sleep 0.2; done; echo done" })
+      .calls("bash", { command: "cat n.txt" })
+      .says("Done.");
+    const { session, workers } = await startWithTwo(script, quick);
+    await eventually(
+      "the command runs",
+      async () => (await callRows(database.store, session.id, "running")).length === 1,
+      60_000,
+    );
+    const first = await busyWith(session, workers, "runTool");
+    first.stop();
+    await eventually(
+      "the other worker has the call",
+      async () => (await callRows(database.store, session.id))[0]?.fence === 2,
+      60_000,
+    );
+    // Both follow the same command from here on; the first hears its end only when it goes on.
+    await letGo(session);
+    await eventually(
+      "the result is stored",
+      async () => (await callRows(database.store, session.id, "completed")).length >= 1,
+      60_000,
+    );
+    first.resume();
+    // Its own end of the call is heard, and refused, before it can end.
+    await eventually(
+      "the late worker is alive again",
+      async () => (await first.terminate()) !== undefined,
+      60_000,
+    );
+    expect(await session.handle.result()).toMatchObject({ status: "completed" });
+    const [waited, counted] = await resultTexts(database.store, session.id);
+    expect(waited).toMatch(/^done\b/);
+    expect(counted).toBe("line");
+    const rows = await transcriptOf(database.store, session.id);
+    expect(rows.filter((row) => row.step === 1 && row.slot === "tool:0")).toHaveLength(1);
+    const told = (await eventsOf(session)).filter((event) => event.type === "llm:tool-result");
+    expect(told.map((event) => event.step)).toEqual([1, 2]);
+    expect(session.model.log).toHaveLength(3);
+    await checkSession(session.place, session);
+  });
+});
