@@ -22,7 +22,7 @@ export interface StoreOptions {
   readonly url: string;
   /** Default 10. Each activity in flight uses at most one at a time. */
   readonly maxConnections?: number;
-  /** How long a connection in use may be silent, in ms; default 45 s. */
+  /** How long Postgres may leave a question without a word, in ms, before the connection is given up; default 45 s. */
   readonly silenceMs?: number;
   /** Told of every lost connection; the pool replaces it by itself. */
   readonly onError?: (error: Error) => void;
@@ -33,8 +33,11 @@ const MIGRATION_LOCK = 7_305_142;
 const CONNECT_TIMEOUT_MS = 5_000;
 /** Shorter than the minute that the quick activities have, so that they fail with its name; no statement takes long. */
 const SILENCE_MS = 45_000;
-/** What a worker that was stopped in the middle of a transaction has locked is free again after this. */
-const IDLE_IN_TRANSACTION_MS = 45_000;
+/**
+ * What a worker that was stopped in the middle of a transaction has locked is free again after this. Longer than any
+ * activity rests in one, as while a box is made.
+ */
+const IDLE_IN_TRANSACTION_MS = 600_000;
 
 /** Opens a pool. Connects when first used; a database that restarts costs its connections, never the process. */
 export function openStore(options: StoreOptions): Store {

@@ -1,23 +1,26 @@
-/** Ends a connection that is in use and says nothing: Postgres hangs, or the network swallows what is sent. */
+/** Ends a connection whose question is not answered: Postgres hangs, or the network swallows what is sent. */
 import type { Socket } from "node:net";
 import type pg from "pg";
 
 /**
  * The driver's own timeout of a query would give up the query and leave its connection in the pool, waiting for the
- * answer; and TCP alone takes a quarter of an hour to notice. Told by two looks in a row, so that a process that was
- * stopped itself reads first what came meanwhile.
+ * answer; and TCP alone takes a quarter of an hour to notice. A transaction that rests, as while a box is made, is not
+ * silence. Told by two looks in a row, so that a process that was stopped itself reads first what came meanwhile.
  */
 export function endSilentConnections(pool: pg.Pool, silenceMs: number): void {
   const halfMs = Math.ceil(silenceMs / 2);
   pool.on("connect", (client) => {
     const socket = socketOf(client);
-    let bytesAtLook = -1;
+    let answeredAt = socket.bytesWritten;
+    client.on("drain", () => (answeredAt = socket.bytesWritten));
+    let readAtLook = -1;
     socket.on("timeout", () => {
-      if (socket.bytesRead === bytesAtLook) {
+      const isAsked = socket.bytesWritten > answeredAt;
+      if (isAsked && socket.bytesRead === readAtLook) {
         socket.destroy(new Error(`Connection terminated: no answer in ${silenceMs} ms`));
         return;
       }
-      bytesAtLook = socket.bytesRead;
+      readAtLook = isAsked ? socket.bytesRead : -1;
       socket.setTimeout(halfMs);
     });
   });

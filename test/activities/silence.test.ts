@@ -1,0 +1,47 @@
+/** Connections whose question is not answered, on a real Postgres. */
+import { sql } from "drizzle-orm";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { databaseErrorOf } from "../../activities/store/database-error.ts";
+import { openStore } from "../../activities/store/db.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+const SILENCE_MS = 400;
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+function patientStore() {
+  const store = openStore({ url: database.url, maxConnections: 1, silenceMs: SILENCE_MS });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+it("a question without an answer is given up, as an error that may pass, and its connection with it [R17]", async () => {
+  const { db, pool } = patientStore();
+  const failure: unknown = await db
+    .transaction((tx) => tx.execute(sql`select pg_sleep(30)`))
+    .catch((error: unknown) => error);
+  expect(databaseErrorOf(failure)).toMatchObject({ final: false });
+  expect(pool.totalCount).toBe(0);
+  expect((await db.execute(sql`select 1 as one`)).rows).toEqual([{ one: 1 }]);
+});
+
+it("names the silence where a single query meets it [R17]", async () => {
+  const { pool } = patientStore();
+  await expect(pool.query("select pg_sleep(30)")).rejects.toThrow("no answer in 400 ms");
+});
+
+it("a transaction that rests for longer is left alone, and so is an answer that comes in pieces", async () => {
+  const { db } = patientStore();
+  const answer = await db.transaction(async (tx) => {
+    await tx.execute(sql`select 1`);
+    // What it is about: a box is made meanwhile.
+    await sleep(3 * SILENCE_MS);
+    return tx.execute(sql`select repeat('x', 100000) as text, pg_sleep(0.15) from generate_series(1, 10)`);
+  });
+  expect(answer.rows).toHaveLength(10);
+});
