@@ -26,10 +26,14 @@ async function recordOne(id: string, shape: string): Promise<number> {
 
 function recordAll(): Promise<number> {
   const vitest = join(project, "node_modules", "vitest", "vitest.mjs");
-  const child = spawn(process.execPath, [vitest, "run", "--config", "vitest.record.config.ts"], {
-    cwd: project,
-    stdio: "inherit",
-  });
+  const child = spawn(
+    process.execPath,
+    [vitest, "run", "--config", "vitest.record.config.ts", "histories.record"],
+    {
+      cwd: project,
+      stdio: "inherit",
+    },
+  );
   return new Promise((resolve) => child.on("close", (code) => resolve(code ?? 1)));
 }
 

@@ -8,7 +8,7 @@ import { measureFleet } from "./groups/fleet.ts";
 import type { Group, Scale } from "./groups/group.ts";
 import { measureGrowth } from "./groups/growth.ts";
 import { measureMemory } from "./groups/memory.ts";
-import { measurePolicies, POLICY_NOTE } from "./groups/policies.ts";
+import { measurePolicies, policyNote } from "./groups/policies.ts";
 import { measureRuns } from "./groups/runs.ts";
 import { measureSandbox } from "./groups/sandbox.ts";
 import { measureStart } from "./groups/start.ts";
@@ -34,7 +34,7 @@ const GROUPS: Readonly<Record<string, Group>> = {
 };
 
 /** Groups that compute, and need nothing brought up. */
-const PURE_GROUPS: Readonly<Record<string, () => Promise<Figure[]>>> = {
+const PURE_GROUPS: Readonly<Record<string, (options: BenchOptions) => Promise<Figure[]>>> = {
   tokens: measureTokens,
   policies: measurePolicies,
 };
@@ -83,10 +83,10 @@ async function main(): Promise<number> {
   const chosen = Object.entries(GROUPS).filter(isChosen);
   const pure = Object.entries(PURE_GROUPS).filter(isChosen);
   const taken: Taken = { figures: [], failures: [], notes: [] };
-  await measure(pure, (group) => group(), taken, options);
+  await measure(pure, (group) => group(options), taken, options);
   if (chosen.length > 0) await onStand(chosen, options, taken);
   if (only === undefined) taken.figures.push(...TO_COME);
-  if (pure.some(([name]) => name === "policies")) taken.notes.push(POLICY_NOTE);
+  if (pure.some(([name]) => name === "policies")) taken.notes.push(policyNote(options));
   tell(taken, options);
   return taken.failures.length === 0 ? 0 : 1;
 }

@@ -56,6 +56,8 @@ export interface StartOptions {
   readonly instructions?: string | undefined;
   /** What the server says its models take, beside or in place of the usual. */
   readonly served?: NonNullable<ScriptedModelOptions["models"]>;
+  /** The server's tokenizer; default a real one, which is slow on very long conversations. */
+  readonly countTokens?: NonNullable<ScriptedModelOptions["countTokens"]>;
 }
 
 export interface RunningSession {
@@ -129,6 +131,7 @@ export async function startAgent(): Promise<AgentHarness> {
       const model = await startScriptedModel(script, {
         apiKey: CANARY,
         ...(options.served ? { models: options.served } : {}),
+        ...(options.countTokens ? { countTokens: options.countTokens } : {}),
       });
       servers.push(model);
       sessions.push(id);

@@ -1,19 +1,33 @@
 /** What long tasks cost under our context policy and under others', replayed without any service. */
+import { fileURLToPath } from "node:url";
 import { prefixMaker } from "../../../activities/model/request.ts";
 import { systemPrompt } from "../../../activities/system-prompt.ts";
 import { toolRegistry } from "../../../activities/tools/index.ts";
 import { ourPolicy } from "../policies/ours.ts";
 import { cline, eightyTen, gemini, openCode } from "../policies/peers.ts";
 import { Replay, type Outcome, type Policy } from "../policies/replay.ts";
-import { generateTrajectory, type Trajectory } from "../policies/trajectory.ts";
+import { generateTrajectory } from "../policies/generated.ts";
+import { readRecorded } from "../policies/recorded.ts";
+import type { Trajectory } from "../policies/trajectory.ts";
 import type { Figure } from "../table.ts";
 
 /** Each is a task of 300 steps; where a summary falls is luck, so several are averaged. */
 const SEEDS = [1, 2, 3];
 const WINDOWS = [32_000, 128_000, 200_000, 1_000_000];
+const FIXTURE = fileURLToPath(new URL("../../fixtures/trajectory.json.gz", import.meta.url));
 
-export async function measurePolicies(): Promise<Figure[]> {
-  const trajectories = SEEDS.map((seed) => generateTrajectory(seed));
+export interface PolicyMaterial {
+  /** What `longhaul export` wrote; undefined = the recorded session of the fixtures. */
+  readonly file?: string | undefined;
+  /** The generated tasks in its place. */
+  readonly generated?: boolean;
+}
+
+/** @throws Error where the file is no exported session */
+export async function measurePolicies({ file, generated }: PolicyMaterial): Promise<Figure[]> {
+  const trajectories = generated
+    ? SEEDS.map((seed) => generateTrajectory(seed))
+    : [readRecorded(file ?? FIXTURE)];
   const figures: Figure[] = [];
   for (const windowTokens of WINDOWS) figures.push(...(await inWindow(windowTokens, trajectories)));
   return figures;
@@ -44,7 +58,7 @@ async function inWindow(windowTokens: number, trajectories: readonly Trajectory[
   const best = rows.filter((row) => row.peer).toSorted((a, b) => b.outcome.facts - a.outcome.facts)[0];
   const window = `${windowTokens / 1_000}k`;
   return [
-    ...rows.map((row) => rowFigure(window, row, ours)),
+    ...rows.map((row) => rowFigure(window, row, ours, trajectories.length)),
     ...(cheapest === undefined || best === undefined
       ? []
       : [
@@ -52,7 +66,7 @@ async function inWindow(windowTokens: number, trajectories: readonly Trajectory[
             name: `${window}: ours against the cheapest other`,
             value: ours.outcome.perStep - cheapest.outcome.perStep,
             unit: "tokens",
-            n: SEEDS.length,
+            n: trajectories.length,
             ratio: ours.outcome.perStep / cheapest.outcome.perStep,
             goal: { of: "ratio", atMost: 1 } as const,
             note: `${cheapest.name}; facts ${percent(ours.outcome.facts)} to its ${percent(cheapest.outcome.facts)}, the best of the others' ${percent(best.outcome.facts)} (${best.name})`,
@@ -83,14 +97,14 @@ function policies(windowTokens: number): { readonly make: () => Policy; readonly
   ];
 }
 
-function rowFigure(window: string, { name, outcome }: Row, ours: Row): Figure {
+function rowFigure(window: string, { name, outcome }: Row, ours: Row, n: number): Figure {
   const { cachedShare, rounds, prunes, overflows, facts, factsOf, summaries, ownOutput } = outcome;
   const { rule, decision, path, finding } = factsOf;
   return {
     name: `${window}: ${name}`,
     value: outcome.perStep,
     unit: "tokens a step",
-    n: SEEDS.length,
+    n,
     ratio: outcome.perStep / ours.outcome.perStep,
     note:
       `cached ${percent(cachedShare)}; rounds ${rounds.toFixed(1)}, prunes ${prunes.toFixed(1)}, overflows ${overflows.toFixed(1)}; ` +
@@ -99,12 +113,24 @@ function rowFigure(window: string, { name, outcome }: Row, ours: Row): Figure {
   };
 }
 
+const COMMON_NOTE = `Tokens a step are billed-equivalent input: uncached 1, cached 0.1 (from 1,024 tokens, in steps of 128), output 8, summaries included.
+  Others follow the survey's description of them; the summariser is one script for all, 1,500 tokens long where a policy sets no target.
+  Results are cut as each policy cuts them, and nothing is read again that was cut or forgotten. Gemini's split may fall at any answer, not
+  only at a user's message.`;
+const FACTS_NOTE = `Facts are found by rules, the same for all (test/bench/policies/facts.ts): the person's sentences that hold from then on,
+  the agent's that say why, files written, the first error line of each failed command.`;
+
 /** What the figures mean; printed under the table. */
-export const POLICY_NOTE = `Policies: ${SEEDS.length} generated tasks of 300 steps each (seeds ${SEEDS.join(", ")}; not recorded runs), the means.
-  Tokens a step are billed-equivalent input: uncached 1, cached 0.1 (from 1,024 tokens, in steps of 128), output 8, summaries included.
-  A person comes back after an hour to an empty cache three or four times in each. Others follow the survey's description of them; the
-  summariser is one script for all, 1,500 tokens long where a policy sets no target. Results are cut as each policy cuts them,
-  and nothing is read again that was cut or forgotten. Gemini's split may fall at any answer, not only at a user's message.`;
+export function policyNote({ file, generated }: PolicyMaterial): string {
+  if (generated)
+    return `Policies: ${SEEDS.length} generated tasks of 300 steps each (seeds ${SEEDS.join(", ")}; not recorded runs), the means. A person comes back
+  after an hour to an empty cache three or four times in each. Facts were planted. ${COMMON_NOTE}`;
+  if (file !== undefined) return `Policies: the session of ${file}. ${FACTS_NOTE} ${COMMON_NOTE}`;
+  return `Policies: one session of 300 steps, recorded with real tools in a real box over this repository's own commits; which calls were made
+  was chosen by a script, not by a model. A person who comes back after a turn's end comes back after an hour, to an empty cache.
+  ${FACTS_NOTE}
+  ${COMMON_NOTE}`;
+}
 
 let prefix: string | undefined;
 
@@ -139,5 +165,5 @@ function meanOf(outcomes: readonly Outcome[]): Outcome {
 }
 
 function percent(share: number): string {
-  return `${(share * 100).toFixed(0)} %`;
+  return Number.isNaN(share) ? "none" : `${(share * 100).toFixed(0)} %`;
 }

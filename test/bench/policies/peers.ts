@@ -6,6 +6,7 @@
 import type { StoredMessage } from "../../../activities/context/message.ts";
 import { shownMessage } from "../../../activities/context/view.ts";
 import { rowsOf, says } from "../../support/rows.ts";
+import { writtenPaths } from "./facts.ts";
 import { countTokens, MAX_OUTPUT_TOKENS, rowTokens, wordsOf, type Policy, type Replay } from "./replay.ts";
 import { plainSummary, scriptedSummary } from "./scripted-summary.ts";
 
@@ -212,7 +213,12 @@ function changedPaths(rows: readonly StoredMessage[]): Set<string> {
   );
   const calls = rows.flatMap((row) => (row.role === "assistant" ? row.content : []));
   const paths = calls.flatMap((part) =>
-    part.type === "tool-call" ? [(part.input as { path?: string }).path ?? ""] : [],
+    part.type === "tool-call"
+      ? [
+          (part.input as { path?: string }).path ?? "",
+          ...writtenPaths({ name: part.toolName, input: part.input }),
+        ]
+      : [],
   );
   return new Set([...before, ...paths].filter((path) => path.includes(".")));
 }

@@ -141,7 +141,12 @@ export class Replay {
       await this.#makeRoom(policy);
       this.#answer(step);
       const outputs = step.calls.map((call, index) =>
-        result(`call_${at}_${index}`, policy.limit(call.name, call.output, at), "completed", call.name),
+        result(
+          `call_${at}_${index}`,
+          policy.limit(call.name, call.output, at),
+          call.failed === true ? "error" : "completed",
+          call.name,
+        ),
       );
       this.#append(outputs);
       policy.afterTools?.(this);

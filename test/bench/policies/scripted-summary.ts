@@ -12,17 +12,17 @@ export interface ScriptedSummary {
 }
 
 const FACT_SHARE = 0.6;
-const MARKS = /ref-[a-z0-9]{5}|(?:src|test)\/[a-z]+\/[a-z0-9-]+(?:\.test)?\.ts/g;
 
 /**
  * @param seen what the summariser reads, oldest first
  * @param targetTokens how long its answers are
  */
 export function scriptedSummary(facts: readonly Fact[], seen: string, targetTokens: number): ScriptedSummary {
-  const known = new Map(facts.map((fact) => [fact.key, fact]));
-  const newestFirst = [...new Set((seen.match(MARKS) ?? []).toReversed())].flatMap(
-    (key) => known.get(key) ?? [],
-  );
+  const newestFirst = facts
+    .map((fact) => ({ fact, at: seen.lastIndexOf(fact.key) }))
+    .filter(({ at }) => at !== -1)
+    .toSorted((a, b) => b.at - a.at)
+    .map(({ fact }) => fact);
   const rules = newestFirst.filter((fact) => fact.kind === "rule");
   const kept: Fact[] = [];
   let room = targetTokens * FACT_SHARE;

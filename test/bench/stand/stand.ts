@@ -13,6 +13,7 @@ import { createClosers } from "../../support/closers.ts";
 import { endServices, newTestHome, sweepOldRuns } from "../../support/services.ts";
 import type { AgentVerbs } from "./agent-process.ts";
 import { startProcess, type RemoteProcess } from "./channel.ts";
+import { lanes } from "./lanes.ts";
 import type { ModelVerbs } from "./model-process.ts";
 import { taskOf, type Plan } from "./plan.ts";
 import type { YardstickVerbs } from "./yardstick-process.ts";
@@ -84,6 +85,7 @@ export async function bringUpStand(say: (line: string) => void): Promise<Stand> 
     const connection = await Connection.connect({ address: services.temporalAddress });
     add(() => connection.close());
     const client = new Client({ connection, dataConverter });
+    const inTurn = lanes(LANES);
     return {
       store,
       client,
@@ -93,7 +95,7 @@ export async function bringUpStand(say: (line: string) => void): Promise<Stand> 
       image,
       environment,
       say,
-      start: (plan, options) => startSession({ store, client, image }, plan, options ?? {}),
+      start: (plan, options) => startSession({ store, client, image, inTurn }, plan, options ?? {}),
       close,
     };
   } catch (error) {
@@ -103,15 +105,24 @@ export async function bringUpStand(say: (line: string) => void): Promise<Stand> 
 }
 
 async function startSession(
-  { store, client, image }: Pick<Stand, "store" | "client" | "image">,
+  {
+    store,
+    client,
+    image,
+    inTurn,
+  }: Pick<Stand, "store" | "client" | "image"> & { inTurn: ReturnType<typeof lanes> },
   plan: Plan,
   { bulk, queue, config }: StartOptions,
 ): Promise<BenchSession> {
   const id = `${bulk === true ? "bulk" : "bench"}-${randomBytes(5).toString("hex")}`;
   const settings = runConfig(image);
-  await createSession(store, { id, task: taskOf(plan), config: config?.(settings) ?? settings });
+  const row = { id, task: taskOf(plan), config: config?.(settings) ?? settings };
+  await inTurn(() => createSession(store, row));
   return { id, handle: await startWorkflow(client, id, queue ?? AGENT_QUEUE) };
 }
+
+/** Below the stand's own pool: who waits for a connection there gives up after 5 s, which fifty at once on a busy machine did. */
+const LANES = 8;
 
 function startWorkflow(client: Client, id: string, taskQueue: string) {
   return client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, { workflowId: id, taskQueue, args: [{}] });
