@@ -3,28 +3,32 @@ import type { Fact, FactKind, TrajectoryCall, TrajectoryStep } from "./trajector
 
 /** A person's sentence that holds from then on. */
 const STANDING = /\b(?:always|never|must|only|do not|don't)\b/i;
-/** An agent's sentence that says why. */
-const WHY = /\b(?:because|so that|instead of|rather than)\b/i;
-/** The line of a failed command that says what failed. */
+/** An agent's sentence, said with a change, that gives a reason or draws a line. */
+const DECIDED =
+  /\b(?:because|so that|instead of|rather than|since|unless|otherwise|or else|never|only|whatever|at most)\b/i;
+/** A line of a failed command that says what failed. */
 const FAILURE = /\berror\b|\bFAIL\b|AssertionError|✗|×|not found/i;
+const FAILURE_LINES = 3;
+/** What a run of tests came to. */
+const TEST_RESULT = /^\s*Tests\s.*\d+ (?:passed|failed)/;
 /** As our tools write it under a command's output. */
 const FAILED_COMMAND = /\[exit code [1-9]\d*\]/;
 const MIN_CHARS = 20;
 const MAX_CHARS = 240;
 
 /**
- * Rules: sentences of the person with always, never, must, only, do not. Decisions: sentences of the agent with because,
- * so that, instead of, rather than. Paths: files that a call wrote. Findings: of each failed command the first line
- * that names an error. A fact that nothing but chance would tell from another (too short, too long) is left out.
+ * Rules: sentences of the person with always, never, must, only, do not. Decisions: sentences of the agent, said with a
+ * change of a file, that give a reason or draw a line. Paths: files that a call wrote. Findings: of each failed command
+ * the first lines that name an error, and what each run of tests came to. Sentences and lines of 20 to 240 characters.
  * @param said by the person, the task first
  */
 export function factsOf(said: readonly string[], steps: readonly TrajectoryStep[]): Fact[] {
   const calls = steps.flatMap((step) => step.calls);
   const found: readonly (readonly [FactKind, readonly string[]])[] = [
     ["rule", said.flatMap(sentences).filter((sentence) => STANDING.test(sentence))],
-    ["decision", steps.flatMap(({ text }) => sentences(text)).filter((sentence) => WHY.test(sentence))],
+    ["decision", steps.flatMap(decisions)],
     ["path", calls.filter(({ failed }) => failed !== true).flatMap(writtenPaths)],
-    ["finding", calls.flatMap(finding)],
+    ["finding", calls.flatMap(findings)],
   ];
   const facts = new Map<string, Fact>();
   for (const [kind, words] of found)
@@ -51,9 +55,17 @@ export function writtenPaths({ name, input }: Pick<TrajectoryCall, "name" | "inp
   return [...patch.matchAll(/^\*\*\* (?:Add|Update) File: (.+)$/gm)].map(([, file = ""]) => file.trim());
 }
 
-function finding({ name, failed, output }: TrajectoryCall): string[] {
-  const isCommand = name === "bash" || name === "execute_command";
-  if (!isCommand || (failed !== true && !FAILED_COMMAND.test(output))) return [];
-  const line = output.split("\n").find((each) => FAILURE.test(each) && isTelling(each.trim()));
-  return line === undefined ? [] : [line.trim()];
+function decisions({ text, calls }: TrajectoryStep): string[] {
+  if (calls.flatMap(writtenPaths).length === 0) return [];
+  return sentences(text).filter((sentence) => DECIDED.test(sentence));
+}
+
+function findings({ name, failed, output }: TrajectoryCall): string[] {
+  if (name !== "bash" && name !== "execute_command") return [];
+  const lines = output.split("\n");
+  const hasFailed = failed === true || FAILED_COMMAND.test(output);
+  const errors = hasFailed ? lines.filter((line) => FAILURE.test(line)) : [];
+  return [...errors.slice(0, FAILURE_LINES), ...lines.filter((line) => TEST_RESULT.test(line))]
+    .map((line) => line.trim())
+    .filter(isTelling);
 }
