@@ -9,6 +9,7 @@ import type { Group, Scale } from "./groups/group.ts";
 import { measureGrowth } from "./groups/growth.ts";
 import { measureMemory } from "./groups/memory.ts";
 import { measurePolicies, policyNote } from "./groups/policies.ts";
+import { measureRecovery } from "./groups/recovery.ts";
 import { measureRuns } from "./groups/runs.ts";
 import { measureSandbox } from "./groups/sandbox.ts";
 import { measureStart } from "./groups/start.ts";
@@ -30,6 +31,7 @@ const GROUPS: Readonly<Record<string, Group>> = {
   start: measureStart,
   sandbox: measureSandbox,
   cancel: measureCancel,
+  recovery: measureRecovery,
   context: measureContext,
 };
 
@@ -38,24 +40,6 @@ const PURE_GROUPS: Readonly<Record<string, (options: BenchOptions) => Promise<Fi
   tokens: measureTokens,
   policies: measurePolicies,
 };
-
-/** Rows of requirement 9 that nothing measures yet. */
-const TO_COME: readonly Figure[] = [
-  {
-    name: "kill -9 with a second worker: the interrupted step again",
-    value: undefined,
-    unit: "ms",
-    n: 0,
-    goal: { of: "value", atMost: 3_000, laterIssue: 5 },
-  },
-  {
-    name: "kill -9 with a second worker: the step after it",
-    value: undefined,
-    unit: "ms",
-    n: 0,
-    goal: { of: "value", atMost: 5_000, laterIssue: 5 },
-  },
-];
 
 function scaleOf({ quick, long }: BenchOptions): Scale {
   const lateStep = long ? 1_000 : quick ? 100 : 200;
@@ -85,7 +69,6 @@ async function main(): Promise<number> {
   const taken: Taken = { figures: [], failures: [], notes: [] };
   await measure(pure, (group) => group(options), taken, options);
   if (chosen.length > 0) await onStand(chosen, options, taken);
-  if (only === undefined) taken.figures.push(...TO_COME);
   if (pure.some(([name]) => name === "policies")) taken.notes.push(policyNote(options));
   tell(taken, options);
   return taken.failures.length === 0 ? 0 : 1;

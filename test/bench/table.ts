@@ -5,13 +5,11 @@ export interface Goal {
   readonly of: "value" | "ratio";
   readonly atMost?: number;
   readonly atLeast?: number;
-  /** The issue that is to reach it, where that is not the one of the spine. */
-  readonly laterIssue?: number;
 }
 
 export interface Figure {
   readonly name: string;
-  /** Undefined where nothing measures it yet. */
+  /** Undefined where it could not be told. */
   readonly value: number | undefined;
   readonly unit: string;
   /** How many samples stand behind it. */
@@ -22,13 +20,12 @@ export interface Figure {
   readonly note?: string;
 }
 
-export type Verdict = "meets" | "does not" | "not yet" | "-";
+export type Verdict = "meets" | "does not" | "-";
 
 export function verdictOf({ value, ratio, goal }: Figure): Verdict {
   if (goal === undefined) return "-";
   const measured = goal.of === "ratio" ? ratio : value;
-  if (measured !== undefined && isMet(measured, goal)) return "meets";
-  return goal.laterIssue === undefined ? "does not" : "not yet";
+  return measured !== undefined && isMet(measured, goal) ? "meets" : "does not";
 }
 
 function isMet(measured: number, { atMost, atLeast }: Goal): boolean {
@@ -50,14 +47,12 @@ export function renderTable(figures: readonly Figure[]): string {
 
 function cells(figure: Figure): string[] {
   const { name, value, unit, n, ratio, goal, note } = figure;
-  const later = goal?.laterIssue;
-  const verdict = verdictOf(figure);
   return [
     name,
     value === undefined ? "" : `${format(value)} ${unit}`,
     ratio === undefined ? "" : format(ratio),
     goal === undefined ? "" : goalText(goal, unit),
-    verdict === "not yet" && later !== undefined ? `not yet (issue ${later})` : verdict,
+    verdictOf(figure),
     n === 0 ? "" : String(n),
     note ?? "",
   ];

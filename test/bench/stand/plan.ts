@@ -13,6 +13,8 @@ export interface Plan {
   readonly chars?: number;
   /** The model says a word and then nothing more. */
   readonly hangs?: boolean;
+  /** The request, from 1, on which it does so; asked again, it goes on with that step. */
+  readonly hangsAt?: number | undefined;
 }
 
 /** A model whose window a session of some hundred steps outgrows, in tokens. */
@@ -32,6 +34,9 @@ export function planOf(task: string): Plan | undefined {
 /** @param index which of the session's requests, from 1 */
 export function replyTo(plan: Plan, index: number): Reply {
   if (plan.hangs === true) return { parts: [{ type: "text", text: "Wait." }, { type: "hang" }] };
+  if (index === plan.hangsAt) return replyTo({ ...plan, hangs: true }, index);
+  if (plan.hangsAt !== undefined && index > plan.hangsAt)
+    return replyTo({ ...plan, hangsAt: undefined }, index - 1);
   if (index > plan.steps) return { parts: [{ type: "text", text: "Done." }] };
   const parts = Array.from({ length: plan.calls }, (_, call): ReplyPart => {
     const key = `${index}.${call}`;
