@@ -8,6 +8,7 @@
  */
 import { inScope, type ActivityScope } from "./activity-scope.ts";
 import { answerTokens, type Budget } from "./context/budget.ts";
+import { measureOf, sizeFacts } from "./context-size.ts";
 import type { ModelStepFacts, ModelStepInput, StepOutcome } from "./contract.ts";
 import { deliverGuidance } from "./deliver-guidance.ts";
 import type { AgentDeps } from "./deps.ts";
@@ -74,21 +75,12 @@ async function takeStep(
   const { db } = deps.store;
   const rows = await loadView(db, session.id);
   const { learnt } = session;
-  const measure = {
-    prefixTokens: prefix.tokens,
-    ratio: learnt?.ratio ?? 1,
-    windowTokens: budget.windowTokens,
-    model: session.config.model,
-  };
+  const measure = measureOf(session, prefix);
   const step = { deps, scope, session, input, size: viewSize({ rows, ...measure }), measure, rows, learnt };
 
   const paid = rows.find((row) => row.step === input.step && row.slot === "assistant");
   if (paid) return answerFacts(step, paid);
-  const context = {
-    used: step.size.next.tokens,
-    estimated: step.size.next.estimated,
-    prunable: step.size.prunableTokens,
-  };
+  const context = sizeFacts(step.size);
   if (context.used > budget.limitTokens)
     return { kind: "overflow", by: "estimate", context, epoch: session.epoch };
 

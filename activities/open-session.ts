@@ -5,7 +5,7 @@
  * an event. Heartbeat: by timer. Retry class: Postgres. Cancel: nothing to undo.
  */
 import { inScope, type ActivityScope } from "./activity-scope.ts";
-import { viewSize } from "./context/size.ts";
+import { contextSizeOf, measureOf } from "./context-size.ts";
 import type { OpenedSession, OpenSessionInput } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
 import { enterSession } from "./enter-session.ts";
@@ -50,9 +50,8 @@ async function openSession(
   });
 
   const prefix = prefixFor(systemPrompt(session.instructions));
-  const { learnt } = session;
   const policy = runPolicyOf(session.config, prefix.tokens, {
-    prefix: prefixShares(prefix, learnt?.ratio),
+    prefix: prefixShares(prefix, session.learnt?.ratio),
     searchAttributes: deps.searchAttributes,
     ...queuesOf(deps),
     ...(deps.heartbeatTimeoutMs === undefined ? {} : { heartbeatTimeoutMs: deps.heartbeatTimeoutMs }),
@@ -62,13 +61,6 @@ async function openSession(
     lastRound(db, session.id),
     countParked(db, session.id),
   ]);
-  const size = viewSize({
-    rows,
-    prefixTokens: prefix.tokens,
-    ratio: learnt?.ratio ?? 1,
-    windowTokens: policy.budget.windowTokens,
-    model: policy.model,
-  });
   const about = firstLine(session.task);
   if (input.continuedStep === undefined && scope.attempt === 1 && !wentBack) {
     await appendEvents(db, session.id, session.epoch, [
@@ -82,7 +74,7 @@ async function openSession(
     step,
     about,
     details: session.task.slice(0, 4_000).toWellFormed(),
-    context: { used: size.next.tokens, estimated: size.next.estimated, prunable: size.prunableTokens },
+    context: contextSizeOf(rows, measureOf(session, prefix)),
     round,
     ...(parked > 0 ? { parked: true } : {}),
     ...sandboxOf(session),

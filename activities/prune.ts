@@ -6,7 +6,7 @@
  */
 import { inScope, type ActivityScope } from "./activity-scope.ts";
 import { planPrune } from "./context/prune-plan.ts";
-import { viewSize } from "./context/size.ts";
+import { contextSizeOf, measureOf } from "./context-size.ts";
 import type { PruneFacts } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
 import { enterSession } from "./enter-session.ts";
@@ -33,7 +33,6 @@ async function prune(
   // The step's results are all there: a run that was reset to here keeps them.
   const session = await enterSession(deps.store, scope, { step: step + 1, phase: "model", round: "earlier" });
   const rows = await loadView(db, session.id);
-  const { learnt } = session;
   const prefix = prefixFor(systemPrompt(session.instructions));
   const budget = budgetOf(session.config, prefix.tokens);
   const { sequences, savedTokens } = planPrune(rows, budget);
@@ -46,19 +45,9 @@ async function prune(
   }
   const hidden = new Set(sequences);
   const after = rows.map((row) => (hidden.has(row.sequence) ? { ...row, prunedStep: step } : row));
-  const size = viewSize({
-    rows: after,
-    prefixTokens: prefix.tokens,
-    ratio: learnt?.ratio ?? 1,
-    windowTokens: budget.windowTokens,
-    model: session.config.model,
-  });
+  const context = contextSizeOf(after, measureOf(session, prefix));
   const prunable =
     // Nothing could be hidden now: what is there is not offered again before the next step.
-    sequences.length === 0 ? Math.min(size.prunableTokens, budget.pruneProtectTokens) : size.prunableTokens;
-  return {
-    pruned: sequences.length,
-    savedTokens,
-    context: { used: size.next.tokens, estimated: size.next.estimated, prunable },
-  };
+    sequences.length === 0 ? Math.min(context.prunable, budget.pruneProtectTokens) : context.prunable;
+  return { pruned: sequences.length, savedTokens, context: { ...context, prunable } };
 }

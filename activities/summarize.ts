@@ -8,13 +8,13 @@
  */
 import type { RunConfig } from "./agent-config.ts";
 import { inScope, type ActivityScope } from "./activity-scope.ts";
-import { contextOf, finishRound, type RoundInHand } from "./compaction/finish-round.ts";
+import { finishRound, type RoundInHand } from "./compaction/finish-round.ts";
 import { strategyFor } from "./compaction/index.ts";
 import type { Compaction, CompactionInput, Summarise } from "./compaction/strategy.ts";
 import { createSummariser, summariserOf, SummariserUnavailable } from "./compaction/summariser.ts";
+import { contextSizeOf, measureOf, type Measure } from "./context-size.ts";
 import type { Budget } from "./context/budget.ts";
 import { tokensOf } from "./context/boundary.ts";
-import type { SizeInput } from "./context/size.ts";
 import type { TokenRatio } from "./context/tokens.ts";
 import type { CompactionFacts, SummarizeInput } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
@@ -23,7 +23,6 @@ import { prefixMaker, type Prefix } from "./model/request.ts";
 import { budgetOf } from "./run-policy.ts";
 import { recentRounds, type RecentRound } from "./store/compactions.ts";
 import { appendEvents } from "./store/events.ts";
-import type { NewEvent } from "./store/event.ts";
 import { loadRatio } from "./store/model-calls.ts";
 import type { Session } from "./store/sessions.ts";
 import { loadView } from "./store/transcript.ts";
@@ -55,20 +54,16 @@ async function summarize(
   const { config } = session;
   const prefix = prefixFor(systemPrompt(session.instructions));
   const budget = budgetOf(config, prefix.tokens);
-  const measure = {
-    prefixTokens: prefix.tokens,
-    ratio: session.learnt?.ratio ?? 1,
-    windowTokens: budget.windowTokens,
-    model: config.model,
-  };
+  const measure = measureOf(session, prefix);
+  const context = contextSizeOf(rows, measure);
   const done = rounds.find(({ round, status }) => round === input.round && status === "compacted");
   if (done !== undefined) {
     const { tokensBefore: before, tokensAfter: after } = done;
-    return { kind: "compacted", round: input.round, before, after, context: contextOf(rows, measure) };
+    return { kind: "compacted", round: input.round, before, after, context };
   }
   const strategy = strategyFor(config.context.strategy);
   const startedAt = performance.now();
-  const round = { deps, scope, session, input, strategy, measure, rows, startedAt };
+  const round = { deps, scope, session, input, strategy, measure, rows, context, startedAt };
   const { keepMessages, keepRatio } = config.context.options;
   const compaction: CompactionInput = {
     rows,
@@ -124,7 +119,7 @@ const LIMIT_AGAIN_SHARE = 0.6;
 function targetTokens(
   { trigger, deterministic }: SummarizeInput,
   budget: Budget,
-  { ratio, prefixTokens }: Pick<SizeInput, "ratio" | "prefixTokens">,
+  { ratio, prefixTokens }: Pick<Measure, "ratio" | "prefixTokens">,
   before: number,
 ): number {
   const again = trigger === "overflow" && deterministic === true;
@@ -140,17 +135,18 @@ async function compactWith(
   compaction: CompactionInput,
   learnt: TokenRatio | undefined,
 ): Promise<Compaction> {
-  const { scope, strategy, input, rows, measure } = round;
+  const { scope, strategy, input } = round;
   const ask = createSummariser({ ...round, step: input.step, learnt });
-  let announced = false;
+  let announced: Promise<void> | undefined;
   const summarise: Summarise = async (request) => {
-    if (!announced) {
-      announced = true;
-      const tokensBefore = contextOf(rows, measure).used;
-      const data = { trigger: input.trigger, strategy: strategy.name, tokensBefore };
-      await emit(round, [{ type: "context:compressing", step: input.step, attempt: scope.attempt, data }]);
+    // Beside the first request, not before it; whatever comes of it is told later.
+    announced ??= announce(round);
+    announced.catch(() => undefined);
+    try {
+      return await ask(request);
+    } finally {
+      await announced;
     }
-    return ask(request);
   };
   try {
     return await strategy.compact(compaction, summarise);
@@ -161,7 +157,10 @@ async function compactWith(
   }
 }
 
-async function emit({ deps, session }: RoundInHand, events: readonly NewEvent[]): Promise<void> {
-  await appendEvents(deps.store.db, session.id, session.epoch, events);
+async function announce({ deps, session, scope, input, strategy, context }: RoundInHand): Promise<void> {
+  const data = { trigger: input.trigger, strategy: strategy.name, tokensBefore: context.used };
+  await appendEvents(deps.store.db, session.id, session.epoch, [
+    { type: "context:compressing", step: input.step, attempt: scope.attempt, data },
+  ]);
   deps.notifier.wake(session.id);
 }

@@ -5,13 +5,12 @@
  * Heartbeat: by timer. Retry class: Postgres. Cancel: nothing to undo.
  */
 import { inScope, type ActivityScope } from "./activity-scope.ts";
-import { viewSize } from "./context/size.ts";
+import { contextSizeOf, measureOf } from "./context-size.ts";
 import type { UndoCompactionInput, UndoneFacts } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
 import { enterSession } from "./enter-session.ts";
 import { fatal } from "./failures.ts";
 import { prefixMaker, type Prefix } from "./model/request.ts";
-import { budgetOf } from "./run-policy.ts";
 import { loadView, lockRun } from "./store/transcript.ts";
 import { undoAndTell } from "./store/undo-round.ts";
 import { systemPrompt } from "./system-prompt.ts";
@@ -39,14 +38,7 @@ async function undoCompaction(
   deps.notifier.wake(session.id);
   const rows = await loadView(db, session.id);
   const prefix = prefixFor(systemPrompt(session.instructions));
-  const { next, prunableTokens } = viewSize({
-    rows,
-    prefixTokens: prefix.tokens,
-    ratio: session.learnt?.ratio ?? 1,
-    windowTokens: budgetOf(session.config, prefix.tokens).windowTokens,
-    model: session.config.model,
-  });
-  const context = { used: next.tokens, estimated: next.estimated, prunable: prunableTokens };
+  const context = contextSizeOf(rows, measureOf(session, prefix));
   return undone === undefined
     ? { kind: "nothing", reason: "No compaction round is left to take back.", context }
     : { kind: "undone", round: undone.round, context };

@@ -2,11 +2,10 @@
 import { toolRegistry } from "../activities/tools/index.ts";
 import { breakdownOf, type Breakdown } from "../activities/context/breakdown.ts";
 import type { Budget } from "../activities/context/budget.ts";
-import { viewSize } from "../activities/context/size.ts";
+import { contextSizeOf, measureOf } from "../activities/context-size.ts";
 import { prefixMaker, prefixShares } from "../activities/model/request.ts";
 import { budgetOf } from "../activities/run-policy.ts";
 import { recentCalls, type CallEstimate } from "../activities/store/reading.ts";
-import { loadRatio } from "../activities/store/model-calls.ts";
 import type { Database } from "../activities/store/db.ts";
 import { findSession } from "../activities/store/sessions.ts";
 import { loadView } from "../activities/store/transcript.ts";
@@ -41,34 +40,25 @@ export async function readContext(db: Database, id: string): Promise<ContextRepo
   if (session === undefined) return undefined;
   const { config } = session;
   const prefix = prefixMaker(toolRegistry)(systemPrompt(session.instructions));
-  const [rows, learnt, calls] = await Promise.all([
-    loadView(db, id),
-    loadRatio(db, config.model),
-    recentCalls(db, id, LAST_CALLS),
-  ]);
-  const ratio = learnt?.ratio ?? 1;
-  const { next, prunableTokens } = viewSize({
-    rows,
-    prefixTokens: prefix.tokens,
-    ratio,
-    windowTokens: config.contextWindow,
-    model: config.model,
-  });
+  const [rows, calls] = await Promise.all([loadView(db, id), recentCalls(db, id, LAST_CALLS)]);
+  const measure = measureOf(session, prefix);
+  const { ratio } = measure;
+  const { used, estimated, prunable } = contextSizeOf(rows, measure);
   const budget = budgetOf(config, prefix.tokens);
   return {
     id,
     model: config.model,
     window: config.contextWindow,
-    used: next.tokens,
+    used,
     limit: config.contextWindow,
-    estimated: next.estimated,
-    parts: breakdownOf({ ...budget, used: next.tokens, ...prefixShares(prefix, ratio) }),
+    estimated,
+    parts: breakdownOf({ ...budget, used, ...prefixShares(prefix, ratio) }),
     messages: {
       inView: rows.length,
       summaries: rows.filter((row) => row.kind === "summary").length,
       pruned: rows.filter((row) => row.prunedStep !== undefined).length,
     },
-    prunable: prunableTokens,
+    prunable,
     ratio,
     budget,
     lastCalls: calls.map((call) => ({

@@ -1,7 +1,8 @@
 /** What a strategy decided, stored: one transaction, then facts for the workflow. */
 import type { ActivityScope } from "../activity-scope.ts";
 import type { StoredMessage } from "../context/message.ts";
-import { viewSize, type SizeInput } from "../context/size.ts";
+import { contextSizeOf, type Measure } from "../context-size.ts";
+import { tokensSaved } from "../context/view.ts";
 import type { CompactionFacts, ContextSize, SummarizeInput } from "../contract.ts";
 import type { AgentDeps } from "../deps.ts";
 import { fatal } from "../failures.ts";
@@ -19,22 +20,22 @@ export interface RoundInHand {
   readonly session: Session;
   readonly input: SummarizeInput;
   readonly strategy: Strategy;
-  readonly measure: Omit<SizeInput, "rows">;
-  /** The view before it. */
+  readonly measure: Measure;
+  /** The view before it, and its size. */
   readonly rows: readonly StoredMessage[];
+  readonly context: ContextSize;
   readonly startedAt: number;
 }
 
 /** @throws Superseded (fatal) where a newer run took over meanwhile: nothing was written */
 export async function finishRound(round: RoundInHand, outcome: Compaction): Promise<CompactionFacts> {
-  const { rows, measure, deps, session } = round;
-  const context = contextOf(rows, measure);
+  const { context, measure, deps, session } = round;
   switch (outcome.kind) {
     case "nothing":
       return { kind: "nothing", reason: outcome.reason, context };
     case "pruned": {
       const hidden = await storeHidden(round, outcome);
-      return { kind: "pruned", hidden, context: contextOf(withHidden(round, outcome.hidden), measure) };
+      return { kind: "pruned", hidden, context: contextSizeOf(withHidden(round, outcome.hidden), measure) };
     }
     case "failed": {
       const { sessionId, ...row } = rowOf(round, outcome);
@@ -66,7 +67,7 @@ async function storeCompacted(round: RoundInHand, outcome: Compacted): Promise<C
   // What is in view now is known; only another attempt's round has to be read.
   const view =
     stored === "there" ? await loadView(deps.store.db, session.id) : viewAfter(round, outcome, session.epoch);
-  return { kind: "compacted", round: input.round, before, after, context: contextOf(view, measure) };
+  return { kind: "compacted", round: input.round, before, after, context: contextSizeOf(view, measure) };
 }
 
 async function storeHidden(
@@ -119,21 +120,14 @@ function superseded(): Error {
   return fatal("Superseded", "A newer run has taken over this session; the summary was dropped.");
 }
 
-export function contextOf(rows: SizeInput["rows"], measure: Omit<SizeInput, "rows">): ContextSize {
-  const { next, prunableTokens } = viewSize({ rows, ...measure });
-  return { used: next.tokens, estimated: next.estimated, prunable: prunableTokens };
-}
-
 function withHidden({ rows, input }: RoundInHand, hidden: readonly number[]): StoredMessage[] {
   const marked = new Set(hidden);
   return rows.map((row) => (marked.has(row.sequence) ? { ...row, prunedStep: input.step } : row));
 }
 
-function savedBy(round: RoundInHand, hidden: readonly number[]): number {
-  const { prefixTokens } = round.measure;
-  const pure = (rows: readonly StoredMessage[]) =>
-    viewSize({ rows, prefixTokens, ratio: 1, windowTokens: Infinity }).pureTokens;
-  return hidden.length === 0 ? 0 : pure(round.rows) - pure(withHidden(round, hidden));
+function savedBy({ rows }: RoundInHand, hidden: readonly number[]): number {
+  const marked = new Set(hidden);
+  return rows.reduce((sum, row) => sum + (marked.has(row.sequence) ? tokensSaved(row) : 0), 0);
 }
 
 /** The view as the store would give it after the round. */

@@ -86,8 +86,10 @@ export function createSummariser({ deps, scope, session, step, learnt }: Summari
       await bill(request, undefined, error.message);
       throw translated(error, scope.attempt);
     }
-    await bill(request, answer);
-    await learnFrom(deps.store.db, model, learnt, request.tokens, answer.usage);
+    await Promise.all([
+      bill(request, answer),
+      learnFrom(deps.store.db, model, learnt, request.tokens, answer.usage),
+    ]);
     return rawAnswer(answer, (text) => deps.border.clean(text));
   };
 }

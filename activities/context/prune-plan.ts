@@ -5,7 +5,7 @@
 import type { Budget } from "./budget.ts";
 import type { StoredMessage } from "./message.ts";
 import { pruneBatch, pruneGain, type PruneOffer } from "./prune-balance.ts";
-import { shownTokens } from "./view.ts";
+import { tokensSaved } from "./view.ts";
 
 /** Results that stay readable: small, and the model steers by them. */
 const PROTECTED_TOOLS: ReadonlySet<string> = new Set(["todo", "ask_user"]);
@@ -91,7 +91,7 @@ function beyondProtected(rows: readonly StoredMessage[], protectTokens: number):
     seenTokens += row.tokens;
     if (seenTokens <= spared() || !isPrunable(row)) continue;
     hidden.push(row);
-    savedTokens += row.tokens - shownTokens({ ...row, prunedStep: row.step });
+    savedTokens += tokensSaved(row);
   }
   return { hidden: hidden.toReversed(), savedTokens, roomTokens: Math.max(0, spared() - seenTokens) };
 }

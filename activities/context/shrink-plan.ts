@@ -3,7 +3,7 @@
  * huge message of a person. Rows are only marked, as prune does; what is hidden can be read again. Pure.
  */
 import type { StoredMessage } from "./message.ts";
-import { shownTokens } from "./view.ts";
+import { tokensSaved } from "./view.ts";
 
 export interface ShrinkPlan {
   /** Sequences of the rows to mark, in order. */
@@ -17,7 +17,7 @@ export interface ShrinkPlan {
  */
 export function planShrink(rows: readonly StoredMessage[], excessTokens: number): ShrinkPlan {
   const gains = rows
-    .map((row) => ({ row, saved: gainOf(row) }))
+    .map((row) => ({ row, saved: tokensSaved(row) }))
     .filter(({ saved }) => saved >= MIN_GAIN_TOKENS)
     .toSorted((a, b) => b.saved - a.saved);
   const sequences: number[] = [];
@@ -32,8 +32,3 @@ export function planShrink(rows: readonly StoredMessage[], excessTokens: number)
 
 /** Below this a placeholder is no gain to speak of. */
 const MIN_GAIN_TOKENS = 64;
-
-function gainOf(row: StoredMessage): number {
-  if (row.role === "assistant" || row.prunedStep !== undefined) return 0;
-  return row.tokens - shownTokens({ ...row, prunedStep: row.step });
-}

@@ -74,7 +74,28 @@ function prunedResult(row: Extract<StoredMessage, { role: "tool" }>): ToolResult
 
 /** Tokens of a row as the model sees it. */
 export function shownTokens(row: StoredMessage): number {
-  return row.prunedStep === undefined ? row.tokens : estimateMessage(shownMessage(row));
+  return row.prunedStep === undefined ? row.tokens : hiddenTokens(row);
+}
+
+/** Tokens of a row as the model would see it if it were hidden. */
+export function hiddenTokens(row: StoredMessage): number {
+  if (row.role === "assistant") return row.tokens;
+  const pruned = { ...row, prunedStep: row.prunedStep ?? row.step };
+  if (row.role === "user") return estimateMessage(shownMessage(pruned));
+  // Placeholders differ in their handles' figures, and those are priced by how many they are.
+  const shape = handleOf(row)?.replaceAll(/\d/g, "0");
+  const known = placeholders.get(shape);
+  if (known !== undefined) return known;
+  const tokens = estimateMessage(shownMessage(pruned));
+  placeholders.set(shape, tokens);
+  return tokens;
+}
+
+const placeholders = new Map<string | undefined, number>();
+
+/** Tokens that hiding a row saves. */
+export function tokensSaved(row: StoredMessage): number {
+  return row.prunedStep === undefined ? row.tokens - hiddenTokens(row) : 0;
 }
 
 function user(text: string): Message {

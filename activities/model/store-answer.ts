@@ -2,7 +2,8 @@
 import type { ActivityScope } from "../activity-scope.ts";
 import { cleanDeep } from "../context/clean-deep.ts";
 import type { AssistantPart, StoredMessage, ToolCallPart } from "../context/message.ts";
-import { viewSize, type SizeInput, type ViewSize } from "../context/size.ts";
+import { contextSizeOf, sizeFacts, type Measure } from "../context-size.ts";
+import type { ViewSize } from "../context/size.ts";
 import { estimateMessage, type TokenRatio } from "../context/tokens.ts";
 import type { CallFacts, ContextSize, ModelStepInput, StepOutcome, StepUsage } from "../contract.ts";
 import type { AgentDeps } from "../deps.ts";
@@ -24,7 +25,7 @@ export interface StepInHand {
   readonly input: ModelStepInput;
   readonly rows: readonly StoredMessage[];
   readonly size: ViewSize;
-  readonly measure: Omit<SizeInput, "rows">;
+  readonly measure: Measure;
   readonly learnt: TokenRatio | undefined;
 }
 
@@ -107,11 +108,7 @@ export async function storeAnswer(step: StepInHand, answer: ModelAnswer): Promis
 /** Facts of an answer that an earlier attempt stored: nothing is sent again. */
 export async function answerFacts(step: StepInHand, paid: StoredMessage): Promise<StepOutcome> {
   const stored = await findAnswer(step.deps.store.db, step.session.id, step.input.step);
-  const context = {
-    used: step.size.next.tokens,
-    estimated: step.size.next.estimated,
-    prunable: step.size.prunableTokens,
-  };
+  const context = sizeFacts(step.size);
   if (stored?.finish === "interrupted") return { kind: "interrupted", context, epoch: step.session.epoch };
   const calls = callsOf(paid.role === "assistant" ? paid.content : []);
   return facts(step, calls, stored?.finish ?? "other", { ...NO_USAGE, ...paid.usage }, context);
@@ -149,7 +146,8 @@ export async function keepInterrupted(step: StepInHand, said: string): Promise<C
       usage: undefined,
     });
   });
-  return { used: size.next.tokens + tokens, estimated: size.next.estimated, prunable: size.prunableTokens };
+  const context = sizeFacts(size);
+  return { ...context, used: context.used + tokens };
 }
 
 async function write(
@@ -223,17 +221,7 @@ function nextContext(
     compactedRound: undefined,
     prunedStep: undefined,
   } as StoredMessage;
-  const {
-    next,
-    prunableTokens: prunable,
-    growthTokens: growth,
-  } = viewSize({ rows: [...rows, row], ...measure });
-  return {
-    used: next.tokens,
-    estimated: next.estimated,
-    prunable,
-    ...(growth === undefined ? {} : { growth }),
-  };
+  return contextSizeOf([...rows, row], measure);
 }
 
 function facts(

@@ -1,0 +1,34 @@
+/** How large a session's next request is: one reckoning for the workflow's facts, the display and the log. Pure. */
+import { viewSize, type SizeInput, type ViewSize } from "./context/size.ts";
+import type { ContextSize } from "./contract.ts";
+import type { Session } from "./store/sessions.ts";
+
+/** What a view is measured by, apart from its rows. */
+export type Measure = Omit<SizeInput, "rows">;
+
+/** @param prefix system prompt and tools, as they were measured */
+export function measureOf(
+  { config, learnt }: Pick<Session, "config" | "learnt">,
+  prefix: { readonly tokens: number },
+): Measure {
+  return {
+    prefixTokens: prefix.tokens,
+    ratio: learnt?.ratio ?? 1,
+    windowTokens: config.contextWindow,
+    model: config.model,
+  };
+}
+
+/** A view's size as the workflow holds it. */
+export function contextSizeOf(rows: SizeInput["rows"], measure: Measure): ContextSize {
+  return sizeFacts(viewSize({ rows, ...measure }));
+}
+
+export function sizeFacts({ next, prunableTokens, growthTokens }: ViewSize): ContextSize {
+  return {
+    used: next.tokens,
+    estimated: next.estimated,
+    prunable: prunableTokens,
+    ...(growthTokens === undefined ? {} : { growth: growthTokens }),
+  };
+}
