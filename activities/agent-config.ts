@@ -4,6 +4,7 @@
  * file never changes a running session.
  */
 import { z } from "zod";
+import { MAX_HEAD_MESSAGES } from "./context/boundary.ts";
 import { isPrefix } from "./sandbox/network-rules.ts";
 
 const tokens = z.number().int().positive();
@@ -86,6 +87,8 @@ export const contextConfigSchema = z.strictObject({
       keepMessages: z.number().int().min(2).optional(),
       /** Share of the messages that is kept, 0–1. */
       keepRatio: z.number().min(0.05).max(0.9).optional(),
+      /** Messages after the task that middle removal leaves at the beginning. Default 4. */
+      headMessages: z.number().int().min(0).max(MAX_HEAD_MESSAGES).optional(),
       /** When old tool results are hidden: where that pays (`auto`), before each compaction (`always`), `never`. */
       prune: z.enum(["auto", "always", "never"]).optional(),
       /** False: only a person's `compact` summarises; a request that does not fit ends the run. Default true. */

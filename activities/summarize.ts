@@ -64,7 +64,7 @@ async function summarize(
   const strategy = strategyFor(config.context.strategy);
   const startedAt = performance.now();
   const round = { deps, scope, session, input, strategy, measure, rows, context, startedAt };
-  const { keepMessages, keepRatio } = config.context.options;
+  const { keepMessages, keepRatio, headMessages } = config.context.options;
   const compaction: CompactionInput = {
     rows,
     budget,
@@ -76,6 +76,7 @@ async function summarize(
     focus: input.focus,
     keepMessages,
     keepRatio,
+    headMessages,
     deterministic: input.deterministic === true || inflatedLately(rounds, input),
   };
   return finishRound(round, await compactWith(round, compaction, learnt));

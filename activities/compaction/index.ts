@@ -8,7 +8,7 @@ import { summaryStrategy } from "./summary-strategy.ts";
 const PROACTIVE_RATIO = 0.5;
 const PROACTIVE_KEEP = 0.3;
 
-/** Messages at the beginning that middle removal leaves. */
+/** Messages after the task that middle removal leaves at the beginning. */
 const HEAD_MESSAGES = 4;
 /** Share that oldest removal leaves. */
 const OLDEST_KEEP = 0.5;
@@ -37,7 +37,7 @@ const strategies: Readonly<Record<StrategyName, Strategy>> = {
   "middle-removal": summaryStrategy({
     name: "middle-removal",
     trigger: { kind: "threshold", ratio: 0.8 },
-    keep: (_input, standard) => ({ ...standard, headMessages: HEAD_MESSAGES }),
+    keep: (input, standard) => ({ ...standard, headMessages: input.headMessages ?? HEAD_MESSAGES }),
     deterministic: true,
   }),
   "oldest-removal": summaryStrategy({

@@ -39,6 +39,7 @@ export interface CompactionInput {
   /** `context.options` of the configuration. */
   readonly keepMessages?: number | undefined;
   readonly keepRatio?: number | undefined;
+  readonly headMessages?: number | undefined;
   /** Go without a model. */
   readonly deterministic?: boolean | undefined;
 }

@@ -27,6 +27,9 @@ export interface Cut {
   readonly previous: StoredMessage | undefined;
 }
 
+/** Most that a strategy may keep so: the view looks for kept answers and results at the beginning among so many rows. */
+export const MAX_HEAD_MESSAGES = 50;
+
 /** The cut of requirement 4.2 for a budget. */
 export function cutOptions(budget: Budget): CutOptions {
   const { tailMessages, tailTokens, userTokens } = budget;

@@ -80,18 +80,24 @@ export function shownTokens(row: StoredMessage): number {
 /** Tokens of a row as the model would see it if it were hidden. */
 export function hiddenTokens(row: StoredMessage): number {
   if (row.role === "assistant") return row.tokens;
-  const pruned = { ...row, prunedStep: row.prunedStep ?? row.step };
-  if (row.role === "user") return estimateMessage(shownMessage(pruned));
-  // Placeholders differ in their handles' figures, and those are priced by how many they are.
-  const shape = handleOf(row)?.replaceAll(/\d/g, "0");
+  if (row.role === "user") return estimateMessage(cutMessage(row));
+  // Placeholders differ in their handles' figures alone, and those are priced by how many there are.
+  const { epoch = 1, step, slot } = row;
+  const shape = (figures(epoch === 1 ? 0 : epoch) * 32 + figures(step)) * 32 + slot.length;
   const known = placeholders.get(shape);
   if (known !== undefined) return known;
-  const tokens = estimateMessage(shownMessage(pruned));
+  const tokens = estimateMessage({ role: "tool", content: [prunedResult(row)] });
   placeholders.set(shape, tokens);
   return tokens;
 }
 
-const placeholders = new Map<string | undefined, number>();
+const placeholders = new Map<number, number>();
+
+function figures(count: number): number {
+  let found = 0;
+  for (let rest = count; rest >= 1; rest /= 10) found += 1;
+  return found;
+}
 
 /** Tokens that hiding a row saves. */
 export function tokensSaved(row: StoredMessage): number {

@@ -1,10 +1,12 @@
 /** The transcript: rows of the live line, and the one transaction in which a step's answer is stored. */
 import { and, desc, eq, isNull, sql } from "drizzle-orm";
 import type pg from "pg";
+import { MAX_HEAD_MESSAGES } from "../context/boundary.ts";
 import type { AssistantPart, Message, MessageKind, StoredMessage, ToolCallPart } from "../context/message.ts";
 import { dropChunks } from "./events.ts";
 import type { Database, Queryable } from "./db.ts";
 import { cursors, messages, sessions } from "./schema.ts";
+import { keepSeen, seenContents, type SeenContent } from "./seen-contents.ts";
 
 /** What a row remembers beside its content. */
 export interface MessageMeta {
@@ -45,11 +47,11 @@ function toStored(row: Row): StoredMessage {
 
 /** Bare texts, parsed below: the driver's own conversions and an object a row made the load three times slower (measured). */
 const AS_TEXT = { getTypeParser: () => (value: string) => value };
-const COLUMNS = `role, content, sequence, position, epoch, step, slot, kind, token_count, compacted_round, pruned_step,
-  case when kind = 'answer' then meta end`;
+const COLUMNS = `id, case when id > $2 then content end, role, sequence, position, epoch, step, slot, kind, token_count,
+  compacted_round, pruned_step, case when kind = 'answer' then meta end`;
 const IN_VIEW = "session_id = $1 and superseded_epoch is null and is_compacted = false";
-/** Rows at the beginning among which a strategy may have kept answers and results: middle removal keeps four. */
-const HEAD_ROWS = 8;
+/** Rows at the beginning among which middle removal may have kept answers and results, the task's with them. */
+const HEAD_ROWS = MAX_HEAD_MESSAGES + 1;
 /** Behind the newest summary everything is in view; in front of it only what a person said and the head. So the rows are
  * found without an index over the marks, which a round would have to rewrite for each of them.
  */
@@ -65,24 +67,54 @@ const LOAD_VIEW = `with edge as (
   ) head where ${IN_VIEW} and role <> 'user' and position < (select at from edge)
   order by position`;
 
-/** What the model sees: rows that are neither compacted nor superseded, in the view's order. O(active rows). */
+/** In one session; rows that are in view. */
+const LOAD_CONTENTS = "select id, content from messages where session_id = $1 and id = any($2::bigint[])";
+
+type Texts = readonly (string | null)[];
+
+/**
+ * What the model sees: rows that are neither compacted nor superseded, in the view's order. O(active rows), and of
+ * contents only those that this process has not read before.
+ */
 export async function loadView(db: Pick<Database, "$client">, sessionId: string): Promise<StoredMessage[]> {
-  const { rows } = await db.$client.query<string[]>({
-    name: "load_view",
-    text: LOAD_VIEW,
-    values: [sessionId],
-    rowMode: "array",
-    types: AS_TEXT as unknown as pg.CustomTypesConfig,
-  });
-  return rows.map(fromTexts);
+  const pool = db.$client;
+  const ask = async (name: string, text: string, values: readonly unknown[]): Promise<Texts[]> => {
+    const types = AS_TEXT as unknown as pg.CustomTypesConfig;
+    return (await pool.query<string[]>({ name, text, values: [...values], rowMode: "array", types })).rows;
+  };
+  const before = seenContents(pool, sessionId);
+  const rows = await ask("load_view", LOAD_VIEW, [sessionId, highest(before)]);
+  const contents = new Map<number, SeenContent>();
+  const missing: string[] = [];
+  for (const [id, content] of rows) {
+    const known = typeof content === "string" ? parsed(content) : before.get(Number(id));
+    if (known === undefined) missing.push(id as string);
+    else contents.set(Number(id), known);
+  }
+  // Stored by a transaction that began earlier and ended later, or in view again.
+  if (missing.length > 0)
+    for (const [id, content] of await ask("load_contents", LOAD_CONTENTS, [sessionId, missing]))
+      contents.set(Number(id), parsed(content as string));
+  keepSeen(pool, sessionId, contents);
+  return rows.map((row) => fromTexts(row, contents.get(Number(row[0]))?.content));
 }
 
-function fromTexts(row: readonly (string | null)[]): StoredMessage {
-  const [role, content, sequence, position, epoch, step, slot, kind, tokens, compacted, pruned, meta] = row;
+function highest(contents: ReadonlyMap<number, unknown>): number {
+  let id = 0;
+  for (const each of contents.keys()) if (each > id) id = each;
+  return id;
+}
+
+function parsed(text: string): SeenContent {
+  return { content: JSON.parse(text), chars: text.length };
+}
+
+function fromTexts(row: Texts, content: unknown): StoredMessage {
+  const [, , role, sequence, position, epoch, step, slot, kind, tokens, compacted, pruned, meta] = row;
   const { usage, model } = (meta === null ? {} : JSON.parse(meta as string)) as MessageMeta;
   return {
     role,
-    content: JSON.parse(content as string),
+    content,
     sequence: Number(sequence),
     position: Number(position),
     epoch: Number(epoch),

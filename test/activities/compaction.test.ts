@@ -152,6 +152,40 @@ describe("summarize", () => {
     expect((await one.rounds())[0]?.attempts).toMatchObject([{ rung: "deterministic", outcome: "accepted" }]);
   });
 
+  it("asks no model for three rounds after one made more of a history than it was, unless a person wants it", async () => {
+    const longer = summaryText({ state: "Nothing gets shorter by being told again. ".repeat(2_000) });
+    const one = await compactingSession(
+      database,
+      work(30),
+      longer,
+      summaryText(),
+      summaryText(),
+      summaryText(),
+    );
+    const rungs = async () => (await one.rounds()).at(-1)?.attempts as { rung: string; outcome: string }[];
+    const round = async (number: number, trigger: "threshold" | "manual" | "overflow" = "threshold") => {
+      expect(await one.summarize(number, { extra: { trigger } })).toMatchObject({ kind: "compacted" });
+      await one.add(work(25), 40 * number);
+      return (await rungs()).map(({ rung, outcome }) => `${rung}: ${outcome}`);
+    };
+    expect(await round(1)).toEqual(["full: inflated", "deterministic: accepted"]);
+    expect(await round(2)).toEqual(["deterministic: accepted"]);
+    expect(await round(3, "manual")).toEqual(["full: accepted"]);
+    expect(await round(4)).toEqual(["deterministic: accepted"]);
+    expect(one.requests).toHaveLength(2);
+    expect(await round(5)).toEqual(["full: accepted"]);
+    expect(one.requests).toHaveLength(3);
+  });
+
+  it("asks a model all the same where the provider refused a request after such a round", async () => {
+    const longer = summaryText({ state: "Nothing gets shorter by being told again. ".repeat(2_000) });
+    const one = await compactingSession(database, work(30), longer, summaryText());
+    await one.summarize(1);
+    await one.add(work(25), 40);
+    expect(await one.summarize(2, { extra: { trigger: "overflow" } })).toMatchObject({ kind: "compacted" });
+    expect(one.requests).toHaveLength(2);
+  });
+
   it("notes a round that came to nothing and leaves the transcript as it was [case 7]", async () => {
     const one = await compactingSession(database, work(6, "ok"));
     const before = await one.all();

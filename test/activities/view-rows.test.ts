@@ -28,7 +28,7 @@ async function marked(one: CompactingSession): Promise<number[]> {
   return rows.map((row) => row.sequence);
 }
 
-async function withStrategy(strategy: StrategyName): Promise<CompactingSession> {
+async function withStrategy(strategy: StrategyName, options: object = {}): Promise<CompactingSession> {
   const steps = [...work(12), user("Use tabs."), ...work(14)];
   const one = await compactingSession(database, steps, summaryText(), summaryText(), summaryText());
   const { db } = database.store;
@@ -36,7 +36,7 @@ async function withStrategy(strategy: StrategyName): Promise<CompactingSession> 
   const config = row?.config as { context: object };
   await db
     .update(sessions)
-    .set({ config: { ...config, context: { ...config.context, strategy } } })
+    .set({ config: { ...config, context: { ...config.context, strategy, options } } })
     .where(eq(sessions.id, one.id));
   return one;
 }
@@ -51,6 +51,33 @@ describe("the view", () => {
       expect((await one.view()).map((row) => row.sequence)).toEqual(await marked(one));
     }
   });
+
+  it.each([
+    [0, 0],
+    [7, 6],
+    [50, 48],
+  ])(
+    "holds the messages that middle removal is configured to leave at the beginning, in whole batches: of %i, %i",
+    async (headMessages, whole) => {
+      const one = await withStrategy("middle-removal", { headMessages, keepMessages: 2 });
+      await one.add(work(30), 40);
+      const before = await one.all();
+      for (const round of [1, 2]) {
+        expect(await one.summarize(round)).toMatchObject({ kind: "compacted" });
+        await one.add(work(12), 100 * round);
+        const view = await one.view();
+        expect(view.map((row) => row.sequence)).toEqual(await marked(one));
+        const head = view.slice(
+          0,
+          view.findIndex((row) => row.kind === "summary"),
+        );
+        // The task is there anyway, and what a person said.
+        const worked = (row: { readonly role: string }) => row.role !== "user";
+        const sequences = (rows: readonly { readonly sequence: number }[]) => rows.map((row) => row.sequence);
+        expect(sequences(head.filter(worked))).toEqual(sequences(before.filter(worked).slice(0, whole)));
+      }
+    },
+  );
 
   it("costs a round no entry in any index but the summary's: rows are marked in place", async () => {
     const one = await compactingSession(database, work(60), summaryText());

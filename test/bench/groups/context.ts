@@ -1,9 +1,14 @@
-/** What the transcript costs: loading it for a request, and replacing it by a summary that is there at once. */
-import { and, eq, lte, sql } from "drizzle-orm";
+/**
+ * What the transcript costs: loading it for a request, and replacing it by a summary that is there at once. Requests are
+ * built by a worker that has not seen the session; a round follows a step, whose worker has the contents.
+ */
+import { and, eq, gt, lte, sql } from "drizzle-orm";
 import type { Message } from "../../../activities/context/message.ts";
 import { viewSize } from "../../../activities/context/size.ts";
+import { estimateMessage } from "../../../activities/context/tokens.ts";
 import { buildMessages } from "../../../activities/model/request.ts";
 import { messages, sessions } from "../../../activities/store/schema.ts";
+import { keepSeen } from "../../../activities/store/seen-contents.ts";
 import { loadView, takeSequences } from "../../../activities/store/transcript.ts";
 import { summaryText } from "../../support/compacting.ts";
 import { compactingSession } from "../../support/compacting-session.ts";
@@ -13,19 +18,20 @@ import { wordsOf } from "../stand/probe-tool.ts";
 import { runConfig, type Stand } from "../stand/stand.ts";
 import { median } from "../stats.ts";
 import type { Figure, Goal } from "../table.ts";
-import type { Scale } from "./group.ts";
 
 const RESULT_CHARS = 2_048;
 /** A window that holds whatever is stored: nothing is left out for its length. */
 const WINDOW_TOKENS = 20_000_000;
 const INSERTED_AT_ONCE = 1_000;
-const MAX_COMPACTIONS = 5;
+/** Of few messages; what differs between two of them is what else the machine does. */
+const COMPACTIONS = 9;
+const LARGE_COMPACTIONS = 3;
 
-export async function measureContext(stand: Stand, scale: Scale): Promise<Figure[]> {
+export async function measureContext(stand: Stand): Promise<Figure[]> {
   const figures: Figure[] = [];
   for (const stored of [100, 1_000, 10_000]) figures.push((await view(stand, stored, stored)).figure);
   figures.push(...(await viewOfActive(stand)));
-  for (const stored of [100, 1_000, 10_000]) figures.push(...(await compaction(stand, stored, scale)));
+  for (const stored of [100, 1_000, 10_000]) figures.push(...(await compaction(stand, stored)));
   return figures;
 }
 
@@ -53,11 +59,7 @@ async function storedSession(stand: Stand, stored: number, replaced: number, ...
   }));
   for (let at = 0; at < rows.length; at += INSERTED_AT_ONCE)
     await db.insert(messages).values(rows.slice(at, at + INSERTED_AT_ONCE));
-  if (replaced > 0)
-    await db
-      .update(messages)
-      .set({ isCompacted: true, compactedRound: 1 })
-      .where(and(eq(messages.sessionId, session.id), lte(messages.sequence, first + replaced - 1)));
+  if (replaced > 0) await replace(stand, session.id, first + replaced - 1);
   const settings = runConfig(stand.image);
   const config = {
     ...settings,
@@ -70,6 +72,27 @@ async function storedSession(stand: Stand, stored: number, replaced: number, ...
   return session;
 }
 
+/** As a round leaves it: rows that are marked, and the summary behind the last of them. */
+async function replace({ store: { db } }: Stand, sessionId: string, last: number): Promise<void> {
+  await db
+    .update(messages)
+    .set({ isCompacted: true, compactedRound: 1 })
+    .where(and(eq(messages.sessionId, sessionId), gt(messages.sequence, 1), lte(messages.sequence, last)));
+  const content = [{ type: "text" as const, text: summaryText() }];
+  await db.insert(messages).values({
+    sessionId,
+    sequence: await takeSequences(db, sessionId, 1),
+    position: last + 0.5,
+    epoch: 1,
+    step: 0,
+    slot: "summary:1",
+    role: "assistant",
+    kind: "summary",
+    content,
+    tokenCount: estimateMessage({ role: "assistant", content }),
+  });
+}
+
 async function view(
   stand: Stand,
   stored: number,
@@ -79,8 +102,12 @@ async function view(
   const { db } = stand.store;
   const { id } = await storedSession(stand, stored, stored - active);
   const repeats = active > 1_000 ? 8 : 30;
-  const [load, build, size]: [number[], number[], number[]] = [[], [], []];
+  const [load, build, size, again]: [number[], number[], number[], number[]] = [[], [], [], []];
   for (let time = 0; time < repeats; time += 1) {
+    const fresh = performance.now();
+    await loadView(db, id);
+    again.push(performance.now() - fresh);
+    forget(stand, id);
     const began = performance.now();
     const rows = await loadView(db, id);
     const loaded = performance.now();
@@ -93,13 +120,18 @@ async function view(
   }
   const ms = median(load) + median(build) + median(size);
   const fastest = load.map((each, at) => each + (build[at] ?? 0) + (size[at] ?? 0));
-  const note = `load ${median(load).toFixed(1)}, build ${median(build).toFixed(2)}, size ${median(size).toFixed(2)}; fastest ${Math.min(...fastest).toFixed(1)}`;
+  const note = `load ${median(load).toFixed(1)} (${median(again.slice(1)).toFixed(1)} where its contents were seen before), build ${median(build).toFixed(2)}, size ${median(size).toFixed(2)}; fastest ${Math.min(...fastest).toFixed(1)}`;
   const name =
     stored === active ? `request of ${stored} messages` : `request of ${active} of ${stored} stored messages`;
   return {
     ms,
     figure: { name, value: ms, unit: "ms", n: repeats, ...(goal === undefined ? {} : { goal }), note },
   };
+}
+
+/** As a worker is to the session that has not seen it. */
+function forget({ store }: Stand, sessionId: string): void {
+  keepSeen(store.pool, sessionId, new Map());
 }
 
 /** What is replaced must cost nothing any more. */
@@ -110,21 +142,25 @@ async function viewOfActive(stand: Stand): Promise<Figure[]> {
   return [alone.figure, { ...among.figure, ratio: among.ms / alone.ms, note }];
 }
 
-async function compaction(stand: Stand, stored: number, scale: Scale): Promise<Figure[]> {
+async function compaction(stand: Stand, stored: number): Promise<Figure[]> {
   const times: number[] = [];
+  const unseen: number[] = [];
   const bytes: number[] = [];
   const log: number[] = [];
   let transactions = 0;
-  const count = stored > 1_000 ? 2 : Math.min(MAX_COMPACTIONS, scale.repeats);
-  // The first one warms up what a worker has warm.
-  for (let time = 0; time <= count; time += 1) {
+  const count = stored > 1_000 ? LARGE_COMPACTIONS : COMPACTIONS;
+  // The first one warms up what a worker has warm; of the others every second is by a worker that took no step before.
+  for (let time = 0; time <= 2 * count; time += 1) {
     const session = await storedSession(stand, stored, 0, summaryText());
+    const isSeen = time % 2 === 0;
+    if (isSeen) await loadView(stand.store.db, session.id);
     const before = await diskOf(stand);
     const began = performance.now();
     const facts = await session.summarize(1);
     const ms = performance.now() - began;
     if (facts.kind !== "compacted") throw new Error(`The round came to ${facts.kind}.`);
-    if (time === 0) continue;
+    if (!isSeen) unseen.push(ms);
+    if (!isSeen || time === 0) continue;
     const after = await diskOf(stand);
     times.push(ms);
     bytes.push(after.tables - before.tables);
@@ -139,7 +175,7 @@ async function compaction(stand: Stand, stored: number, scale: Scale): Promise<F
       n: times.length,
       ...(stored === 1_000 ? { goal: { of: "value", atMost: 20 } as const } : {}),
       note:
-        `fastest ${Math.min(...times).toFixed(1)}; transactions that marked, summed up and logged: ${transactions}; ` +
+        `fastest ${Math.min(...times).toFixed(1)}; ${median(unseen).toFixed(1)} by a worker that took no step before; transactions that marked, summed up and logged: ${transactions}; ` +
         `tables grew by ${kilobytes(median(bytes))}, the write-ahead log by ${kilobytes(median(log))}`,
     },
   ];

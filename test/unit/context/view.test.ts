@@ -1,7 +1,15 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { viewSize } from "../../../activities/context/size.ts";
 import { estimateMessage } from "../../../activities/context/tokens.ts";
-import { buildView, handleOf, PRUNED_TEXT, shownTokens } from "../../../activities/context/view.ts";
+import {
+  buildView,
+  handleOf,
+  PRUNED_TEXT,
+  shownMessage,
+  shownTokens,
+  tokensSaved,
+} from "../../../activities/context/view.ts";
 import { calls, result, rowsOf, says, user } from "../../support/rows.ts";
 
 const long = "a line of output\n".repeat(200);
@@ -40,6 +48,19 @@ describe("buildView", () => {
     expect(view.messages.map((message) => message.role)).toEqual(["user", "assistant", "tool", "tool"]);
     expect(view.sizes).toHaveLength(4);
     expect(view.mended[0]).toEqual({ kind: "missing-result", toolCallId: "a" });
+  });
+
+  it("counts what a hidden row would be shown as, whatever figures its handle has", () => {
+    const [, , row] = rowsOf([user("task"), calls("", "a"), result("a", long)]);
+    if (row === undefined) throw new Error("There are three rows.");
+    fc.assert(
+      fc.property(fc.nat(200_000), fc.nat(120), fc.integer({ min: 1, max: 1_200 }), (step, index, epoch) => {
+        const hidden = { ...row, step, epoch, slot: `tool:${index}`, prunedStep: step };
+        expect(shownTokens(hidden)).toBe(estimateMessage(shownMessage(hidden)));
+        expect(tokensSaved({ ...hidden, prunedStep: undefined })).toBe(row.tokens - shownTokens(hidden));
+        expect(tokensSaved(hidden)).toBe(0);
+      }),
+    );
   });
 
   it("names the handle of a tool row only", () => {
