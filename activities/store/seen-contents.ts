@@ -14,10 +14,14 @@ export interface SeenContent {
   readonly chars: number;
 }
 
-/** By the rows' ids, which are never given twice. */
-export type SeenContents = ReadonlyMap<number, SeenContent>;
+export interface SeenContents {
+  /** When the server began that gave them: another may lack the last rows, and give their ids again. */
+  readonly serverStart: string | undefined;
+  /** By the rows' ids, which one server never gives twice. */
+  readonly byId: ReadonlyMap<number, SeenContent>;
+}
 
-const NOTHING: SeenContents = new Map();
+const NOTHING: SeenContents = { serverStart: undefined, byId: new Map() };
 /** Sessions in the order in which they were last read. */
 const seen = new WeakMap<pg.Pool, { chars: number; readonly sessions: Map<string, SeenContents> }>();
 
@@ -29,7 +33,7 @@ export function seenContents(pool: pg.Pool, sessionId: string): SeenContents {
 export function keepSeen(
   pool: pg.Pool,
   sessionId: string,
-  contents: SeenContents,
+  contents: SeenContents = NOTHING,
   maxChars = MAX_CHARS,
 ): void {
   const kept = seen.get(pool) ?? { chars: 0, sessions: new Map<string, SeenContents>() };
@@ -47,8 +51,8 @@ export function keepSeen(
   }
 }
 
-function charsOf(contents: SeenContents): number {
+function charsOf({ byId }: SeenContents): number {
   let chars = 0;
-  for (const one of contents.values()) chars += one.chars;
+  for (const one of byId.values()) chars += one.chars;
   return chars;
 }

@@ -47,8 +47,10 @@ function toStored(row: Row): StoredMessage {
 
 /** Bare texts, parsed below: the driver's own conversions and an object a row made the load three times slower (measured). */
 const AS_TEXT = { getTypeParser: () => (value: string) => value };
-const COLUMNS = `id, case when id > $2 then content end, role, sequence, position, epoch, step, slot, kind, token_count,
-  compacted_round, pruned_step, case when kind = 'answer' then meta end`;
+/** Above the highest id that was seen, or all where another server gave that. */
+const IS_NEW = "(id > $2 or pg_postmaster_start_time() is distinct from $3::timestamptz)";
+const COLUMNS = `id, case when ${IS_NEW} then content end, case when ${IS_NEW} then pg_postmaster_start_time() end, role, sequence,
+  position, epoch, step, slot, kind, token_count, compacted_round, pruned_step, case when kind = 'answer' then meta end`;
 const IN_VIEW = "session_id = $1 and superseded_epoch is null and is_compacted = false";
 /** Rows at the beginning among which middle removal may have kept answers and results, the task's with them. */
 const HEAD_ROWS = MAX_HEAD_MESSAGES + 1;
@@ -67,7 +69,6 @@ const LOAD_VIEW = `with edge as (
   ) head where ${IN_VIEW} and role <> 'user' and position < (select at from edge)
   order by position`;
 
-/** In one session; rows that are in view. */
 const LOAD_CONTENTS = "select id, content from messages where session_id = $1 and id = any($2::bigint[])";
 
 type Texts = readonly (string | null)[];
@@ -83,20 +84,22 @@ export async function loadView(db: Pick<Database, "$client">, sessionId: string)
     return (await pool.query<string[]>({ name, text, values: [...values], rowMode: "array", types })).rows;
   };
   const before = seenContents(pool, sessionId);
-  const rows = await ask("load_view", LOAD_VIEW, [sessionId, highest(before)]);
-  const contents = new Map<number, SeenContent>();
+  const rows = await ask("load_view", LOAD_VIEW, [sessionId, highest(before.byId), before.serverStart]);
+  const byId = new Map<number, SeenContent>();
   const missing: string[] = [];
-  for (const [id, content] of rows) {
-    const known = typeof content === "string" ? parsed(content) : before.get(Number(id));
+  let { serverStart } = before;
+  for (const [id, content, start] of rows) {
+    serverStart = start ?? serverStart;
+    const known = typeof content === "string" ? parsed(content) : before.byId.get(Number(id));
     if (known === undefined) missing.push(id as string);
-    else contents.set(Number(id), known);
+    else byId.set(Number(id), known);
   }
   // Stored by a transaction that began earlier and ended later, or in view again.
   if (missing.length > 0)
     for (const [id, content] of await ask("load_contents", LOAD_CONTENTS, [sessionId, missing]))
-      contents.set(Number(id), parsed(content as string));
-  keepSeen(pool, sessionId, contents);
-  return rows.map((row) => fromTexts(row, contents.get(Number(row[0]))?.content));
+      byId.set(Number(id), parsed(content as string));
+  keepSeen(pool, sessionId, { serverStart, byId });
+  return rows.map((row) => fromTexts(row, byId.get(Number(row[0]))?.content));
 }
 
 function highest(contents: ReadonlyMap<number, unknown>): number {
@@ -110,7 +113,7 @@ function parsed(text: string): SeenContent {
 }
 
 function fromTexts(row: Texts, content: unknown): StoredMessage {
-  const [, , role, sequence, position, epoch, step, slot, kind, tokens, compacted, pruned, meta] = row;
+  const [, , , role, sequence, position, epoch, step, slot, kind, tokens, compacted, pruned, meta] = row;
   const { usage, model } = (meta === null ? {} : JSON.parse(meta as string)) as MessageMeta;
   return {
     role,

@@ -131,7 +131,7 @@ async function view(
 
 /** As a worker is to the session that has not seen it. */
 function forget({ store }: Stand, sessionId: string): void {
-  keepSeen(store.pool, sessionId, new Map());
+  keepSeen(store.pool, sessionId);
 }
 
 /** What is replaced must cost nothing any more. */
