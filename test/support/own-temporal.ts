@@ -19,7 +19,8 @@ export interface OwnTemporal {
 
 const START_MS = 60_000;
 
-export async function startOwnTemporal(): Promise<OwnTemporal> {
+/** @param values of dynamic configuration, `name=value`, on top of what the product's own server has */
+export async function startOwnTemporal(values: readonly string[] = []): Promise<OwnTemporal> {
   const home = mkdtempSync(join(tmpdir(), "longhaul-temporal-"));
   const log = join(home, "temporal.log");
   const command = await temporalBinary({ cache: cacheFolder(), say: () => undefined });
@@ -37,7 +38,7 @@ export async function startOwnTemporal(): Promise<OwnTemporal> {
         `--port=${port}`,
         `--db-filename=${join(home, "temporal.db")}`,
         "--log-level=warn",
-        ...DYNAMIC_CONFIG.flatMap((value) => ["--dynamic-config-value", value]),
+        ...[...DYNAMIC_CONFIG, ...values].flatMap((value) => ["--dynamic-config-value", value]),
       ],
       log,
     });

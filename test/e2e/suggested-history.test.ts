@@ -1,0 +1,60 @@
+/** A server that wants short histories: the session goes on in a new run each time it says so. */
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { runIdsOf } from "../../activities/store/runs.ts";
+import { checkSession } from "../support/checker/check-session.ts";
+import { startKillableSession } from "../support/killable-session.ts";
+import { startOwnTemporal, type OwnTemporal } from "../support/own-temporal.ts";
+import { call, scriptedModel, text } from "../support/scripted-model.ts";
+import { answersOf, resultTexts } from "../support/stored.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+const SUGGESTED_EVENTS = 60;
+const STEPS = 16;
+
+let database: TestDatabase;
+let temporal: OwnTemporal;
+beforeAll(async () => {
+  database = await createTestDatabase(5);
+  temporal = await startOwnTemporal([`limit.historyCount.suggestContinueAsNew=${SUGGESTED_EVENTS}`]);
+});
+afterAll(async () => {
+  await temporal.close();
+  await database.drop();
+});
+
+it("is followed at the next boundary, long before our own cap: each run is short, every step is made once", async () => {
+  const script = scriptedModel().forever(({ items }) => {
+    const step = items.filter((item) => item.type === "call").length + 1;
+    return step > STEPS
+      ? { parts: [text("Done.")] }
+      : { parts: [call("bash", { command: `echo ${step} >> n.txt; cat n.txt` })] };
+  });
+  const session = await startKillableSession(database, script, { temporalAddress: temporal.address });
+  onTestFinished(() => session.close());
+  await session.startWorker();
+  expect(await session.handle.result()).toMatchObject({ status: "completed", result: "Done." });
+
+  const runIds = await runIdsOf(database.store.db, session.id);
+  expect(runIds.length).toBeGreaterThanOrEqual(3);
+  const [last, ...earlier] = await Promise.all(
+    runIds.map(async (runId) => {
+      const run = session.place.client.workflow.getHandle(session.id, runId);
+      const { events } = await run.fetchHistory();
+      return events ?? [];
+    }),
+  );
+  for (const events of earlier) {
+    const suggested = events.findIndex(
+      (event) => event.workflowTaskStartedEventAttributes?.suggestContinueAsNew === true,
+    );
+    expect(events.at(-1)?.workflowExecutionContinuedAsNewEventAttributes).toBeTruthy();
+    expect(suggested).toBeGreaterThan(0);
+    // What is left of the step, the save, and the end of the run.
+    expect(events.length - suggested).toBeLessThan(SUGGESTED_EVENTS);
+  }
+  expect(last?.at(-1)?.workflowExecutionCompletedEventAttributes).toBeTruthy();
+  expect(await answersOf(database.store, session.id)).toHaveLength(STEPS + 1);
+  const counted = Array.from({ length: STEPS }, (_, step) => step + 1).join("\n");
+  expect((await resultTexts(database.store, session.id)).at(-1)).toBe(counted);
+  await checkSession(session.place, session);
+}, 300_000);
