@@ -21,6 +21,8 @@ export interface OurOptions {
   readonly prune?: PruneMode;
   /** Never before the provider refuses: the reference. */
   readonly onlyOnOverflow?: boolean;
+  /** Share of the trigger from which it summarises, too, when a person comes back to an empty cache. */
+  readonly onReturn?: number;
 }
 
 export function ourPolicy(name: string, windowTokens: number, options: OurOptions = {}): Policy {
@@ -35,7 +37,9 @@ export function ourPolicy(name: string, windowTokens: number, options: OurOption
     },
     between: (replay, overflow) => {
       const budget = budgetOf(config, replay.prefixTokens);
-      const due = sizeOf(replay).next.tokens >= budget.triggerTokens && options.onlyOnOverflow !== true;
+      const share = replay.cold ? (options.onReturn ?? 1) : 1;
+      const due =
+        sizeOf(replay).next.tokens >= budget.triggerTokens * share && options.onlyOnOverflow !== true;
       return due || overflow ? compact(replay, config, budget, overflow) : Promise.resolve();
     },
     afterTools: (replay) => prune(replay, config, options),

@@ -88,6 +88,8 @@ export class Replay {
   rows: StoredMessage[] = [];
   /** Bill of the newest step; undefined after the view was changed under it. */
   last = { input: 0, output: 0 };
+  /** The person came back to an empty cache: the next request is billed in full whatever it holds. */
+  cold = false;
   /** Steps taken. */
   step = 0;
   rounds = 0;
@@ -156,6 +158,7 @@ export class Replay {
 
   #say(policy: Policy, step: TrajectoryStep): void {
     if (step.cold === true) this.#cache.forget();
+    this.cold = step.cold === true;
     policy.beforeUser?.(this);
     this.#append([user(step.user ?? "")]);
   }
@@ -181,6 +184,7 @@ export class Replay {
     this.#ownOutput += output;
     this.#bill(request, output);
     this.last = { input, output };
+    this.cold = false;
     this.step += 1;
     this.#append([[message, { usage: { input, output } }]]);
   }
