@@ -68,6 +68,8 @@ export interface OpenedSession {
   readonly context: ContextSize;
   /** Highest compaction round so far. */
   readonly round: number;
+  /** Taken up again so late that its provider holds nothing of it in its cache: the next request is billed in full. */
+  readonly cold?: boolean;
   /** Messages of an earlier run wait in Postgres. */
   readonly parked?: boolean;
   /** The box of an earlier run, where it is on a host with a queue of its own. */

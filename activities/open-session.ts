@@ -18,6 +18,7 @@ import { appendEvents } from "./store/events.ts";
 import type { Queryable } from "./store/db.ts";
 import { chainStart, runInCharge, takeOver, type Standpoint } from "./store/runs.ts";
 import { createSession, lastStep, type Session } from "./store/sessions.ts";
+import { isCold } from "./store/model-calls.ts";
 import { countParked } from "./store/guidance.ts";
 import { loadView, lockRun } from "./store/transcript.ts";
 import { systemPrompt } from "./system-prompt.ts";
@@ -56,7 +57,8 @@ async function openSession(
     ...queuesOf(deps),
     ...(deps.heartbeatTimeoutMs === undefined ? {} : { heartbeatTimeoutMs: deps.heartbeatTimeoutMs }),
   });
-  const [rows, round, parked] = await Promise.all([
+  const [cold, rows, round, parked] = await Promise.all([
+    mayCompactEarly(session.config) && at.phase === "resume" && isCold(db, session.id),
     loadView(db, session.id),
     lastRound(db, session.id),
     countParked(db, session.id),
@@ -76,9 +78,15 @@ async function openSession(
     details: session.task.slice(0, 4_000).toWellFormed(),
     context: contextSizeOf(rows, measureOf(session, prefix)),
     round,
+    ...(cold ? { cold } : {}),
     ...(parked > 0 ? { parked: true } : {}),
     ...sandboxOf(session),
   };
+}
+
+/** Who chose a strategy or a trigger gets just that. */
+function mayCompactEarly({ context }: Session["config"]): boolean {
+  return context.strategy === "reactive-overflow" && context.options.trigger === undefined;
 }
 
 /**

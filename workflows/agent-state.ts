@@ -24,6 +24,8 @@ export interface AgentState {
   epoch: number;
   context: ContextSize;
   round: number;
+  /** Nothing of the session is in its provider's cache: until its first step. */
+  cold: boolean;
   /** Failed compactions in a row (invariant 9). */
   breaker: number;
   /** A round was made since the last step: never two without a step between. */
@@ -64,6 +66,7 @@ export function createState(input: CodingAgentInput): AgentState {
     epoch: 1,
     context: carried?.context ?? { used: 0, estimated: true, prunable: 0 },
     round: carried?.round ?? 0,
+    cold: false,
     breaker: carried?.breaker ?? 0,
     compacted: false,
     compactRequest: carried?.compactRequest,
@@ -84,6 +87,7 @@ export function opened(state: AgentState, session: OpenedSession): void {
   state.epoch = session.epoch;
   state.context = session.context;
   state.round = session.round;
+  state.cold = session.cold ?? false;
   state.sandbox = session.sandbox;
   if (session.parked) state.inbox.parked = Math.max(1, state.inbox.parked);
 }
@@ -106,6 +110,7 @@ export function stepped(state: AgentState, facts: ModelStepFacts): void {
     state.step += 1;
     state.steps += 1;
     state.compacted = false;
+    state.cold = false;
   }
 }
 

@@ -65,6 +65,17 @@ export function budgetFor(windowTokens: number, options: BudgetOptions): Budget 
   };
 }
 
+/** Share of the trigger. Source: measured, decision 0034. */
+const RETURN_SHARE = 0.5;
+
+/**
+ * Size from which a round is made when a session is taken up again with nothing of it in its provider's cache: the
+ * request is billed in full whatever it holds. In a small window the tail alone may be as large: there it is the trigger.
+ */
+export function returnTokens({ windowTokens, triggerTokens }: Budget): number {
+  return windowTokens >= FULL_WINDOW_TOKENS ? Math.floor(triggerTokens * RETURN_SHARE) : triggerTokens;
+}
+
 /** Newest tool results that prune leaves alone, in tokens. Source: requirement 4.3, OpenCode. */
 export function pruneProtectTokens(windowTokens: number): number {
   return windowTokens >= FULL_WINDOW_TOKENS ? 40_000 : Math.floor(Math.min(40_000, 0.3 * windowTokens));

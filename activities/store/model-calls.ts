@@ -22,6 +22,20 @@ export interface ModelCallRow {
   readonly durationMs?: number;
 }
 
+/** So long after the last request nothing of it is cached any more, in seconds. Source: OpenAI's prompt caching guide, 1 hour. */
+const CACHED_SECONDS = 3_600;
+
+/** Whether requests were made for a session, and the newest so long ago that no provider has its beginning cached. */
+export async function isCold(db: Queryable, sessionId: string): Promise<boolean> {
+  const [row] = await db
+    .select({
+      cold: sql<boolean>`max(${modelCalls.createdAt}) < now() - make_interval(secs => ${CACHED_SECONDS})`,
+    })
+    .from(modelCalls)
+    .where(eq(modelCalls.sessionId, sessionId));
+  return row?.cold === true;
+}
+
 /** Times are kept in whole ms. */
 export async function recordCall(
   db: Queryable,

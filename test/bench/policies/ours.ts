@@ -2,7 +2,7 @@
 import { agentConfigSchema, type RunConfig, type StrategyName } from "../../../activities/agent-config.ts";
 import { strategyFor } from "../../../activities/compaction/index.ts";
 import type { CompactionInput, SummaryRequest } from "../../../activities/compaction/strategy.ts";
-import type { Budget } from "../../../activities/context/budget.ts";
+import { returnTokens, type Budget } from "../../../activities/context/budget.ts";
 import { planPrune, pruneDue, type PruneMode } from "../../../activities/context/prune-plan.ts";
 import { viewSize } from "../../../activities/context/size.ts";
 import type { StoredMessage } from "../../../activities/context/message.ts";
@@ -21,8 +21,8 @@ export interface OurOptions {
   readonly prune?: PruneMode;
   /** Never before the provider refuses: the reference. */
   readonly onlyOnOverflow?: boolean;
-  /** Share of the trigger from which it summarises, too, when a person comes back to an empty cache. */
-  readonly onReturn?: number;
+  /** False: the trigger alone, also when a person comes back to an empty cache. */
+  readonly onReturn?: boolean;
 }
 
 export function ourPolicy(name: string, windowTokens: number, options: OurOptions = {}): Policy {
@@ -37,9 +37,9 @@ export function ourPolicy(name: string, windowTokens: number, options: OurOption
     },
     between: (replay, overflow) => {
       const budget = budgetOf(config, replay.prefixTokens);
-      const share = replay.cold ? (options.onReturn ?? 1) : 1;
-      const due =
-        sizeOf(replay).next.tokens >= budget.triggerTokens * share && options.onlyOnOverflow !== true;
+      const isEarly = replay.cold && options.strategy === undefined && options.onReturn !== false;
+      const trigger = isEarly ? returnTokens(budget) : budget.triggerTokens;
+      const due = sizeOf(replay).next.tokens >= trigger && options.onlyOnOverflow !== true;
       return due || overflow ? compact(replay, config, budget, overflow) : Promise.resolve();
     },
     afterTools: (replay) => prune(replay, config, options),

@@ -40,6 +40,23 @@ describe("a compaction", () => {
     },
   );
 
+  it("is due at half the trigger where a session is taken up again with nothing cached, until its first step", () => {
+    const large = budgetFor(200_000, { triggerRatio: 0.8, maxOutputTokens: 4_000 });
+    const half = Math.floor(large.triggerTokens / 2);
+    const cold = (used: number): AgentState => ({ ...using(used), cold: true });
+    const largePolicy = { budget: large } as RunPolicy;
+    expect(compactionDue(using(half), largePolicy)).toBeUndefined();
+    expect(compactionDue(cold(half - 1), largePolicy)).toBeUndefined();
+    expect(compactionDue(cold(half), largePolicy)).toEqual({ trigger: "threshold" });
+    // A person who wants no summaries gets none; in a small window there is nothing to gain.
+    expect(compactionDue(cold(half), { ...largePolicy, autoCompaction: false })).toBeUndefined();
+    expect(compactionDue(cold(budget.triggerTokens - 1), policy)).toBeUndefined();
+    const state = cold(half);
+    const usage = { input: 1, output: 1, cached: 0, reasoning: 0 };
+    stepped(state, { kind: "answered", calls: [], finish: "stop", usage, context: state.context, epoch: 1 });
+    expect(compactionDue(state, largePolicy)).toBeUndefined();
+  });
+
   it("never follows another without a step between, however full the window [case 10]", () => {
     const state = using(budget.triggerTokens * 2);
     compacted(state, { kind: "failed", reason: "inflated", context: state.context });
