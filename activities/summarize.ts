@@ -63,7 +63,8 @@ async function summarize(
   }
   const strategy = strategyFor(config.context.strategy);
   const startedAt = performance.now();
-  const round = { deps, scope, session, input, strategy, measure, rows, context, startedAt };
+  const writes: Promise<unknown>[] = [];
+  const round = { deps, scope, session, input, strategy, measure, rows, context, writes, startedAt };
   const { keepMessages, keepRatio, headMessages } = config.context.options;
   const compaction: CompactionInput = {
     rows,
@@ -137,7 +138,11 @@ async function compactWith(
   learnt: TokenRatio | undefined,
 ): Promise<Compaction> {
   const { scope, strategy, input } = round;
-  const ask = createSummariser({ ...round, step: input.step, learnt });
+  const later = (write: Promise<unknown>) => {
+    write.catch(() => undefined);
+    round.writes.push(write);
+  };
+  const ask = createSummariser({ ...round, step: input.step, learnt, later });
   let announced: Promise<void> | undefined;
   const summarise: Summarise = async (request) => {
     // Beside the first request, not before it; whatever comes of it is told later.

@@ -24,12 +24,16 @@ export interface RoundInHand {
   /** The view before it, and its size. */
   readonly rows: readonly StoredMessage[];
   readonly context: ContextSize;
+  /** Bills that are on their way: nothing says that the round is over before they are stored. */
+  readonly writes: Promise<unknown>[];
   readonly startedAt: number;
 }
 
 /** @throws Superseded (fatal) where a newer run took over meanwhile: nothing was written */
 export async function finishRound(round: RoundInHand, outcome: Compaction): Promise<CompactionFacts> {
   const { context, measure, deps, session } = round;
+  // A round is stored beside its bills, and committed after them.
+  if (outcome.kind !== "compacted") await Promise.all(round.writes);
   switch (outcome.kind) {
     case "nothing":
       return { kind: "nothing", reason: outcome.reason, context };
@@ -61,7 +65,8 @@ async function storeCompacted(round: RoundInHand, outcome: Compacted): Promise<C
   const data = { prunedCount: hidden.length, savedTokens: savedBy(round, hidden) };
   const pruned: NewEvent[] = hidden.length === 0 ? [] : [{ type: "context:pruned", step: input.step, data }];
   const row = { ...rowOf(round, outcome), ...outcome };
-  const stored = await storeRound(deps.store, scope.runId, row, [compressed(round, outcome), ...pruned]);
+  const events = [compressed(round, outcome), ...pruned];
+  const stored = await storeRound(deps.store, scope.runId, row, events, Promise.all(round.writes));
   if (stored === "superseded") throw superseded();
   deps.notifier.wake(session.id);
   // What is in view now is known; only another attempt's round has to be read.

@@ -22,6 +22,8 @@ export interface SummariserDeps {
   readonly step: number;
   /** What the summariser's count is to ours. */
   readonly learnt: TokenRatio | undefined;
+  /** Takes a write that has to be done before the round is, and that nothing else waits for. */
+  readonly later: (write: Promise<unknown>) => void;
 }
 
 /** Who writes the summaries of a session: a model with its own window and wire, or the session's own. */
@@ -38,7 +40,7 @@ const PATIENT_ATTEMPTS = 3;
  * @throws SummariserOverflow, SummariserUnavailable; a retryable ModelUnavailable in the first attempts; on abort
  *   the signal's reason
  */
-export function createSummariser({ deps, scope, session, step, learnt }: SummariserDeps): Summarise {
+export function createSummariser({ deps, scope, session, step, learnt, later }: SummariserDeps): Summarise {
   const { config } = session;
   const { model, api, maxOutput } = summariserOf(config);
   const bill = (request: SummaryRequest, answer: ModelAnswer | undefined, error?: string) =>
@@ -86,10 +88,8 @@ export function createSummariser({ deps, scope, session, step, learnt }: Summari
       await bill(request, undefined, error.message);
       throw translated(error, scope.attempt);
     }
-    await Promise.all([
-      bill(request, answer),
-      learnFrom(deps.store.db, model, learnt, request.tokens, answer.usage),
-    ]);
+    later(bill(request, answer));
+    later(learnFrom(deps.store.db, model, learnt, request.tokens, answer.usage));
     return rawAnswer(answer, (text) => deps.border.clean(text));
   };
 }

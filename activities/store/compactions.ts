@@ -66,6 +66,7 @@ export async function recentRounds(db: Queryable, sessionId: string): Promise<Re
 /**
  * Stores a round: event, summary, marks and the watchers' events, in one statement, which with its count checked is one
  * transaction. Idempotent by (session, epoch, round).
+ * @param before what must be done before this is committed; where it fails nothing is written
  * @returns `there` where the round was stored already, `superseded` where a newer run has the session: nothing is written
  * @throws when a row to be replaced is not in view any more: another run was here, and nothing is written
  */
@@ -74,8 +75,10 @@ export function storeRound(
   runId: string,
   round: CompletedRound,
   events: readonly NewEvent[],
+  before: Promise<unknown> = Promise.resolve(),
 ): Promise<"stored" | "there" | "superseded"> {
   const { sessionId, epoch, step, replaced } = round;
+  before.catch(() => undefined);
   const content = JSON.stringify([{ type: "text", text: round.summary }]);
   const log = JSON.stringify(
     events.map((event) => ({ type: event.type, attempt: event.attempt ?? 1, data: event.data })),
@@ -115,6 +118,7 @@ export function storeRound(
       )
       select exists (select 1 from run) as run, exists (select 1 from made) as made,
         (select count(*)::int from marked) as marked`);
+    await before;
     const [done] = rows;
     if (!done?.run) return "superseded";
     if (!done.made) return "there";

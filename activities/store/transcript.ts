@@ -6,7 +6,7 @@ import type { AssistantPart, Message, MessageKind, StoredMessage, ToolCallPart }
 import { dropChunks } from "./events.ts";
 import type { Database, Queryable } from "./db.ts";
 import { cursors, messages, sessions } from "./schema.ts";
-import { keepSeen, seenContents, type SeenContent } from "./seen-contents.ts";
+import { keepSeen, seenRows, type SeenRow } from "./seen-rows.ts";
 
 /** What a row remembers beside its content. */
 export interface MessageMeta {
@@ -47,10 +47,12 @@ function toStored(row: Row): StoredMessage {
 
 /** Bare texts, parsed below: the driver's own conversions and an object a row made the load three times slower (measured). */
 const AS_TEXT = { getTypeParser: () => (value: string) => value };
+/** What never changes of a row beside its content, in words without blanks, and the life of the server that says so. */
+const FACTS = `concat_ws(' ', role, kind, slot, sequence, position, epoch, step, token_count, pg_postmaster_start_time())`;
 /** Above the highest id that was seen, or all where another server gave that. */
 const IS_NEW = "(id > $2 or pg_postmaster_start_time() is distinct from $3::timestamptz)";
-const COLUMNS = `id, case when ${IS_NEW} then content end, case when ${IS_NEW} then pg_postmaster_start_time() end, role, sequence,
-  position, epoch, step, slot, kind, token_count, compacted_round, pruned_step, case when kind = 'answer' then meta end`;
+const COLUMNS = `id, case when ${IS_NEW} then content end, case when ${IS_NEW} then ${FACTS} end, position, compacted_round,
+  pruned_step, case when kind = 'answer' then meta end`;
 const IN_VIEW = "session_id = $1 and superseded_epoch is null and is_compacted = false";
 /** Rows at the beginning among which middle removal may have kept answers and results, the task's with them. */
 const HEAD_ROWS = MAX_HEAD_MESSAGES + 1;
@@ -69,37 +71,46 @@ const LOAD_VIEW = `with edge as (
   ) head where ${IN_VIEW} and role <> 'user' and position < (select at from edge)
   order by position`;
 
-const LOAD_CONTENTS = "select id, content from messages where session_id = $1 and id = any($2::bigint[])";
+const LOAD_ROWS = `select id, content, ${FACTS} from messages where session_id = $1 and id = any($2::bigint[])`;
 
 type Texts = readonly (string | null)[];
 
 /**
- * What the model sees: rows that are neither compacted nor superseded, in the view's order. O(active rows), and of
- * contents only those that this process has not read before.
+ * What the model sees: rows that are neither compacted nor superseded, in the view's order. O(active rows), and of what
+ * never changes only what this process has not read before.
  */
 export async function loadView(db: Pick<Database, "$client">, sessionId: string): Promise<StoredMessage[]> {
   const pool = db.$client;
-  const ask = async (name: string, text: string, values: readonly unknown[]): Promise<Texts[]> => {
+  const ask = async (name: string, text: string, values: unknown[]): Promise<Texts[]> => {
     const types = AS_TEXT as unknown as pg.CustomTypesConfig;
-    return (await pool.query<string[]>({ name, text, values: [...values], rowMode: "array", types })).rows;
+    return (await pool.query<string[]>({ name, text, values, rowMode: "array", types })).rows;
   };
-  const before = seenContents(pool, sessionId);
+  const before = seenRows(pool, sessionId);
   const rows = await ask("load_view", LOAD_VIEW, [sessionId, highest(before.byId), before.serverStart]);
-  const byId = new Map<number, SeenContent>();
-  const missing: string[] = [];
-  let { serverStart } = before;
-  for (const [id, content, start] of rows) {
-    serverStart = start ?? serverStart;
-    const known = typeof content === "string" ? parsed(content) : before.byId.get(Number(id));
-    if (known === undefined) missing.push(id as string);
-    else byId.set(Number(id), known);
-  }
+  const missing = rows.filter(([id, content]) => content === null && !before.byId.has(Number(id)));
   // Stored by a transaction that began earlier and ended later, or in view again.
-  if (missing.length > 0)
-    for (const [id, content] of await ask("load_contents", LOAD_CONTENTS, [sessionId, missing]))
-      byId.set(Number(id), parsed(content as string));
+  const late =
+    missing.length === 0 ? [] : await ask("load_rows", LOAD_ROWS, [sessionId, missing.map(([id]) => id)]);
+  const fresh = new Map(
+    [...rows.filter(([, content]) => content !== null), ...late].map((row) => [row[0], row]),
+  );
+  let { serverStart } = before;
+  const byId = new Map<number, SeenRow>();
+  for (const [id, , , , compacted, pruned, meta] of rows) {
+    const [, content, facts] = fresh.get(id) ?? [];
+    const [server, row] =
+      typeof content === "string" && typeof facts === "string"
+        ? readRow(facts, content)
+        : [serverStart, before.byId.get(Number(id)) as SeenRow];
+    serverStart = server;
+    const marks = `${compacted} ${pruned} ${meta}`;
+    byId.set(
+      Number(id),
+      row.marks === marks ? row : { ...row, marks, message: marked(row.message, compacted, pruned, meta) },
+    );
+  }
   keepSeen(pool, sessionId, { serverStart, byId });
-  return rows.map((row) => fromTexts(row, byId.get(Number(row[0]))?.content));
+  return Array.from(byId.values(), (row) => row.message);
 }
 
 function highest(contents: ReadonlyMap<number, unknown>): number {
@@ -108,16 +119,11 @@ function highest(contents: ReadonlyMap<number, unknown>): number {
   return id;
 }
 
-function parsed(text: string): SeenContent {
-  return { content: JSON.parse(text), chars: text.length };
-}
-
-function fromTexts(row: Texts, content: unknown): StoredMessage {
-  const [, , , role, sequence, position, epoch, step, slot, kind, tokens, compacted, pruned, meta] = row;
-  const { usage, model } = (meta === null ? {} : JSON.parse(meta as string)) as MessageMeta;
-  return {
+function readRow(facts: string, content: string): [serverStart: string, SeenRow] {
+  const [role, kind, slot, sequence, position, epoch, step, tokens, ...start] = facts.split(" ");
+  const message = {
     role,
-    content,
+    content: JSON.parse(content),
     sequence: Number(sequence),
     position: Number(position),
     epoch: Number(epoch),
@@ -125,11 +131,31 @@ function fromTexts(row: Texts, content: unknown): StoredMessage {
     slot,
     kind,
     tokens: Number(tokens),
-    compactedRound: compacted === null ? undefined : Number(compacted),
-    prunedStep: pruned === null ? undefined : Number(pruned),
+    compactedRound: undefined,
+    prunedStep: undefined,
+  } as StoredMessage;
+  return [start.join(" "), { message, marks: undefined, chars: content.length }];
+}
+
+/** With what may change of a row: its marks, and its bill, which an undone round takes away. */
+function marked(
+  { usage: _before, model: _same, ...message }: StoredMessage,
+  compacted: string | null | undefined,
+  pruned: string | null | undefined,
+  meta: string | null | undefined,
+): StoredMessage {
+  const { usage, model } = (typeof meta === "string" ? JSON.parse(meta) : {}) as MessageMeta;
+  return {
+    ...message,
+    compactedRound: numberOf(compacted),
+    prunedStep: numberOf(pruned),
     ...(usage ? { usage } : {}),
     ...(model === undefined ? {} : { model }),
   } as StoredMessage;
+}
+
+function numberOf(text: string | null | undefined): number | undefined {
+  return typeof text === "string" ? Number(text) : undefined;
 }
 
 /** The answer of a step, where it is stored: then the step is paid. */

@@ -21,6 +21,8 @@ afterAll(async () => {
 /** Ends the connection of this database that waits for a lock, as a kill -9 of its worker would. */
 async function cutTheWaiting(): Promise<void> {
   await eventually("the commit waits", async () => {
+    // Inside its transaction the outsider would see the same activity for ever.
+    await outsider.query("select pg_stat_clear_snapshot()");
     const { rowCount } = await outsider.query(
       `select pg_terminate_backend(pid) from pg_stat_activity
        where datname = current_database() and pid <> pg_backend_pid() and wait_event_type = 'Lock'`,

@@ -8,7 +8,7 @@ import { viewSize } from "../../../activities/context/size.ts";
 import { estimateMessage } from "../../../activities/context/tokens.ts";
 import { buildMessages } from "../../../activities/model/request.ts";
 import { messages, sessions } from "../../../activities/store/schema.ts";
-import { keepSeen } from "../../../activities/store/seen-contents.ts";
+import { keepSeen } from "../../../activities/store/seen-rows.ts";
 import { loadView, takeSequences } from "../../../activities/store/transcript.ts";
 import { summaryText } from "../../support/compacting.ts";
 import { compactingSession } from "../../support/compacting-session.ts";

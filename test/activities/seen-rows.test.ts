@@ -1,15 +1,15 @@
-/** A worker reads a content once, whatever happens to the row meanwhile. */
+/** A worker reads a message once, and its marks every time. */
 import { and, eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { StoredMessage } from "../../activities/context/message.ts";
 import { textOf } from "../../activities/context/session-facts.ts";
 import { openStore } from "../../activities/store/db.ts";
 import { messages } from "../../activities/store/schema.ts";
-import { keepSeen, seenContents } from "../../activities/store/seen-contents.ts";
+import { keepSeen, seenRows } from "../../activities/store/seen-rows.ts";
 import { loadView } from "../../activities/store/transcript.ts";
 import { summaryText, work } from "../support/compacting.ts";
 import { compactingSession } from "../support/compacting-session.ts";
-import { user } from "../support/rows.ts";
+import { rowsOf, user } from "../support/rows.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 
 let database: TestDatabase;
@@ -28,7 +28,7 @@ async function unseen(id: string): Promise<StoredMessage[]> {
   }
 }
 
-describe("contents that were seen", () => {
+describe("rows that were seen", () => {
   it("are not read again, while what is new is, and every mark", async () => {
     const one = await compactingSession(database, work(4));
     await one.view();
@@ -85,32 +85,36 @@ describe("contents that were seen", () => {
     const one = await compactingSession(database, work(2));
     await one.view();
     const { pool } = database.store;
-    const { byId, serverStart } = seenContents(pool, one.id);
-    const wrong = new Map([...byId].map(([id, { chars }]) => [id, { chars, content: [] }] as const));
+    const { byId, serverStart } = seenRows(pool, one.id);
+    const wrong = new Map(
+      [...byId].map(([id, row]) => [id, { ...row, message: { ...row.message, sequence: 0 } }] as const),
+    );
     keepSeen(pool, one.id, { byId: wrong, serverStart });
-    expect((await one.view()).map((row) => row.content)).toEqual([...wrong].map(() => []));
+    expect((await one.view()).map((row) => row.sequence)).toEqual([...wrong].map(() => 0));
     keepSeen(pool, one.id, { byId: wrong, serverStart: "2026-01-01 00:00:00+00" });
     expect(await one.view()).toEqual(await unseen(one.id));
-    expect(seenContents(pool, one.id).serverStart).toBe(serverStart);
+    expect(seenRows(pool, one.id).serverStart).toBe(serverStart);
   });
 
   it("are bounded: the sessions that were read longest ago make room, and what left the view is not kept", async () => {
     const { pool } = database.store;
+    const [message] = rowsOf([user("Go on.")]);
+    if (message === undefined) throw new Error("There is one row.");
     const contents = (chars: number) => ({
       serverStart: undefined,
-      byId: new Map([[1, { content: [], chars }]]),
+      byId: new Map([[1, { message, marks: undefined, chars }]]),
     });
     keepSeen(pool, "first", contents(40), 100);
     keepSeen(pool, "second", contents(40), 100);
     keepSeen(pool, "first", contents(50), 100);
     keepSeen(pool, "third", contents(50), 100);
-    expect(["first", "second", "third"].map((id) => seenContents(pool, id).byId.size)).toEqual([1, 0, 1]);
+    expect(["first", "second", "third"].map((id) => seenRows(pool, id).byId.size)).toEqual([1, 0, 1]);
     keepSeen(pool, "huge", contents(101), 100);
-    expect(seenContents(pool, "huge").byId.size).toBe(0);
+    expect(seenRows(pool, "huge").byId.size).toBe(0);
     const one = await compactingSession(database, work(30), summaryText());
     await one.view();
     await one.summarize();
     const view = await one.view();
-    expect(seenContents(pool, one.id).byId.size).toBe(view.length);
+    expect(seenRows(pool, one.id).byId.size).toBe(view.length);
   });
 });
