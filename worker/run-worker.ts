@@ -20,6 +20,7 @@ import { workerIdentity, workerOptions } from "./worker-options.ts";
 const RESTART_MS = [1_000, 2_000, 5_000, 10_000, 30_000] as const;
 /** Exit code 4 is promised within 10 s. */
 const CONNECT_MS = 5_000;
+const CLOSE_MS = 5_000;
 const READY_AGAIN_MS = 5_000;
 const STOP_SIGNALS = ["SIGTERM", "SIGINT"] as const;
 
@@ -77,11 +78,11 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     );
   } finally {
     if (config.readyFile !== undefined) rmSync(config.readyFile, { force: true });
-    await stopReaper();
-    await stopWatching();
-    await lease.close();
-    await bound.close();
-    await connection.close();
+    // One that hangs keeps neither the others nor the process.
+    for (const end of [stopReaper, stopWatching, lease.close, bound.close, () => connection.close()])
+      await within(end(), CLOSE_MS).catch((error: unknown) =>
+        logger.warn({ reason: error instanceof Error ? error.message : String(error) }, "not closed in time"),
+      );
     logger.info("worker ended");
   }
 }

@@ -54,7 +54,26 @@ export function openStore(options: StoreOptions): Store {
   pool.on("error", onError);
   pool.on("connect", (client) => client.on("error", onError));
   endSilentConnections(pool, options.silenceMs ?? SILENCE_MS);
-  return { db: drizzle(pool, { schema }), pool, close: () => pool.end() };
+  return { db: withOwnTransactions(drizzle(pool, { schema })), pool, close: () => pool.end() };
+}
+
+/**
+ * The library keeps a connection for ever whose BEGIN failed, as after a restart that nobody had noticed: the pool
+ * shrinks by one each time, and never ends. Here a transaction gives its connection back, whatever came of it.
+ */
+function withOwnTransactions(db: Database): Database {
+  const sessions = new WeakMap<pg.PoolClient, NodePgDatabase<typeof schema>>();
+  const transaction: Database["transaction"] = async (body, config) => {
+    const client = await db.$client.connect();
+    try {
+      const own = sessions.get(client) ?? drizzle(client, { schema });
+      sessions.set(client, own);
+      return await own.transaction(body, config);
+    } finally {
+      client.release();
+    }
+  };
+  return Object.assign(db, { transaction });
 }
 
 /**

@@ -61,7 +61,7 @@ async function soak(stand: ChaosStand, options: SoakOptions): Promise<number> {
   const rss = `peak ${peak.toFixed(0)} MB${slope ? `, ${slope.mbPerMinute.toFixed(2)} MB a minute over ${slope.minutes.toFixed(1)} minutes` : ""}`;
   await stand.workers.close();
   const others = [
-    ...stand.workers.deaths.map((words) => `a worker ended by itself: ${words}`),
+    ...stand.workers.deaths.map((words) => `a worker: ${words}`),
     ...(await findLeaks(stand, sessions)),
   ];
   const { seed, minutes } = options;

@@ -29,6 +29,8 @@ interface Slot {
 }
 
 export const WORKERS = 2;
+/** What a worker without work takes to end, on a busy machine. */
+const END_MS = 45_000;
 
 export function createWorkers(environment: Readonly<Record<string, string>>): Workers {
   const slots: (Slot | undefined)[] = [];
@@ -37,7 +39,9 @@ export function createWorkers(environment: Readonly<Record<string, string>>): Wo
   const look = (place: number) => {
     const slot = slots[place];
     if (!slot || slot.worker.alive) return;
-    deaths.push(slot.worker.log().trim().split("\n").slice(-3).join(" | ") || "without a word");
+    deaths.push(
+      `ended by itself: ${slot.worker.log().trim().split("\n").slice(-3).join(" | ") || "without a word"}`,
+    );
     slots[place] = undefined;
   };
   const fill = async () => {
@@ -76,8 +80,13 @@ export function createWorkers(environment: Readonly<Record<string, string>>): Wo
       }
     },
     async close() {
-      for (const slot of slots) await slot?.worker.terminate();
-      slots.length = 0;
+      for (const slot of slots.splice(0)) {
+        if (!slot) continue;
+        const late = new Promise<"late">((resolve) => setTimeout(() => resolve("late"), END_MS).unref());
+        if ((await Promise.race([slot.worker.terminate(), late])) !== "late") continue;
+        deaths.push(`it did not end within ${END_MS} ms of SIGTERM`);
+        await slot.worker.kill();
+      }
     },
   };
 }

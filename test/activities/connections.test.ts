@@ -1,4 +1,4 @@
-/** Connections whose question is not answered, on a real Postgres. */
+/** Connections of the pool that meet trouble, on a real Postgres. */
 import { sql } from "drizzle-orm";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
@@ -33,6 +33,16 @@ it("a question without an answer is given up, as an error that may pass, and its
 it("names the silence where a single query meets it [R17]", async () => {
   const { pool } = patientStore();
   await expect(pool.query("select pg_sleep(30)")).rejects.toThrow("no answer in 400 ms");
+});
+
+it("a transaction that cannot begin gives its connection back [R16]", async () => {
+  const { db, pool } = patientStore();
+  for (let tries = 0; tries < 3; tries += 1)
+    await expect(
+      db.transaction((tx) => tx.execute(sql`select 1`), { isolationLevel: "nonsense" as never }),
+    ).rejects.toThrow();
+  expect((await db.transaction((tx) => tx.execute(sql`select 1 as one`))).rows).toEqual([{ one: 1 }]);
+  expect(pool.totalCount - pool.idleCount).toBe(0);
 });
 
 it("a transaction that rests for longer is left alone, and so is an answer that comes in pieces", async () => {
