@@ -79,7 +79,13 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
   } finally {
     if (config.readyFile !== undefined) rmSync(config.readyFile, { force: true });
     // One that hangs keeps neither the others nor the process.
-    for (const end of [stopReaper, stopWatching, lease.close, bound.close, () => connection.close()])
+    for (const end of [
+      stopReaper,
+      stopWatching,
+      () => lease.close(),
+      () => bound.close(),
+      () => connection.close(),
+    ])
       await within(end(), CLOSE_MS).catch((error: unknown) =>
         logger.warn({ reason: error instanceof Error ? error.message : String(error) }, "not closed in time"),
       );
