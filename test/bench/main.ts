@@ -96,8 +96,14 @@ async function onStand(
   } finally {
     stop();
     say("ending what was brought up");
+    process.on("uncaughtException", unlessClosed);
     await stand.close();
   }
+}
+
+/** Calls that a failed group left in flight are tried again, and find their channel closed: that costs no other figure. */
+function unlessClosed(error: Error): void {
+  if (!error.message.includes("Channel has been shut down")) throw error;
 }
 
 interface Taken {
