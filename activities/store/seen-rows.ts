@@ -12,7 +12,7 @@ const MAX_CHARS = 32 * 1024 * 1024;
 export interface SeenRow {
   readonly message: StoredMessage;
   /** The marks that the message was last read with, as text. */
-  readonly marks: string | undefined;
+  readonly marks: string;
   /** Characters of its content. */
   readonly chars: number;
 }

@@ -87,27 +87,27 @@ export async function loadView(db: Pick<Database, "$client">, sessionId: string)
   };
   const before = seenRows(pool, sessionId);
   const rows = await ask("load_view", LOAD_VIEW, [sessionId, highest(before.byId), before.serverStart]);
-  const missing = rows.filter(([id, content]) => content === null && !before.byId.has(Number(id)));
+  const missing = rows.flatMap(([id, content]) =>
+    content === null && !before.byId.has(Number(id)) ? [id] : [],
+  );
   // Stored by a transaction that began earlier and ended later, or in view again.
   const late =
-    missing.length === 0 ? [] : await ask("load_rows", LOAD_ROWS, [sessionId, missing.map(([id]) => id)]);
-  const fresh = new Map(
-    [...rows.filter(([, content]) => content !== null), ...late].map((row) => [row[0], row]),
-  );
+    missing.length === 0
+      ? undefined
+      : new Map((await ask("load_rows", LOAD_ROWS, [sessionId, missing])).map((row) => [row[0], row]));
   let { serverStart } = before;
   const byId = new Map<number, SeenRow>();
-  for (const [id, , , , compacted, pruned, meta] of rows) {
-    const [, content, facts] = fresh.get(id) ?? [];
-    const [server, row] =
-      typeof content === "string" && typeof facts === "string"
-        ? readRow(facts, content)
-        : [serverStart, before.byId.get(Number(id)) as SeenRow];
-    serverStart = server;
-    const marks = `${compacted} ${pruned} ${meta}`;
-    byId.set(
-      Number(id),
-      row.marks === marks ? row : { ...row, marks, message: marked(row.message, compacted, pruned, meta) },
-    );
+  for (const row of rows) {
+    const id = Number(row[0]);
+    const marks = { compacted: row[4], pruned: row[5], meta: row[6] };
+    const [, content, facts] = row[1] === null ? (late?.get(row[0]) ?? []) : row;
+    if (typeof content === "string" && typeof facts === "string") {
+      if (byId.size === 0) serverStart = serverStartOf(facts);
+      byId.set(id, readRow(facts, content, marks));
+    } else {
+      const seen = before.byId.get(id) as SeenRow;
+      byId.set(id, seen.marks === keyOf(marks) ? seen : markedAnew(seen, marks));
+    }
   }
   keepSeen(pool, sessionId, { serverStart, byId });
   return Array.from(byId.values(), (row) => row.message);
@@ -119,8 +119,20 @@ function highest(contents: ReadonlyMap<number, unknown>): number {
   return id;
 }
 
-function readRow(facts: string, content: string): [serverStart: string, SeenRow] {
-  const [role, kind, slot, sequence, position, epoch, step, tokens, ...start] = facts.split(" ");
+/** What may change of a row: its marks, and its bill, which an undone round takes away. */
+type Marks = Readonly<Record<"compacted" | "pruned" | "meta", string | null | undefined>>;
+
+function keyOf({ compacted, pruned, meta }: Marks): string {
+  return `${compacted} ${pruned} ${meta}`;
+}
+
+function serverStartOf(facts: string): string {
+  return facts.split(" ").slice(8).join(" ");
+}
+
+function readRow(facts: string, content: string, marks: Marks): SeenRow {
+  const [role, kind, slot, sequence, position, epoch, step, tokens] = facts.split(" ", 8);
+  const { usage, model } = metaOf(marks);
   const message = {
     role,
     content: JSON.parse(content),
@@ -131,27 +143,24 @@ function readRow(facts: string, content: string): [serverStart: string, SeenRow]
     slot,
     kind,
     tokens: Number(tokens),
-    compactedRound: undefined,
-    prunedStep: undefined,
-  } as StoredMessage;
-  return [start.join(" "), { message, marks: undefined, chars: content.length }];
-}
-
-/** With what may change of a row: its marks, and its bill, which an undone round takes away. */
-function marked(
-  { usage: _before, model: _same, ...message }: StoredMessage,
-  compacted: string | null | undefined,
-  pruned: string | null | undefined,
-  meta: string | null | undefined,
-): StoredMessage {
-  const { usage, model } = (typeof meta === "string" ? JSON.parse(meta) : {}) as MessageMeta;
-  return {
-    ...message,
-    compactedRound: numberOf(compacted),
-    prunedStep: numberOf(pruned),
+    compactedRound: numberOf(marks.compacted),
+    prunedStep: numberOf(marks.pruned),
     ...(usage ? { usage } : {}),
     ...(model === undefined ? {} : { model }),
   } as StoredMessage;
+  return { message, marks: keyOf(marks), chars: content.length };
+}
+
+function markedAnew({ message, chars }: SeenRow, marks: Marks): SeenRow {
+  const { usage: _before, ...same } = message;
+  const { usage } = metaOf(marks);
+  const [compactedRound, prunedStep] = [numberOf(marks.compacted), numberOf(marks.pruned)];
+  const now = { ...same, compactedRound, prunedStep, ...(usage ? { usage } : {}) } as StoredMessage;
+  return { message: now, marks: keyOf(marks), chars };
+}
+
+function metaOf({ meta }: Marks): MessageMeta {
+  return typeof meta === "string" ? (JSON.parse(meta) as MessageMeta) : {};
 }
 
 function numberOf(text: string | null | undefined): number | undefined {

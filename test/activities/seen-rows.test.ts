@@ -102,7 +102,7 @@ describe("rows that were seen", () => {
     if (message === undefined) throw new Error("There is one row.");
     const contents = (chars: number) => ({
       serverStart: undefined,
-      byId: new Map([[1, { message, marks: undefined, chars }]]),
+      byId: new Map([[1, { message, marks: "", chars }]]),
     });
     keepSeen(pool, "first", contents(40), 100);
     keepSeen(pool, "second", contents(40), 100);
