@@ -84,6 +84,8 @@ export const contextConfigSchema = z.strictObject({
     .strictObject({
       /** Share of the usable window at which compaction starts, 0–1. Source: requirement D4, 0.8. */
       trigger: z.number().min(0.05).max(0.95).optional(),
+      /** The same for a session that is taken up again after an hour, its provider's cache empty. Default: as the trigger. */
+      returnTrigger: z.number().min(0.05).max(0.95).optional(),
       keepMessages: z.number().int().min(2).optional(),
       /** Share of the messages that is kept, 0–1. */
       keepRatio: z.number().min(0.05).max(0.9).optional(),

@@ -58,7 +58,9 @@ async function openSession(
     ...(deps.heartbeatTimeoutMs === undefined ? {} : { heartbeatTimeoutMs: deps.heartbeatTimeoutMs }),
   });
   const [cold, rows, round, parked] = await Promise.all([
-    mayCompactEarly(session.config) && at.phase === "resume" && isCold(db, session.id),
+    session.config.context.options.returnTrigger !== undefined &&
+      at.phase === "resume" &&
+      isCold(db, session.id),
     loadView(db, session.id),
     lastRound(db, session.id),
     countParked(db, session.id),
@@ -82,11 +84,6 @@ async function openSession(
     ...(parked > 0 ? { parked: true } : {}),
     ...sandboxOf(session),
   };
-}
-
-/** Who chose a strategy or a trigger gets just that. */
-function mayCompactEarly({ context }: Session["config"]): boolean {
-  return context.strategy === "reactive-overflow" && context.options.trigger === undefined;
 }
 
 /**

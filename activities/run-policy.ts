@@ -19,6 +19,7 @@ export function budgetOf(config: RunConfig, prefixTokens: number): Budget {
   return budgetFor(config.contextWindow, {
     triggerRatio:
       options.trigger ?? config.headroom ?? (trigger.kind === "threshold" ? trigger.ratio : TRIGGER_RATIO),
+    ...(options.returnTrigger === undefined ? {} : { returnRatio: options.returnTrigger }),
     prefixTokens,
     maxOutputTokens: config.maxOutput,
     ...(config.maxInput === undefined ? {} : { maxInputTokens: config.maxInput }),

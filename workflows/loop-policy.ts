@@ -1,6 +1,5 @@
 /** Decisions of the loop, by the numbers it holds. Pure. */
 import type { CompactionTrigger, ModelStepFacts, RunPolicy } from "../activities/contract.ts";
-import { returnTokens } from "../activities/context/budget.ts";
 import type { AgentState } from "./agent-state.ts";
 import { waiting } from "./inbox.ts";
 
@@ -14,14 +13,14 @@ export interface CompactionPlan {
 }
 
 /**
- * Whether a round is due before the next step: asked for, or the full request has reached the trigger, which is lower
+ * Whether a round is due before the next step: asked for, or the full request has reached the trigger, which may be lower
  * where a session is taken up again and nothing of it is cached any more (decision 0034).
  */
 export function compactionDue(state: AgentState, policy: RunPolicy): CompactionPlan | undefined {
   if (state.compactRequest) return { trigger: "manual", ...state.compactRequest };
   if (policy.autoCompaction === false) return undefined;
-  const triggerTokens = state.cold ? returnTokens(policy.budget) : policy.budget.triggerTokens;
-  if (state.compacted || state.context.used < triggerTokens) return undefined;
+  const { triggerTokens, returnTokens = triggerTokens } = policy.budget;
+  if (state.compacted || state.context.used < (state.cold ? returnTokens : triggerTokens)) return undefined;
   return { trigger: "threshold", ...(state.breaker >= BREAKER ? { deterministic: true } : {}) };
 }
 

@@ -7,6 +7,8 @@ export interface Budget {
   readonly outputTokens: number;
   /** Compaction starts at this size. */
   readonly triggerTokens: number;
+  /** At this size where a session is taken up again with nothing of it in its provider's cache; undefined: at the trigger. */
+  readonly returnTokens?: number;
   /** No request larger than this is sent. */
   readonly limitTokens: number;
   /** The newest messages that compaction leaves alone: at most this. */
@@ -29,6 +31,8 @@ const SAFETY_RESERVE = 5_000;
 export interface BudgetOptions {
   /** Share of the usable window at which compaction starts, 0–1. Source: requirement D4, 0.8. */
   readonly triggerRatio: number;
+  /** The same for a session that is taken up again later than its provider's cache lasts (decision 0034). */
+  readonly returnRatio?: number;
   /** Measured tokens of system prompt and tools; counts where it is larger than the reserve. */
   readonly prefixTokens?: number;
   /** Longest answer that is asked for, in tokens. */
@@ -51,10 +55,12 @@ export function budgetFor(windowTokens: number, options: BudgetOptions): Budget 
   const output = Math.min(share(0.08, OUTPUT_RESERVE), options.maxOutputTokens ?? OUTPUT_RESERVE);
   const { maxInputTokens: maxInput = Infinity } = options;
   const safety = share(0.08, SAFETY_RESERVE);
+  const usable = Math.min(windowTokens - reserves, maxInput - safety);
   return {
     windowTokens,
     outputTokens: output,
-    triggerTokens: Math.floor(Math.min(windowTokens - reserves, maxInput - safety) * options.triggerRatio),
+    triggerTokens: Math.floor(usable * options.triggerRatio),
+    ...(options.returnRatio === undefined ? {} : { returnTokens: Math.floor(usable * options.returnRatio) }),
     limitTokens: Math.min(windowTokens - output, maxInput),
     tailTokens: share(0.25, 20_000),
     tailMessages: options.tailMessages ?? 10,
@@ -63,17 +69,6 @@ export function budgetFor(windowTokens: number, options: BudgetOptions): Budget 
     pruneProtectTokens: pruneProtectTokens(windowTokens),
     pruneMinimumTokens: share(0.15, 20_000),
   };
-}
-
-/** Share of the trigger. Source: measured, decision 0034. */
-const RETURN_SHARE = 0.5;
-
-/**
- * Size from which a round is made when a session is taken up again with nothing of it in its provider's cache: the
- * request is billed in full whatever it holds. In a small window the tail alone may be as large: there it is the trigger.
- */
-export function returnTokens({ windowTokens, triggerTokens }: Budget): number {
-  return windowTokens >= FULL_WINDOW_TOKENS ? Math.floor(triggerTokens * RETURN_SHARE) : triggerTokens;
 }
 
 /** Newest tool results that prune leaves alone, in tokens. Source: requirement 4.3, OpenCode. */

@@ -1,4 +1,4 @@
-/** A session that is taken up again when its provider has forgotten it: a round first, where that is worth it (decision 0034). */
+/** A session that is taken up again when its provider has forgotten it: a round first, where that is asked for (decision 0034). */
 import { eq, sql } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { modelCalls } from "../../activities/store/schema.ts";
@@ -24,7 +24,8 @@ async function ended(context: object = {}): Promise<DirectAgent> {
     parts: [text(`Part ${at}.`), call("read_file", { path: "big.txt", offset: 1 + at * 5 })],
   }));
   const script = longSession({ steps: [...reads, says("Half of it is done."), says("All of it is done.")] });
-  const strategy = { strategy: "reactive-overflow" as const, options: {}, ...context };
+  const options = { returnTrigger: 0.4 };
+  const strategy = { strategy: "reactive-overflow" as const, options, ...context };
   const agent = await startDirectAgent(database, script, {
     task: "Read all of it.",
     config: { contextWindow: 128_000, context: strategy },
@@ -52,7 +53,7 @@ async function takenUp(agent: DirectAgent, minutes: number): Promise<{ rounds: n
   return { rounds: state.round, asked: last === undefined ? "" : wordsOf(last) };
 }
 
-it("a session that is taken up after more than an hour, half its window full, is summed up before it goes on", async () => {
+it("a session that is taken up after more than an hour, past its own trigger, is summed up before it goes on", async () => {
   const { rounds, asked } = await takenUp(await ended(), 61);
   expect(rounds).toBe(1);
   expect(asked).toContain("Session Summary");
@@ -62,8 +63,7 @@ it("a session that is taken up after more than an hour, half its window full, is
 
 it.each([
   ["within the hour", {}, 59],
-  ["later, where a trigger was chosen", { options: { trigger: 0.8 } }, 61],
-  ["later, where another strategy was chosen", { strategy: "threshold-rounds" }, 61],
+  ["later, where nobody asked for it", { options: {} }, 61],
 ])("it goes on as it was %s", async (_, context, minutes) => {
   const { rounds, asked } = await takenUp(await ended(context), minutes);
   expect(rounds).toBe(0);

@@ -90,7 +90,7 @@ function policies(windowTokens: number): { readonly make: () => Policy; readonly
   ];
   return [
     ours("ours"),
-    ours("ours, no round on a return", { onReturn: false }),
+    ours("ours, returnTrigger 0.4", { returnTrigger: 0.4 }),
     ours("ours, prune always", { prune: "always" }),
     ours("ours, proactive-threshold", { strategy: "proactive-threshold" }),
     ...peers.map((make) => ({ make, peer: true })),

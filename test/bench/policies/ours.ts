@@ -2,7 +2,7 @@
 import { agentConfigSchema, type RunConfig, type StrategyName } from "../../../activities/agent-config.ts";
 import { strategyFor } from "../../../activities/compaction/index.ts";
 import type { CompactionInput, SummaryRequest } from "../../../activities/compaction/strategy.ts";
-import { returnTokens, type Budget } from "../../../activities/context/budget.ts";
+import type { Budget } from "../../../activities/context/budget.ts";
 import { planPrune, pruneDue, type PruneMode } from "../../../activities/context/prune-plan.ts";
 import { viewSize } from "../../../activities/context/size.ts";
 import type { StoredMessage } from "../../../activities/context/message.ts";
@@ -21,8 +21,8 @@ export interface OurOptions {
   readonly prune?: PruneMode;
   /** Never before the provider refuses: the reference. */
   readonly onlyOnOverflow?: boolean;
-  /** False: the trigger alone, also when a person comes back to an empty cache. */
-  readonly onReturn?: boolean;
+  /** Trigger for a person who comes back to an empty cache; undefined: the one for all. */
+  readonly returnTrigger?: number;
 }
 
 export function ourPolicy(name: string, windowTokens: number, options: OurOptions = {}): Policy {
@@ -37,8 +37,8 @@ export function ourPolicy(name: string, windowTokens: number, options: OurOption
     },
     between: (replay, overflow) => {
       const budget = budgetOf(config, replay.prefixTokens);
-      const isEarly = replay.cold && options.strategy === undefined && options.onReturn !== false;
-      const trigger = isEarly ? returnTokens(budget) : budget.triggerTokens;
+      const { triggerTokens, returnTokens = triggerTokens } = budget;
+      const trigger = replay.cold ? returnTokens : triggerTokens;
       const due = sizeOf(replay).next.tokens >= trigger && options.onlyOnOverflow !== true;
       return due || overflow ? compact(replay, config, budget, overflow) : Promise.resolve();
     },
@@ -58,8 +58,10 @@ function prune(replay: Replay, config: RunConfig, options: OurOptions): void {
   );
 }
 
-function configOf(windowTokens: number, { strategy }: OurOptions): RunConfig {
-  const { context, sandbox, limits } = agentConfigSchema.parse({ context: { strategy } });
+function configOf(windowTokens: number, { strategy, returnTrigger }: OurOptions): RunConfig {
+  const { context, sandbox, limits } = agentConfigSchema.parse({
+    context: { strategy, options: { returnTrigger } },
+  });
   return {
     model: "openai/gpt-5",
     contextWindow: windowTokens,

@@ -40,15 +40,15 @@ describe("a compaction", () => {
     },
   );
 
-  it("is due at half the trigger where a session is taken up again with nothing cached, until its first step", () => {
-    const large = budgetFor(200_000, { triggerRatio: 0.8, maxOutputTokens: 4_000 });
+  it("is due at its own trigger where a session is taken up again with nothing cached, until its first step", () => {
+    const large = budgetFor(200_000, { triggerRatio: 0.8, returnRatio: 0.4, maxOutputTokens: 4_000 });
     const half = Math.floor(large.triggerTokens / 2);
     const cold = (used: number): AgentState => ({ ...using(used), cold: true });
     const largePolicy = { budget: large } as RunPolicy;
     expect(compactionDue(using(half), largePolicy)).toBeUndefined();
     expect(compactionDue(cold(half - 1), largePolicy)).toBeUndefined();
     expect(compactionDue(cold(half), largePolicy)).toEqual({ trigger: "threshold" });
-    // A person who wants no summaries gets none; in a small window there is nothing to gain.
+    // A person who wants no summaries gets none; without a trigger of its own it is the one for all.
     expect(compactionDue(cold(half), { ...largePolicy, autoCompaction: false })).toBeUndefined();
     expect(compactionDue(cold(budget.triggerTokens - 1), policy)).toBeUndefined();
     const state = cold(half);
