@@ -14,8 +14,8 @@ export default defineConfig({
       project("replay", { testTimeout: 60_000 }),
       project("activities", { testTimeout: 60_000, services: true }),
       project("workflows", { testTimeout: 60_000, services: true }),
-      project("e2e", { testTimeout: 300_000, services: true, alone: true }),
-      project("faults", { testTimeout: 300_000, services: true, alone: true }),
+      project("e2e", { testTimeout: 300_000, services: true }),
+      project("faults", { testTimeout: 300_000, services: true }),
     ],
   },
 });
@@ -24,8 +24,6 @@ interface ProjectOptions {
   readonly testTimeout: number;
   /** Brings up Postgres, Temporal and Docker first. */
   readonly services?: boolean;
-  /** One file at a time: its tests measure times or end processes. */
-  readonly alone?: boolean;
 }
 
 function project(name: string, options: ProjectOptions) {
@@ -37,7 +35,6 @@ function project(name: string, options: ProjectOptions) {
       testTimeout: options.testTimeout,
       hookTimeout: options.testTimeout,
       teardownTimeout: 30_000,
-      fileParallelism: options.alone !== true,
       ...(options.services === true ? { globalSetup: ["./test/support/global-setup.ts"] } : {}),
     },
   };
