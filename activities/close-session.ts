@@ -13,6 +13,7 @@ import { costUsd } from "./model/cost.ts";
 import { lastRound } from "./store/compactions.ts";
 import { appendEvents, dropStoredChunks } from "./store/events.ts";
 import { recordLostCalls, totalUsage } from "./store/model-calls.ts";
+import { forgetSeen } from "./store/seen-rows.ts";
 import { endSession } from "./store/sessions.ts";
 import { lastAnswer, lockRun } from "./store/transcript.ts";
 
@@ -68,6 +69,7 @@ async function closeSession(
     });
     deps.notifier.wake(session.id);
   }
+  forgetSeen(deps.store.pool, scope.sessionId);
   return {
     status: input.status,
     steps: input.step,

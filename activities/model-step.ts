@@ -23,7 +23,7 @@ import { viewSize, type ViewSize } from "./context/size.ts";
 import type { Session } from "./store/sessions.ts";
 import { appendEvents } from "./store/events.ts";
 import { recordCall } from "./store/model-calls.ts";
-import { loadView } from "./store/transcript.ts";
+import { loadView } from "./store/load-view.ts";
 import { systemPrompt } from "./system-prompt.ts";
 
 export function createModelStep(deps: AgentDeps) {

@@ -20,7 +20,8 @@ import { chainStart, runInCharge, takeOver, type Standpoint } from "./store/runs
 import { createSession, lastStep, type Session } from "./store/sessions.ts";
 import { isCold } from "./store/model-calls.ts";
 import { countParked } from "./store/guidance.ts";
-import { loadView, lockRun } from "./store/transcript.ts";
+import { loadView } from "./store/load-view.ts";
+import { lockRun } from "./store/transcript.ts";
 import { systemPrompt } from "./system-prompt.ts";
 
 export function createOpenSession(deps: AgentDeps) {

@@ -14,7 +14,7 @@ import { fatal } from "./failures.ts";
 import { prefixMaker, type Prefix } from "./model/request.ts";
 import { budgetOf } from "./run-policy.ts";
 import { storePrune } from "./store/compactions.ts";
-import { loadView } from "./store/transcript.ts";
+import { loadView } from "./store/load-view.ts";
 import { systemPrompt } from "./system-prompt.ts";
 
 export function createPrune(deps: AgentDeps) {

@@ -25,7 +25,7 @@ import { recentRounds, type RecentRound } from "./store/compactions.ts";
 import { appendEvents } from "./store/events.ts";
 import { loadRatio } from "./store/model-calls.ts";
 import type { Session } from "./store/sessions.ts";
-import { loadView } from "./store/transcript.ts";
+import { loadView } from "./store/load-view.ts";
 import { systemPrompt } from "./system-prompt.ts";
 
 export function createSummarize(deps: AgentDeps) {

@@ -11,7 +11,8 @@ import type { AgentDeps } from "./deps.ts";
 import { enterSession } from "./enter-session.ts";
 import { fatal } from "./failures.ts";
 import { prefixMaker, type Prefix } from "./model/request.ts";
-import { loadView, lockRun } from "./store/transcript.ts";
+import { loadView } from "./store/load-view.ts";
+import { lockRun } from "./store/transcript.ts";
 import { undoAndTell } from "./store/undo-round.ts";
 import { systemPrompt } from "./system-prompt.ts";
 

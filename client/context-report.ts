@@ -8,7 +8,7 @@ import { budgetOf } from "../activities/run-policy.ts";
 import { recentCalls, type CallEstimate } from "../activities/store/reading.ts";
 import type { Database } from "../activities/store/db.ts";
 import { findSession } from "../activities/store/sessions.ts";
-import { loadView } from "../activities/store/transcript.ts";
+import { loadView } from "../activities/store/load-view.ts";
 import { systemPrompt } from "../activities/system-prompt.ts";
 
 /** Tokens throughout. */

@@ -10,7 +10,8 @@ import { storeFailedRound, storePrune, storeRound } from "../store/compactions.t
 import { appendEvents } from "../store/events.ts";
 import type { NewEvent } from "../store/event.ts";
 import type { Session } from "../store/sessions.ts";
-import { loadView, lockRun } from "../store/transcript.ts";
+import { loadView } from "../store/load-view.ts";
+import { lockRun } from "../store/transcript.ts";
 import type { Compaction, Strategy } from "./strategy.ts";
 
 /** A round in hand: everything that was loaded for it. */

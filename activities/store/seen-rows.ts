@@ -34,25 +34,24 @@ export function seenRows(pool: pg.Pool, sessionId: string): SeenRows {
 }
 
 /** Keeps what is in view now, and of the session nothing else. The sessions that were read longest ago make room for it. */
-export function keepSeen(
-  pool: pg.Pool,
-  sessionId: string,
-  rows: SeenRows = NOTHING,
-  maxChars = MAX_CHARS,
-): void {
+export function keepSeen(pool: pg.Pool, sessionId: string, rows: SeenRows, maxChars = MAX_CHARS): void {
+  forgetSeen(pool, sessionId);
   const kept = seen.get(pool) ?? { chars: 0, sessions: new Map<string, SeenRows>() };
   seen.set(pool, kept);
-  const drop = (id: string) => {
-    kept.chars -= charsOf(kept.sessions.get(id) ?? NOTHING);
-    kept.sessions.delete(id);
-  };
-  drop(sessionId);
   kept.sessions.set(sessionId, rows);
   kept.chars += charsOf(rows);
   for (const oldest of kept.sessions.keys()) {
     if (kept.chars <= maxChars) break;
-    drop(oldest);
+    forgetSeen(pool, oldest);
   }
+}
+
+/** For a session whose run has ended here. */
+export function forgetSeen(pool: pg.Pool, sessionId: string): void {
+  const kept = seen.get(pool);
+  if (kept === undefined) return;
+  kept.chars -= charsOf(kept.sessions.get(sessionId) ?? NOTHING);
+  kept.sessions.delete(sessionId);
 }
 
 function charsOf({ byId }: SeenRows): number {

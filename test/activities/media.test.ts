@@ -5,7 +5,7 @@ import type { RunConfig } from "../../activities/agent-config.ts";
 import { buildMessages } from "../../activities/model/request.ts";
 import { saveBlob } from "../../activities/store/blobs.ts";
 import { blobs, sessions } from "../../activities/store/schema.ts";
-import { loadView } from "../../activities/store/transcript.ts";
+import { loadView } from "../../activities/store/load-view.ts";
 import type { ParsedRequest, WirePart } from "../../worker/local/model-server/wire.ts";
 import { startDirectAgent, type DirectAgent, type DirectAgentOptions } from "../support/direct-agent.ts";
 import { bigPng, DOT_PNG, png } from "../support/images.ts";

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PRUNED_TEXT } from "../../activities/context/view.ts";
 import { buildMessages } from "../../activities/model/request.ts";
 import { compactionEvents, messages } from "../../activities/store/schema.ts";
-import { loadView } from "../../activities/store/transcript.ts";
+import { loadView } from "../../activities/store/load-view.ts";
 import { directConfig, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { DOT_PNG } from "../support/images.ts";
 import { happen, happening, PROBE, scriptOf, type Life } from "../support/random-session.ts";

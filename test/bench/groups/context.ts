@@ -8,8 +8,9 @@ import { viewSize } from "../../../activities/context/size.ts";
 import { estimateMessage } from "../../../activities/context/tokens.ts";
 import { buildMessages } from "../../../activities/model/request.ts";
 import { messages, sessions } from "../../../activities/store/schema.ts";
-import { keepSeen } from "../../../activities/store/seen-rows.ts";
-import { loadView, takeSequences } from "../../../activities/store/transcript.ts";
+import { forgetSeen } from "../../../activities/store/seen-rows.ts";
+import { loadView } from "../../../activities/store/load-view.ts";
+import { takeSequences } from "../../../activities/store/transcript.ts";
 import { summaryText } from "../../support/compacting.ts";
 import { compactingSession } from "../../support/compacting-session.ts";
 import { calls, result, rowsOf } from "../../support/rows.ts";
@@ -131,7 +132,7 @@ async function view(
 
 /** As a worker is to the session that has not seen it. */
 function forget({ store }: Stand, sessionId: string): void {
-  keepSeen(store.pool, sessionId);
+  forgetSeen(store.pool, sessionId);
 }
 
 /** What is replaced must cost nothing any more. */
