@@ -1,49 +1,18 @@
-/** Two workers on one queue: one dies in the middle of a step, the other takes the step over at once. */
+/** Two workers on one queue: one dies in the middle of its work, the other takes it over at once. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { readEvents } from "../../activities/store/events.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
-import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
-import { scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
+import { startKillableSession } from "../support/killable-session.ts";
+import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { answersOf, callRows, resultTexts } from "../support/stored.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
-import type { WorkerProcess } from "../support/worker-process.ts";
+import { busyWith, eventsOf, letGo, startWithTwo } from "../support/two-workers.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {
   database = await createTestDatabase(20);
 });
 afterAll(() => database.drop());
-
-/** Two workers serve it; `busy` is the one that has the step. */
-async function startWithTwo(script: ModelScript) {
-  const session = await startKillableSession(database, script);
-  onTestFinished(() => session.close());
-  const workers = await Promise.all([session.startWorker(), session.startWorker()]);
-  return { session, workers };
-}
-
-/** Which of the workers has the activity of that type now. */
-async function busyWith(session: KillableSession, workers: readonly WorkerProcess[], type: string) {
-  return eventually(
-    `${type} is under way`,
-    async () => {
-      const { raw } = await session.handle.describe();
-      const pending = raw.pendingActivities?.find((activity) => activity.activityType?.name === type);
-      const identity = pending?.lastWorkerIdentity ?? "";
-      return pending?.state === 2 ? workers.find(({ pid }) => identity.startsWith(`${pid}.`)) : undefined;
-    },
-    60_000,
-  );
-}
-
-/** Ends the command that waits for it. */
-async function letGo({ box }: KillableSession): Promise<void> {
-  const touch = await box.exec({ Cmd: ["touch", "/workspace/go"], User: "1000" });
-  await touch.start({});
-}
-
-const eventsOf = (session: KillableSession) => readEvents(database.store.db, session.id, 0, 10_000);
 
 describe("a worker that is killed while another stands by", () => {
   it("loses the step to it at once: nobody waits for a heartbeat that stays away [R21]", async () => {
@@ -52,7 +21,7 @@ describe("a worker that is killed while another stands by", () => {
       .calls("bash", { command: "echo one >> n.txt; until [ -e go ]; do sleep 0.2; done" })
       .calls("bash", { command: "cat n.txt" })
       .says("Done.");
-    const { session, workers } = await startWithTwo(script);
+    const { session, workers } = await startWithTwo(database, script);
     await eventually(
       "the first words arrive",
       async () => (await eventsOf(session)).some((event) => event.type === "llm:chunk"),
@@ -86,4 +55,40 @@ describe("a worker that is killed while another stands by", () => {
     expect(await answersOf(database.store, session.id)).toHaveLength(3);
     await checkSession(session.place, session, { kills: 2 });
   });
+});
+
+it("several sessions on two workers, one of which is killed: each goes through its steps once, in order [R21]", async () => {
+  const STEPS = 4;
+  const script = scriptedModel().forever((request) => {
+    const words = request.items.map((item) => JSON.stringify(item));
+    const name = /session-\d/.exec(words.join(" "))?.[0] ?? "";
+    const step = words.filter((item) => item.includes("call_output") || item.includes('"result"')).length + 1;
+    return step > STEPS
+      ? { parts: [text(`${name} is done.`)] }
+      : { parts: [call("bash", { command: `echo ${name}.${step} >> n.txt; cat n.txt` })] };
+  });
+  const leading = await startKillableSession(database, script, { task: "You are session-0." });
+  onTestFinished(() => leading.close());
+  const others = await Promise.all(
+    [1, 2, 3].map((place) =>
+      startKillableSession(database, script, { task: `You are session-${place}.`, beside: leading }),
+    ),
+  );
+  onTestFinished(async () => void (await Promise.all(others.map((session) => session.close()))));
+  const [first] = [await leading.startWorker(), await leading.startWorker()];
+  const sessions = [leading, ...others];
+  await eventually(
+    "calls have begun",
+    async () =>
+      (await Promise.all(sessions.map(({ id }) => callRows(database.store, id)))).flat().length >= 4,
+    120_000,
+  );
+  await first.kill();
+  await Promise.all(sessions.map(({ handle }) => handle.result()));
+  for (const [place, { id, place: at }] of sessions.entries()) {
+    const expected = Array.from({ length: STEPS }, (_, step) => `session-${place}.${step + 1}`).join("\n");
+    expect((await resultTexts(database.store, id)).at(-1)).toBe(expected);
+    expect(await answersOf(database.store, id)).toHaveLength(STEPS + 1);
+    await checkSession(at, id);
+  }
 });

@@ -2,51 +2,19 @@
  * Two workers on one queue: one is stopped in the middle of a step, the other takes the step over, and what the first
  * still writes afterwards is refused.
  */
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { readEvents } from "../../activities/store/events.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
-import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
-import { scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
+import { scriptedModel, text } from "../support/scripted-model.ts";
 import { answersOf, callRows, resultTexts, transcriptOf } from "../support/stored.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
-import type { WorkerProcess } from "../support/worker-process.ts";
+import { busyWith, eventsOf, letGo, startWithTwo } from "../support/two-workers.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {
   database = await createTestDatabase(20);
 });
 afterAll(() => database.drop());
-
-/** Two workers serve it; `busy` is the one that has the step. */
-async function startWithTwo(script: ModelScript, environment: Record<string, string> = {}) {
-  const session = await startKillableSession(database, script, { environment });
-  onTestFinished(() => session.close());
-  const workers = await Promise.all([session.startWorker(), session.startWorker()]);
-  return { session, workers };
-}
-
-/** Which of the workers has the activity of that type now. */
-async function busyWith(session: KillableSession, workers: readonly WorkerProcess[], type: string) {
-  return eventually(
-    `${type} is under way`,
-    async () => {
-      const { raw } = await session.handle.describe();
-      const pending = raw.pendingActivities?.find((activity) => activity.activityType?.name === type);
-      const identity = pending?.lastWorkerIdentity ?? "";
-      return pending?.state === 2 ? workers.find(({ pid }) => identity.startsWith(`${pid}.`)) : undefined;
-    },
-    60_000,
-  );
-}
-
-/** Ends the command that waits for it. */
-async function letGo({ box }: KillableSession): Promise<void> {
-  const touch = await box.exec({ Cmd: ["touch", "/workspace/go"], User: "1000" });
-  await touch.start({});
-}
-
-const eventsOf = (session: KillableSession) => readEvents(database.store.db, session.id, 0, 10_000);
 
 describe("a worker that is stopped past its heartbeat, and goes on when another has finished the step", () => {
   const quick = { LONGHAUL_HEARTBEAT_TIMEOUT_MS: "3000" };
@@ -59,7 +27,7 @@ describe("a worker that is stopped past its heartbeat, and goes on when another 
         return { parts: [text("The late answer.")] };
       })
       .says("The answer that counts.");
-    const { session, workers } = await startWithTwo(script, quick);
+    const { session, workers } = await startWithTwo(database, script, quick);
     await eventually("the model is asked", () => session.model.log.length === 1, 60_000);
     // Stopped while it opens the box, it would keep the session's row locked until Postgres ends its transaction.
     await eventually(
@@ -91,7 +59,7 @@ describe("a worker that is stopped past its heartbeat, and goes on when another 
       .calls("bash", { command: "echo line >> n.txt; until [ -e go ]; do sleep 0.2; done; echo done" })
       .calls("bash", { command: "cat n.txt" })
       .says("Done.");
-    const { session, workers } = await startWithTwo(script, quick);
+    const { session, workers } = await startWithTwo(database, script, quick);
     await eventually(
       "the command runs",
       async () => (await callRows(database.store, session.id, "running")).length === 1,

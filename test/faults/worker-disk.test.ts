@@ -20,7 +20,7 @@ describe.skipIf(noSmallDisk !== undefined)(
     afterAll(() => database.drop());
     beforeEach(async () => {
       disk = await mountSmallDisk("512k");
-      await disk.fill();
+      disk.fill();
     });
     afterEach(() => disk.remove());
 

@@ -1,13 +1,13 @@
 /** A small disk of a test's own, which it fills and empties. Needs root on Linux. */
-import { mkdtempSync, rmSync, statfsSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { run } from "../../worker/local/processes.ts";
 
 export interface SmallDisk {
   readonly folder: string;
-  /** Not a byte is left. */
-  fill(): Promise<void>;
+  /** Not a byte is left, whoever else writes meanwhile; may be called again when others have given something back. */
+  fill(): void;
   /** Takes back what `fill` took. */
   empty(): void;
   remove(): Promise<void>;
@@ -24,9 +24,10 @@ export async function mountSmallDisk(size: string): Promise<SmallDisk> {
   const ballast = join(folder, "ballast");
   return {
     folder,
-    async fill() {
-      const { bavail, bsize } = statfsSync(folder);
-      await run("fallocate", ["-l", String(bavail * bsize), ballast]);
+    fill() {
+      const file = openSync(ballast, "a");
+      for (const chunk of [Buffer.alloc(1_048_576), Buffer.alloc(1)]) appendUntilFull(file, chunk);
+      closeSync(file);
     },
     empty: () => rmSync(ballast, { force: true }),
     async remove() {
@@ -34,4 +35,13 @@ export async function mountSmallDisk(size: string): Promise<SmallDisk> {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Until the disk refuses it: what is free is not asked first, for another process may take it in between. */
+function appendUntilFull(file: number, chunk: Buffer): void {
+  try {
+    for (;;) writeSync(file, chunk);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+  }
 }

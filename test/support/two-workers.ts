@@ -1,0 +1,49 @@
+/** A session that two workers serve, and which of them is at work. */
+import { onTestFinished } from "vitest";
+import { readEvents } from "../../activities/store/events.ts";
+import type { SessionEvent } from "../../activities/store/event.ts";
+import { eventually } from "./eventually.ts";
+import { startKillableSession, type KillableSession } from "./killable-session.ts";
+import type { ModelScript } from "./scripted-model.ts";
+import type { TestDatabase } from "./test-database.ts";
+import type { WorkerProcess } from "./worker-process.ts";
+
+/** Started, and closed with the test. */
+export async function startWithTwo(
+  database: TestDatabase,
+  script: ModelScript,
+  environment: Readonly<Record<string, string>> = {},
+) {
+  const session = await startKillableSession(database, script, { environment });
+  onTestFinished(() => session.close());
+  const workers = await Promise.all([session.startWorker(), session.startWorker()]);
+  return { session, workers };
+}
+
+/** Which of the workers has the activity of that type now. */
+export async function busyWith(
+  session: KillableSession,
+  workers: readonly WorkerProcess[],
+  type: string,
+): Promise<WorkerProcess> {
+  return eventually(
+    `${type} is under way`,
+    async () => {
+      const { raw } = await session.handle.describe();
+      const pending = raw.pendingActivities?.find((activity) => activity.activityType?.name === type);
+      const identity = pending?.lastWorkerIdentity ?? "";
+      return pending?.state === 2 ? workers.find(({ pid }) => identity.startsWith(`${pid}.`)) : undefined;
+    },
+    60_000,
+  );
+}
+
+/** Ends a command of `until [ -e go ]; …`. */
+export async function letGo({ box }: KillableSession): Promise<void> {
+  const touch = await box.exec({ Cmd: ["touch", "/workspace/go"], User: "1000" });
+  await touch.start({});
+}
+
+export function eventsOf({ place, id }: KillableSession): Promise<SessionEvent[]> {
+  return readEvents(place.database.store.db, id, 0, 10_000);
+}
