@@ -167,7 +167,7 @@ function excerptMiddle(text: string, maxChars: number): string {
   if (maxChars < 40) return `(${text.length} characters)`;
   const half = Math.floor(maxChars / 2);
   const [head, tail] = [cutChars(text, half), cutTail(text, half)];
-  return `${head} … ${text.length - head.length - tail.length} characters cut … ${tail}`;
+  return `${head} ... ${text.length - head.length - tail.length} characters cut ... ${tail}`;
 }
 
 // Nothing inside may end the record or pose as the summary so far.

@@ -2,6 +2,7 @@
  * What the transcript costs: loading it for a request, and replacing it by a summary that is there at once. Requests are
  * built by a worker that has not seen the session; a round follows a step, whose worker has the contents.
  */
+import { setTimeout as delay } from "node:timers/promises";
 import { and, eq, gt, lte, sql } from "drizzle-orm";
 import type { Message } from "../../../activities/context/message.ts";
 import { viewSize } from "../../../activities/context/size.ts";
@@ -12,7 +13,7 @@ import { forgetSeen } from "../../../activities/store/seen-rows.ts";
 import { loadView } from "../../../activities/store/load-view.ts";
 import { takeSequences } from "../../../activities/store/transcript.ts";
 import { summaryText } from "../../support/compacting.ts";
-import { compactingSession } from "../../support/compacting-session.ts";
+import { answer, compactingSession, type Scripted } from "../../support/compacting-session.ts";
 import { calls, result, rowsOf } from "../../support/rows.ts";
 import type { TestDatabase } from "../../support/test-database.ts";
 import { wordsOf } from "../stand/probe-tool.ts";
@@ -27,6 +28,8 @@ const INSERTED_AT_ONCE = 1_000;
 /** Of few messages; what differs between two of them is what else the machine does. */
 const COMPACTIONS = 9;
 const LARGE_COMPACTIONS = 3;
+/** What the summary's request takes here, and is taken off again: long enough for what a round does beside it. */
+const MODEL_MS = 50;
 
 export async function measureContext(stand: Stand): Promise<Figure[]> {
   const figures: Figure[] = [];
@@ -37,7 +40,7 @@ export async function measureContext(stand: Stand): Promise<Figure[]> {
 }
 
 /** A session in Postgres of so many messages, half of them results of 2 KB, the first of them replaced already. */
-async function storedSession(stand: Stand, stored: number, replaced: number, ...script: string[]) {
+async function storedSession(stand: Stand, stored: number, replaced: number, ...script: Scripted[]) {
   const { db } = stand.store;
   const database: TestDatabase = { url: "", store: stand.store, drop: async () => undefined };
   const session = await compactingSession(database, [], ...script);
@@ -152,13 +155,19 @@ async function compaction(stand: Stand, stored: number): Promise<Figure[]> {
   const count = stored > 1_000 ? LARGE_COMPACTIONS : COMPACTIONS;
   // The first one warms up what a worker has warm; of the others every second is by a worker that took no step before.
   for (let time = 0; time <= 2 * count; time += 1) {
-    const session = await storedSession(stand, stored, 0, summaryText());
+    let modelMs = 0;
+    const session = await storedSession(stand, stored, 0, async () => {
+      const asked = performance.now();
+      await delay(MODEL_MS);
+      modelMs = performance.now() - asked;
+      return answer(summaryText());
+    });
     const isSeen = time % 2 === 0;
     if (isSeen) await loadView(stand.store.db, session.id);
     const before = await diskOf(stand);
     const began = performance.now();
     const facts = await session.summarize(1);
-    const ms = performance.now() - began;
+    const ms = performance.now() - began - modelMs;
     if (facts.kind !== "compacted") throw new Error(`The round came to ${facts.kind}.`);
     if (!isSeen) unseen.push(ms);
     if (!isSeen || time === 0) continue;
