@@ -8,6 +8,7 @@
  * next attempt.
  */
 import { createHash } from "node:crypto";
+import { log } from "@temporalio/activity";
 import { inScope, type ActivityScope } from "./activity-scope.ts";
 import type { BackgroundSaves } from "./session-box/background-save.ts";
 import type { ToolCallPart, ToolResultPart } from "./context/message.ts";
@@ -60,7 +61,12 @@ async function runTool(
 
   const resumed = before.status === "running";
   const changes = findTool(deps.tools, call.toolName) !== undefined && !isReadOnly(call.toolName);
-  const save = () => saveBox(deps, boxes, session, input.step);
+  const save = () =>
+    saveBox(deps, boxes, session, input.step).catch((error: unknown) => {
+      const reason = error instanceof Error ? error.message : String(error);
+      log.warn("the workspace was not saved; the next save makes up for it", { step: input.step, reason });
+      throw error;
+    });
   const result = await saves.around(session.id, { changes, save }, () =>
     withoutLost(boxes, session.id, () => invoke(deps, boxes, scope, { session, call, row: before, resumed })),
   );

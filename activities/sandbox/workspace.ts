@@ -61,14 +61,15 @@ const TAR = [
 
 /**
  * What changed in the workspace since `latest`, packed.
- * The pack holds the difference to `base` (default `latest`): a step that is saved a second time gives the checkpoint
- * before it, so that its row can be replaced.
+ * The pack holds the difference to `base`, which is `latest` where nothing is said: a step that is saved a second time
+ * gives the checkpoint before it, so that its row can be replaced, and where there is none before it, undefined: then the
+ * pack holds everything.
  * @throws SandboxUnavailable (retryable) when the box does not do it; SandboxLost when it is gone.
  */
 export async function saveWorkspace(
   box: ProgramBox,
   latest: WorkspaceBase | undefined,
-  base: WorkspaceBase | undefined = latest,
+  { base }: { readonly base: WorkspaceBase | undefined } = { base: latest },
 ): Promise<WorkspaceSave> {
   for (let saves = 1; ; saves += 1) {
     const { save, vanished } = await saveOnce(box, latest, base);

@@ -45,7 +45,7 @@ export async function saveBox(
       const at = { sessionId: session.id, epoch: session.epoch, step };
       const { latest, base } = await checkpointBase(deps.store.db, at);
       if (latest !== undefined && latest.step > step) return NOTHING_SAVED;
-      const save = await saveWorkspace(box, latest, base);
+      const save = await saveWorkspace(box, latest, { base });
       if (!save.saved && save.skipped.length === 0) {
         await markUnchanged(deps.store.db, at, box.identity);
         return NOTHING_SAVED;

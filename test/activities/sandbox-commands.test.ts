@@ -50,6 +50,21 @@ test("five megabytes of standard input arrive unchanged, whatever the bytes", as
   expect(said).toBe(`${stdin.length}\n${createHash("sha256").update(stdin).digest("hex")}  in.bin\n`);
 });
 
+test("a command comes to the end of its input also where other commands ended beside it", async () => {
+  const id = newId();
+  const script = "until [ -e may-read ]; do sleep 0.05; done; wc -c";
+  await box.start({ id, argv: ["bash", "-c", script], stdin: Buffer.alloc(MIB) });
+  // It ends, and a child for the next command is made ready, while the first has not read yet.
+  await bash(box, "(sleep 0.5; touch may-read) >/dev/null 2>&1 &");
+  expect(await box.wait(id, { timeoutMs: 20_000 })).toMatchObject({ kind: "exited", exitCode: 0 });
+  expect(Buffer.from(await box.read(id, "out", 0, 100)).toString()).toBe(`${MIB}\n`);
+});
+
+test("a command has its input, its output and its errors open, and nothing of anybody else's", async () => {
+  // The fourth is the folder that is listed.
+  expect((await bash(box, "ls /proc/self/fd")).out).toBe("0\n1\n2\n3\n");
+});
+
 test("[R25] bytes that are no UTF-8 and NUL come back as they were written", async () => {
   const id = newId();
   await box.run({ id, argv: ["printf", String.raw`\377\376a\000b\303`] });

@@ -39,7 +39,7 @@ afterEach(async () => {
 
 async function save(step: number, epoch = 1): Promise<number | undefined> {
   const { latest, base } = await checkpointBase(db, { sessionId, epoch, step });
-  const { saved } = await saveWorkspace(box, latest, base);
+  const { saved } = await saveWorkspace(box, latest, { base });
   return saved && (await saveCheckpoint(db, { sessionId, epoch, step, base, ...saved }));
 }
 
@@ -78,6 +78,14 @@ describe("checkpoints", () => {
     const second = await save(2);
     expect(second).toBe(first);
     expect(Object.keys(await files())).toEqual(["a.txt", "b.txt", "late.txt"]);
+  });
+
+  it("hold everything where the first step that was saved is saved again", async () => {
+    await writeFile(join(box.root, "a.txt"), "1");
+    const first = await save(1);
+    await writeFile(join(box.root, "b.txt"), "2");
+    expect(await save(1)).toBe(first);
+    expect(await files()).toEqual({ "a.txt": "1", "b.txt": "2" });
   });
 
   it("stand once a later one builds on them: a late attempt changes nothing", async () => {
@@ -133,7 +141,7 @@ describe("checkpoints", () => {
     await writeFile(join(box.root, "f7/file-3.txt"), "changed");
     const before = performance.now();
     const { latest, base } = await checkpointBase(db, { sessionId, epoch: 1, step: 2 });
-    const { saved } = await saveWorkspace(box, latest, base);
+    const { saved } = await saveWorkspace(box, latest, { base });
     if (saved === undefined) throw new Error("Nothing was saved.");
     await saveCheckpoint(db, { sessionId, epoch: 1, step: 2, base, ...saved });
     const ms = performance.now() - before;

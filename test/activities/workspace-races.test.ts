@@ -64,7 +64,13 @@ it("what is saved under running programs by two workers at once comes back whole
   const savers = [saver(box), saver(box)];
   for (let step = 1; step <= ROUNDS; step += 1) {
     // The slower of two may find its step overtaken, or the other's save in between.
-    await Promise.all(savers.map((save, at) => save(session, step + at).catch(() => undefined)));
+    await Promise.all(
+      savers.map((save, at) =>
+        save(session, step + at).catch((error: Error) =>
+          expect(error.message).toContain("Another worker saves this workspace too"),
+        ),
+      ),
+    );
     const files = await readWorkspace(db, session.id);
     const still = files?.filter((file) => file.path.startsWith("still/")) ?? [];
     expect(still).toHaveLength(STILL);
@@ -78,7 +84,7 @@ it("what is saved under running programs by two workers at once comes back whole
   expect(is).toBe(was);
   expect(is.split("\n").length).toBeGreaterThan(STILL);
   expect(await savers[0]?.(session, ROUNDS + 3)).toEqual({ changed: 0, bytes: 0 });
-}, 240_000);
+}, 120_000);
 
 it("a content that is written twice within a tick of the clock, with the same size, is not missed", async () => {
   const box = await boxes.host.open(boxes.spec());

@@ -140,9 +140,9 @@ describe("a saved workspace", () => {
     const base = await saved(box);
     await put(box, "b.txt", "1");
     const latest = await saved(box, base);
-    expect((await saveWorkspace(box, latest, base)).saved).toBeUndefined();
+    expect((await saveWorkspace(box, latest, { base })).saved).toBeUndefined();
     await put(box, "c.txt", "1");
-    const { saved: again } = await saveWorkspace(box, latest, base);
+    const { saved: again } = await saveWorkspace(box, latest, { base });
     expect(Object.keys(await contentsOf(again ? [base, again] : []))).toEqual(["a.txt", "b.txt", "c.txt"]);
   });
 });

@@ -59,14 +59,26 @@ def fork_helper():
     if pid == 0:
         try:
             os.setsid()
+            keep_only(theirs)
             drop_for_good()
-            ours.close()
             warm_up()
             serve(theirs)
         finally:
             os._exit(127)
     theirs.close()
     return Helper(pid, ours)
+
+
+def keep_only(link):
+    """In the child: what the supervisor has open is none of its business. The write end of another command's input, held
+    here too, would leave that command waiting for the end of what it reads."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) != link.fileno():
+            try:
+                os.close(int(name))
+            except OSError:
+                # The listing's own.
+                pass
 
 
 def serve(link):
@@ -112,6 +124,10 @@ def become_program(link, order, fds):
     try:
         for target, fd in enumerate(fds):
             os.dup2(fd, target)
+        # A second handle on its output would keep a pipe open that the program and its children have let go of.
+        for fd in fds:
+            if fd > 2:
+                os.close(fd)
         os.chdir(order["cwd"])
         here = os.getcwd()
         if here != WORKSPACE and not here.startswith(WORKSPACE + "/"):
