@@ -11,6 +11,7 @@ import { enterToClose } from "./enter-session.ts";
 import { interruptOpenCalls } from "./interrupt-open-calls.ts";
 import { costUsd } from "./model/cost.ts";
 import { lastRound } from "./store/compactions.ts";
+import type { NewEvent } from "./store/event.ts";
 import { appendEvents, dropStoredChunks } from "./store/events.ts";
 import { recordLostCalls, totalUsage } from "./store/model-calls.ts";
 import { forgetSeen } from "./store/seen-rows.ts";
@@ -51,6 +52,7 @@ async function closeSession(
       const end = await endSession(tx, session.id, scope.runId, ended);
       if (!end) return;
       await appendEvents(tx, session.id, session.epoch, [
+        ...notClosed(deps, input),
         {
           type: "session:ended",
           step: input.step,
@@ -77,4 +79,14 @@ async function closeSession(
     result: text.slice(0, MAX_RESULT_CHARS).toWellFormed(),
     usage: await totalUsage(db, scope.sessionId),
   };
+}
+
+function notClosed(
+  { border }: Pick<AgentDeps, "border">,
+  { step, notClosed: reason }: CloseSessionInput,
+): NewEvent[] {
+  if (reason === undefined) return [];
+  const why = border.clean(reason).slice(0, 1_000).toWellFormed();
+  const message = `The workspace was not saved a last time (${why}): its files are kept as last saved. A container that is left is removed later.`;
+  return [{ type: "sandbox:not-closed", step, data: { message } }];
 }

@@ -230,6 +230,8 @@ export interface CloseSessionInput {
   readonly status: Exclude<SessionStatus, "active" | "waiting">;
   /** Of a failure: its type and message, bounded. */
   readonly error?: { readonly type: string; readonly message: string };
+  /** Why the workspace was not saved a last time, or the container not removed. */
+  readonly notClosed?: string;
 }
 
 /** What a finished run returns, and what the Web UI shows as its result. */

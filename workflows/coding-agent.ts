@@ -2,6 +2,7 @@
 import { CancellationScope, continueAsNew, workflowInfo } from "@temporalio/workflow";
 import type { ClosedSession } from "../activities/contract.ts";
 import { carry, createState, opened, stepped } from "./agent-state.ts";
+import { close } from "./closing.ts";
 import { setHandlers } from "./handlers.ts";
 import { waiting } from "./inbox.ts";
 import { afterAnswer, afterOverflow, compactionDue, continueDue } from "./loop-policy.ts";
@@ -10,7 +11,6 @@ import { failed, failureOf, outcomeOf, type Outcome } from "./outcome.ts";
 import { openSession } from "./proxies.ts";
 import {
   askModel,
-  close,
   compact,
   createRun,
   interrupted,

@@ -9,7 +9,6 @@ import { pruneDue } from "../activities/context/prune-plan.ts";
 import { NUDGE_TEXT, stuckVerdict } from "../activities/context/stuck.ts";
 import type {
   CallFacts,
-  ClosedSession,
   ModelStepFacts,
   ModelStepInput,
   RunPolicy,
@@ -20,7 +19,7 @@ import { compacted, pruned, ran, undone, type AgentState, type Phase } from "./a
 import { drain, tooMuch } from "./inbox.ts";
 import { isHostLost, onHost } from "./lost-host.ts";
 import { WRAP_UP_TEXT, type CompactionPlan } from "./loop-policy.ts";
-import { wasStopped, type Outcome } from "./outcome.ts";
+import { wasStopped } from "./outcome.ts";
 import { currentDetails } from "./presentation.ts";
 import { activityOptions, perform } from "./proxies.ts";
 
@@ -48,12 +47,12 @@ export function show(run: Run): void {
   setCurrentDetails(currentDetails(run.state, run.policy));
 }
 
-function enter(run: Run, phase: Phase): void {
+export function enter(run: Run, phase: Phase): void {
   run.state.phase = phase;
   show(run);
 }
 
-function optionsOf(run: Run): ReturnType<typeof activityOptions> {
+export function optionsOf(run: Run): ReturnType<typeof activityOptions> {
   return activityOptions(
     run.policy ?? { modelTimeoutMs: 600_000, toolTimeoutMs: 660_000, taskQueues: {} },
     run.state.sandbox?.taskQueue,
@@ -246,39 +245,6 @@ export async function pruneOld(run: Run, policy: RunPolicy): Promise<void> {
     return;
   enter(run, "pruning");
   pruned(state, await perform("prune", optionsOf(run), "prune old tool results", { step: state.step }));
-}
-
-/** What nobody will read in this run waits in Postgres for the next one. A completed run takes it up again itself. */
-async function keepWaiting(run: Run, outcome: Outcome): Promise<void> {
-  const { inbox } = run.state;
-  await parkOverflow(run);
-  while (outcome.status !== "completed" && inbox.queue.length > 0) {
-    const items = drain(inbox).guidance;
-    await perform("parkGuidance", optionsOf(run), "keep waiting messages", { items });
-    await parkOverflow(run);
-  }
-}
-
-/** Saves, removes the container, writes the outcome. Nothing here may keep the run from ending. */
-export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> {
-  const { state } = run;
-  enter(run, "closing");
-  await run.opening;
-  await keepWaiting(run, outcome);
-  await perform("closeSandbox", optionsOf(run), "save the workspace, remove the container", {
-    step: state.step,
-  }).catch(() => undefined);
-  const { status, error } = outcome;
-  const closed = await perform("closeSession", optionsOf(run), `close · ${status}`, {
-    step: state.step,
-    status,
-    ...(error ? { error } : {}),
-  });
-  // What was said while it was being closed.
-  await keepWaiting(run, outcome);
-  enter(run, "ended");
-  if (run.policy?.searchAttributes) tell(run, status);
-  return closed;
 }
 
 /** Search attributes cost an event each: only when a phase of the session's life begins. */

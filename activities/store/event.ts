@@ -66,6 +66,8 @@ export interface EventData {
   /** Files that the save does not hold, each told once; at most 20 are named. */
   "sandbox:left-out": { count: number; files: { path: string; bytes: number; reason: string }[] };
   "sandbox:removed": { container: string };
+  /** At a run's end: the last files may be in no save, and the container may be there still. */
+  "sandbox:not-closed": { message: string };
   "session:ended": {
     status: string;
     reason: string | null;

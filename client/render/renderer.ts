@@ -137,6 +137,7 @@ export function createRenderer(write: (text: string) => void, style: Style, colu
       line(style("yellow", `! not in the saved workspace (too large, or not readable): ${names}`));
     },
     "sandbox:removed": () => undefined,
+    "sandbox:not-closed": (_event, data) => line(style("yellow", `! ${oneLine(data.message, 300)}`)),
     "session:ended": (_event, data) => {
       open.clear();
       for (const text of endLines(data, style)) line(text);

@@ -115,7 +115,7 @@ describe("recorded histories", () => {
 describe("a workflow in which two activities are swapped", () => {
   let codePath: string;
   beforeAll(async () => {
-    codePath = await changedBundle("verbs.ts", swap('perform("closeSandbox"', 'perform("closeSession"'));
+    codePath = await changedBundle("closing.ts", swap('perform("closeSandbox"', 'perform("closeSession"'));
   });
 
   const closed = histories.filter(({ history }) => !readable(history).includes("EXECUTION_CONTINUED_AS_NEW"));

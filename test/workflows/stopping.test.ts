@@ -131,3 +131,18 @@ describe("a cancel", () => {
     expect(parked).toEqual(["late"]);
   });
 });
+
+it("a box that cannot be closed does not keep the run from ending, and the session is told why [invariant 14]", async () => {
+  const { fake, value } = await play({
+    steps: [answered()],
+    activities: {
+      closeSandbox: async () => {
+        throw ApplicationFailure.nonRetryable("The engine is away.", "SandboxUnavailable");
+      },
+    },
+  });
+  expect(value?.status).toBe("completed");
+  expect(fake.inputsOf("closeSession")).toEqual([
+    expect.objectContaining({ status: "completed", notClosed: "The engine is away." }),
+  ]);
+});
