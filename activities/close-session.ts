@@ -87,6 +87,6 @@ function notClosed(
 ): NewEvent[] {
   if (reason === undefined) return [];
   const why = border.clean(reason).slice(0, 1_000).toWellFormed();
-  const message = `The workspace was not saved a last time (${why}): its files are kept as last saved. A container that is left is removed later.`;
+  const message = `The sandbox was not closed (${why}): the files are kept as last saved, and may lack the last step's. A container that is left is removed later.`;
   return [{ type: "sandbox:not-closed", step, data: { message } }];
 }

@@ -230,7 +230,7 @@ export interface CloseSessionInput {
   readonly status: Exclude<SessionStatus, "active" | "waiting">;
   /** Of a failure: its type and message, bounded. */
   readonly error?: { readonly type: string; readonly message: string };
-  /** Why the workspace was not saved a last time, or the container not removed. */
+  /** Why the sandbox was not closed: the last files may be in no save, the container may be there still. */
   readonly notClosed?: string;
 }
 

@@ -22,8 +22,6 @@ it("a box that could not be closed is told to watchers before the end, once, and
   const ends = events.filter(({ type }) => type === "sandbox:not-closed" || type === "session:ended");
   expect(ends.map(({ type }) => type)).toEqual(["sandbox:not-closed", "session:ended"]);
   const [{ message }] = ends.map(({ data }) => data) as [{ message: string }];
-  expect(message).toMatch(
-    /^The workspace was not saved a last time \(no answer !+\): its files are kept as last saved\./,
-  );
+  expect(message).toMatch(/^The sandbox was not closed \(no answer !+\): the files are kept as last saved/);
   expect(message.length).toBeLessThan(1_200);
 });

@@ -56,6 +56,12 @@ const result = (fields: Partial<EventData["llm:tool-result"]>): EventData["llm:t
 });
 
 describe("createRenderer", () => {
+  it("says where a sandbox could not be closed", () => {
+    const { event, text } = recorder();
+    event("sandbox:not-closed", 3, { message: "The sandbox was not closed (no answer)." });
+    expect(text()).toBe("! The sandbox was not closed (no answer).\n");
+  });
+
   it("says where a sandbox can reach more than was wanted, and only there", () => {
     const { event, text } = recorder();
     event("sandbox:created", 1, { container: "c", workspace: "empty", network: { reach: "internet" } });
