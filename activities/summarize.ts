@@ -18,10 +18,11 @@ import { tokensOf } from "./context/boundary.ts";
 import type { TokenRatio } from "./context/tokens.ts";
 import type { CompactionFacts, SummarizeInput } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
-import { enterSession } from "./enter-session.ts";
+import { enterReading } from "./enter-session.ts";
 import { prefixMaker, type Prefix } from "./model/request.ts";
 import { budgetOf } from "./run-policy.ts";
 import { recentRounds, type RecentRound } from "./store/compactions.ts";
+import type { Standpoint } from "./store/runs.ts";
 import { appendEvents } from "./store/events.ts";
 import { loadRatio } from "./store/model-calls.ts";
 import type { Session } from "./store/sessions.ts";
@@ -41,16 +42,10 @@ async function summarize(
   prefixFor: (system: string) => Prefix,
 ): Promise<CompactionFacts> {
   const { db } = deps.store;
-  const session = await enterSession(deps.store, scope, {
-    step: input.step,
-    phase: "model",
-    round: input.round - 1,
-  });
-  const [rows, rounds, learnt] = await Promise.all([
-    loadView(db, session.id),
-    recentRounds(db, session.id),
-    learntOfSummariser(deps, session),
-  ]);
+  const at: Standpoint = { step: input.step, phase: "model", round: input.round - 1 };
+  const read = () => Promise.all([loadView(db, scope.sessionId), recentRounds(db, scope.sessionId)]);
+  const [session, [rows, rounds]] = await enterReading(deps.store, scope, at, read);
+  const learnt = await learntOfSummariser(deps, session);
   const { config } = session;
   const prefix = prefixFor(systemPrompt(session.instructions));
   const budget = budgetOf(config, prefix.tokens);

@@ -152,7 +152,6 @@ function viewAfter(round: RoundInHand, outcome: Compacted, epoch: number): Store
     slot: `summary:${number}`,
     kind: "summary",
     tokens: outcome.summaryTokens,
-    compactedRound: undefined,
     prunedStep: undefined,
   };
   const kept = rows.filter((row) => !gone.has(row.sequence));

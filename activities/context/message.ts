@@ -84,8 +84,6 @@ export type StoredMessage = Message & {
   readonly kind: MessageKind;
   /** Estimated tokens of the content as it is stored. */
   readonly tokens: number;
-  /** The round that replaced it, where one did. */
-  readonly compactedRound: number | undefined;
   /** The step at which prune hid its content, where it did. */
   readonly prunedStep: number | undefined;
   /** Of an answer: the provider's bill for the request it answered, in tokens, where it can be trusted. */

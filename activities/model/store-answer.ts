@@ -218,7 +218,6 @@ function nextContext(
     step: (last?.step ?? 0) + 1,
     slot: "assistant",
     kind: "answer",
-    compactedRound: undefined,
     prunedStep: undefined,
   } as StoredMessage;
   return contextSizeOf([...rows, row], measure);

@@ -30,7 +30,7 @@ with run as (
   where session_id = $1 and exists (select 1 from run)
   returning message_sequence - json_array_length($3::json) as first, event_seq - json_array_length($4::json) as seq
 ), answer as (
-  insert into messages (session_id, sequence, position, epoch, step, slot, role, kind, content, meta, token_count)
+  insert into stored_messages (session_id, sequence, position, epoch, step, slot, role, kind, content, meta, token_count)
   select $1, c.first, c.first, $5, $6, 'assistant', 'assistant', 'answer', $7::json, $8::json, $9 from c
 ), ledger as (
   insert into tool_calls (session_id, epoch, step, index, call_id, name, sequence)
@@ -112,7 +112,7 @@ with run as (
     and fence = $10 and status in ('pending', 'running') and exists (select 1 from run)
   returning sequence
 ), result as (
-  insert into messages (session_id, sequence, position, epoch, step, slot, role, kind, content, token_count)
+  insert into stored_messages (session_id, sequence, position, epoch, step, slot, role, kind, content, token_count)
   select $1, sequence, sequence, $7, $8, 'tool:' || $9, 'tool', 'tool', $11::json, $12 from ended
 ), c as (
   update cursors set event_seq = event_seq + 1 where session_id = $1 and exists (select 1 from ended) returning event_seq

@@ -1,6 +1,6 @@
 /** Compaction rounds and prune marks. Rows are marked, never deleted (invariant 5). */
 import { and, desc, eq, isNull, ne, sql } from "drizzle-orm";
-import type { Queryable, Store } from "./db.ts";
+import { inTransaction, type Queryable, type Store } from "./db.ts";
 import type { NewEvent } from "./event.ts";
 import { appendEvents } from "./events.ts";
 import { compactionEvents } from "./schema.ts";
@@ -41,6 +41,15 @@ export interface RecentRound {
   readonly outcomes: readonly string[];
 }
 
+/**
+ * SQL for what the rounds in force have taken out of a session's view: one row, `sequences`, a set.
+ * @param sessionId SQL as well
+ */
+export function outOfView(sessionId: string): string {
+  return `select coalesce(range_agg(part), '{}') as sequences from compaction_events, unnest(replaced) as part
+    where session_id = ${sessionId} and superseded_epoch is null`;
+}
+
 const RECENT_ROUNDS = 10;
 
 /** The newest live rounds, newest first: a finished one is not done again. */
@@ -63,66 +72,86 @@ export async function recentRounds(db: Queryable, sessionId: string): Promise<Re
   }));
 }
 
+const STORE_ROUND = `
+with run as (
+  select id from sessions where id = $1 and run_id = $2 for share
+), gone as (
+  ${outOfView("(select id from run)")}
+), replaced as (
+  select count(*)::int as rows from stored_messages
+  where session_id = $1 and sequence between $12 and $13 and sequence <@ $14::int8multirange
+    and superseded_epoch is null and not sequence <@ (select sequences from gone)
+), made as (
+  insert into compaction_events (session_id, epoch, step, round, trigger, strategy, attempts, tokens_before, tokens_after,
+    duration_ms, status, from_sequence, to_sequence, replaced, summary_content)
+  select $1, $3, $4, $5, $6, $7, $8::json, $9, $10, $11, 'compacted', $12, $13, $14::int8multirange, $15
+  from run on conflict do nothing returning 1
+), hidden as (
+  update stored_messages set pruned_step = $4
+  where session_id = $1 and sequence = any($16::bigint[])
+    and pruned_step is null and superseded_epoch is null and exists (select 1 from made)
+), c as (
+  update cursors set message_sequence = message_sequence + 1, event_seq = event_seq + json_array_length($17::json)
+  where session_id = $1 and exists (select 1 from made) returning message_sequence, event_seq
+), summary as (
+  insert into stored_messages (session_id, sequence, position, epoch, step, slot, role, kind, content, token_count)
+  select $1, message_sequence, $18::float8, $3, $4, 'summary:' || $5, 'assistant', 'summary', $19::json, $20 from c
+), log as (
+  insert into events (session_id, seq, epoch, step, attempt, type, data)
+  select $1, event_seq - json_array_length($17::json) + t.place, $3, $4, (t.e->>'attempt')::int, t.e->>'type', t.e->'data'
+  from c, json_array_elements($17::json) with ordinality as t(e, place)
+)
+select exists (select 1 from run) as run, exists (select 1 from made) as made, (select rows from replaced) as "inView"`;
+
 /**
- * Stores a round: event, summary, marks and the watchers' events, in one statement, which with its count checked is one
- * transaction. Idempotent by (session, epoch, round).
+ * Stores a round: event with what it replaced, summary and the watchers' events, in one statement, which with its count
+ * checked is one transaction. Idempotent by (session, epoch, round).
  * @param before what must be done before this is committed; where it fails nothing is written
  * @returns `there` where the round was stored already, `superseded` where a newer run has the session: nothing is written
  * @throws when a row to be replaced is not in view any more: another run was here, and nothing is written
  */
-export function storeRound(
-  store: Pick<Store, "db">,
+export async function storeRound(
+  { pool }: Pick<Store, "pool">,
   runId: string,
   round: CompletedRound,
   events: readonly NewEvent[],
   before: Promise<unknown> = Promise.resolve(),
 ): Promise<"stored" | "there" | "superseded"> {
-  const { sessionId, epoch, step, replaced } = round;
+  const { replaced, summary } = round;
   before.catch(() => undefined);
-  const content = JSON.stringify([{ type: "text", text: round.summary }]);
-  const log = JSON.stringify(
-    events.map((event) => ({ type: event.type, attempt: event.attempt ?? 1, data: event.data })),
-  );
-  return store.db.transaction(async (tx) => {
-    const { rows } = await tx.execute<{ run: boolean; made: boolean; marked: number }>(sql`
-      with run as (
-        select 1 from sessions where id = ${sessionId} and run_id = ${runId} for share
-      ), made as (
-        insert into compaction_events (session_id, epoch, step, round, trigger, strategy, attempts, tokens_before,
-          tokens_after, duration_ms, status, from_sequence, to_sequence, summary_content)
-        select ${sessionId}, ${epoch}, ${step}, ${round.round}, ${round.trigger}, ${round.strategy},
-          ${JSON.stringify(round.attempts)}::json, ${round.tokensBefore}, ${round.tokensAfter},
-          ${Math.round(round.durationMs)}, 'compacted', ${Math.min(...replaced)}, ${Math.max(...replaced)}, ${round.summary}
-        from run on conflict do nothing returning 1
-      ), marked as (
-        update messages set is_compacted = true, compacted_round = ${round.round}, compacted_at = now()
-        from ${rangesOf(replaced)} where session_id = ${sessionId} and sequence between first and last
-          and is_compacted = false and superseded_epoch is null and exists (select 1 from made)
-        returning 1
-      ), hidden as (
-        update messages set pruned_step = ${step}
-        from ${rangesOf(round.hidden)} where session_id = ${sessionId} and sequence between first and last
-          and pruned_step is null and superseded_epoch is null and exists (select 1 from made)
-      ), c as (
-        update cursors set message_sequence = message_sequence + 1, event_seq = event_seq + ${events.length}
-        where session_id = ${sessionId} and exists (select 1 from made) returning message_sequence, event_seq
-      ), summary as (
-        insert into messages (session_id, sequence, position, epoch, step, slot, role, kind, content, token_count)
-        select ${sessionId}, message_sequence, ${round.position}::float8, ${epoch}, ${step}, ${`summary:${round.round}`},
-          'assistant', 'summary', ${content}::json, ${round.summaryTokens} from c
-      ), log as (
-        insert into events (session_id, seq, epoch, step, attempt, type, data)
-        select ${sessionId}, event_seq - ${events.length} + t.place, ${epoch}, ${step}, (t.e->>'attempt')::int,
-          t.e->>'type', t.e->'data'
-        from c, json_array_elements(${log}::json) with ordinality as t(e, place)
-      )
-      select exists (select 1 from run) as run, exists (select 1 from made) as made,
-        (select count(*)::int from marked) as marked`);
+  const values = [
+    round.sessionId,
+    runId,
+    round.epoch,
+    round.step,
+    round.round,
+    round.trigger,
+    round.strategy,
+    JSON.stringify(round.attempts),
+    round.tokensBefore,
+    round.tokensAfter,
+    Math.round(round.durationMs),
+    Math.min(...replaced),
+    Math.max(...replaced),
+    multirangeOf(replaced),
+    summary,
+    round.hidden,
+    JSON.stringify(events.map(({ type, attempt = 1, data }) => ({ type, attempt, data }))),
+    round.position,
+    JSON.stringify([{ type: "text", text: summary }]),
+    round.summaryTokens,
+  ];
+  return inTransaction(pool, async (client) => {
+    const { rows } = await client.query<{ run: boolean; made: boolean; inView: number }>({
+      name: "store_round",
+      text: STORE_ROUND,
+      values,
+    });
     await before;
     const [done] = rows;
     if (!done?.run) return "superseded";
     if (!done.made) return "there";
-    const missing = replaced.length - done.marked;
+    const missing = replaced.length - done.inView;
     if (missing !== 0) {
       throw new Error(
         `Compaction round ${round.round}: ${missing} of ${replaced.length} messages are not in view any more. Nothing was changed.`,
@@ -140,21 +169,15 @@ export async function storeFailedRound(
   await db.insert(compactionEvents).values({ ...eventOf(round), status: "failed", reason: round.reason });
 }
 
-/**
- * Sequences as a table of (first, last), two parameters however many there are: planning for each of a thousand took
- * 2 ms of a round, as many parameters took three times as long as the round (measured).
- */
-function rangesOf(sequences: readonly number[]) {
-  const ranges: { first: number; last: number }[] = [];
+/** As Postgres reads a set: `{[1,4],[7,7]}`. */
+function multirangeOf(sequences: readonly number[]): string {
+  const ranges: { readonly first: number; last: number }[] = [];
   for (const sequence of sequences.toSorted((a, b) => a - b)) {
     const range = ranges.at(-1);
     if (range !== undefined && sequence <= range.last + 1) range.last = sequence;
     else ranges.push({ first: sequence, last: sequence });
   }
-  const list = (values: readonly number[]) => `{${values.join(",")}}`;
-  return sql`unnest(${list(ranges.map(({ first }) => first))}::bigint[], ${list(
-    ranges.map(({ last }) => last),
-  )}::bigint[]) as ranges(first, last)`;
+  return `{${ranges.map(({ first, last }) => `[${first},${last}]`).join(",")}}`;
 }
 
 function eventOf(round: RoundRow) {
@@ -197,8 +220,8 @@ async function markPruned(
   sequences: readonly number[],
 ): Promise<number> {
   if (sequences.length === 0) return 0;
-  const marked = await db.execute(sql`update messages set pruned_step = ${step}
-    from ${rangesOf(sequences)} where session_id = ${sessionId} and sequence between first and last
+  const marked = await db.execute(sql`update stored_messages set pruned_step = ${step}
+    where session_id = ${sessionId} and sequence = any(${`{${sequences.join(",")}}`}::bigint[])
       and pruned_step is null and superseded_epoch is null`);
   return marked.rowCount ?? 0;
 }

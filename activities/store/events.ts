@@ -53,7 +53,7 @@ export async function appendChunks(
   await db.execute(sql`
     with c as (
       update cursors set event_seq = event_seq + ${chunks.length} where session_id = ${at.sessionId}
-        and not exists (select 1 from messages where session_id = ${at.sessionId} and epoch = ${at.epoch}
+        and not exists (select 1 from stored_messages where session_id = ${at.sessionId} and epoch = ${at.epoch}
           and step = ${at.step} and slot = 'assistant')
       returning event_seq
     )
@@ -65,7 +65,7 @@ export async function appendChunks(
 /** Pieces of steps whose answers are stored: some may have come later, from a worker that was thought dead. */
 export async function dropStoredChunks(db: Queryable, sessionId: string): Promise<void> {
   await db.execute(sql`delete from stream_chunks c where session_id = ${sessionId} and exists (
-    select 1 from messages m where m.session_id = c.session_id and m.step = c.step and m.slot = 'assistant')`);
+    select 1 from stored_messages m where m.session_id = c.session_id and m.step = c.step and m.slot = 'assistant')`);
 }
 
 /** The live pieces of a step are gone once its answer is stored. */

@@ -40,19 +40,16 @@ export async function forkSession(store: Pick<Store, "db">, fork: Fork): Promise
       // A round made at the very step that is left out is made again when it is due.
       await tx.execute(sql`
         insert into compaction_events (session_id, epoch, step, round, trigger, strategy, status, reason, attempts,
-          tokens_before, tokens_after, from_sequence, to_sequence, summary_content, duration_ms, created_at)
+          tokens_before, tokens_after, from_sequence, to_sequence, summary_content, replaced, duration_ms, created_at)
         select ${to}, epoch, step, round, trigger, strategy, status, reason, attempts,
-          tokens_before, tokens_after, from_sequence, to_sequence, summary_content, duration_ms, created_at
+          tokens_before, tokens_after, from_sequence, to_sequence, summary_content, replaced, duration_ms, created_at
         from compaction_events where session_id = ${from} and superseded_epoch is null and step < ${beforeStep} order by id`);
-      const stands = sql`(is_compacted and compacted_round in (
-        select round from compaction_events where session_id = ${to} and status = 'compacted'))`;
       await tx.execute(sql`
-        insert into messages (session_id, sequence, position, epoch, step, slot, role, kind, content, meta, token_count,
-          is_compacted, compacted_round, compacted_at, pruned_step, created_at)
-        select ${to}, sequence, position, epoch, step, slot, role, kind, content, meta, token_count, ${stands},
-          case when ${stands} then compacted_round end, case when ${stands} then compacted_at end,
+        insert into stored_messages (session_id, sequence, position, epoch, step, slot, role, kind, content, meta, token_count,
+          pruned_step, created_at)
+        select ${to}, sequence, position, epoch, step, slot, role, kind, content, meta, token_count,
           case when pruned_step < ${beforeStep} then pruned_step end, created_at
-        from messages where session_id = ${from} and superseded_epoch is null and step < ${beforeStep} order by id`);
+        from stored_messages where session_id = ${from} and superseded_epoch is null and step < ${beforeStep} order by id`);
       await tx.execute(sql`
         insert into tool_calls (session_id, epoch, step, index, call_id, name, sequence, status, fence, container,
           exit_code, truncated, started_at, finished_at)
@@ -67,7 +64,7 @@ export async function forkSession(store: Pick<Store, "db">, fork: Fork): Promise
       await copyFiles(tx, fork);
       await tx.execute(sql`
         insert into cursors (session_id, message_sequence) select ${to}, greatest(
-          coalesce((select max(sequence) from messages where session_id = ${to}), 0),
+          coalesce((select max(sequence) from stored_messages where session_id = ${to}), 0),
           coalesce((select max(sequence) from tool_calls where session_id = ${to}), 0))`);
       await tellModel(tx, fork);
       return { kind: "forked" };

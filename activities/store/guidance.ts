@@ -3,7 +3,7 @@ import { and, asc, eq, inArray, isNull, sql } from "drizzle-orm";
 import type { UserPart } from "../context/message.ts";
 import type { Guidance } from "../contract.ts";
 import type { Queryable } from "./db.ts";
-import { guidance, messages } from "./schema.ts";
+import { guidance, storedMessages } from "./schema.ts";
 import type { MessageMeta } from "./transcript.ts";
 
 /** Keeps messages that are too many to carry. Idempotent by client id. */
@@ -46,7 +46,7 @@ export async function deliveredGuidance(
 ): Promise<ReadonlyMap<string, number>> {
   if (ids.length === 0) return new Map();
   const { rows } = await db.execute<{ id: string; sequence: string }>(sql`
-    select carried.id, sequence from messages, json_array_elements_text(meta->'ids') as carried(id)
+    select carried.id, sequence from stored_messages, json_array_elements_text(meta->'ids') as carried(id)
     where session_id = ${sessionId} and superseded_epoch is null and kind = 'guidance'
     and carried.id in (select json_array_elements_text(${JSON.stringify(ids)}::json))`);
   return new Map(rows.map((row) => [row.id, Number(row.sequence)]));
@@ -62,14 +62,14 @@ export async function userSlot(
   step: number,
 ): Promise<{ slot: string; tokens: number; isFull: boolean }> {
   const rows = await db
-    .select({ tokens: messages.tokenCount, meta: messages.meta })
-    .from(messages)
+    .select({ tokens: storedMessages.tokenCount, meta: storedMessages.meta })
+    .from(storedMessages)
     .where(
       and(
-        eq(messages.sessionId, sessionId),
-        eq(messages.epoch, epoch),
-        eq(messages.step, step),
-        eq(messages.kind, "guidance"),
+        eq(storedMessages.sessionId, sessionId),
+        eq(storedMessages.epoch, epoch),
+        eq(storedMessages.step, step),
+        eq(storedMessages.kind, "guidance"),
       ),
     );
   return {

@@ -3,6 +3,7 @@ import type pg from "pg";
 import { MAX_HEAD_MESSAGES } from "../context/boundary.ts";
 import type { StoredMessage } from "../context/message.ts";
 import type { Database } from "./db.ts";
+import { outOfView } from "./compactions.ts";
 import { keepSeen, seenRows, type SeenRow } from "./seen-rows.ts";
 import type { MessageMeta } from "./transcript.ts";
 
@@ -11,32 +12,35 @@ const AS_TEXT = { getTypeParser: () => (value: string) => value };
 /** What never changes of a row beside its content, in words without blanks, and the life of the server that says so. */
 const FACTS = `concat_ws(' ', role, kind, slot, sequence, position, epoch, step, token_count, pg_postmaster_start_time())`;
 /** Its id and what may change of it: its marks, and its bill, which an undone round takes away. */
-const MARKS = `concat(id, ' ', compacted_round, ' ', pruned_step, ' ', case when kind = 'answer' then meta end)`;
+const MARKS = `concat(id, ' ', pruned_step, ' ', case when kind = 'answer' then meta end)`;
 /** Above the highest id that was seen, or all where another server gave that. */
 const IS_NEW = "(id > $2 or pg_postmaster_start_time() is distinct from $3::timestamptz)";
-const IN_VIEW = "session_id = $1 and superseded_epoch is null and is_compacted = false";
+const IN_VIEW =
+  "session_id = $1 and superseded_epoch is null and not sequence <@ (select sequences from gone)";
 /** Rows at the beginning among which middle removal may have kept answers and results, the task's with them. */
 const HEAD_ROWS = MAX_HEAD_MESSAGES + 1;
 /**
  * Behind the newest summary everything is in view; in front of it only what a person said and the head. So the rows are
- * found without an index over the marks, which a round would have to rewrite for each of them. Three texts a row: seven
+ * found without asking of each that was ever stored whether a round replaced it. Three texts a row: seven
  * columns took a third longer (measured).
  */
-const LOAD_VIEW = `with edge as (
-    select coalesce(max(position), 0) as at from messages where ${IN_VIEW} and kind = 'summary'
+const LOAD_VIEW = `with gone as (
+    ${outOfView("$1")}
+  ), edge as (
+    select coalesce(max(position), 0) as at from stored_messages where ${IN_VIEW} and kind = 'summary'
   )
   select ${MARKS}, case when ${IS_NEW} then ${FACTS} end, case when ${IS_NEW} then content end from (
-    select * from messages where ${IN_VIEW} and position >= (select at from edge)
+    select * from stored_messages where ${IN_VIEW} and position >= (select at from edge)
     union all
-    select * from messages where ${IN_VIEW} and role = 'user' and position < (select at from edge)
+    select * from stored_messages where ${IN_VIEW} and role = 'user' and position < (select at from edge)
     union all
     select * from (
-      select * from messages where session_id = $1 and superseded_epoch is null order by position limit ${HEAD_ROWS}
+      select * from stored_messages where session_id = $1 and superseded_epoch is null order by position limit ${HEAD_ROWS}
     ) head where ${IN_VIEW} and role <> 'user' and position < (select at from edge)
     order by position
   ) rows`;
 
-const LOAD_ROWS = `select id, ${FACTS}, content from messages where session_id = $1 and id = any($2::bigint[])`;
+const LOAD_ROWS = `select id, ${FACTS}, content from stored_messages where session_id = $1 and id = any($2::bigint[])`;
 
 type Texts = readonly (string | null)[];
 
@@ -120,11 +124,10 @@ function markedAnew({ message, chars }: SeenRow, marks: string): SeenRow {
 }
 
 function marksOf(marks: string) {
-  const [id, compacted, pruned] = marks.split(" ", 3) as [string, string, string];
-  const json = marks.slice(id.length + compacted.length + pruned.length + 3);
+  const [id, pruned] = marks.split(" ", 2) as [string, string];
+  const json = marks.slice(id.length + pruned.length + 2);
   const { usage, model }: MessageMeta = json === "" ? {} : JSON.parse(json);
   return {
-    compactedRound: compacted === "" ? undefined : Number(compacted),
     prunedStep: pruned === "" ? undefined : Number(pruned),
     ...(usage ? { usage } : {}),
     ...(model === undefined ? {} : { model }),

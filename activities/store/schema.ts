@@ -21,7 +21,6 @@ import {
   text,
   timestamp,
   unique,
-  uniqueIndex,
 } from "drizzle-orm/pg-core";
 
 const bytea = customType<{ data: Uint8Array; driverData: Buffer }>({
@@ -93,48 +92,6 @@ export const cursors = pgTable("cursors", {
   eventSeq: bigint("event_seq", { mode: "number" }).notNull().default(0),
 });
 
-export const messages = pgTable(
-  "messages",
-  {
-    id: bigserial({ mode: "number" }).primaryKey(),
-    sessionId: text("session_id").notNull(),
-    sequence: bigint({ mode: "number" }).notNull(),
-    /** Order in the view: the sequence, but a summary stands at (last replaced + 0.5). */
-    position: doublePrecision().notNull(),
-    epoch: integer().notNull(),
-    step: integer().notNull(),
-    /** Which message of the step: `user`, `assistant`, `tool:0` …, `summary:3`, `nudge`. */
-    slot: text().notNull(),
-    role: text().notNull(),
-    kind: text().notNull(),
-    content: json().notNull(),
-    /** Client ids, first and last queuedAt of coalesced guidance. */
-    meta: json(),
-    tokenCount: integer("token_count").notNull(),
-    isCompacted: boolean("is_compacted").notNull().default(false),
-    compactedRound: integer("compacted_round"),
-    compactedAt: at("compacted_at"),
-    prunedStep: integer("pruned_step"),
-    supersededEpoch: integer("superseded_epoch"),
-    createdAt: at("created_at").notNull().defaultNow(),
-  },
-  (t) => [
-    unique("messages_session_sequence_key").on(t.sessionId, t.sequence),
-    unique("messages_session_epoch_step_slot_key").on(t.sessionId, t.epoch, t.step, t.slot),
-    // None of them has `is_compacted` in it: a round marks a thousand rows, in place and without a new entry in any index.
-    index("messages_live_idx")
-      .on(t.sessionId, t.position)
-      .where(sql`superseded_epoch is null`),
-    index("messages_said_idx")
-      .on(t.sessionId, t.position)
-      .where(sql`superseded_epoch is null and role = 'user'`),
-    index("messages_summary_idx")
-      .on(t.sessionId, t.position)
-      .where(sql`superseded_epoch is null and kind = 'summary'`),
-    check("messages_role_check", sql`${t.role} in ('user','assistant','tool')`),
-  ],
-);
-
 /** The ledger: a row is written with the assistant message, before anything is run. */
 export const toolCalls = pgTable(
   "tool_calls",
@@ -181,38 +138,6 @@ export const toolOutputs = pgTable(
     content: text().notNull(),
   },
   (t) => [primaryKey({ columns: [t.sessionId, t.handle, t.part] })],
-);
-
-export const compactionEvents = pgTable(
-  "compaction_events",
-  {
-    id: bigserial({ mode: "number" }).primaryKey(),
-    sessionId: text("session_id").notNull(),
-    epoch: integer().notNull(),
-    step: integer().notNull(),
-    round: integer().notNull(),
-    trigger: text().notNull(),
-    strategy: text().notNull(),
-    /** `compacted`, `failed`: history unchanged, `undone`: taken back by a person. */
-    status: text().notNull(),
-    /** Typed reason of a failure. */
-    reason: text(),
-    /** What each rung of the ladder came to. */
-    attempts: json().notNull(),
-    tokensBefore: integer("tokens_before").notNull(),
-    tokensAfter: integer("tokens_after").notNull(),
-    fromSequence: bigint("from_sequence", { mode: "number" }),
-    toSequence: bigint("to_sequence", { mode: "number" }),
-    summaryContent: text("summary_content"),
-    durationMs: integer("duration_ms").notNull(),
-    supersededEpoch: integer("superseded_epoch"),
-    createdAt: at("created_at").notNull().defaultNow(),
-  },
-  (t) => [
-    uniqueIndex("compaction_events_round_key")
-      .on(t.sessionId, t.epoch, t.round)
-      .where(sql`status <> 'failed'`),
-  ],
 );
 
 export const modelCalls = pgTable(
@@ -296,4 +221,5 @@ export const checkpoints = pgTable(
 
 export * from "./schema-boxes.ts";
 export * from "./schema-events.ts";
+export * from "./schema-messages.ts";
 export * from "./schema-workers.ts";

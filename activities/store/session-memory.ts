@@ -3,7 +3,7 @@ import { and, asc, desc, eq, isNull, sql } from "drizzle-orm";
 import type { Message, ToolResultPart, UserPart } from "../context/message.ts";
 import type { Queryable } from "./db.ts";
 import { saveBlob } from "./blobs.ts";
-import { messages, toolOutputs } from "./schema.ts";
+import { storedMessages, toolOutputs } from "./schema.ts";
 import type { SessionMemory } from "../tools/tool.ts";
 
 /** Of a person's message: see `messageHandle`. */
@@ -28,20 +28,20 @@ export function createSessionMemory(db: Queryable, sessionId: string): SessionMe
         .replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;
       const rows = await db
         .select({
-          sequence: messages.sequence,
-          step: messages.step,
-          role: messages.role,
-          content: messages.content,
+          sequence: storedMessages.sequence,
+          step: storedMessages.step,
+          role: storedMessages.role,
+          content: storedMessages.content,
         })
-        .from(messages)
+        .from(storedMessages)
         .where(
           and(
-            eq(messages.sessionId, sessionId),
-            isNull(messages.supersededEpoch),
-            sql`${messages.content}::text ilike ${pattern}`,
+            eq(storedMessages.sessionId, sessionId),
+            isNull(storedMessages.supersededEpoch),
+            sql`${storedMessages.content}::text ilike ${pattern}`,
           ),
         )
-        .orderBy(desc(messages.sequence))
+        .orderBy(desc(storedMessages.sequence))
         .limit(limit);
       return rows.map(({ content, ...row }) => ({
         ...row,
@@ -80,14 +80,14 @@ async function resultText(db: Queryable, sessionId: string, handle: string): Pro
   const match = HANDLE.exec(handle);
   if (!match) return undefined;
   const [row] = await db
-    .select({ content: messages.content })
-    .from(messages)
+    .select({ content: storedMessages.content })
+    .from(storedMessages)
     .where(
       and(
-        eq(messages.sessionId, sessionId),
-        eq(messages.epoch, Number(match[1] ?? 1)),
-        eq(messages.step, Number(match[2])),
-        eq(messages.slot, `tool:${match[3]}`),
+        eq(storedMessages.sessionId, sessionId),
+        eq(storedMessages.epoch, Number(match[1] ?? 1)),
+        eq(storedMessages.step, Number(match[2])),
+        eq(storedMessages.slot, `tool:${match[3]}`),
       ),
     );
   return (row?.content as [ToolResultPart] | undefined)?.[0].text;
@@ -95,10 +95,14 @@ async function resultText(db: Queryable, sessionId: string, handle: string): Pro
 
 async function messageText(db: Queryable, sessionId: string, sequence: number): Promise<string | undefined> {
   const [row] = await db
-    .select({ content: messages.content })
-    .from(messages)
+    .select({ content: storedMessages.content })
+    .from(storedMessages)
     .where(
-      and(eq(messages.sessionId, sessionId), eq(messages.sequence, sequence), eq(messages.role, "user")),
+      and(
+        eq(storedMessages.sessionId, sessionId),
+        eq(storedMessages.sequence, sequence),
+        eq(storedMessages.role, "user"),
+      ),
     );
   return (row?.content as UserPart[] | undefined)
     ?.map((part) => (part.type === "text" ? part.text : `[${part.filename ?? "a file"} (${part.mediaType})]`))

@@ -6,7 +6,7 @@ import type { UserPart } from "../context/message.ts";
 import { estimateMessage, type TokenRatio } from "../context/tokens.ts";
 import type { SessionStatus } from "../contract.ts";
 import type { Queryable, Store } from "./db.ts";
-import { boxes, checkpoints, cursors, messages, sessions, tokenRatios } from "./schema.ts";
+import { boxes, checkpoints, cursors, sessions, storedMessages, tokenRatios } from "./schema.ts";
 
 export interface NewSession {
   readonly id: string;
@@ -55,7 +55,7 @@ export async function createSession(store: Pick<Store, "db">, session: NewSessio
       .returning({ id: sessions.id });
     if (made.length === 0) return false;
     await tx.insert(cursors).values({ sessionId: session.id, messageSequence: 1 });
-    await tx.insert(messages).values({
+    await tx.insert(storedMessages).values({
       sessionId: session.id,
       sequence: 1,
       position: 1,
@@ -115,13 +115,13 @@ export async function activeSessionIds(db: Queryable): Promise<string[]> {
 /** The last finished step of the live line: the highest with an answer. */
 export async function lastStep(db: Queryable, sessionId: string): Promise<number> {
   const [row] = await db
-    .select({ step: max(messages.step) })
-    .from(messages)
+    .select({ step: max(storedMessages.step) })
+    .from(storedMessages)
     .where(
       and(
-        eq(messages.sessionId, sessionId),
-        eq(messages.slot, "assistant"),
-        isNull(messages.supersededEpoch),
+        eq(storedMessages.sessionId, sessionId),
+        eq(storedMessages.slot, "assistant"),
+        isNull(storedMessages.supersededEpoch),
       ),
     );
   return row?.step ?? 0;

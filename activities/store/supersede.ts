@@ -36,20 +36,20 @@ export async function supersede(tx: Queryable, id: string, epoch: number, at: St
         where session_id = ${id} and superseded_epoch is null and ${where}`)
     ).rowCount ?? 0;
   if (at.phase === "resume") {
-    await mark(sql`messages`, sql`step >= ${at.step} and kind in ('nudge', 'wrap-up')`);
+    await mark(sql`stored_messages`, sql`step >= ${at.step} and kind in ('nudge', 'wrap-up')`);
     return false;
   }
   const later =
     at.phase === "model"
       ? sql`step >= ${at.step}`
       : sql`(step > ${at.step} or (step = ${at.step} and slot like 'tool:%'))`;
-  const messages = await mark(sql`messages`, sql`slot not like 'summary:%' and ${later}`);
+  const messages = await mark(sql`stored_messages`, sql`slot not like 'summary:%' and ${later}`);
   await tx.execute(sql`update guidance set delivered_sequence = null where session_id = ${id}
-    and delivered_sequence in (select sequence from messages where session_id = ${id} and superseded_epoch = ${epoch})`);
+    and delivered_sequence in (select sequence from stored_messages where session_id = ${id} and superseded_epoch = ${epoch})`);
   const rounds = await supersedeRounds(tx, id, epoch, at);
   // Old results are hidden after a step's tools: this step's pruning is of the other line, too.
   await tx.execute(
-    sql`update messages set pruned_step = null where session_id = ${id} and pruned_step >= ${at.step}`,
+    sql`update stored_messages set pruned_step = null where session_id = ${id} and pruned_step >= ${at.step}`,
   );
   const saved = await mark(sql`checkpoints`, sql`step >= ${at.step}`);
   await supersedeCalls(tx, id, epoch, at);
@@ -70,9 +70,7 @@ async function supersedeRounds(tx: Queryable, id: string, epoch: number, at: Sta
     where session_id = ${id} and superseded_epoch is null and ${later} returning round, status`);
   for (const { round, status } of gone.rows as { round: number; status: string }[]) {
     if (status === "failed") continue;
-    await tx.execute(sql`update messages set is_compacted = false, compacted_round = null, compacted_at = null
-      where session_id = ${id} and compacted_round = ${round}`);
-    await tx.execute(sql`update messages set superseded_epoch = ${epoch}
+    await tx.execute(sql`update stored_messages set superseded_epoch = ${epoch}
       where session_id = ${id} and superseded_epoch is null and slot = ${`summary:${round}`}`);
   }
   return gone.rowCount ?? 0;

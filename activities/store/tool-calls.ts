@@ -2,7 +2,7 @@
 import { and, asc, eq, inArray, isNull, sql } from "drizzle-orm";
 import type { ToolOutcome } from "../context/message.ts";
 import type { Queryable } from "./db.ts";
-import { boxes, messages, toolCalls, toolOutputs } from "./schema.ts";
+import { boxes, storedMessages, toolCalls, toolOutputs } from "./schema.ts";
 
 export type LedgerRow = typeof toolCalls.$inferSelect;
 
@@ -107,9 +107,9 @@ export async function resultOf(
   call: LedgerRow,
 ): Promise<{ tokens: number; content: unknown } | undefined> {
   const [row] = await db
-    .select({ tokens: messages.tokenCount, content: messages.content })
-    .from(messages)
-    .where(and(eq(messages.sessionId, call.sessionId), eq(messages.sequence, call.sequence)));
+    .select({ tokens: storedMessages.tokenCount, content: storedMessages.content })
+    .from(storedMessages)
+    .where(and(eq(storedMessages.sessionId, call.sessionId), eq(storedMessages.sequence, call.sequence)));
   return row;
 }
 

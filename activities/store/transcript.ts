@@ -3,7 +3,7 @@ import { and, desc, eq, isNull, sql } from "drizzle-orm";
 import type { AssistantPart, Message, MessageKind, StoredMessage, ToolCallPart } from "../context/message.ts";
 import { dropChunks } from "./events.ts";
 import type { Queryable } from "./db.ts";
-import { cursors, messages, sessions } from "./schema.ts";
+import { cursors, sessions, storedMessages } from "./schema.ts";
 
 /** What a row remembers beside its content. */
 export interface MessageMeta {
@@ -19,9 +19,10 @@ export interface MessageMeta {
   readonly leftSome?: boolean;
 }
 
-const live = (sessionId: string) => and(eq(messages.sessionId, sessionId), isNull(messages.supersededEpoch));
+const live = (sessionId: string) =>
+  and(eq(storedMessages.sessionId, sessionId), isNull(storedMessages.supersededEpoch));
 
-type Row = typeof messages.$inferSelect;
+type Row = typeof storedMessages.$inferSelect;
 
 function toStored(row: Row): StoredMessage {
   const meta = (row.meta ?? {}) as MessageMeta;
@@ -35,7 +36,6 @@ function toStored(row: Row): StoredMessage {
     slot: row.slot,
     kind: row.kind as MessageKind,
     tokens: row.tokenCount,
-    compactedRound: row.compactedRound ?? undefined,
     prunedStep: row.prunedStep ?? undefined,
     ...(meta.usage ? { usage: meta.usage } : {}),
     ...(meta.model === undefined ? {} : { model: meta.model }),
@@ -50,8 +50,8 @@ export async function findAnswer(
 ): Promise<(StoredMessage & { finish: string }) | undefined> {
   const [row] = await db
     .select()
-    .from(messages)
-    .where(and(live(sessionId), eq(messages.step, step), eq(messages.slot, "assistant")));
+    .from(storedMessages)
+    .where(and(live(sessionId), eq(storedMessages.step, step), eq(storedMessages.slot, "assistant")));
   return row && { ...toStored(row), finish: ((row.meta ?? {}) as MessageMeta).finish ?? "other" };
 }
 
@@ -59,9 +59,9 @@ export async function findAnswer(
 export async function lastAnswer(db: Queryable, sessionId: string): Promise<StoredMessage | undefined> {
   const [row] = await db
     .select()
-    .from(messages)
-    .where(and(live(sessionId), eq(messages.slot, "assistant")))
-    .orderBy(desc(messages.sequence))
+    .from(storedMessages)
+    .where(and(live(sessionId), eq(storedMessages.slot, "assistant")))
+    .orderBy(desc(storedMessages.sequence))
     .limit(1);
   return row && toStored(row);
 }
@@ -95,7 +95,7 @@ export async function insertMessage(
   row: NewMessage,
 ): Promise<boolean> {
   const made = await db
-    .insert(messages)
+    .insert(storedMessages)
     .values({
       sessionId,
       sequence,
@@ -110,7 +110,7 @@ export async function insertMessage(
       tokenCount: row.tokens,
     })
     .onConflictDoNothing()
-    .returning({ id: messages.id });
+    .returning({ id: storedMessages.id });
   return made.length > 0;
 }
 
@@ -128,14 +128,14 @@ export async function hasMessage(
   slot: string,
 ): Promise<boolean> {
   const rows = await db
-    .select({ id: messages.id })
-    .from(messages)
+    .select({ id: storedMessages.id })
+    .from(storedMessages)
     .where(
       and(
-        eq(messages.sessionId, sessionId),
-        eq(messages.epoch, epoch),
-        eq(messages.step, step),
-        eq(messages.slot, slot),
+        eq(storedMessages.sessionId, sessionId),
+        eq(storedMessages.epoch, epoch),
+        eq(storedMessages.step, step),
+        eq(storedMessages.slot, slot),
       ),
     );
   return rows.length > 0;

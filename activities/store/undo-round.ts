@@ -1,8 +1,8 @@
 /** Takes the newest compaction round back: its summary leaves the view, what it had replaced is seen again. */
-import { and, desc, eq, gt, isNull, ne, sql } from "drizzle-orm";
+import { and, count, desc, eq, gt, isNull, sql } from "drizzle-orm";
 import type { Queryable, Store } from "./db.ts";
 import { appendEvents } from "./events.ts";
-import { compactionEvents, messages, sessions } from "./schema.ts";
+import { compactionEvents, sessions, storedMessages } from "./schema.ts";
 
 export interface UndoneRound {
   readonly round: number;
@@ -40,33 +40,39 @@ export async function undoRound(
     .limit(1);
   if (newest === undefined) return undefined;
   const { round } = newest;
+  const live = and(eq(storedMessages.sessionId, sessionId), isNull(storedMessages.supersededEpoch));
+  const [summary] = await tx
+    .select({ sequence: storedMessages.sequence })
+    .from(storedMessages)
+    .where(and(live, eq(storedMessages.slot, `summary:${round}`)));
+  const [restored] = await tx
+    .select({ count: count() })
+    .from(storedMessages)
+    .where(and(live, sql`${storedMessages.sequence} <@ ${newest.replaced}::int8multirange`));
+  // What it had replaced is in view again, and its own summary is not.
+  const replaced = summary === undefined ? null : `{[${summary.sequence},${summary.sequence}]}`;
   await tx
     .update(compactionEvents)
-    .set({ status: "undone", reason })
+    .set({ status: "undone", reason, replaced })
     .where(eq(compactionEvents.id, newest.id));
-  const live = and(eq(messages.sessionId, sessionId), isNull(messages.supersededEpoch));
-  const slot = `summary:${round}`;
-  const restored = await tx
-    .update(messages)
-    .set({ isCompacted: false, compactedRound: null, compactedAt: null })
-    .where(and(live, eq(messages.compactedRound, round), ne(messages.slot, slot)));
   // What the round had hidden of messages that stayed carries its step.
   await tx
-    .update(messages)
+    .update(storedMessages)
     .set({ prunedStep: null })
-    .where(and(live, eq(messages.prunedStep, newest.step)));
-  const [summary] = await tx
-    .update(messages)
-    .set({ isCompacted: true, compactedRound: round, compactedAt: sql`now()` })
-    .where(and(live, eq(messages.slot, slot)))
-    .returning({ sequence: messages.sequence });
+    .where(and(live, eq(storedMessages.prunedStep, newest.step)));
   if (summary !== undefined) {
     await tx
-      .update(messages)
-      .set({ meta: sql`(${messages.meta}::jsonb - 'usage')::json` })
-      .where(and(live, gt(messages.sequence, summary.sequence), sql`${messages.meta}->'usage' is not null`));
+      .update(storedMessages)
+      .set({ meta: sql`(${storedMessages.meta}::jsonb - 'usage')::json` })
+      .where(
+        and(
+          live,
+          gt(storedMessages.sequence, summary.sequence),
+          sql`${storedMessages.meta}->'usage' is not null`,
+        ),
+      );
   }
-  return { ...newest, restored: restored.rowCount ?? 0 };
+  return { ...newest, restored: restored?.count ?? 0 };
 }
 
 /** Takes the newest round back and tells it to watchers. To be called inside a transaction that holds the session. */

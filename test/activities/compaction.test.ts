@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildView, PRUNED_TEXT } from "../../activities/context/view.ts";
 import { ModelError } from "../../activities/model/model.ts";
 import { lastRound, storeRound } from "../../activities/store/compactions.ts";
-import { messages, sessions } from "../../activities/store/schema.ts";
+import { sessions, storedMessages } from "../../activities/store/schema.ts";
 import { summaryText, work } from "../support/compacting.ts";
 import { answer, compactingSession, SECRET } from "../support/compacting-session.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
@@ -80,9 +80,9 @@ describe("summarize", () => {
   it("writes nothing where a row that it would replace has left the view meanwhile", async () => {
     const one = await compactingSession(database, work(30), async () => {
       await database.store.db
-        .update(messages)
+        .update(storedMessages)
         .set({ supersededEpoch: 2 })
-        .where(and(eq(messages.sessionId, one.id), eq(messages.sequence, 5)));
+        .where(and(eq(storedMessages.sessionId, one.id), eq(storedMessages.sequence, 5)));
       return answer(summaryText());
     });
     await expect(one.summarize()).rejects.toThrow(

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { StoredMessage } from "../../activities/context/message.ts";
 import { textOf } from "../../activities/context/session-facts.ts";
 import { openStore } from "../../activities/store/db.ts";
-import { messages } from "../../activities/store/schema.ts";
+import { storedMessages } from "../../activities/store/schema.ts";
 import { forgetSeen, keepSeen, seenRows } from "../../activities/store/seen-rows.ts";
 import { loadView } from "../../activities/store/load-view.ts";
 import { summaryText, work } from "../support/compacting.ts";
@@ -34,8 +34,8 @@ describe("rows that were seen", () => {
     await one.view();
     const { db } = database.store;
     // Nothing of ours ever changes a content; that it is told from here shows where it came from.
-    const where = and(eq(messages.sessionId, one.id), eq(messages.sequence, 3));
-    await db.update(messages).set({ content: [], prunedStep: 4 }).where(where);
+    const where = and(eq(storedMessages.sessionId, one.id), eq(storedMessages.sequence, 3));
+    await db.update(storedMessages).set({ content: [], prunedStep: 4 }).where(where);
     await one.add([user("And mind the pier.")], 5);
     const view = await one.view();
     expect(view[2]?.content).not.toEqual([]);
@@ -67,7 +67,7 @@ describe("rows that were seen", () => {
     try {
       await slow.query("begin");
       await slow.query(
-        `insert into messages (session_id, sequence, position, epoch, step, slot, role, kind, content, token_count)
+        `insert into stored_messages (session_id, sequence, position, epoch, step, slot, role, kind, content, token_count)
          values ($1, 50, 50, 1, 50, 'user', 'user', 'guidance', '[{"type":"text","text":"Slow."}]', 5)`,
         [one.id],
       );

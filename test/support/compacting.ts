@@ -62,7 +62,6 @@ export function afterRound(
     slot: `summary:${round}`,
     kind: "summary",
     tokens: done.summaryTokens,
-    compactedRound: undefined,
     prunedStep: undefined,
   };
   return [...rows.filter((row) => !gone.has(row.sequence)), summary].toSorted(

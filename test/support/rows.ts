@@ -82,7 +82,6 @@ export function rowsOf(
       slot,
       kind,
       tokens: estimateMessage(message),
-      compactedRound: undefined,
       prunedStep: undefined,
       ...extra,
     } as StoredMessage;

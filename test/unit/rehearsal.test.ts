@@ -166,7 +166,7 @@ describe("the rehearsal model", () => {
 describe("the rehearsal model's summaries", () => {
   const rowsUpTo = (step: number): StoredMessage[] =>
     FLASHCARDS.slice(0, step).flatMap((one, at) => {
-      const common = { step: at + 1, tokens: 100, compactedRound: undefined, prunedStep: undefined };
+      const common = { step: at + 1, tokens: 100, prunedStep: undefined };
       const calls = one.calls.map((call, index) => ({
         type: "tool-call" as const,
         toolCallId: callId(at + 1, 0, index),

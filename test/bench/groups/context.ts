@@ -3,12 +3,12 @@
  * built by a worker that has not seen the session; a round follows a step, whose worker has the contents.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { and, eq, gt, lte, sql } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import type { Message } from "../../../activities/context/message.ts";
 import { viewSize } from "../../../activities/context/size.ts";
 import { estimateMessage } from "../../../activities/context/tokens.ts";
 import { buildMessages } from "../../../activities/model/request.ts";
-import { messages, sessions } from "../../../activities/store/schema.ts";
+import { compactionEvents, sessions, storedMessages } from "../../../activities/store/schema.ts";
 import { forgetSeen } from "../../../activities/store/seen-rows.ts";
 import { loadView } from "../../../activities/store/load-view.ts";
 import { takeSequences } from "../../../activities/store/transcript.ts";
@@ -62,7 +62,7 @@ async function storedSession(stand: Stand, stored: number, replaced: number, ...
     tokenCount: tokens,
   }));
   for (let at = 0; at < rows.length; at += INSERTED_AT_ONCE)
-    await db.insert(messages).values(rows.slice(at, at + INSERTED_AT_ONCE));
+    await db.insert(storedMessages).values(rows.slice(at, at + INSERTED_AT_ONCE));
   if (replaced > 0) await replace(stand, session.id, first + replaced - 1);
   const settings = runConfig(stand.image);
   const config = {
@@ -72,18 +72,28 @@ async function storedSession(stand: Stand, stored: number, replaced: number, ...
   };
   await db.update(sessions).set({ config }).where(eq(sessions.id, session.id));
   // The figures of thousands of fresh rows, as the server's own housekeeping would have them by then.
-  await db.execute(sql`vacuum analyze messages`);
+  await db.execute(sql`vacuum analyze stored_messages`);
   return session;
 }
 
-/** As a round leaves it: rows that are marked, and the summary behind the last of them. */
+/** As a round leaves it: what it replaced, and the summary behind the last of them. */
 async function replace({ store: { db } }: Stand, sessionId: string, last: number): Promise<void> {
-  await db
-    .update(messages)
-    .set({ isCompacted: true, compactedRound: 1 })
-    .where(and(eq(messages.sessionId, sessionId), gt(messages.sequence, 1), lte(messages.sequence, last)));
+  await db.insert(compactionEvents).values({
+    sessionId,
+    epoch: 1,
+    step: 0,
+    round: 1,
+    trigger: "threshold",
+    strategy: "threshold-rounds",
+    status: "compacted",
+    attempts: [],
+    tokensBefore: 0,
+    tokensAfter: 0,
+    durationMs: 0,
+    replaced: `{[2,${last}]}`,
+  });
   const content = [{ type: "text" as const, text: summaryText() }];
-  await db.insert(messages).values({
+  await db.insert(storedMessages).values({
     sessionId,
     sequence: await takeSequences(db, sessionId, 1),
     position: last + 0.5,
@@ -193,7 +203,7 @@ async function compaction(stand: Stand, stored: number): Promise<Figure[]> {
 
 async function diskOf({ store }: Stand): Promise<{ tables: number; log: number }> {
   const { rows } = await store.db.execute<{ tables: string; log: string }>(sql`select
-    pg_total_relation_size('messages') + pg_total_relation_size('compaction_events') as tables,
+    pg_total_relation_size('stored_messages') + pg_total_relation_size('compaction_events') as tables,
     pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') as log`);
   const [row] = rows;
   return { tables: Number(row?.tables), log: Number(row?.log) };
@@ -203,7 +213,7 @@ async function diskOf({ store }: Stand): Promise<{ tables: number; log: number }
 async function writersOf({ store }: Stand, id: string): Promise<number> {
   const { rows } = await store.db.execute<{ writers: number }>(sql`
     select count(distinct xmin::text)::int as writers from
-      (select xmin from messages where session_id = ${id} and (is_compacted or kind = 'summary')
+      (select xmin from stored_messages where session_id = ${id} and kind = 'summary'
        union all select xmin from compaction_events where session_id = ${id}) rows`);
   return rows[0]?.writers ?? 0;
 }

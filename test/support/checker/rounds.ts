@@ -64,7 +64,7 @@ function numbers(rounds: readonly RoundRow[]): Violation[] {
   return [violation("compaction_events", `rounds ${expected.join(", ")}`, given.join(", "))];
 }
 
-/** A row is out of view by a round in force, and by no other. */
+/** A row is out of view by one round in force, and by no other. */
 function marks({ messages }: Needed, rounds: readonly RoundRow[]): Violation[] {
   const inForce = new Set(
     rounds
@@ -72,12 +72,14 @@ function marks({ messages }: Needed, rounds: readonly RoundRow[]): Violation[] {
       .map((round) => round.round),
   );
   const list: Violation[] = [];
+  const seen = new Set<number>();
   for (const row of messages) {
-    if (row.isCompacted !== (row.compactedRound !== null))
-      list.push(
-        violation(placeOf(row), "both marks of a round or none", `${row.isCompacted}, ${row.compactedRound}`),
-      );
-    if (row.supersededEpoch === null && row.compactedRound !== null && !inForce.has(row.compactedRound))
+    // A row comes once for each round that replaced it.
+    if (seen.has(row.id)) list.push(violation(placeOf(row), "one round that replaced it", "another as well"));
+    seen.add(row.id);
+    // A round that was undone holds its own summary.
+    if (row.compactedRound === null || row.slot === `summary:${row.compactedRound}`) continue;
+    if (row.supersededEpoch === null && !inForce.has(row.compactedRound))
       list.push(
         violation(placeOf(row), "in view: its round is not in force", `compacted by ${row.compactedRound}`),
       );

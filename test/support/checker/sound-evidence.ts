@@ -197,6 +197,7 @@ export function soundEvidence(): Evidence {
         fromSequence: 2,
         toSequence: 4,
         summaryContent: summary,
+        replaced: "{[2,5)}",
         durationMs: 3,
         supersededEpoch: null,
         createdAt: at(25),

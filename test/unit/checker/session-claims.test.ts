@@ -63,7 +63,13 @@ const BREAKS: Breaks = {
       row(5, { isCompacted: true, compactedRound: 7 }),
       "its round is not in force",
     ],
-    ["half a mark", row(3, { isCompacted: false }), "both marks of a round or none"],
+    [
+      "a row that two rounds replaced",
+      ({ messages }) => ({
+        messages: messages.flatMap((each) => (each.sequence === 3 ? [each, each] : [each])),
+      }),
+      "one round that replaced it",
+    ],
     ["another summary than the round's", round({ summaryContent: "something else" }), "another text"],
     [
       "a round that replaced nothing",

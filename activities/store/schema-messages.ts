@@ -1,0 +1,120 @@
+/** The transcript and its rounds. Part of schema.ts. */
+import { and, eq, getTableColumns, isNull, sql } from "drizzle-orm";
+import {
+  bigint,
+  bigserial,
+  check,
+  customType,
+  doublePrecision,
+  index,
+  integer,
+  json,
+  pgTable,
+  pgView,
+  text,
+  timestamp,
+  unique,
+  uniqueIndex,
+} from "drizzle-orm/pg-core";
+
+const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
+/** A set of integers as Postgres writes it: `{[1,5),[7,8)}`. */
+const multirange = customType<{ data: string }>({ dataType: () => "int8multirange" });
+
+/** Messages as they were stored. What rounds have made of them is in `messages`. */
+export const storedMessages = pgTable(
+  "stored_messages",
+  {
+    id: bigserial({ mode: "number" }).primaryKey(),
+    sessionId: text("session_id").notNull(),
+    sequence: bigint({ mode: "number" }).notNull(),
+    /** Order in the view: the sequence, but a summary stands at (last replaced + 0.5). */
+    position: doublePrecision().notNull(),
+    epoch: integer().notNull(),
+    step: integer().notNull(),
+    /** Which message of the step: `user`, `assistant`, `tool:0` …, `summary:3`, `nudge`. */
+    slot: text().notNull(),
+    role: text().notNull(),
+    kind: text().notNull(),
+    content: json().notNull(),
+    /** Client ids, first and last queuedAt of coalesced guidance. */
+    meta: json(),
+    tokenCount: integer("token_count").notNull(),
+    prunedStep: integer("pruned_step"),
+    supersededEpoch: integer("superseded_epoch"),
+    createdAt: at("created_at").notNull().defaultNow(),
+  },
+  (t) => [
+    unique("messages_session_sequence_key").on(t.sessionId, t.sequence),
+    unique("messages_session_epoch_step_slot_key").on(t.sessionId, t.epoch, t.step, t.slot),
+    index("messages_live_idx")
+      .on(t.sessionId, t.position)
+      .where(sql`superseded_epoch is null`),
+    index("messages_said_idx")
+      .on(t.sessionId, t.position)
+      .where(sql`superseded_epoch is null and role = 'user'`),
+    index("messages_summary_idx")
+      .on(t.sessionId, t.position)
+      .where(sql`superseded_epoch is null and kind = 'summary'`),
+    check("messages_role_check", sql`${t.role} in ('user','assistant','tool')`),
+  ],
+);
+
+export const compactionEvents = pgTable(
+  "compaction_events",
+  {
+    id: bigserial({ mode: "number" }).primaryKey(),
+    sessionId: text("session_id").notNull(),
+    epoch: integer().notNull(),
+    step: integer().notNull(),
+    round: integer().notNull(),
+    trigger: text().notNull(),
+    strategy: text().notNull(),
+    /** `compacted`, `failed`: history unchanged, `undone`: taken back by a person. */
+    status: text().notNull(),
+    /** Typed reason of a failure. */
+    reason: text(),
+    /** What each rung of the ladder came to. */
+    attempts: json().notNull(),
+    tokensBefore: integer("tokens_before").notNull(),
+    tokensAfter: integer("tokens_after").notNull(),
+    fromSequence: bigint("from_sequence", { mode: "number" }),
+    toSequence: bigint("to_sequence", { mode: "number" }),
+    summaryContent: text("summary_content"),
+    /** Sequences that are out of view because of it: what it replaced; of an undone round its own summary. */
+    replaced: multirange(),
+    durationMs: integer("duration_ms").notNull(),
+    supersededEpoch: integer("superseded_epoch"),
+    createdAt: at("created_at").notNull().defaultNow(),
+  },
+  (t) => [
+    uniqueIndex("compaction_events_round_key")
+      .on(t.sessionId, t.epoch, t.round)
+      .where(sql`status <> 'failed'`),
+  ],
+);
+
+/**
+ * Messages with what the rounds in force have made of them. A round says once which sequences it replaced, so that its marks
+ * are one row however many messages they are on, and are gone with it where it is undone or superseded.
+ */
+export const messages = pgView("messages").as((query) =>
+  query
+    .select({
+      ...getTableColumns(storedMessages),
+      isCompacted: sql<boolean>`${compactionEvents.id} is not null`.as("is_compacted"),
+      compactedRound: sql<number | null>`${compactionEvents.round}`.as("compacted_round"),
+      compactedAt: sql`${compactionEvents.createdAt}`
+        .mapWith((value: string): Date | null => new Date(value))
+        .as("compacted_at"),
+    })
+    .from(storedMessages)
+    .leftJoin(
+      compactionEvents,
+      and(
+        eq(compactionEvents.sessionId, storedMessages.sessionId),
+        isNull(compactionEvents.supersededEpoch),
+        sql`${storedMessages.sequence} <@ ${compactionEvents.replaced}`,
+      ),
+    ),
+);
