@@ -33,7 +33,7 @@ export interface RoundInHand {
 /** @throws Superseded (fatal) where a newer run took over meanwhile: nothing was written */
 export async function finishRound(round: RoundInHand, outcome: Compaction): Promise<CompactionFacts> {
   const { context, measure, deps, session } = round;
-  // A round is stored beside its bills, and committed after them.
+  // A round is stored beside its bills, not after them; neither is over before both are stored.
   if (outcome.kind !== "compacted") await Promise.all(round.writes);
   switch (outcome.kind) {
     case "nothing":
@@ -67,7 +67,7 @@ async function storeCompacted(round: RoundInHand, outcome: Compacted): Promise<C
   const pruned: NewEvent[] = hidden.length === 0 ? [] : [{ type: "context:pruned", step: input.step, data }];
   const row = { ...rowOf(round, outcome), ...outcome };
   const events = [compressed(round, outcome), ...pruned];
-  const stored = await storeRound(deps.store, scope.runId, row, events, Promise.all(round.writes));
+  const [stored] = await Promise.all([storeRound(deps.store, scope.runId, row, events), ...round.writes]);
   if (stored === "superseded") throw superseded();
   deps.notifier.wake(session.id);
   // What is in view now is known; only another attempt's round has to be read.

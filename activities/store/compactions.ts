@@ -1,6 +1,6 @@
 /** Compaction rounds and prune marks. Rows are marked, never deleted (invariant 5). */
 import { and, desc, eq, isNull, ne, sql } from "drizzle-orm";
-import { inTransaction, type Queryable, type Store } from "./db.ts";
+import type { Queryable, Store } from "./db.ts";
 import type { NewEvent } from "./event.ts";
 import { appendEvents } from "./events.ts";
 import { compactionEvents } from "./schema.ts";
@@ -85,7 +85,7 @@ with run as (
   insert into compaction_events (session_id, epoch, step, round, trigger, strategy, attempts, tokens_before, tokens_after,
     duration_ms, status, from_sequence, to_sequence, replaced, summary_content)
   select $1, $3, $4, $5, $6, $7, $8::json, $9, $10, $11, 'compacted', $12, $13, $14::int8multirange, $15
-  from run on conflict do nothing returning 1
+  from run where (select rows from replaced) = $21 on conflict do nothing returning 1
 ), hidden as (
   update stored_messages set pruned_step = $4
   where session_id = $1 and sequence = any($16::bigint[])
@@ -101,12 +101,20 @@ with run as (
   select $1, event_seq - json_array_length($17::json) + t.place, $3, $4, (t.e->>'attempt')::int, t.e->>'type', t.e->'data'
   from c, json_array_elements($17::json) with ordinality as t(e, place)
 )
-select exists (select 1 from run) as run, exists (select 1 from made) as made, (select rows from replaced) as "inView"`;
+select exists (select 1 from run) as run, exists (select 1 from made) as made, (select rows from replaced) as "inView",
+  exists (select 1 from compaction_events where session_id = $1 and epoch = $3 and round = $5 and status <> 'failed') as there`;
+
+interface Stored {
+  readonly run: boolean;
+  readonly made: boolean;
+  readonly there: boolean;
+  /** How many of the messages that are to be replaced. */
+  readonly inView: number;
+}
 
 /**
- * Stores a round: event with what it replaced, summary and the watchers' events, in one statement, which with its count
- * checked is one transaction. Idempotent by (session, epoch, round).
- * @param before what must be done before this is committed; where it fails nothing is written
+ * Stores a round: event with what it replaced, summary and the watchers' events, in one statement, which is one
+ * transaction. Idempotent by (session, epoch, round).
  * @returns `there` where the round was stored already, `superseded` where a newer run has the session: nothing is written
  * @throws when a row to be replaced is not in view any more: another run was here, and nothing is written
  */
@@ -115,10 +123,8 @@ export async function storeRound(
   runId: string,
   round: CompletedRound,
   events: readonly NewEvent[],
-  before: Promise<unknown> = Promise.resolve(),
 ): Promise<"stored" | "there" | "superseded"> {
   const { replaced, summary } = round;
-  before.catch(() => undefined);
   const values = [
     round.sessionId,
     runId,
@@ -140,25 +146,18 @@ export async function storeRound(
     round.position,
     JSON.stringify([{ type: "text", text: summary }]),
     round.summaryTokens,
+    replaced.length,
   ];
-  return inTransaction(pool, async (client) => {
-    const { rows } = await client.query<{ run: boolean; made: boolean; inView: number }>({
-      name: "store_round",
-      text: STORE_ROUND,
-      values,
-    });
-    await before;
-    const [done] = rows;
-    if (!done?.run) return "superseded";
-    if (!done.made) return "there";
-    const missing = replaced.length - done.inView;
-    if (missing !== 0) {
-      throw new Error(
-        `Compaction round ${round.round}: ${missing} of ${replaced.length} messages are not in view any more. Nothing was changed.`,
-      );
-    }
-    return "stored";
-  });
+  const { rows } = await pool.query<Stored>({ name: "store_round", text: STORE_ROUND, values });
+  const { run, made, there, inView } = rows[0] as Stored;
+  if (!run) return "superseded";
+  if (made) return "stored";
+  const missing = replaced.length - inView;
+  // In view, and yet not made: another attempt stored it meanwhile.
+  if (there || missing === 0) return "there";
+  throw new Error(
+    `Compaction round ${round.round}: ${missing} of ${replaced.length} messages are not in view any more. Nothing was changed.`,
+  );
 }
 
 /** Notes a round that came to nothing; the transcript stays as it is. */

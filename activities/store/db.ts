@@ -76,25 +76,6 @@ function withOwnTransactions(db: Database): Database {
   return Object.assign(db, { transaction });
 }
 
-/** For statements that the server is to keep prepared, by their names. What `body` throws takes all back. */
-export async function inTransaction<T>(
-  pool: pg.Pool,
-  body: (client: pg.PoolClient) => Promise<T>,
-): Promise<T> {
-  const client = await pool.connect();
-  try {
-    await client.query("begin");
-    const result = await body(client);
-    await client.query("commit");
-    return result;
-  } catch (error) {
-    await client.query("rollback").catch(() => undefined);
-    throw error;
-  } finally {
-    client.release();
-  }
-}
-
 /**
  * Brings the tables up to date. Several processes may call it at once: an advisory lock on one connection lets them
  * in one after the other (the migrator itself takes no lock).
