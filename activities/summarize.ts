@@ -140,12 +140,11 @@ async function compactWith(
   const ask = createSummariser({ ...round, step: input.step, learnt, later });
   let announced: Promise<void> | undefined;
   const summarise: Summarise = async (request) => {
-    const answer = ask(request);
     // Beside the first request, not before it; whatever comes of it is told later.
     announced ??= announce(round);
     announced.catch(() => undefined);
     try {
-      return await answer;
+      return await ask(request);
     } finally {
       await announced;
     }
