@@ -11,6 +11,7 @@ import {
   messages,
   modelCalls,
   sessions,
+  storedMessages,
   toolCalls,
 } from "./schema.ts";
 
@@ -103,10 +104,10 @@ export async function readFigures(
     .where(inArray(modelCalls.sessionId, list))
     .groupBy(modelCalls.sessionId);
   const steps = await db
-    .select({ id: messages.sessionId, step: sql<number>`max(${messages.step})::int` })
-    .from(messages)
-    .where(and(inArray(messages.sessionId, list), isNull(messages.supersededEpoch)))
-    .groupBy(messages.sessionId);
+    .select({ id: storedMessages.sessionId, step: sql<number>`max(${storedMessages.step})::int` })
+    .from(storedMessages)
+    .where(and(inArray(storedMessages.sessionId, list), isNull(storedMessages.supersededEpoch)))
+    .groupBy(storedMessages.sessionId);
   const rounds = await db
     .select({ id: compactionEvents.sessionId, rounds: sql<number>`max(${compactionEvents.round})::int` })
     .from(compactionEvents)

@@ -88,6 +88,8 @@ export const compactionEvents = pgTable(
     createdAt: at("created_at").notNull().defaultNow(),
   },
   (t) => [
+    // Every load of a view asks for a session's rounds.
+    index("compaction_events_session_idx").on(t.sessionId, t.id),
     uniqueIndex("compaction_events_round_key")
       .on(t.sessionId, t.epoch, t.round)
       .where(sql`status <> 'failed'`),

@@ -1,6 +1,7 @@
 -- Not safe while old workers run: stop them first. Their rounds mark rows of a table that is a view from here on.
 ALTER TABLE "messages" RENAME TO "stored_messages";--> statement-breakpoint
 ALTER TABLE "compaction_events" ADD COLUMN "replaced" "int8multirange";--> statement-breakpoint
+CREATE INDEX "compaction_events_session_idx" ON "compaction_events" USING btree ("session_id","id");--> statement-breakpoint
 -- The marks of a round that was undone are on its summary alone.
 UPDATE "compaction_events" r SET "replaced" = (
 	SELECT range_agg(int8range(m."sequence", m."sequence", '[]')) FROM "stored_messages" m
