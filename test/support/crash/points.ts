@@ -69,7 +69,7 @@ const BESIDE = { lost: 1, kept: 1 } as const;
 export const CRASH_POINTS: readonly CrashPoint[] = [
   ...around("the run's taking over", "plain", table("runs", {}), "[A4]"),
   ...around("the box's entry", "plain", table("events", { type: "sandbox:created" }), "[A4]"),
-  ...around("a person's message", "plain", table("messages", { kind: "guidance" }), "[A4]"),
+  ...around("a person's message", "plain", table("stored_messages", { kind: "guidance" }), "[A4]"),
   {
     name: "when the model has a request and says nothing yet",
     script: "plain",
@@ -84,10 +84,16 @@ export const CRASH_POINTS: readonly CrashPoint[] = [
     extraCalls: 1,
     cases: "[A4] [R2]",
   },
-  ...around("an answer", "plain", table("messages", { slot: "assistant", step: 2 }), "[A3] [A4] [R3]", {
-    lost: 1,
-    kept: 0,
-  }),
+  ...around(
+    "an answer",
+    "plain",
+    table("stored_messages", { slot: "assistant", step: 2 }),
+    "[A3] [A4] [R3]",
+    {
+      lost: 1,
+      kept: 0,
+    },
+  ),
   ...around("a command's claim", "plain", table("tool_calls", { status: "running", step: 5 }), "[A4]"),
   ...around("an edit's claim", "plain", table("tool_calls", { status: "running", step: 3 }), "[A4]"),
   {
@@ -97,10 +103,20 @@ export const CRASH_POINTS: readonly CrashPoint[] = [
     extraCalls: 0,
     cases: "[A1] [A4]",
   },
-  ...around("one of three results", "plain", table("messages", { slot: "tool:0", step: 2 }), "[A4] [A24]"),
-  ...around("a written file's result", "plain", table("messages", { slot: "tool:1", step: 2 }), "[A4]"),
-  ...around("an edit's result", "plain", table("messages", { slot: "tool:0", step: 3 }), "[A4]"),
-  ...around("what a file says", "plain", table("messages", { slot: "tool:0", step: 4 }), "[A4]"),
+  ...around(
+    "one of three results",
+    "plain",
+    table("stored_messages", { slot: "tool:0", step: 2 }),
+    "[A4] [A24]",
+  ),
+  ...around(
+    "a written file's result",
+    "plain",
+    table("stored_messages", { slot: "tool:1", step: 2 }),
+    "[A4]",
+  ),
+  ...around("an edit's result", "plain", table("stored_messages", { slot: "tool:0", step: 3 }), "[A4]"),
+  ...around("what a file says", "plain", table("stored_messages", { slot: "tool:0", step: 4 }), "[A4]"),
   ...around("a save of the workspace", "plain", table("checkpoints", { step: 2 }), "[A4]", BESIDE),
   {
     name: "when the model is asked for a summary",

@@ -7,7 +7,7 @@ import pg from "pg";
 import type { TestDatabase } from "../test-database.ts";
 
 export interface RowHoldSpec {
-  readonly table: "runs" | "messages" | "tool_calls" | "compaction_events" | "checkpoints" | "events";
+  readonly table: "runs" | "stored_messages" | "tool_calls" | "compaction_events" | "checkpoints" | "events";
   /** Columns of the row as it becomes; an update counts that makes it so. */
   readonly match: Readonly<Record<string, unknown>>;
 }
@@ -26,7 +26,7 @@ export interface RowHolds {
 
 /** Of advisory locks that are ours. */
 const LOCK_CLASS = 47_110_001;
-const TABLES = ["runs", "messages", "tool_calls", "compaction_events", "checkpoints", "events"];
+const TABLES = ["runs", "stored_messages", "tool_calls", "compaction_events", "checkpoints", "events"];
 
 const INSTALL = `
 create table row_holds (id serial primary key, session_id text not null, table_name text not null, match jsonb not null);
