@@ -33,7 +33,7 @@ export interface RoundInHand {
 /** @throws Superseded (fatal) where a newer run took over meanwhile: nothing was written */
 export async function finishRound(round: RoundInHand, outcome: Compaction): Promise<CompactionFacts> {
   const { context, measure, deps, session } = round;
-  // A round is stored beside its bills, not after them; neither is over before both are stored.
+  // A round is stored beside its bills, not after them, and is over when both are stored.
   if (outcome.kind !== "compacted") await Promise.all(round.writes);
   switch (outcome.kind) {
     case "nothing":

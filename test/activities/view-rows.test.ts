@@ -2,6 +2,7 @@
 import { and, asc, eq, isNull } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { strategyNames, type StrategyName } from "../../activities/agent-config.ts";
+import { outOfView } from "../../activities/store/compactions.ts";
 import { messages, sessions } from "../../activities/store/schema.ts";
 import { summaryText, work } from "../support/compacting.ts";
 import { compactingSession } from "../support/compacting-session.ts";
@@ -78,6 +79,25 @@ describe("the view", () => {
       }
     },
   );
+
+  it("finds what is out of it by an index, however many rounds other sessions have", async () => {
+    const client = await database.store.pool.connect();
+    try {
+      await client.query("begin");
+      await client.query(`insert into compaction_events
+        (session_id, epoch, step, round, trigger, strategy, status, attempts, tokens_before, tokens_after, duration_ms, replaced)
+        select 'other-' || n % 100, 1, n, n, 'threshold', 'reactive-overflow', 'compacted', '[]', 9, 5, 1, '{[2,9]}'
+        from generate_series(1, 5000) as n`);
+      await client.query("analyze compaction_events");
+      await client.query(`prepare rounds(text) as ${outOfView("$1")}`);
+      const { rows } = await client.query<{ "QUERY PLAN": string }>("explain execute rounds('other-7')");
+      expect(rows.map((row) => row["QUERY PLAN"]).join("\n")).toContain("compaction_events_session_idx");
+    } finally {
+      await client.query("rollback");
+      await client.query("deallocate rounds");
+      client.release();
+    }
+  });
 
   it("costs a round one row of its own and the summary: none of what it replaces is written, nor where it is undone", async () => {
     const one = await compactingSession(database, work(60), summaryText());

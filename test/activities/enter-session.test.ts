@@ -1,0 +1,34 @@
+/** What an activity reads beside its session's row is what stands once its run may write. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { enterReading } from "../../activities/enter-session.ts";
+import { loadView } from "../../activities/store/load-view.ts";
+import { summaryText, work } from "../support/compacting.ts";
+import { compactingSession } from "../support/compacting-session.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+it("a run that takes the session over back before a round reads the view without it; one in charge reads once", async () => {
+  const one = await compactingSession(database, work(30), summaryText());
+  const before = (await one.view()).map(({ sequence }) => sequence);
+  expect(await one.summarize()).toMatchObject({ kind: "compacted", round: 1 });
+  let reads = 0;
+  const read = () => {
+    reads += 1;
+    return loadView(database.store.db, one.id);
+  };
+  const [round] = await one.rounds();
+  const at = { step: round?.step ?? 0, phase: "model", round: 0 } as const;
+  const enter = (runId: string) => enterReading(database.store, { sessionId: one.id, runId }, at, read);
+  const [, seen] = await enter("run-1");
+  expect(reads).toBe(1);
+  expect(seen.length).toBeLessThan(before.length);
+  const [session, again] = await enter("run-2");
+  expect(reads).toBe(3);
+  expect(session).toMatchObject({ runId: "run-2", epoch: 2 });
+  expect(again.filter(({ kind }) => kind !== "notice").map(({ sequence }) => sequence)).toEqual(before);
+});
