@@ -62,6 +62,16 @@ test("killing a command that has ended ends what it left behind", async () => {
   expect(await leftOver("sleep 4713")).toBe("");
 });
 
+test("a command that was killed can be killed again by who lost the answer, and is told of the same end", async () => {
+  const id = newId();
+  await box.start({ id, argv: ["sleep", "300"] });
+  const state = await box.kill(id, 0);
+  expect(state).toMatchObject({ kind: "killed", by: "request" });
+  expect(await box.kill(id, 0)).toEqual(state);
+  const { state: timedOut } = await bash(box, "sleep 300", 50);
+  expect(await box.kill(timedOut.id, 0)).toEqual(timedOut);
+});
+
 test("killing one command leaves the others alone", async () => {
   const [one, other] = [newId(), newId()];
   await box.start({ id: one, argv: ["sleep", "300"] });

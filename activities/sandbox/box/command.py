@@ -258,6 +258,9 @@ class Command(Ending):
         for output in self.outputs.values():
             output.close()
         self.end = end
+        if self.ending and self.ending.get("swept"):
+            # Or who kills it once more, because the answer was lost, would wait for a sweep that is over.
+            self.ending = None
         self.box.shelve(self)
         self.box.journal.ended(self)
         for fd in self.pipes:

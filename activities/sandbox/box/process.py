@@ -7,6 +7,8 @@ from contextlib import contextmanager
 # Tools run under these ids whatever the image calls them.
 TOOL_UID = 1000
 TOOL_GID = 1000
+# Nobody's here: neither a tool's nor root's.
+STRANGER_UID = 1
 MARK = "LONGHAUL_CALL"
 # A limit that kernels no longer use (RLIMIT_LOCKS), which children inherit whatever they do to environment, session and
 # parents. A process may lower its own but never raise it, so later calls have lower numbers.
@@ -17,14 +19,15 @@ HIGHEST_NUMBER = 1 << 62
 
 @contextmanager
 def as_tool():
-    """For the while, this process may signal and read what uid 1000 may, and no more. Real and saved ids stay root's,
-    so that no tool can signal the supervisor meanwhile. Needs neither CAP_KILL nor a fork, which a full box refuses."""
+    """For the while, this process may signal and read what uid 1000 may, and no more. Its saved id stays root's and its
+    real one is a stranger's: so no tool can signal the supervisor meanwhile, and a signal to all that may be signalled
+    spares the relay, which a real id of root would reach. Needs neither CAP_KILL nor a fork, which a full box refuses."""
     os.setegid(TOOL_GID)
-    os.seteuid(TOOL_UID)
+    os.setresuid(STRANGER_UID, TOOL_UID, 0)
     try:
         yield
     finally:
-        os.seteuid(0)
+        os.setresuid(0, 0, 0)
         os.setegid(0)
 
 
