@@ -191,7 +191,7 @@ def write_file(request):
     if "ifHash" in request:
         lock_folder(place)
     if "ifHash" in request and check_unchanged(place, request["ifHash"], new_hash):
-        return {"created": False, "hash": new_hash}
+        return {"created": request["ifHash"] is None, "hash": new_hash}
     mode = request.get("mode")
     if mode is None:
         mode = stat.S_IMODE(info.st_mode) if info is not None else 0o644
@@ -221,6 +221,9 @@ def remove_file(request):
     if place.name is None:
         raise IsADirectoryError(errno.EISDIR, "")
     if place.info is None:
+        if request.get("again"):
+            # The first try's answer was lost: most likely it is gone because of it.
+            return {}
         raise FileNotFoundError(errno.ENOENT, "")
     if stat.S_ISDIR(place.info.st_mode):
         raise IsADirectoryError(errno.EISDIR, "")

@@ -1,0 +1,133 @@
+/** Each request to a box whose answer is lost on the way: it is sent again, and the worker must see what it would have seen. */
+import { Duplex } from "node:stream";
+import Dockerode from "dockerode";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { createDockerHost } from "../../activities/sandbox/docker.ts";
+import type { Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
+import { bash, createTestBoxes, newId, type TestBoxes } from "../support/test-boxes.ts";
+
+let boxes: TestBoxes;
+let host: SandboxHost;
+/** The same box twice: over a way that loses an answer when told to, and over one that does not. */
+let box: Sandbox;
+let sound: Sandbox;
+let loseNext = false;
+let lost = 0;
+
+beforeAll(async () => {
+  boxes = createTestBoxes();
+  const spec = boxes.spec();
+  host = createDockerHost({ docker: losing(new Dockerode()), name: "test" });
+  box = await host.open(spec);
+  sound = await boxes.host.open(spec);
+});
+afterAll(async () => {
+  await host.close();
+  await boxes.dispose();
+});
+beforeEach(() => {
+  lost = 0;
+});
+
+/** An engine whose streams into a box break where the next answer should have come out. */
+function losing(engine: Dockerode): Dockerode {
+  const getContainer = engine.getContainer.bind(engine);
+  engine.getContainer = (id) => {
+    const container = getContainer(id);
+    const exec = container.exec.bind(container) as (options: object) => Promise<Dockerode.Exec>;
+    container.exec = (async (options: object) => {
+      const made = await exec(options);
+      const start = made.start.bind(made);
+      made.start = (async (how: Dockerode.ExecStartOptions) =>
+        breaking(await start(how))) as Dockerode.Exec["start"];
+      return made;
+    }) as Dockerode.Container["exec"];
+    return container;
+  };
+  return engine;
+}
+
+function breaking(real: Duplex): Duplex {
+  const way = new Duplex({
+    write: (chunk, encoding, done) => void real.write(chunk, encoding, done),
+    read: () => undefined,
+    destroy: (error, done) => (real.destroy(), done(error)),
+  });
+  real.on("data", (chunk) => {
+    if (!loseNext) return void way.push(chunk);
+    loseNext = false;
+    lost++;
+    way.destroy();
+  });
+  real.on("end", () => way.push(null));
+  real.on("error", (error) => way.destroy(error));
+  return way;
+}
+
+/** What is answered to it where the first answer is lost. */
+async function losingIts<T>(request: () => Promise<T>): Promise<T> {
+  loseNext = true;
+  const answer = await request();
+  expect(lost).toBe(1);
+  return answer;
+}
+
+const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString("utf8");
+const bytes = (content: string): Uint8Array => Buffer.from(content);
+
+test("a start: the command runs once", async () => {
+  const id = newId();
+  const argv = ["bash", "-c", "echo ran >> start.txt; sleep 300"];
+  expect(await losingIts(() => box.start({ id, argv }))).toMatchObject({ id, kind: "running" });
+  await box.kill(id, 0);
+  expect((await bash(sound, "cat start.txt")).out).toBe("ran\n");
+});
+
+test("a run: the command runs once, and its end is told", async () => {
+  const argv = ["bash", "-c", "echo ran >> run.txt; exit 3"];
+  expect(await losingIts(() => box.run({ id: newId(), argv }))).toMatchObject({
+    kind: "exited",
+    exitCode: 3,
+  });
+  expect((await bash(sound, "cat run.txt")).out).toBe("ran\n");
+});
+
+test("a wait, a state, a list and a read", async () => {
+  const { state } = await bash(sound, "echo said; exit 4");
+  expect(await losingIts(() => box.wait(state.id))).toEqual(state);
+  lost = 0;
+  expect(await losingIts(() => box.state(state.id))).toEqual(state);
+  lost = 0;
+  expect(await losingIts(() => box.list())).toContainEqual(state);
+  lost = 0;
+  expect(text(await losingIts(() => box.read(state.id, "out", 0, 100)))).toBe("said\n");
+});
+
+test.each([
+  ["heeds it", "sleep 300"],
+  ["ignores it", "trap '' TERM; while :; do sleep 0.05; done"],
+])("a kill of a command that %s", async (_, script) => {
+  const id = newId();
+  await sound.start({ id, argv: ["bash", "-c", script] });
+  const state = await losingIts(() => box.kill(id, 50));
+  expect(state).toMatchObject({ kind: "killed", by: "request" });
+  expect(await sound.state(id)).toEqual(state);
+});
+
+test("a file that is made, changed, looked at and removed", async () => {
+  const made = await losingIts(() => box.files.write("file.txt", bytes("one"), { ifHash: null }));
+  expect(made).toMatchObject({ ok: true, created: true });
+  const hash = made.ok ? made.hash : "";
+  lost = 0;
+  const changed = await losingIts(() => box.files.write("file.txt", bytes("two"), { ifHash: hash }));
+  expect(changed).toMatchObject({ ok: true, created: false });
+  lost = 0;
+  const read = await losingIts(() => box.files.read("file.txt"));
+  expect(read.ok && text(read.bytes)).toBe("two");
+  lost = 0;
+  expect(await losingIts(() => box.files.stat("file.txt"))).toMatchObject({ ok: true, size: 3 });
+  lost = 0;
+  const removed = losingIts(() => box.files.remove("file.txt", { ifHash: changed.ok ? changed.hash : "" }));
+  expect(await removed).toEqual({ ok: true });
+  expect(await sound.files.stat("file.txt")).toMatchObject({ ok: false, reason: "not-found" });
+});
