@@ -10,8 +10,8 @@ import { SandboxLost } from "./sandbox-lost.ts";
 
 export interface BoxLink {
   /**
-   * Sends a request; where the stream ends meanwhile and the container still runs, once more on a new stream with
-   * `again: true`. So every request must bear being done twice.
+   * Sends a request; where the stream ends meanwhile and the container still runs, again on a new stream with
+   * `again: true`. So every request must bear being done more than once.
    * @throws SandboxLost, SandboxUnavailable (retryable), Error with the supervisor's text, the signal's reason.
    */
   request(op: string, fields: object, options?: RequestOptions): Promise<Answer>;
@@ -47,6 +47,9 @@ export interface BoxRules {
 const CONNECT_TRIES = 20;
 /** The daemon may take a moment to notice that a container died (survey of reliability, M12). */
 const RETRY_MS = 100;
+/** Of streams that end so soon after a request, so many in a row are enough; a long wait may outlive any number of others. */
+const BRIEF_MS = 10_000;
+const MAX_BRIEF = 5;
 
 export function createBoxLink(docker: Dockerode, containerId: string, rules: BoxRules): BoxLink {
   const container = docker.getContainer(containerId);
@@ -141,13 +144,16 @@ export function createBoxLink(docker: Dockerode, containerId: string, rules: Box
       return { empty, boot, leaks };
     },
     async request(op, fields, options) {
+      let brief = 0;
       for (let again = false; ; again = true) {
         const { stream } = await connection();
+        const beganMs = performance.now();
         try {
           return await stream.request(op, again ? { ...fields, again } : fields, options);
         } catch (error) {
           if (!(error instanceof StreamEnded) || closed) throw closed ? closing() : error;
-          if (again) throw new SandboxLost(error.message, { cause: error });
+          brief = performance.now() - beganMs < BRIEF_MS ? brief + 1 : 0;
+          if (brief === MAX_BRIEF) throw new SandboxLost(error.message, { cause: error });
         }
       }
     },

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
+import type { CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { bash, createTestBoxes, newId, type TestBoxes, waitUntil } from "../support/test-boxes.ts";
 
 let boxes: TestBoxes;
@@ -70,6 +70,42 @@ test("a command that was killed can be killed again by who lost the answer, and 
   expect(await box.kill(id, 0)).toEqual(state);
   const { state: timedOut } = await bash(box, "sleep 300", 50);
   expect(await box.kill(timedOut.id, 0)).toEqual(timedOut);
+});
+
+test("a kill that comes before the program has begun is not lost", async () => {
+  // Most of eight find no child ready, and are killed while one is made: some 4 in 100 were not found then.
+  const startAndKill = async (): Promise<CommandState> => {
+    const id = newId();
+    const [, killed] = await Promise.all([
+      box.start({ id, argv: ["bash", "-c", "sleep 4714"] }),
+      box.kill(id, 0),
+    ]);
+    return killed;
+  };
+  for (let round = 0; round < 20; round++) {
+    const killed = await Promise.all(Array.from({ length: 8 }, startAndKill));
+    expect(new Set(killed.map(({ kind }) => kind))).toEqual(new Set(["killed"]));
+  }
+  expect(await leftOver("sleep 4714")).toBe("");
+});
+
+test("a box whose processors are all taken still ends a command within a second", async () => {
+  const busy = newId();
+  await box.start({
+    id: busy,
+    argv: ["bash", "-c", "for i in $(seq 32); do while :; do :; done & done; wait"],
+  });
+  const tookMs: number[] = [];
+  for (let round = 0; round < 9; round++) {
+    const began = performance.now();
+    const id = newId();
+    await box.start({ id, argv: ["sleep", "4715"] });
+    await box.kill(id, 0);
+    tookMs.push(performance.now() - began);
+  }
+  expect(tookMs.sort((a, b) => a - b)[4]).toBeLessThan(1_000);
+  expect((await bash(box, "nice")).out).toBe("10\n");
+  await box.kill(busy, 0);
 });
 
 test("killing one command leaves the others alone", async () => {

@@ -1,23 +1,22 @@
 /** Each request to a box whose answer is lost on the way: it is sent again, and the worker must see what it would have seen. */
-import { Duplex } from "node:stream";
-import Dockerode from "dockerode";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDockerHost } from "../../activities/sandbox/docker.ts";
 import type { Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
+import { type BreakingDocker, createBreakingDocker } from "../support/breaking-docker.ts";
 import { bash, createTestBoxes, newId, type TestBoxes } from "../support/test-boxes.ts";
 
 let boxes: TestBoxes;
+let breaking: BreakingDocker;
 let host: SandboxHost;
 /** The same box twice: over a way that loses an answer when told to, and over one that does not. */
 let box: Sandbox;
 let sound: Sandbox;
-let loseNext = false;
-let lost = 0;
 
 beforeAll(async () => {
   boxes = createTestBoxes();
   const spec = boxes.spec();
-  host = createDockerHost({ docker: losing(new Dockerode()), name: "test" });
+  breaking = createBreakingDocker();
+  host = createDockerHost({ docker: breaking.docker, name: "test" });
   box = await host.open(spec);
   sound = await boxes.host.open(spec);
 });
@@ -25,50 +24,13 @@ afterAll(async () => {
   await host.close();
   await boxes.dispose();
 });
-beforeEach(() => {
-  lost = 0;
-});
-
-/** An engine whose streams into a box break where the next answer should have come out. */
-function losing(engine: Dockerode): Dockerode {
-  const getContainer = engine.getContainer.bind(engine);
-  engine.getContainer = (id) => {
-    const container = getContainer(id);
-    const exec = container.exec.bind(container) as (options: object) => Promise<Dockerode.Exec>;
-    container.exec = (async (options: object) => {
-      const made = await exec(options);
-      const start = made.start.bind(made);
-      made.start = (async (how: Dockerode.ExecStartOptions) =>
-        breaking(await start(how))) as Dockerode.Exec["start"];
-      return made;
-    }) as Dockerode.Container["exec"];
-    return container;
-  };
-  return engine;
-}
-
-function breaking(real: Duplex): Duplex {
-  const way = new Duplex({
-    write: (chunk, encoding, done) => void real.write(chunk, encoding, done),
-    read: () => undefined,
-    destroy: (error, done) => (real.destroy(), done(error)),
-  });
-  real.on("data", (chunk) => {
-    if (!loseNext) return void way.push(chunk);
-    loseNext = false;
-    lost++;
-    way.destroy();
-  });
-  real.on("end", () => way.push(null));
-  real.on("error", (error) => way.destroy(error));
-  return way;
-}
 
 /** What is answered to it where the first answer is lost. */
 async function losingIts<T>(request: () => Promise<T>): Promise<T> {
-  loseNext = true;
+  const before = breaking.lost;
+  breaking.loseNextAnswer();
   const answer = await request();
-  expect(lost).toBe(1);
+  expect(breaking.lost).toBe(before + 1);
   return answer;
 }
 
@@ -95,11 +57,8 @@ test("a run: the command runs once, and its end is told", async () => {
 test("a wait, a state, a list and a read", async () => {
   const { state } = await bash(sound, "echo said; exit 4");
   expect(await losingIts(() => box.wait(state.id))).toEqual(state);
-  lost = 0;
   expect(await losingIts(() => box.state(state.id))).toEqual(state);
-  lost = 0;
   expect(await losingIts(() => box.list())).toContainEqual(state);
-  lost = 0;
   expect(text(await losingIts(() => box.read(state.id, "out", 0, 100)))).toBe("said\n");
 });
 
@@ -118,15 +77,11 @@ test("a file that is made, changed, looked at and removed", async () => {
   const made = await losingIts(() => box.files.write("file.txt", bytes("one"), { ifHash: null }));
   expect(made).toMatchObject({ ok: true, created: true });
   const hash = made.ok ? made.hash : "";
-  lost = 0;
   const changed = await losingIts(() => box.files.write("file.txt", bytes("two"), { ifHash: hash }));
   expect(changed).toMatchObject({ ok: true, created: false });
-  lost = 0;
   const read = await losingIts(() => box.files.read("file.txt"));
   expect(read.ok && text(read.bytes)).toBe("two");
-  lost = 0;
   expect(await losingIts(() => box.files.stat("file.txt"))).toMatchObject({ ok: true, size: 3 });
-  lost = 0;
   const removed = losingIts(() => box.files.remove("file.txt", { ifHash: changed.ok ? changed.hash : "" }));
   expect(await removed).toEqual({ ok: true });
   expect(await sound.files.stat("file.txt")).toMatchObject({ ok: false, reason: "not-found" });

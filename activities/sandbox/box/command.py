@@ -79,10 +79,10 @@ class Command(Ending):
         return answer
 
     def start(self, request):
-        self.began = time.monotonic()
-        if self.ending:
-            self.refuse("it was ended before it began")
+        if self.end:
+            # Killed while it waited for the disk to be counted.
             return
+        self.began = time.monotonic()
         self.number = self.box.next_number()
         disk = self.box.disk
         self.disk = disk.facts() if disk.full else None

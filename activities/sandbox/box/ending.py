@@ -26,15 +26,21 @@ class Ending:
             return
         if self.end and self.end["kind"] in ("refused", "lost"):
             return
+        if self.pid is None and not self.end:
+            self.refuse("it was ended before it began")
+            return
         self.ending = {"by": by, "deadline": time.monotonic() + grace_ms / 1000, "known": {}}
-        self.ending.update(sweeps=0, grown=0)
+        self.ending.update(begun=False, sweeps=0, grown=0)
+        self.press_on()
+
+    def begin_ending(self):
+        self.ending["begun"] = True
         # Its number may belong to a stranger once it was reaped.
-        self.leader = None if self.status is not None else self.pid
+        self.leader = self.pid if self.status is None and not self.end else None
         if self.leader is not None:
             # While the parents live: a child with another environment and session is known by them alone.
             self.look_around()
             self.signal_group(signal.SIGTERM)
-        self.press_on()
 
     def look_around(self):
         with as_tool():
@@ -55,6 +61,12 @@ class Ending:
 
     def press_on(self):
         ending = self.ending
+        if not self.started:
+            # The child that is to become the program does not carry its marks yet: it would not be found, and go on after us.
+            self.loop.after(POLL_SECONDS, self.press_on)
+            return
+        if not ending["begun"]:
+            self.begin_ending()
         overdue = time.monotonic() >= ending["deadline"]
         if self.leader is not None and not overdue and self.signal_group(0):
             self.loop.after(POLL_SECONDS, self.press_on)

@@ -22,6 +22,9 @@ WORKSPACE = "/workspace"
 STIR_SECONDS = 0.25
 MAX_TRIES = 5
 FILE_SECONDS = 60
+# Programs stand behind the supervisor and file operations where processors are short: with 32 that spin on two, a start and a
+# kill take 0.08 s instead of 0.22 (0.4 instead of 1.9 at most, eight at a time). Among each other it changes nothing.
+TOOL_NICE = 10
 CHUNK = 1 << 18
 
 
@@ -133,6 +136,7 @@ def become_program(link, order, fds):
         if here != WORKSPACE and not here.startswith(WORKSPACE + "/"):
             raise OSError(errno.EXDEV, f"is outside {WORKSPACE}")
         stage = order["argv"][0]
+        os.nice(TOOL_NICE)
         link.send(b"+")
         run_program(order["argv"], order["env"])
     except BaseException as error:

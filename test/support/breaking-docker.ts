@@ -1,0 +1,65 @@
+/** A Docker engine whose streams into a box break when told to: what happened inside stands, who asked hears nothing. */
+import { Duplex } from "node:stream";
+import Dockerode from "dockerode";
+
+export interface BreakingDocker {
+  readonly docker: Dockerode;
+  /** The next answer is lost, and its stream with it. */
+  loseNextAnswer(): void;
+  /** How many answers were lost. */
+  readonly lost: number;
+  /** Ends every open stream. */
+  breakStreams(): void;
+}
+
+export function createBreakingDocker(): BreakingDocker {
+  const docker = new Dockerode();
+  const open = new Set<Duplex>();
+  let loseNext = false;
+  let lost = 0;
+
+  function breakable(real: Duplex): Duplex {
+    const way = new Duplex({
+      write: (chunk, encoding, done) => void real.write(chunk, encoding, done),
+      read: () => undefined,
+      destroy: (error, done) => (real.destroy(), open.delete(way), done(error)),
+    });
+    open.add(way);
+    real.on("data", (chunk) => {
+      if (!loseNext) return void way.push(chunk);
+      loseNext = false;
+      lost++;
+      way.destroy();
+    });
+    real.on("end", () => way.push(null));
+    real.on("error", (error) => way.destroy(error));
+    return way;
+  }
+
+  const getContainer = docker.getContainer.bind(docker);
+  docker.getContainer = (id) => {
+    const container = getContainer(id);
+    const exec = container.exec.bind(container) as (options: object) => Promise<Dockerode.Exec>;
+    container.exec = (async (options: object) => {
+      const made = await exec(options);
+      const start = made.start.bind(made);
+      made.start = (async (how: Dockerode.ExecStartOptions) =>
+        breakable(await start(how))) as Dockerode.Exec["start"];
+      return made;
+    }) as Dockerode.Container["exec"];
+    return container;
+  };
+
+  return {
+    docker,
+    loseNextAnswer: () => {
+      loseNext = true;
+    },
+    get lost() {
+      return lost;
+    },
+    breakStreams: () => {
+      for (const way of open) way.destroy();
+    },
+  };
+}
