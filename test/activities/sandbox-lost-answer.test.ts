@@ -62,6 +62,19 @@ test("a wait, a state, a list and a read", async () => {
   expect(text(await losingIts(() => box.read(state.id, "out", 0, 100)))).toBe("said\n");
 });
 
+test("a wait, several times", async () => {
+  const id = newId();
+  await sound.start({ id, argv: ["bash", "-c", "while [ ! -e go ]; do sleep 0.02; done; exit 5"] });
+  const waiting = box.wait(id);
+  for (let times = 0; times < 3; times++) {
+    // Answered over the stream on which the wait was sent anew.
+    await box.list();
+    breaking.breakStreams();
+  }
+  await sound.files.write("go", bytes(""));
+  expect(await waiting).toMatchObject({ kind: "exited", exitCode: 5 });
+});
+
 test.each([
   ["heeds it", "sleep 300"],
   ["ignores it", "trap '' TERM; while :; do sleep 0.05; done"],
