@@ -89,6 +89,21 @@ test("a kill that comes before the program has begun is not lost", async () => {
   expect(await leftOver("sleep 4714")).toBe("");
 });
 
+test("a kill of a command whose child is stopped again and again before it begins is answered", async () => {
+  const stopper = newId();
+  await box.start({ id: stopper, argv: ["bash", "-c", "while :; do kill -STOP -1; done"] });
+  for (let round = 0; round < 5; round++) {
+    const id = newId();
+    const starting = box.start({ id, argv: ["sleep", "4716"] });
+    const began = performance.now();
+    expect(await box.kill(id, 0)).toMatchObject({ kind: "killed", by: "request" });
+    expect(performance.now() - began).toBeLessThan(3_000);
+    await starting;
+  }
+  await box.kill(stopper, 0);
+  expect(await leftOver("sleep 4716")).toBe("");
+});
+
 test("a box whose processors are all taken still ends a command within a second", async () => {
   const busy = newId();
   await box.start({

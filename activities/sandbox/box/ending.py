@@ -59,15 +59,26 @@ class Ending:
         except PermissionError:
             return True
 
+    def signal_child(self):
+        try:
+            with as_tool():
+                os.kill(self.pid, signal.SIGKILL)
+        except OSError:
+            # Root's still.
+            pass
+
     def press_on(self):
         ending = self.ending
+        overdue = time.monotonic() >= ending["deadline"]
         if not self.started:
             # The child that is to become the program does not carry its marks yet: it would not be found, and go on after us.
+            if overdue and self.early is None:
+                # Or one that a tool keeps stopping would never become it, nor end.
+                self.signal_child()
             self.loop.after(POLL_SECONDS, self.press_on)
             return
         if not ending["begun"]:
             self.begin_ending()
-        overdue = time.monotonic() >= ending["deadline"]
         if self.leader is not None and not overdue and self.signal_group(0):
             self.loop.after(POLL_SECONDS, self.press_on)
             return
