@@ -140,11 +140,9 @@ test("a stream that breaks while the box runs is made anew, unseen by who waits"
   await box.start({ id, argv: ["bash", "-c", "while [ ! -e go ]; do sleep 0.02; done; exit 5"] });
   const waiting = box.wait(id);
   // The relay's death is what a broken stream looks like from here.
-  const { Processes: processes } = await boxes.docker
-    .getContainer(box.container)
-    .top({ ps_args: "-eo pid,args" });
-  const relay = (processes as string[][]).find(([, args]) => args?.includes("LONGHAUL_RELAY"));
-  process.kill(Number(relay?.[0]), "SIGKILL");
+  const relays = await boxes.relays(box);
+  expect(relays).toHaveLength(1);
+  for (const relay of relays) process.kill(relay, "SIGKILL");
   await box.files.write("go", Buffer.from(""));
   expect(await waiting).toMatchObject({ kind: "exited", exitCode: 5 });
 });

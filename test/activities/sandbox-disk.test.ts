@@ -23,14 +23,6 @@ const sh = (command: string, on = box): Promise<InvokedTool> => callTool(on, "ba
 const megabytesOf = async (path: string, on = box): Promise<number> =>
   Number((await bash(on, `du -sm ${path} | cut -f1`)).out);
 
-/** The process that copies between the worker and the supervisor, by its id on the host. */
-async function relayOf(on: Sandbox): Promise<string> {
-  const top = await boxes.docker.getContainer(on.container).top({ ps_args: "-eo pid,args" });
-  const found = (top.Processes as string[][]).filter((row) => row.join(" ").includes("LONGHAUL_RELAY"));
-  expect(found).toHaveLength(1);
-  return found[0]?.[0] ?? "";
-}
-
 /** Writes one file after another until it is ended; says how far it came in the file's names. */
 const fill = (where: string, megabytes = 8): string =>
   `mkdir -p ${where}; for i in $(seq 1000); do head -c ${megabytes}M /dev/zero > ${where}/$i || exit 1; sleep 0.02; done`;
@@ -114,11 +106,12 @@ test("what an ended command left behind is ended too, when it fills the disk", a
 
 test("a host whose disk is nearly full ends what writes; what only reads and deletes goes on [R24]", async () => {
   const full = await open({ bytes: 2 ** 40, freeBytes: 2 ** 60 });
-  const before = await relayOf(full);
+  const before = await boxes.relays(full);
+  expect(before).toHaveLength(1);
   const result = await sh("sleep 30; echo late", full);
   expect(result.text).toContain("the host's disk is nearly full");
   // One signal to all ended it; the worker's way into the box is not a tool's.
-  expect(await relayOf(full)).toBe(before);
+  expect(await boxes.relays(full)).toEqual(before);
   expect((await sh("sleep 1; echo second", full)).text).toMatch(/^second\n\[no file could grow/);
 });
 

@@ -14,6 +14,8 @@ export interface TestBoxes {
   lame(): { readonly host: SandboxHost; readonly said: readonly string[] };
   /** A spec with a session of its own. */
   spec(changes?: Partial<BoxSpec>): BoxSpec;
+  /** Ids, on this machine, of the processes that copy between a worker and the box's supervisor. */
+  relays(box: Sandbox): Promise<readonly number[]>;
   dispose(): Promise<void>;
 }
 
@@ -57,6 +59,11 @@ export function createTestBoxes(): TestBoxes {
         pids: 128,
         ...changes,
       };
+    },
+    async relays(box) {
+      const top = await docker.getContainer(box.container).top({ ps_args: "-eo pid,args" });
+      const found = (top.Processes as string[][]).filter((row) => row.join(" ").includes("LONGHAUL_RELAY"));
+      return found.map(([pid]) => Number(pid));
     },
     async dispose() {
       await Promise.all(sessions.map((session) => host.remove(session)));
