@@ -161,4 +161,4 @@ test("every request is answered, and every command has one end", async () => {
     },
   );
   expect(answered).toBeGreaterThan(100);
-});
+}, 120_000);

@@ -112,13 +112,13 @@ test("a box whose processors are all taken still ends a command within a second"
   });
   const tookMs: number[] = [];
   for (let round = 0; round < 9; round++) {
-    const began = performance.now();
     const id = newId();
     await box.start({ id, argv: ["sleep", "4715"] });
+    const began = performance.now();
     await box.kill(id, 0);
     tookMs.push(performance.now() - began);
   }
-  expect(tookMs.sort((a, b) => a - b)[4]).toBeLessThan(1_000);
+  expect(tookMs.sort((a, b) => a - b)[4], tookMs.join(" ")).toBeLessThan(1_000);
   expect((await bash(box, "nice")).out).toBe("10\n");
   await box.kill(busy, 0);
 });
