@@ -1,17 +1,16 @@
 /** Puts a summary together: what a model said, and what code knows better. Pure: no clock, no I/O. */
 import type { StoredMessage } from "./message.ts";
+import { SAID_HEADER, saidLines } from "./said-lines.ts";
 import { filesIn, textOf, todoIn } from "./session-facts.ts";
 import {
   excerpt,
   isSameItem,
   parseChecklist,
   parseFiles,
-  parseSaid,
   parseSections,
   renderChecklist,
   renderFiles,
   renderSummary,
-  SAID_HEADER,
   type ChecklistItem,
   type FileEntry,
   type Section,
@@ -98,14 +97,7 @@ function originalTask({ replaced, kept }: SummaryMaterial, before: string, maxCh
     task === undefined
       ? (before.split("\n")[0] ?? "")
       : excerpt(textOf(task).replaceAll(/\s+/g, " "), maxChars / 2);
-  const said = [
-    ...parseSaid(before),
-    ...replaced
-      .filter((row) => row.kind === "guidance")
-      .map((row) => excerpt(textOf(row).replaceAll(/\s+/g, " "), 300)),
-  ];
-  // What does not fit any more is the oldest; `search_history` still finds it.
-  while (said.length > 0 && said.join("\n").length > maxChars) said.shift();
+  const said = saidLines({ replaced, kept }, before, maxChars);
   return said.length === 0 ? head : `${head}\n${SAID_HEADER}\n${said.map((line) => `- ${line}`).join("\n")}`;
 }
 

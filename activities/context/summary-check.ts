@@ -1,9 +1,9 @@
 /** Whether a summary may replace what it stands for (invariant 9). Pure: no clock, no I/O. */
+import { isSameSaying, parseSaid } from "./said-lines.ts";
 import {
   isSameItem,
   parseChecklist,
   parseFiles,
-  parseSaid,
   parseSections,
   SECTIONS,
   type Section,
@@ -102,7 +102,9 @@ export function lostFrom(previous: string, next: string): Rejection | undefined 
     return { reason: "lost-item", detail: `"${item.text}" is neither open nor closed.` };
   const said = parseSaid(after["Original Task"] ?? "");
   // The oldest sayings may have made room for newer ones; a hole among the rest is a loss.
-  const kept = parseSaid(before["Original Task"] ?? "").map((line) => said.includes(line));
+  const kept = parseSaid(before["Original Task"] ?? "").map((line) =>
+    said.some((each) => isSameSaying(each, line)),
+  );
   const first = kept.indexOf(true);
   const hole = first === -1 ? kept.length > 0 && said.length === 0 : kept.slice(first).includes(false);
   return hole ? { reason: "lost-rule", detail: "Something the user said is gone." } : undefined;

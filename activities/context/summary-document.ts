@@ -146,14 +146,6 @@ function wordsOf(text: string): string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}_](?:[\p{L}\p{N}_./-]*[\p{L}\p{N}_])?/gu) ?? [];
 }
 
-/** Lines a person said that are not shown word for word any more. */
-export function parseSaid(originalTask: string): string[] {
-  const [, list = ""] = originalTask.split(`${SAID_HEADER}\n`);
-  return list.split("\n").flatMap((line) => (line.startsWith("- ") ? [line.slice(2)] : []));
-}
-
-export const SAID_HEADER = "Said later by the user, oldest first:";
-
 /** A text cut to `maxChars` on a code point, with an ellipsis where something is missing. */
 export function excerpt(text: string, maxChars: number): string {
   const flat = text.trim();

@@ -1,0 +1,90 @@
+import { describe, expect, it } from "vitest";
+import { coalesce } from "../../../activities/context/coalesce.ts";
+import type { Message, StoredMessage } from "../../../activities/context/message.ts";
+import { parseSaid, SAID_HEADER, saidLines } from "../../../activities/context/said-lines.ts";
+import { lostFrom } from "../../../activities/context/summary-check.ts";
+import { renderSummary } from "../../../activities/context/summary-document.ts";
+import { rowsOf, user } from "../../support/rows.ts";
+
+const ROOM = 2_400;
+const LONG = `Build the quay first. ${"and then the next berth, ".repeat(200)}`;
+
+/** One row for messages that waited together, as the model sees them. */
+function together(...texts: string[]): Message {
+  const parts = coalesce(
+    texts.map((text, at) => ({
+      id: `${at}`,
+      parts: [{ type: "text" as const, text }],
+      queuedAt: "2026-11-22T00:00:00Z",
+    })),
+  )?.parts;
+  return { role: "user", content: parts ?? [] };
+}
+
+const guidance = (...messages: Message[]): StoredMessage[] =>
+  rowsOf([user("the task"), ...messages]).filter((row) => row.kind === "guidance");
+const section = (lines: readonly string[]): string =>
+  `The task\n${SAID_HEADER}\n${lines.map((line) => `- ${line}`).join("\n")}`;
+
+describe("what a person said, as a summary carries it", () => {
+  it("has a line for each of the messages that waited together, so that the last is not cut off with the first", () => {
+    const rows = guidance(together(LONG, "use pnpm", "and commit often"), user("go on"));
+    const lines = saidLines({ replaced: rows, kept: [] }, "", ROOM);
+    expect(lines.map((line) => line.slice(0, 20))).toEqual([
+      "[1]: Build the quay ",
+      "[2]: use pnpm",
+      "[3]: and commit ofte",
+      "go on",
+    ]);
+    expect(saidLines({ replaced: guidance(together("one", "two")), kept: [] }, "", ROOM)).toEqual([
+      "First: one",
+      "Also: two",
+    ]);
+  });
+
+  it("gives the newest more room where it is shown nowhere else, and no longer once something newer is said", () => {
+    const [first, long, newer] = guidance(user("use pnpm"), user(LONG), user("stop there")) as [
+      StoredMessage,
+      StoredMessage,
+      StoredMessage,
+    ];
+    const alone = saidLines({ replaced: [first, long], kept: [] }, "", ROOM);
+    expect(alone.map((line) => line.length)).toEqual([8, ROOM * 0.6]);
+
+    const nothingNew = saidLines({ replaced: [], kept: [] }, section(alone), ROOM);
+    expect(nothingNew).toEqual(alone);
+
+    for (const now of [
+      { replaced: [newer], kept: [] },
+      { replaced: [], kept: [newer] },
+    ]) {
+      const after = saidLines(now, section(alone), ROOM);
+      expect(after.slice(0, 2).map((line) => line.length)).toEqual([8, 300]);
+      const [before, next] = [alone, after].map((lines, round) =>
+        renderSummary(round, {
+          "Original Task": section(lines),
+          "Completed Work": "",
+          "Key Technical Decisions": "",
+          "Current State": "",
+          "Pending Work": "",
+          "Errors & Resolutions": "",
+        }),
+      );
+      expect(lostFrom(before ?? "", next ?? "")).toBeUndefined();
+    }
+    const shownBeside = saidLines({ replaced: [first, long], kept: [newer] }, "", ROOM);
+    expect(shownBeside.map((line) => line.length)).toEqual([8, 300]);
+  });
+
+  it("drops the oldest where there is no room, and never the newest for its length", () => {
+    const many = guidance(
+      ...Array.from({ length: 40 }, (_, n) => user(`${n}: ${"x".repeat(200)}`)),
+      user(LONG),
+    );
+    const lines = saidLines({ replaced: many, kept: [] }, "", ROOM);
+    expect(lines.at(-1)).toHaveLength(ROOM * 0.6);
+    expect(lines.length).toBeGreaterThan(8);
+    expect(lines[0]).not.toMatch(/^0:/);
+    expect(parseSaid(section(lines))).toEqual(lines);
+  });
+});
