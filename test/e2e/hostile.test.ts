@@ -45,24 +45,26 @@ describe("a secret of the worker", () => {
   it("that gets into a box in pieces comes out in no form: model, database, history, logs, export and Web UI [R51]", async () => {
     const half = Math.floor(CANARY.length / 2);
     // Neither half is the secret: so it comes into the box without passing the border.
-    const put = `a=${CANARY.slice(0, half)}; b=${CANARY.slice(half)}; printf %s%s $a $b > k; k=$(cat k)`;
+    // Calls of a step run side by side: each has the file of its own.
+    const put = (file: string) =>
+      `a=${CANARY.slice(0, half)}; b=${CANARY.slice(half)}; printf %s%s $a $b > ${file}; k=$(cat ${file})`;
     const script = scriptedModel()
       .fails(500, `You sent the key ${CANARY}, which is broken today`)
       .answers(
         call("bash", {
-          command: `${put}; cat k; env; cat /proc/1/environ /proc/*/environ 2>&1 | tr '\\0' '\\n'`,
+          command: `${put("k")}; cat k; env; cat /proc/1/environ /proc/*/environ 2>&1 | tr '\\0' '\\n'`,
         }),
         call("bash", {
-          command: `${put}; for at in $(seq 0 ${CANARY.length - 1}); do printf %s "\${k:$at:1}"; sleep 0.01; done`,
+          command: `${put("k2")}; for at in $(seq 0 ${CANARY.length - 1}); do printf %s "\${k:$at:1}"; sleep 0.01; done`,
         }),
         call("bash", {
-          command: `${put}; for pre in '' x xy; do printf '%s%s' "$pre" "$k" | base64; printf '%s%s' "$pre" "$k" | base64 -w 20; done; printf %s "$k" | basenc --base64url; printf %s "$k" | od -An -tx1 | tr -d ' \\n'; printf %s "$k" | od -An -tx1 | tr -d ' '; printf %s "$k" | od -An -tx1 | tr -d ' \\n' | tr a-f A-F`,
+          command: `${put("k3")}; for pre in '' x xy; do printf '%s%s' "$pre" "$k" | base64; printf '%s%s' "$pre" "$k" | base64 -w 20; done; printf %s "$k" | basenc --base64url; printf %s "$k" | od -An -tx1 | tr -d ' \\n'; printf %s "$k" | od -An -tx1 | tr -d ' '; printf %s "$k" | od -An -tx1 | tr -d ' \\n' | tr a-f A-F`,
         }),
         call("bash", {
-          command: `${put}; python3 -c "import json, sys, urllib.parse; k = open('k').read(); print(json.dumps({'key': k}), urllib.parse.quote('https://u:' + k + '@host/', safe=''), repr(k)); print('\\033[31m' + k[:9] + '\\033[0m' + k[9:]); sys.exit(k)"`,
+          command: `${put("k4")}; python3 -c "import json, sys, urllib.parse; k = open('k4').read(); print(json.dumps({'key': k}), urllib.parse.quote('https://u:' + k + '@host/', safe=''), repr(k)); print('\\033[31m' + k[:9] + '\\033[0m' + k[9:]); sys.exit(k)"`,
         }),
         call("bash", {
-          command: `${put}; mkdir -p names; echo "needle $k" > "names/$k.txt"; head -c 60000 /dev/zero | tr '\\0' x; echo "$k"; head -c 60000 /dev/zero | tr '\\0' y`,
+          command: `${put("k5")}; mkdir -p names; echo "needle $k" > "names/$k.txt"; head -c 60000 /dev/zero | tr '\\0' x; echo "$k"; head -c 60000 /dev/zero | tr '\\0' y`,
         }),
       )
       .answers(
