@@ -52,6 +52,6 @@ export function saidLines(
 /** The messages of a row that several became one in (`coalesce`), each in one line with its label. */
 function messagesIn(row: StoredMessage): string[] {
   return textOf(row)
-    .split(/\n\n(?=Also: |\[\d+\]: )/)
+    .split(/\n+(?=(?:Also|\[\d+\]):(?:\s|$))/)
     .map((message) => message.replaceAll(/\s+/g, " ").trim());
 }

@@ -47,7 +47,7 @@ export interface BoxRules {
 const CONNECT_TRIES = 20;
 /** The daemon may take a moment to notice that a container died (survey of reliability, M12). */
 const RETRY_MS = 100;
-/** Of streams that end so soon after a request, so many in a row are enough; a long wait may outlive any number of others. */
+/** So many streams in a row that end so soon after the same request count as the loss of the box; others a wait outlives. */
 const BRIEF_MS = 10_000;
 const MAX_BRIEF = 5;
 

@@ -20,7 +20,7 @@ afterAll(() => database.drop());
 
 const TASK = "Build the harbour's importer.";
 const WINDOW = 16_000;
-/** 15 % of the window, which is what user messages have beside a summary. */
+/** 15 % of the window, which is what user messages have beside a summary, at 3.5 characters a token. */
 const KEPT_CHARS = 0.15 * WINDOW * 3.5;
 
 describe("a session to which anything may happen", () => {
@@ -95,7 +95,7 @@ async function begin(): Promise<Life> {
   return life;
 }
 
-/** What was said last: whole, or the beginning of each message where a step brought more than such a window keeps. */
+/** What was said last: whole, or its beginning where its step brought more than such a window keeps. */
 function newestOf({ lastSaid }: Life): string {
   const last = lastSaid.at(-1);
   const together = lastSaid.filter((each) => each.step === last?.step);

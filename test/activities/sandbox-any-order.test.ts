@@ -4,9 +4,8 @@
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDockerHost } from "../../activities/sandbox/docker.ts";
-import type { CommandState, Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
-import { type BreakingDocker, createBreakingDocker } from "../support/breaking-docker.ts";
+import type { CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
+import { type BreakingDocker, openTwoWays, type TwoWays } from "../support/breaking-docker.ts";
 import { bash, createTestBoxes, newId, type TestBoxes } from "../support/test-boxes.ts";
 
 /** By far the longest answer is a stream's making anew, some 0.2 s. */
@@ -29,9 +28,8 @@ const SCRIPTS = [
 ];
 
 type Request =
-  | { readonly do: "start" | "state" | "list" | "file" | "break"; readonly which: number }
-  | { readonly do: "run" | "wait" | "abort" | "kill"; readonly which: number; readonly ms: number }
-  | { readonly do: "read"; readonly which: number };
+  | { readonly do: "start" | "state" | "list" | "read" | "file" | "break"; readonly which: number }
+  | { readonly do: "run" | "wait" | "abort" | "kill"; readonly which: number; readonly ms: number };
 
 const which = fc.nat({ max: 5 });
 const ms = fc.constantFrom(0, 5, 30, 120);
@@ -49,23 +47,19 @@ interface Asked {
 }
 
 let boxes: TestBoxes;
+let ways: TwoWays;
 let breaking: BreakingDocker;
-let host: SandboxHost;
 let box: Sandbox;
-/** Another worker's way, which does not break. */
 let sound: Sandbox;
 let broken = 0;
 
 beforeAll(async () => {
   boxes = createTestBoxes();
-  breaking = createBreakingDocker();
-  const spec = boxes.spec();
-  host = createDockerHost({ docker: breaking.docker, name: "test" });
-  box = await host.open(spec);
-  sound = await boxes.host.open(spec);
+  ways = await openTwoWays(boxes);
+  ({ breaking, box, sound } = ways);
 });
 afterAll(async () => {
-  await host.close();
+  await ways.close();
   await boxes.dispose();
 });
 

@@ -1,27 +1,22 @@
 /** Each request to a box whose answer is lost on the way: it is sent again, and the worker must see what it would have seen. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDockerHost } from "../../activities/sandbox/docker.ts";
-import type { Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
-import { type BreakingDocker, createBreakingDocker } from "../support/breaking-docker.ts";
+import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
+import { type BreakingDocker, openTwoWays, type TwoWays } from "../support/breaking-docker.ts";
 import { bash, createTestBoxes, newId, type TestBoxes } from "../support/test-boxes.ts";
 
 let boxes: TestBoxes;
+let ways: TwoWays;
 let breaking: BreakingDocker;
-let host: SandboxHost;
-/** The same box twice: over a way that loses an answer when told to, and over one that does not. */
 let box: Sandbox;
 let sound: Sandbox;
 
 beforeAll(async () => {
   boxes = createTestBoxes();
-  const spec = boxes.spec();
-  breaking = createBreakingDocker();
-  host = createDockerHost({ docker: breaking.docker, name: "test" });
-  box = await host.open(spec);
-  sound = await boxes.host.open(spec);
+  ways = await openTwoWays(boxes);
+  ({ breaking, box, sound } = ways);
 });
 afterAll(async () => {
-  await host.close();
+  await ways.close();
   await boxes.dispose();
 });
 

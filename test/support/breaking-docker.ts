@@ -1,6 +1,9 @@
 /** A Docker engine whose streams into a box break when told to: what happened inside stands, who asked hears nothing. */
 import { Duplex } from "node:stream";
 import Dockerode from "dockerode";
+import { createDockerHost } from "../../activities/sandbox/docker.ts";
+import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
+import type { TestBoxes } from "./test-boxes.ts";
 
 export interface BreakingDocker {
   readonly docker: Dockerode;
@@ -12,7 +15,25 @@ export interface BreakingDocker {
   breakStreams(): void;
 }
 
-export function createBreakingDocker(): BreakingDocker {
+/** One box as two workers have it. */
+export interface TwoWays {
+  readonly breaking: BreakingDocker;
+  /** Over streams that break when told to. */
+  readonly box: Sandbox;
+  /** Over one that does not. */
+  readonly sound: Sandbox;
+  close(): Promise<void>;
+}
+
+export async function openTwoWays(boxes: TestBoxes): Promise<TwoWays> {
+  const breaking = createBreakingDocker();
+  const host = createDockerHost({ docker: breaking.docker, name: "test" });
+  const spec = boxes.spec();
+  const box = await host.open(spec);
+  return { breaking, box, sound: await boxes.host.open(spec), close: () => host.close() };
+}
+
+function createBreakingDocker(): BreakingDocker {
   const docker = new Dockerode();
   const open = new Set<Duplex>();
   let loseNext = false;

@@ -36,6 +36,8 @@ class Command(Ending):
         # Nothing of an earlier life of the box runs any more.
         self.number = None
         self.outputs = {stream: Output(f"{CALLS}/{name}.{stream}", limit) for stream in ("out", "err")}
+        # What is to become the program, and then its process id.
+        self.child = None
         self.pid = None
         self.end = None
         self.ending = None
@@ -130,11 +132,11 @@ class Command(Ending):
     def launch(self, tries):
         self.early = None
         try:
-            helper = self.box.helpers.give(self.order, self.given, lambda said: self.launched(said, tries))
+            self.child = self.box.helpers.give(self.order, self.given, lambda said: self.launched(said, tries))
         except OSError as error:
             self.refuse(f"no process could be started: {error.strerror}; end some first")
             return
-        self.pid = helper.pid
+        self.pid = self.child.pid
         self.box.running[self.pid] = self
 
     def launched(self, said, tries):

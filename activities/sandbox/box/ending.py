@@ -6,8 +6,7 @@ import time
 
 POLL_SECONDS = 0.01
 # After so many sweeps on end that each found what was born since the one before (a bomb that calls setsid), everything of
-# the tools' uid is ended. A bomb grows back within 20 ms, and then a sweep takes 70-200 ms (measured); what merely goes on
-# forking is gone after two.
+# the tools' uid is ended. A bomb grows back within 20 ms, and then a sweep takes 70-200 ms (measured).
 BOMB_SWEEPS = 3
 # What cannot die within 5 s hangs in the kernel; it must not keep the answer from the worker.
 GIVE_UP_SWEEPS = 500
@@ -29,8 +28,8 @@ class Ending:
         if self.pid is None and not self.end:
             self.refuse("it was ended before it began")
             return
-        self.ending = {"by": by, "deadline": time.monotonic() + grace_ms / 1000, "known": {}}
-        self.ending.update(begun=False, sweeps=0, grown=0)
+        deadline = time.monotonic() + grace_ms / 1000
+        self.ending = {"by": by, "deadline": deadline, "begun": False, "known": {}, "sweeps": 0, "grown": 0}
         self.press_on()
 
     def begin_ending(self):
@@ -59,14 +58,6 @@ class Ending:
         except PermissionError:
             return True
 
-    def signal_child(self):
-        try:
-            with as_tool():
-                os.kill(self.pid, signal.SIGKILL)
-        except OSError:
-            # Root's still.
-            pass
-
     def press_on(self):
         ending = self.ending
         overdue = time.monotonic() >= ending["deadline"]
@@ -74,7 +65,7 @@ class Ending:
             # The child that is to become the program does not carry its marks yet: it would not be found, and go on after us.
             if overdue and self.early is None:
                 # Or one that a tool keeps stopping would never become it, nor end.
-                self.signal_child()
+                self.child.kill()
             self.loop.after(POLL_SECONDS, self.press_on)
             return
         if not ending["begun"]:

@@ -23,7 +23,7 @@ STIR_SECONDS = 0.25
 MAX_TRIES = 5
 FILE_SECONDS = 60
 # Programs stand behind the supervisor and file operations where processors are short: with 32 that spin on two, a start and a
-# kill take 0.08 s instead of 0.22 (0.4 instead of 1.9 at most, eight at a time). Among each other it changes nothing.
+# kill take 0.08 s instead of 0.22 (0.5 instead of 1.9 at most, eight at a time). Among each other it changes nothing.
 TOOL_NICE = 10
 CHUNK = 1 << 18
 

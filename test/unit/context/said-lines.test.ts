@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { coalesce } from "../../../activities/context/coalesce.ts";
-import type { Message, StoredMessage } from "../../../activities/context/message.ts";
+import type { Message, StoredMessage, UserPart } from "../../../activities/context/message.ts";
 import { parseSaid, SAID_HEADER, saidLines } from "../../../activities/context/said-lines.ts";
 import { lostFrom } from "../../../activities/context/summary-check.ts";
 import { renderSummary } from "../../../activities/context/summary-document.ts";
@@ -10,15 +10,13 @@ const ROOM = 2_400;
 const LONG = `Build the quay first. ${"and then the next berth, ".repeat(200)}`;
 
 /** One row for messages that waited together, as the model sees them. */
-function together(...texts: string[]): Message {
-  const parts = coalesce(
-    texts.map((text, at) => ({
-      id: `${at}`,
-      parts: [{ type: "text" as const, text }],
-      queuedAt: "2026-11-22T00:00:00Z",
-    })),
-  )?.parts;
-  return { role: "user", content: parts ?? [] };
+function together(...messages: (string | readonly UserPart[])[]): Message {
+  const queue = messages.map((message, at) => ({
+    id: `${at}`,
+    parts: typeof message === "string" ? [{ type: "text" as const, text: message }] : message,
+    queuedAt: "2026-11-22T00:00:00Z",
+  }));
+  return { role: "user", content: coalesce(queue)?.parts ?? [] };
 }
 
 const guidance = (...messages: Message[]): StoredMessage[] =>
@@ -39,6 +37,12 @@ describe("what a person said, as a summary carries it", () => {
     expect(saidLines({ replaced: guidance(together("one", "two")), kept: [] }, "", ROOM)).toEqual([
       "First: one",
       "Also: two",
+    ]);
+    const picture: UserPart = { type: "file", mediaType: "image/png", data: `@blob:${"0".repeat(64)}` };
+    const drawn = guidance(together([{ type: "text", text: "like this" }, picture], "not that"));
+    expect(saidLines({ replaced: drawn, kept: [] }, "", ROOM)).toEqual([
+      "First: like this [image/png]",
+      "Also: not that",
     ]);
   });
 
