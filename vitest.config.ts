@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 import { ClosingLine } from "./test/support/closing-line.ts";
 
-/** One project per kind of test. Only the last four need services; `vitest --project unit` runs with nothing there. */
+/** One project per kind of test. Only the last five need services; `vitest --project unit` runs with nothing there. */
 export default defineConfig({
   test: {
     pool: "forks",
@@ -14,6 +14,11 @@ export default defineConfig({
       project("replay", { testTimeout: 60_000 }),
       project("activities", { testTimeout: 60_000, services: true }),
       project("workflows", { testTimeout: 60_000, services: true }),
+      project("commands", {
+        testTimeout: 120_000,
+        services: true,
+        globalSetup: ["./test/support/commands/global-setup.ts"],
+      }),
       project("e2e", { testTimeout: 300_000, services: true }),
       project("faults", { testTimeout: 300_000, services: true }),
     ],
@@ -24,6 +29,8 @@ interface ProjectOptions {
   readonly testTimeout: number;
   /** Brings up Postgres, Temporal and Docker first. */
   readonly services?: boolean;
+  /** Runs after the services are up. */
+  readonly globalSetup?: readonly string[];
 }
 
 function project(name: string, options: ProjectOptions) {
@@ -35,7 +42,9 @@ function project(name: string, options: ProjectOptions) {
       testTimeout: options.testTimeout,
       hookTimeout: options.testTimeout,
       teardownTimeout: 30_000,
-      ...(options.services === true ? { globalSetup: ["./test/support/global-setup.ts"] } : {}),
+      ...(options.services === true
+        ? { globalSetup: ["./test/support/global-setup.ts", ...(options.globalSetup ?? [])] }
+        : {}),
     },
   };
 }

@@ -1,9 +1,12 @@
 /** What every activity needs of Temporal: who it works for, a heartbeat by timer, and why it was told to stop. */
 import { Context } from "@temporalio/activity";
 import { ApplicationFailure, CancelledFailure } from "@temporalio/common";
+import { cutChars } from "./context/cut-text.ts";
 import type { AgentDeps } from "./deps.ts";
 import { fatal, rethrowIfCancelled, retryable } from "./failures.ts";
+import { markedAttempt } from "./marked-attempt.ts";
 import { databaseErrorOf } from "./store/database-error.ts";
+import { hasNewerTables } from "./store/schema-version.ts";
 import { SandboxLost } from "./sandbox/sandbox-lost.ts";
 
 export interface ActivityScope {
@@ -11,6 +14,8 @@ export interface ActivityScope {
   readonly sessionId: string;
   readonly runId: string;
   readonly attempt: number;
+  /** Since this attempt began, in ms. */
+  elapsedMs(): number;
   /** Aborted by cancel, interrupt, pause, reset, deploy or a lost heartbeat: ask `stoppedByPerson`. */
   readonly signal: AbortSignal;
   /**
@@ -32,36 +37,51 @@ export interface ActivityScope {
  * one within `heartbeatMs`. Errors leave it masked and without SQL parameters.
  */
 export async function inScope<T>(
-  deps: Pick<AgentDeps, "heartbeatMs" | "border">,
+  deps: Pick<AgentDeps, "heartbeatMs" | "border" | "store">,
   body: (scope: ActivityScope) => Promise<T>,
 ): Promise<T> {
   const context = Context.current();
   const execution = context.info.workflowExecution;
   if (!execution) throw new Error("This activity belongs to a workflow.");
-  let note: string | undefined;
-  const timer = setInterval(() => context.heartbeat(note), deps.heartbeatMs);
+  const attempt = markedAttempt(context);
+  const timer = setInterval(() => attempt.heartbeat(), deps.heartbeatMs);
   try {
+    await attempt.begin();
     return await body({
       sessionId: execution.workflowId,
       runId: execution.runId,
       attempt: context.info.attempt,
+      elapsedMs: attempt.elapsedMs,
       signal: context.cancellationSignal,
       stoppedByPerson: () => context.cancellationDetails?.cancelRequested === true,
       stopped: () => context.cancelled,
-      note: (text) => {
-        note = deps.border.clean(text).slice(0, 200);
-      },
+      note: (text) => attempt.note(cutChars(deps.border.clean(text), 200)),
     });
   } catch (error) {
-    throw outward(error, context.cancellationSignal, deps);
+    attempt.ended();
+    throw await outward(error, context.cancellationSignal, deps);
   } finally {
+    attempt.close();
     clearInterval(timer);
   }
 }
 
-function outward(error: unknown, signal: AbortSignal, deps: Pick<AgentDeps, "border">): unknown {
+/** A failure of ours as it may stand in the history: its words, its stack and its causes'. */
+function cleaned(failure: ApplicationFailure, { border }: Pick<AgentDeps, "border">): ApplicationFailure {
+  for (let error: unknown = failure; error instanceof Error; error = error.cause) {
+    error.message = border.clean(error.message);
+    if (error.stack !== undefined) error.stack = border.clean(error.stack);
+  }
+  return failure;
+}
+
+async function outward(
+  error: unknown,
+  signal: AbortSignal,
+  deps: Pick<AgentDeps, "border" | "store">,
+): Promise<unknown> {
   rethrowIfCancelled(error);
-  if (error instanceof ApplicationFailure) return error;
+  if (error instanceof ApplicationFailure) return cleaned(error, deps);
   // Whatever an aborted call threw, it ended because it was told to; wrapped, it would count as a failure of its own.
   if (signal.aborted && signal.reason instanceof CancelledFailure) return signal.reason;
   if (error instanceof SandboxLost) {
@@ -71,6 +91,11 @@ function outward(error: unknown, signal: AbortSignal, deps: Pick<AgentDeps, "bor
     );
   }
   const database = databaseErrorOf(error);
+  if (database?.unknownToSchema && (await hasNewerTables(deps.store.db)))
+    return retryable(
+      "WorkerOutdated",
+      `This worker is older than the database's tables (${deps.border.clean(database.message)}). Nothing of this attempt was kept; a newer worker takes it over. Replace the old workers.`,
+    );
   if (database) {
     const message = `Postgres: ${deps.border.clean(database.message)}. Nothing of this attempt was kept`;
     return database.final
@@ -80,5 +105,7 @@ function outward(error: unknown, signal: AbortSignal, deps: Pick<AgentDeps, "bor
         )
       : retryable("DatabaseUnavailable", `${message}; it is tried again.`);
   }
-  return new Error(deps.border.clean(error instanceof Error ? error.message : String(error)).slice(0, 1_000));
+  return new Error(
+    cutChars(deps.border.clean(error instanceof Error ? error.message : String(error)), 1_000),
+  );
 }

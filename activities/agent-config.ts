@@ -5,7 +5,8 @@
  */
 import { z } from "zod";
 import { MAX_HEAD_MESSAGES } from "./context/boundary.ts";
-import { isPrefix } from "./sandbox/network-rules.ts";
+import { isPrefix } from "./sandbox/ip-prefix.ts";
+import { DEFAULT_IMAGE } from "./sandbox/sandbox.ts";
 
 const tokens = z.number().int().positive();
 const ms = z.number().int().positive();
@@ -35,26 +36,66 @@ export const strategyNames = [
 ] as const;
 export type StrategyName = (typeof strategyNames)[number];
 
+const count = z.number().int().positive();
+const toolLimitsSchema = z.strictObject({
+  maxTimeout: ms.optional(),
+  maxChars: count.optional(),
+  maxLines: count.optional(),
+  maxLineChars: count.optional(),
+  maxMatches: count.optional(),
+});
 export const toolConfigSchema = z.strictObject({
   timeout: ms.optional(),
-  limits: z
-    .strictObject({
-      maxTimeout: ms.optional(),
-      maxChars: z.number().int().positive().optional(),
-      maxLines: z.number().int().positive().optional(),
-      maxLineChars: z.number().int().positive().optional(),
-      maxMatches: z.number().int().positive().optional(),
-    })
-    .optional(),
+  limits: toolLimitsSchema.optional(),
 });
 export type ToolConfig = z.infer<typeof toolConfigSchema>;
 
+const pick = toolLimitsSchema.pick.bind(toolLimitsSchema);
+const charsOnly = z.strictObject({ limits: pick({ maxChars: true }).optional() }).optional();
+
+/** Each tool with the settings that it heeds: one that would have no effect is refused as unknown. */
+export const toolsConfigSchema = z.strictObject({
+  bash: z
+    .strictObject({ timeout: ms.optional(), limits: pick({ maxTimeout: true, maxChars: true }).optional() })
+    .optional(),
+  bash_output: charsOnly,
+  kill_process: charsOnly,
+  // The timeout is that of the search for lines far into a large file.
+  read_file: z
+    .strictObject({
+      timeout: ms.optional(),
+      limits: pick({ maxChars: true, maxLines: true, maxLineChars: true }).optional(),
+    })
+    .optional(),
+  write_file: charsOnly,
+  edit_file: charsOnly,
+  apply_patch: charsOnly,
+  list_directory: z
+    .strictObject({ limits: pick({ maxChars: true, maxMatches: true }).optional() })
+    .optional(),
+  glob_files: z
+    .strictObject({ timeout: ms.optional(), limits: pick({ maxChars: true, maxMatches: true }).optional() })
+    .optional(),
+  grep_content: z
+    .strictObject({
+      timeout: ms.optional(),
+      limits: pick({ maxChars: true, maxLineChars: true, maxMatches: true }).optional(),
+    })
+    .optional(),
+  read_output: charsOnly,
+  search_history: charsOnly,
+  view_image: charsOnly,
+  todo: charsOnly,
+});
+
 export const sandboxConfigSchema = z.strictObject({
-  image: z.string().default("longhaul-sandbox:1"),
+  image: z.string().default(DEFAULT_IMAGE),
   /** Source: requirement D4 (bridge). `none` closes it. */
   network: z.enum(["bridge", "none"]).default("bridge"),
   /** Private addresses that a box on the bridge may reach nevertheless, such as a package mirror. */
   allow: z.array(z.string().refine(isPrefix, "an IP address, or a prefix such as 10.1.0.0/16")).default([]),
+  /** `required`: no sandbox on the bridge unless it is shut off from private addresses; `best-effort`: then a warning. */
+  guard: z.enum(["required", "best-effort"]).default("required"),
   memory: size.default("2g"),
   cpus: z.number().positive().default(2),
   /** Source: survey of reliability, S6 (256–512). */
@@ -114,7 +155,7 @@ export const agentConfigSchema = z.strictObject({
   model: z.string().optional(),
   models: z.record(z.string(), modelConfigSchema).default({}),
   context: contextConfigSchema.prefault({}),
-  tools: z.record(z.string(), toolConfigSchema).default({}),
+  tools: toolsConfigSchema.default({}),
   sandbox: sandboxConfigSchema.prefault({}),
   limits: limitsConfigSchema.prefault({}),
   mcpServers: z
@@ -127,9 +168,14 @@ export const agentConfigSchema = z.strictObject({
 });
 export type AgentConfig = z.infer<typeof agentConfigSchema>;
 
+/** The model's name as the person wrote it, where the session began with OPENAI_BASE_URL: that server is asked for it. */
+const modelName = z.string().optional();
+
 /** What a session runs by: the file's settings with model and prices resolved. Kept in `sessions.config`. */
 export const runConfigSchema = z.object({
+  /** `provider/model`. */
   model: z.string(),
+  modelName,
   contextWindow: tokens,
   maxOutput: tokens,
   maxInput: tokens.optional(),
@@ -141,13 +187,14 @@ export const runConfigSchema = z.object({
   summariser: z
     .object({
       model: z.string(),
+      modelName,
       contextWindow: tokens,
       maxOutput: tokens,
       api: z.enum(["responses", "chat"]),
     })
     .optional(),
   context: contextConfigSchema,
-  tools: z.record(z.string(), toolConfigSchema),
+  tools: z.record(z.string(), toolConfigSchema.optional()),
   sandbox: sandboxConfigSchema,
   limits: limitsConfigSchema,
 });

@@ -5,6 +5,7 @@
  * Heartbeat: by timer. Retry class: Postgres. Runs in a scope that cannot be cancelled.
  */
 import { inScope, type ActivityScope } from "./activity-scope.ts";
+import { cutChars } from "./context/cut-text.ts";
 import type { ClosedSession, CloseSessionInput } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
 import { enterToClose } from "./enter-session.ts";
@@ -31,7 +32,9 @@ async function closeSession(
   input: CloseSessionInput,
 ): Promise<ClosedSession> {
   const { db } = deps.store;
-  const session = await enterToClose(deps.store, scope, input.step);
+  const own = await enterToClose(deps, scope, input);
+  const session = own?.session;
+  const step = own?.step ?? input.step;
   const [answer, rounds] = await Promise.all([
     lastAnswer(db, scope.sessionId),
     lastRound(db, scope.sessionId),
@@ -39,13 +42,13 @@ async function closeSession(
   const text = (answer?.content ?? []).map((part) => (part.type === "text" ? part.text : "")).join("");
   const error = input.error && {
     type: input.error.type,
-    message: deps.border.clean(input.error.message).slice(0, 1_000),
+    message: cutChars(deps.border.clean(input.error.message), 1_000),
   };
   const ended = { status: input.status, result: text, error };
   if (session) {
     await db.transaction(async (tx) => {
       if (!(await lockRun(tx, session.id, scope.runId))) return;
-      await interruptOpenCalls(tx, session.id);
+      await interruptOpenCalls(tx, session.id, session.epoch);
       await dropStoredChunks(tx, session.id);
       await recordLostCalls(tx, session.id, session.config.model);
       const usage = await totalUsage(tx, session.id);
@@ -55,14 +58,14 @@ async function closeSession(
         ...notClosed(deps, input),
         {
           type: "session:ended",
-          step: input.step,
+          step,
           data: {
             status: input.status,
             reason: error ? `${error.type}: ${error.message}` : null,
             text,
             usage,
             costUsd: costUsd(session.config.price, usage),
-            steps: input.step,
+            steps: step,
             rounds,
             durationMs: end.durationMs,
           },
@@ -74,9 +77,9 @@ async function closeSession(
   forgetSeen(deps.store.pool, scope.sessionId);
   return {
     status: input.status,
-    steps: input.step,
+    steps: step,
     rounds,
-    result: text.slice(0, MAX_RESULT_CHARS).toWellFormed(),
+    result: cutChars(text, MAX_RESULT_CHARS),
     usage: await totalUsage(db, scope.sessionId),
   };
 }
@@ -86,7 +89,7 @@ function notClosed(
   { step, notClosed: reason }: CloseSessionInput,
 ): NewEvent[] {
   if (reason === undefined) return [];
-  const why = border.clean(reason).slice(0, 1_000).toWellFormed();
+  const why = cutChars(border.clean(reason), 1_000);
   const message = `The sandbox was not closed (${why}): the files are kept as last saved, and may lack the last step's. A container that is left is removed later.`;
   return [{ type: "sandbox:not-closed", step, data: { message } }];
 }

@@ -24,11 +24,19 @@ export function contextSizeOf(rows: SizeInput["rows"], measure: Measure): Contex
   return sizeFacts(viewSize({ rows, ...measure }));
 }
 
-export function sizeFacts({ next, prunableTokens, growthTokens }: ViewSize): ContextSize {
+export function sizeFacts({ next, prunableTokens, growthTokens, ratio }: ViewSize): ContextSize {
+  // Four places are exact to a token in ten thousand, and short in the history.
+  const known = Math.round(ratio * 10_000) / 10_000;
   return {
     used: next.tokens,
     estimated: next.estimated,
     prunable: prunableTokens,
     ...(growthTokens === undefined ? {} : { growth: growthTokens }),
+    ...(known === 1 ? {} : { ratio: known }),
   };
+}
+
+/** Share by which an estimate was above (+) or below (−) the bill; undefined without a bill. */
+export function estimateError(estimated: number, actual: number | undefined): number | undefined {
+  return actual === undefined || !(actual > 0) ? undefined : (estimated - actual) / actual;
 }

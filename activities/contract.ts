@@ -41,6 +41,11 @@ export interface RunPolicy {
   readonly prefix?: { readonly system: number; readonly tools: number };
   /** False where nothing is summarised but on a person's request. Absent means true. */
   readonly autoCompaction?: boolean;
+  /**
+   * Rounds by the trigger that may follow each other with one step between before they pause: they gain nothing. Histories
+   * from before there was such a breaker have none, and their rounds never pause.
+   */
+  readonly maxFutileRounds?: number;
   /** Continue as new past this many events, whatever the server suggests. */
   readonly maxHistoryEvents: number;
   readonly modelTimeoutMs: number;
@@ -51,6 +56,10 @@ export interface RunPolicy {
   readonly searchAttributes: boolean;
   /** Task queues by role; absent means the workflow's own. */
   readonly taskQueues: { readonly models?: string; readonly admin?: string };
+  /** An interrupt is kept until the step's boundary. Absent in runs from before it was. */
+  readonly keepsInterrupt?: true;
+  /** Only an answer that finished with `stop` completes a task. Absent in runs from before it was so. */
+  readonly needsStop?: true;
   /** How long a call may wait for the host that has the box before the host counts as lost. */
   readonly hostTimeoutMs?: number;
 }
@@ -86,6 +95,8 @@ export interface ContextSize {
   readonly prunable: number;
   /** Tokens by which the request grows a step, as measured since the newest summary. */
   readonly growth?: number;
+  /** What estimates of new messages are multiplied with, as learnt of the model; 1 where it is left out. */
+  readonly ratio?: number;
 }
 
 export interface SandboxFacts {
@@ -170,7 +181,7 @@ export interface RunToolInput {
 
 export interface ToolFacts {
   readonly outcome: ToolOutcome;
-  /** Estimated tokens of the result as the model sees it. */
+  /** Estimated tokens of the result as the model sees it, before any ratio. */
   readonly tokens: number;
   readonly ms: number;
   /** Eight hex characters over name, input and result, for stuck detection. */
@@ -225,8 +236,24 @@ export interface WorkspaceFacts {
   readonly bytes: number;
 }
 
+/**
+ * Of a run that ends before its `openSession` returned: it does not know where the session stands, so it changes nothing
+ * that other runs made. Only a session that no run ever had, and one that this run took over or continues as new, is
+ * ended by it.
+ */
+export interface NeverOpened {
+  /** The run that it continues as new. */
+  readonly continuedFrom?: string;
+}
+
+export interface CloseSandboxInput {
+  readonly step: number;
+  readonly neverOpened?: NeverOpened;
+}
+
 export interface CloseSessionInput {
   readonly step: number;
+  readonly neverOpened?: NeverOpened;
   readonly status: Exclude<SessionStatus, "active" | "waiting">;
   /** Of a failure: its type and message, bounded. */
   readonly error?: { readonly type: string; readonly message: string };
@@ -264,7 +291,7 @@ export interface AgentActivities {
   /** Saves what changed in the workspace. */
   saveWorkspace(input: { readonly step: number }): Promise<WorkspaceFacts>;
   /** Saves the workspace a last time and removes the container. */
-  closeSandbox(input: { readonly step: number }): Promise<WorkspaceFacts>;
+  closeSandbox(input: CloseSandboxInput): Promise<WorkspaceFacts>;
   /** Gives every open call a result and writes the outcome. */
   closeSession(input: CloseSessionInput): Promise<ClosedSession>;
 }

@@ -3,6 +3,7 @@ import type { RunConfig } from "./agent-config.ts";
 import type { TextBorder } from "./context/text-border.ts";
 import type { Model } from "./model/model.ts";
 import type { SandboxHost } from "./sandbox/sandbox.ts";
+import type { SessionRuns } from "./session-runs.ts";
 import type { Notifier } from "./store/events.ts";
 import type { Store } from "./store/db.ts";
 import type { ToolRegistry } from "./tools/index.ts";
@@ -12,6 +13,8 @@ export interface AgentDeps {
   readonly notifier: Notifier;
   readonly model: Model;
   readonly sandboxHost: SandboxHost;
+  /** What Temporal knows of a session's other runs. */
+  readonly sessionRuns: SessionRuns;
   /** Cleans and masks whatever enters the model, Postgres, Temporal or a log. */
   readonly border: TextBorder;
   readonly tools: ToolRegistry;

@@ -3,6 +3,7 @@
  * what happened, what was kept and what to do. Anything else is an ordinary retryable failure.
  */
 import { ApplicationFailure, CancelledFailure } from "@temporalio/common";
+import { shorten } from "./context/cut-text.ts";
 
 export type FailureType =
   /** The provider refused the credentials. */
@@ -10,32 +11,36 @@ export type FailureType =
   /** The provider refused the request for good (400, 404, 422). */
   | "ModelRejected"
   | "ModelUnavailable"
+  /** An answer took longer than its deadline, twice. */
+  | "ModelTimeout"
   | "ContextOverflow"
   | "SandboxRefused"
   | "SandboxUnavailable"
+  /** The walls round a sandbox's network could not be built, and the configuration requires them. */
+  | "SandboxUnguarded"
   | "WorkspaceLost"
   | "ImageMissing"
   | "DatabaseUnavailable"
   /** A statement of ours was refused: a fault in the code. */
   | "DatabaseRejected"
+  /** The database's tables are newer than the worker that tried: a newer worker takes it over. */
+  | "WorkerOutdated"
   /** A newer run has taken the session over: this attempt's writes are refused. */
   | "Superseded"
+  /** Another attempt of this run holds the tool call. */
+  | "CallTaken"
+  /** One worker after the other was lost while it ran the same activity: it is not handed on. */
+  | "PoisonedSession"
   | "BadConfiguration"
   | "Stuck";
 
 const MAX_MESSAGE_CHARS = 1_000;
 
-function bounded(message: string): string {
-  return message.length <= MAX_MESSAGE_CHARS
-    ? message
-    : `${message.slice(0, MAX_MESSAGE_CHARS - 1).toWellFormed()}…`;
-}
-
 /** Ends the run: trying again would change nothing. */
 export function fatal(type: FailureType, message: string, cause?: unknown): ApplicationFailure {
   return ApplicationFailure.create({
     type,
-    message: bounded(message),
+    message: shorten(message, MAX_MESSAGE_CHARS),
     nonRetryable: true,
     ...causeOf(cause),
   });
@@ -49,7 +54,7 @@ export function retryable(
 ): ApplicationFailure {
   return ApplicationFailure.create({
     type,
-    message: bounded(message),
+    message: shorten(message, MAX_MESSAGE_CHARS),
     nonRetryable: false,
     ...(options.delayMs === undefined ? {} : { nextRetryDelay: options.delayMs }),
     ...causeOf(options.cause),
@@ -58,7 +63,7 @@ export function retryable(
 
 // A cause's message may hold SQL parameters or headers, so only its own message goes along, never its fields.
 function causeOf(cause: unknown): { cause?: Error } {
-  return cause instanceof Error ? { cause: new Error(bounded(cause.message)) } : {};
+  return cause instanceof Error ? { cause: new Error(shorten(cause.message, MAX_MESSAGE_CHARS)) } : {};
 }
 
 /** First thing in every catch: a cancellation leaves an activity as it is, or it would be retried. */

@@ -8,22 +8,27 @@
  */
 import { inScope, type ActivityScope } from "./activity-scope.ts";
 import { answerTokens, type Budget } from "./context/budget.ts";
+import { cutChars } from "./context/cut-text.ts";
 import { measureOf, sizeFacts } from "./context-size.ts";
+import type { StoredMessage } from "./context/message.ts";
 import type { ModelStepFacts, ModelStepInput, StepOutcome } from "./contract.ts";
 import { deliverGuidance } from "./deliver-guidance.ts";
 import type { AgentDeps } from "./deps.ts";
 import { enterSession } from "./enter-session.ts";
-import { budgetOf } from "./run-policy.ts";
-import { answerFacts, keepInterrupted, storeAnswer } from "./model/store-answer.ts";
+import { interruptOpenCalls } from "./interrupt-open-calls.ts";
+import { budgetOf, modelDeadlines } from "./run-policy.ts";
+import { logCall } from "./model/log-call.ts";
+import { answerFacts, billOf, keepInterrupted, storeAnswer } from "./model/store-answer.ts";
 import { createChunkWriter } from "./model/chunk-writer.ts";
-import { ModelError, type ModelAnswer } from "./model/model.ts";
-import { failureOf } from "./model/model-failure.ts";
+import { ModelError, type ModelAnswer, type ModelErrorClass } from "./model/model.ts";
+import { failureOf, ONE_MORE_TRY } from "./model/model-failure.ts";
 import { buildMessages, prefixMaker, prefixShares, type Prefix } from "./model/request.ts";
 import { viewSize, type ViewSize } from "./context/size.ts";
 import type { Session } from "./store/sessions.ts";
 import { appendEvents } from "./store/events.ts";
-import { recordCall } from "./store/model-calls.ts";
+import { hasEarlierCall, type ModelCallRow, recordCall } from "./store/model-calls.ts";
 import { loadView } from "./store/load-view.ts";
+import { callsOf, lockRun } from "./store/transcript.ts";
 import { systemPrompt } from "./system-prompt.ts";
 
 export function createModelStep(deps: AgentDeps) {
@@ -38,15 +43,15 @@ async function modelStep(
   input: ModelStepInput,
   prefixFor: (system: string) => Prefix,
 ): Promise<ModelStepFacts> {
-  const session = await enterSession(deps.store, scope, {
+  const session = await enterSession(deps, scope, {
     step: input.step,
     phase: "model",
     ...(input.round === undefined ? {} : { round: input.round }),
   });
-  const prefix = prefixFor(systemPrompt(session.instructions));
+  const prefix = prefixFor(systemPrompt(session));
   const budget = budgetOf(session.config, prefix.tokens);
   // What compaction keeps word for word of a person's messages is what one step takes of them.
-  const parked = await deliverGuidance(deps, session, input, budget.userTokens);
+  const parked = await deliverGuidance(deps, scope, session, input, budget.userTokens);
   const outcome = await takeStep(deps, scope, { session, input, prefix, budget });
   const { model } = session.config;
   const isSwitched = input.model !== undefined && input.model !== model;
@@ -73,7 +78,7 @@ async function takeStep(
   },
 ): Promise<StepOutcome> {
   const { db } = deps.store;
-  const rows = await loadView(db, session.id);
+  const rows = await loadAnswered(deps, scope, session, input.step);
   const { learnt } = session;
   const measure = measureOf(session, prefix);
   const step = { deps, scope, session, input, size: viewSize({ rows, ...measure }), measure, rows, learnt };
@@ -101,21 +106,18 @@ async function takeStep(
   let said = "";
   let answer: ModelAnswer;
   try {
-    const { limits } = session.config;
     answer = await deps.model.ask(
       {
         model: session.config.model,
+        ...(session.config.modelName === undefined ? {} : { modelName: session.config.modelName }),
         api: session.config.api,
         system: prefix.system,
         messages: built.messages,
         tools: input.wrapUp ? [] : prefix.tools,
         maxOutputTokens: answerTokens(budget, session.config.maxOutput, context.used),
         cacheKey: session.id,
-        deadlines: {
-          connectMs: limits.connectTimeout,
-          firstTokenMs: limits.firstTokenTimeout,
-          silenceMs: limits.silenceTimeout,
-        },
+        deadlines: modelDeadlines(session.config, scope.elapsedMs()),
+        windowTokens: session.config.contextWindow,
       },
       (delta) => {
         if (delta.type === "text") said += delta.text;
@@ -131,10 +133,11 @@ async function takeStep(
       return { kind: "interrupted", context: await keepInterrupted(step, said), epoch: session.epoch };
     }
     if (!(error instanceof ModelError)) throw error;
-    await wasted(step, error.message, undefined);
+    const isLast = await endedAlike(step, error);
+    await wasted(step, error.message, undefined, error.class);
     if (error.class === "overflow")
       return { kind: "overflow", by: "provider", context, epoch: session.epoch };
-    const failure = failureOf(error, scope.attempt);
+    const failure = failureOf(error, isLast);
     const data = {
       class: error.class,
       message: failure.message,
@@ -156,27 +159,60 @@ async function takeStep(
   return storeAnswer(step, answer);
 }
 
+/** The view, in which each call has a result: those that an interrupt kept from beginning get theirs here. */
+async function loadAnswered(
+  { store }: Pick<AgentDeps, "store">,
+  { runId }: ActivityScope,
+  { id: sessionId, epoch }: Session,
+  step: number,
+): Promise<StoredMessage[]> {
+  const rows = await loadView(store.db, sessionId);
+  if (!hasOpenCalls(rows, step)) return rows;
+  await store.db.transaction(async (tx) => {
+    if (await lockRun(tx, sessionId, runId)) await interruptOpenCalls(tx, sessionId, epoch);
+  });
+  return loadView(store.db, sessionId);
+}
+
+/** Of the newest answer before this step: earlier ones were looked at in their turn. */
+function hasOpenCalls(rows: readonly StoredMessage[], step: number): boolean {
+  const last = rows.findLast((row) => row.role === "assistant");
+  if (last?.role !== "assistant" || last.step >= step) return false;
+  const results = rows.flatMap((row) => (row.role === "tool" ? row.content : []));
+  return callsOf(last.content).some(
+    ({ toolCallId }) => !results.some((result) => result.toolCallId === toolCallId),
+  );
+}
+
 type Step = Parameters<typeof storeAnswer>[0];
+
+/** Whether an earlier attempt at this step ended as this one does; asked only where that decides. */
+function endedAlike(
+  { deps, session, scope, input }: Step,
+  { class: kind }: ModelError,
+): boolean | Promise<boolean> {
+  if (!ONE_MORE_TRY.has(kind)) return false;
+  const at = { sessionId: session.id, epoch: session.epoch, step: input.step, attempt: scope.attempt };
+  return hasEarlierCall(deps.store.db, at, kind);
+}
 
 /** A request that was, or may have been, billed for nothing. */
 async function wasted(
-  { deps, session, scope, input, size }: Step,
+  step: Step,
   error: string,
   answer: ModelAnswer | undefined,
+  finish?: ModelErrorClass,
 ): Promise<void> {
-  await recordCall(deps.store.db, {
-    sessionId: session.id,
-    epoch: session.epoch,
-    step: input.step,
-    attempt: scope.attempt,
-    purpose: "step",
-    model: session.config.model,
+  const { border, store } = step.deps;
+  const bill: ModelCallRow = {
+    ...billOf(step),
     status: "wasted",
-    error: deps.border.clean(error).slice(0, 1_000),
-    estimatedInput: size.next.tokens,
-    estimatePure: size.next.estimated,
+    error: cutChars(border.clean(error), 1_000),
+    ...(finish === undefined ? {} : { finish }),
     usage: answer?.usage,
-  });
+  };
+  logCall(bill);
+  await recordCall(store.db, bill);
 }
 
 async function announce(

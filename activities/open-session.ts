@@ -6,6 +6,7 @@
  */
 import { inScope, type ActivityScope } from "./activity-scope.ts";
 import { contextSizeOf, measureOf } from "./context-size.ts";
+import { cutChars, shorten } from "./context/cut-text.ts";
 import type { OpenedSession, OpenSessionInput } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
 import { enterSession } from "./enter-session.ts";
@@ -17,7 +18,7 @@ import { lastRound } from "./store/compactions.ts";
 import { appendEvents } from "./store/events.ts";
 import type { Queryable } from "./store/db.ts";
 import { chainStart, runInCharge, takeOver, type Standpoint } from "./store/runs.ts";
-import { createSession, lastStep, type Session } from "./store/sessions.ts";
+import { createSession, lastUsedStep, type Session } from "./store/sessions.ts";
 import { isCold } from "./store/model-calls.ts";
 import { countParked } from "./store/guidance.ts";
 import { loadView } from "./store/load-view.ts";
@@ -41,17 +42,17 @@ async function openSession(
   const at = await standpointOf(db, scope.sessionId, input);
   const step = at.step - 1;
   const taken = await takeOver(
-    deps.store,
+    deps,
     { sessionId: scope.sessionId, runId: scope.runId, chain: input.chain },
     at,
   );
   const wentBack = taken !== "superseded" && taken.wentBack;
-  const session = await enterSession(deps.store, scope, at);
+  const session = await enterSession(deps, scope, at);
   await db.transaction(async (tx) => {
-    if (await lockRun(tx, session.id, scope.runId)) await interruptOpenCalls(tx, session.id);
+    if (await lockRun(tx, session.id, scope.runId)) await interruptOpenCalls(tx, session.id, session.epoch);
   });
 
-  const prefix = prefixFor(systemPrompt(session.instructions));
+  const prefix = prefixFor(systemPrompt(session));
   const policy = runPolicyOf(session.config, prefix.tokens, {
     prefix: prefixShares(prefix, session.learnt?.ratio),
     searchAttributes: deps.searchAttributes,
@@ -78,7 +79,7 @@ async function openSession(
     epoch: session.epoch,
     step,
     about,
-    details: session.task.slice(0, 4_000).toWellFormed(),
+    details: cutChars(session.task, 4_000),
     context: contextSizeOf(rows, measureOf(session, prefix)),
     round,
     ...(cold ? { cold } : {}),
@@ -101,7 +102,7 @@ async function standpointOf(db: Queryable, id: string, input: OpenSessionInput):
   }
   const begun = await chainStart(db, id, input.chain);
   if (begun !== undefined) return { step: begun + 1, phase: "model", round: "earlier" };
-  return { step: (await lastStep(db, id)) + 1, phase: "resume" };
+  return { step: (await lastUsedStep(db, id)) + 1, phase: "resume" };
 }
 
 /** A session that was started from the Web UI or Temporal's CLI, with a task and nothing else. */
@@ -131,6 +132,5 @@ function sandboxOf({ container, boxQueue }: Session): Pick<OpenedSession, "sandb
 }
 
 function firstLine(task: string): string {
-  const line = task.trim().split("\n", 1)[0] ?? "";
-  return line.length <= 120 ? line : `${line.slice(0, 119).toWellFormed()}…`;
+  return shorten(task.trim().split("\n", 1)[0] ?? "", 120);
 }

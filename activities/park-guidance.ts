@@ -1,5 +1,7 @@
 /**
- * Messages that are too many for the workflow to carry wait in Postgres, in order.
+ * Messages that are too many for the workflow to carry, or that its run will not read, wait in Postgres, in order. A run
+ * that never opened its session keeps them too; one that another has taken over from writes nothing, its messages are
+ * read in its history.
  *
  * Idempotency key: (session, client id). Side effects: rows. Retry class: Postgres. Cancel: none needed, it is short.
  */
@@ -7,11 +9,20 @@ import { inScope } from "./activity-scope.ts";
 import { cleanDeep } from "./context/clean-deep.ts";
 import type { Guidance } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
+import { fatal } from "./failures.ts";
 import { parkGuidance } from "./store/guidance.ts";
+import { holdIfNotSuperseded } from "./store/runs.ts";
 
 export function createParkGuidance(deps: AgentDeps) {
   return ({ items }: { items: readonly Guidance[] }): Promise<void> =>
-    inScope(deps, (scope) =>
-      parkGuidance(deps.store.db, scope.sessionId, cleanDeep(items, deps.border.clean) as Guidance[]),
+    inScope(deps, ({ sessionId, runId }) =>
+      deps.store.db.transaction(async (tx) => {
+        if (!(await holdIfNotSuperseded(tx, sessionId, runId)))
+          throw fatal(
+            "Superseded",
+            "A newer run has taken over this session; the messages wait for that one.",
+          );
+        await parkGuidance(tx, sessionId, cleanDeep(items, deps.border.clean) as Guidance[]);
+      }),
     );
 }

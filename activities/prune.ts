@@ -31,9 +31,9 @@ async function prune(
 ): Promise<PruneFacts> {
   const { db } = deps.store;
   // The step's results are all there: a run that was reset to here keeps them.
-  const session = await enterSession(deps.store, scope, { step: step + 1, phase: "model", round: "earlier" });
+  const session = await enterSession(deps, scope, { step: step + 1, phase: "model", round: "earlier" });
   const rows = await loadView(db, session.id);
-  const prefix = prefixFor(systemPrompt(session.instructions));
+  const prefix = prefixFor(systemPrompt(session));
   const budget = budgetOf(session.config, prefix.tokens);
   const { sequences, savedTokens } = planPrune(rows, budget);
   if (sequences.length > 0) {

@@ -2,12 +2,16 @@
 import type { RunConfig } from "./agent-config.ts";
 import { budgetFor, type Budget } from "./context/budget.ts";
 import type { RunPolicy } from "./contract.ts";
+import type { Deadlines } from "./model/model.ts";
 import { strategyFor } from "./compaction/index.ts";
 import { defaultLimits } from "./tools/limits.ts";
 import type { ToolLimits } from "./tools/tool.ts";
 
 /** Default share of the usable window at which compaction starts. Source: requirement D4. */
 const TRIGGER_RATIO = 0.8;
+
+/** As many as failed rounds that trip the breaker. Source: requirement 2.9. */
+const MAX_FUTILE_ROUNDS = 3;
 
 /** Room for a tool's own clean-up beyond its timeout. */
 const TOOL_GRACE_MS = 60_000;
@@ -40,6 +44,23 @@ export function toolLimitsOf(config: RunConfig, name: string): ToolLimits {
   return { ...limits, maxChars: Math.min(limits.maxChars, room) };
 }
 
+/**
+ * Taken off an attempt's timeout for storing what came and reporting the end, in ms; of short timeouts a tenth. Source: ours,
+ * some ten times what a store that is up needs.
+ */
+const REPORT_MS = 15_000;
+
+/** Deadlines of a request that an attempt makes. @param elapsedMs since the attempt began */
+export function modelDeadlines({ limits }: Pick<RunConfig, "limits">, elapsedMs: number): Deadlines {
+  const { modelTimeout } = limits;
+  return {
+    connectMs: limits.connectTimeout,
+    firstTokenMs: limits.firstTokenTimeout,
+    silenceMs: limits.silenceTimeout,
+    answerMs: Math.max(1, modelTimeout - Math.min(REPORT_MS, modelTimeout / 10) - elapsedMs),
+  };
+}
+
 export function runPolicyOf(
   config: RunConfig,
   prefixTokens: number,
@@ -59,9 +80,12 @@ export function runPolicyOf(
     budget: budgetOf(config, prefixTokens),
     prune: config.context.options.prune ?? "auto",
     ...(config.context.options.auto === false ? { autoCompaction: false } : {}),
+    maxFutileRounds: MAX_FUTILE_ROUNDS,
     maxHistoryEvents: config.limits.maxHistoryEvents,
     modelTimeoutMs: config.limits.modelTimeout,
     toolTimeoutMs: slowest + TOOL_GRACE_MS,
+    keepsInterrupt: true,
+    needsStop: true,
     ...fixed,
   };
 }

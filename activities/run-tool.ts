@@ -11,24 +11,35 @@ import { createHash } from "node:crypto";
 import { log } from "@temporalio/activity";
 import { inScope, type ActivityScope } from "./activity-scope.ts";
 import type { BackgroundSaves } from "./session-box/background-save.ts";
+import { cutTail } from "./context/cut-text.ts";
 import type { ToolCallPart, ToolResultPart } from "./context/message.ts";
 import { estimateMessage } from "./context/tokens.ts";
 import type { RunToolInput, ToolFacts } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
 import { enterSession } from "./enter-session.ts";
-import { fatal } from "./failures.ts";
+import { fatal, retryable } from "./failures.ts";
 import { createSessionMemory } from "./store/session-memory.ts";
 import { saveBox } from "./session-box/save-box.ts";
+import { abortable } from "./shared-work.ts";
 import { withoutLost, type SessionBoxes } from "./session-box/session-box.ts";
 import { keepWhole } from "./keep-whole.ts";
 import type { Session } from "./store/sessions.ts";
 import { commitResult } from "./store/commit-step.ts";
-import { callKey, claimCall, resultOf, type LedgerRow } from "./store/tool-calls.ts";
+import { runInCharge } from "./store/runs.ts";
+import { callKey, claimCall, findCall, resultOf, type LedgerRow } from "./store/tool-calls.ts";
 import { callsOf, findAnswer } from "./store/transcript.ts";
 import { toolLimitsOf } from "./run-policy.ts";
 import { findTool } from "./tools/index.ts";
 import { LeaveRunning } from "./tools/failure.ts";
 import { invokeTool, type InvokedTool } from "./tools/invoke.ts";
+
+/**
+ * A stopped call ends in the sandbox in less than half a second. After this long the sandbox does not answer, and the
+ * call is not waited for any more. Ten times that, for a busy machine.
+ */
+const STOP_GRACE_MS = 5_000;
+const UNCONFIRMED =
+  "The user stopped this call, and the sandbox has not confirmed that it ended. Look at what it has done before you repeat it.";
 
 export function createRunTool(deps: AgentDeps, boxes: SessionBoxes, saves: BackgroundSaves) {
   return (input: RunToolInput): Promise<ToolFacts> =>
@@ -43,7 +54,7 @@ async function runTool(
   input: RunToolInput,
 ): Promise<ToolFacts> {
   const { db } = deps.store;
-  const session = await enterSession(deps.store, scope, { step: input.step, phase: "tools" });
+  const session = await enterSession(deps, scope, { step: input.step, phase: "tools" });
   const isReadOnly = (name: string) => findTool(deps.tools, name)?.readOnly ?? false;
   const [claim, answer] = await Promise.all([
     claimCall(db, session.id, input.step, input.index, isReadOnly),
@@ -57,7 +68,7 @@ async function runTool(
     );
   const { before, fence } = claim;
   const begun = performance.now();
-  if (before.status !== "pending" && before.status !== "running") return endedBefore(deps, before, call);
+  if (hasEnded(before)) return endedBefore(deps, before, call);
 
   const resumed = before.status === "running";
   const changes = findTool(deps.tools, call.toolName) !== undefined && !isReadOnly(call.toolName);
@@ -67,8 +78,10 @@ async function runTool(
       log.warn("the workspace was not saved; the next save makes up for it", { step: input.step, reason });
       throw error;
     });
-  const result = await saves.around(session.id, { changes, save }, () =>
-    withoutLost(boxes, session.id, () => invoke(deps, boxes, scope, { session, call, row: before, resumed })),
+  const result = await saves.around(session.id, { changes, save }, (saved) =>
+    withoutLost(boxes, session.id, () =>
+      invoke(deps, boxes, scope, { session, call, row: before, resumed, saved }),
+    ),
   );
   const durationMs = Math.round(performance.now() - begun);
   return store(deps, scope, { session, call, row: before, fence, durationMs }, result);
@@ -84,15 +97,18 @@ async function invoke(
   deps: AgentDeps,
   boxes: SessionBoxes,
   scope: ActivityScope,
-  { session, call, row, resumed }: CallInHand & { resumed: boolean },
+  { session, call, row, resumed, saved }: CallInHand & { resumed: boolean; saved: Promise<void> },
 ): Promise<InvokedTool> {
   const tool = findTool(deps.tools, call.toolName);
   // Only a person's stop ends the command; for a deploy or a pause it runs on, and the next attempt follows it.
   const stop = new AbortController();
+  const unconfirmed = Promise.withResolvers<InvokedTool>();
   const detached = new Promise<never>((_resolve, reject) => {
     const onAbort = () => {
-      if (scope.stoppedByPerson()) stop.abort(scope.signal.reason);
-      else {
+      if (scope.stoppedByPerson()) {
+        stop.abort(scope.signal.reason);
+        setTimeout(() => unconfirmed.resolve(interrupted(UNCONFIRMED)), STOP_GRACE_MS).unref();
+      } else {
         stop.abort(new LeaveRunning());
         scope.stopped().catch(reject);
       }
@@ -104,26 +120,33 @@ async function invoke(
     callKey: callKey(row),
     resumed,
     claimedIn: row.container ?? undefined,
-    sandbox: async () => (await boxes.open(session, row.step)).box,
+    // Not while a save is in progress, which would get half of what a call changes. A stop is heard while either is waited for.
+    sandbox: async () => {
+      await abortable(saved, stop.signal);
+      return (await boxes.open(session, row.step, stop.signal)).box;
+    },
     limits: toolLimitsOf(session.config, tool?.name ?? call.toolName),
     signal: stop.signal,
     memory: createSessionMemory(deps.store.db, session.id),
+    maskWindow: (text: string, from: number, to: number) => deps.border.maskWindow(text, from, to),
     onProgress: (note: string) => scope.note(note),
   };
   const running = invokeTool(deps.tools, { name: call.toolName, input: call.input }, context, {
     clean: deps.border.clean,
   }).catch((error: unknown): InvokedTool => {
     if (!scope.stoppedByPerson()) throw error;
-    return {
-      outcome: "interrupted",
-      text: "The user stopped this call before it finished.",
-      files: [],
-      exitCode: undefined,
-      truncated: false,
-    };
+    return interrupted("The user stopped this call before it finished.");
   });
-  return Promise.race([running, detached]);
+  return Promise.race([running, detached, unconfirmed.promise]);
 }
+
+const interrupted = (text: string): InvokedTool => ({
+  outcome: "interrupted",
+  text,
+  files: [],
+  exitCode: undefined,
+  truncated: false,
+});
 
 interface Finished extends CallInHand {
   readonly fence: number;
@@ -158,7 +181,7 @@ async function store(
     durationMs,
     exitCode: exitCode ?? null,
     truncated,
-    excerpt: result.text.slice(-300).toWellFormed(),
+    excerpt: cutTail(result.text, 300),
   };
   const event = { type: "llm:tool-result", step: row.step, attempt: scope.attempt, data } as const;
   const { runId } = scope;
@@ -175,15 +198,42 @@ async function store(
     epoch,
     event,
   };
-  // A late attempt of a worker that was thought dead finds the fence raised, or another run in charge.
-  if (!(await commitResult(deps.store.pool, end, durationMs))) {
-    throw fatal("Superseded", `Another attempt has this call by now; this one's result was dropped.`);
-  }
+  if (!(await commitResult(deps.store.pool, end, durationMs))) return storedElsewhere(deps, scope, done);
   deps.notifier.wake(session.id);
   return { outcome: result.outcome, tokens, ms: durationMs, hash: hashOf(call, result.text) };
 }
 
-async function endedBefore(deps: AgentDeps, row: LedgerRow, call: ToolCallPart): Promise<ToolFacts> {
+/**
+ * What a result that was refused means: another attempt stored one first, another attempt is still at the call, or a newer
+ * run is in charge. Any attempt may find this, also the one that Temporal waits for.
+ */
+async function storedElsewhere(
+  { store }: AgentDeps,
+  { runId }: ActivityScope,
+  { session, call, row }: Finished,
+): Promise<ToolFacts> {
+  const [current, inCharge] = await Promise.all([
+    findCall(store.db, session.id, row.step, row.index),
+    runInCharge(store.db, session.id),
+  ]);
+  if (!current || inCharge !== runId)
+    throw fatal("Superseded", "A newer run has taken the session over; the result of this call was dropped.");
+  if (hasEnded(current)) return endedBefore({ store }, current, call);
+  throw retryable(
+    "CallTaken",
+    "An earlier attempt has claimed this call again and still runs; this attempt's result was dropped. It is tried again.",
+  );
+}
+
+function hasEnded({ status }: LedgerRow): boolean {
+  return status !== "pending" && status !== "running";
+}
+
+async function endedBefore(
+  deps: Pick<AgentDeps, "store">,
+  row: LedgerRow,
+  call: ToolCallPart,
+): Promise<ToolFacts> {
   const stored = await resultOf(deps.store.db, row);
   const text = (stored?.content as [ToolResultPart] | undefined)?.[0].text ?? "";
   return {

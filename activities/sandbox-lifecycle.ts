@@ -3,20 +3,21 @@
  *
  * Idempotency key: the container's name, made from the session's id; checkpoints by (session, epoch, step).
  * Side effects: container, volume, checkpoint, events. Heartbeat: by timer. Retry class: engine and database.
- * Cancel: the finaliser runs in a scope that cannot be cancelled.
+ * Cancel: opening is given up, what it has made is removed; a save goes on by itself; the finaliser runs in a scope that
+ * cannot be cancelled.
  */
 import { ApplicationFailure } from "@temporalio/common";
 import { inScope } from "./activity-scope.ts";
 import type { BackgroundSaves } from "./session-box/background-save.ts";
-import type { SandboxFacts, WorkspaceFacts } from "./contract.ts";
+import type { CloseSandboxInput, SandboxFacts, WorkspaceFacts } from "./contract.ts";
 import type { AgentDeps } from "./deps.ts";
 import { enterSession, enterToClose } from "./enter-session.ts";
 import { fatal } from "./failures.ts";
 import { SandboxLost } from "./sandbox/sandbox-lost.ts";
+import { closeBox } from "./session-box/close-box.ts";
 import { NOTHING_SAVED, saveBox } from "./session-box/save-box.ts";
 import type { SessionBoxes } from "./session-box/session-box.ts";
-import { appendEvents } from "./store/events.ts";
-import type { Session } from "./store/sessions.ts";
+import { abortable } from "./shared-work.ts";
 
 const CLOSE_ATTEMPTS = 5;
 
@@ -24,8 +25,8 @@ export function createSandboxLifecycle(deps: AgentDeps, boxes: SessionBoxes, sav
   return {
     openSandbox: (input: { step: number }): Promise<SandboxFacts> =>
       inScope(deps, async (scope) => {
-        const session = await enterSession(deps.store, scope, { step: input.step, phase: "model" });
-        const { box, workspace } = await boxes.open(session, input.step);
+        const session = await enterSession(deps, scope, { step: input.step, phase: "model" });
+        const { box, workspace } = await boxes.open(session, input.step, scope.signal);
         const queue = deps.taskQueues.sandbox;
         return {
           container: box.container,
@@ -36,29 +37,24 @@ export function createSandboxLifecycle(deps: AgentDeps, boxes: SessionBoxes, sav
 
     saveWorkspace: (input: { step: number }): Promise<WorkspaceFacts> =>
       inScope(deps, async (scope) => {
-        const session = await enterSession(deps.store, scope, {
+        const session = await enterSession(deps, scope, {
           step: input.step + 1,
           phase: "model",
           round: "earlier",
         });
-        await saves.settled(session.id);
-        return saveBox(deps, boxes, session, input.step);
+        // A cancel is heard at once; the save goes on, and the run's end waits for it before it makes the last one.
+        const save = saves.saving(session.id, () => saveBox(deps, boxes, session, input.step));
+        return abortable(save, scope.signal);
       }),
 
-    closeSandbox: (input: { step: number }): Promise<WorkspaceFacts> =>
+    closeSandbox: (input: CloseSandboxInput): Promise<WorkspaceFacts> =>
       inScope(deps, async (scope) => {
-        // A run that was superseded leaves the box to its successor.
-        const session = await enterToClose(deps.store, scope, input.step);
-        if (!session?.container) return NOTHING_SAVED;
-        const { container } = session;
+        // A run that was superseded leaves the sandbox to its successor.
+        const own = await enterToClose(deps, scope, input);
+        if (!own) return NOTHING_SAVED;
+        const { session, step } = own;
         await saves.settled(session.id);
-        return givingUp(scope, async () => {
-          const saved = await saveBox(deps, boxes, session, input.step);
-          boxes.forget(session.id);
-          await deps.sandboxHost.remove(session.id);
-          await emit(deps, session, [{ type: "sandbox:removed", step: input.step, data: { container } }]);
-          return saved;
-        });
+        return givingUp(scope, () => closeBox(deps, boxes, session, step));
       }),
   };
 }
@@ -81,13 +77,4 @@ async function givingUp<T>({ attempt }: { readonly attempt: number }, close: () 
       error,
     );
   }
-}
-
-async function emit(
-  deps: AgentDeps,
-  session: Session,
-  events: Parameters<typeof appendEvents>[3],
-): Promise<void> {
-  await appendEvents(deps.store.db, session.id, session.epoch, events);
-  deps.notifier.wake(session.id);
 }

@@ -44,10 +44,10 @@ async function summarize(
   const { db } = deps.store;
   const at: Standpoint = { step: input.step, phase: "model", round: input.round - 1 };
   const read = () => Promise.all([loadView(db, scope.sessionId), recentRounds(db, scope.sessionId)]);
-  const [session, [rows, rounds]] = await enterReading(deps.store, scope, at, read);
+  const [session, [rows, rounds]] = await enterReading(deps, scope, at, read);
   const learnt = await learntOfSummariser(deps, session);
   const { config } = session;
-  const prefix = prefixFor(systemPrompt(session.instructions));
+  const prefix = prefixFor(systemPrompt(session));
   const budget = budgetOf(config, prefix.tokens);
   const measure = measureOf(session, prefix);
   const context = contextSizeOf(rows, measure);
@@ -69,7 +69,7 @@ async function summarize(
     prefixTokens: prefix.tokens,
     targetTokens: targetTokens(input, budget, measure, prefix.tokens + tokensOf(rows)),
     ...summariserFigures(config, learnt),
-    focus: input.focus,
+    focus: input.focus === undefined ? undefined : deps.border.clean(input.focus),
     keepMessages,
     keepRatio,
     headMessages,

@@ -29,7 +29,7 @@ async function undoCompaction(
   prefixFor: (system: string) => Prefix,
 ): Promise<UndoneFacts> {
   const { db } = deps.store;
-  const session = await enterSession(deps.store, scope, { step, phase: "model" });
+  const session = await enterSession(deps, scope, { step, phase: "model" });
   const undone = await db.transaction(async (tx) => {
     if (!(await lockRun(tx, session.id, scope.runId))) {
       throw fatal("Superseded", "A newer run has taken over this session; no round was taken back.");
@@ -38,7 +38,7 @@ async function undoCompaction(
   });
   deps.notifier.wake(session.id);
   const rows = await loadView(db, session.id);
-  const prefix = prefixFor(systemPrompt(session.instructions));
+  const prefix = prefixFor(systemPrompt(session));
   const context = contextSizeOf(rows, measureOf(session, prefix));
   return undone === undefined
     ? { kind: "nothing", reason: "No compaction round is left to take back.", context }

@@ -33,6 +33,33 @@ export function parseConfigFile(path: string, text: string): ConfigFile {
   throw usageError(`The configuration has ${count(found.length)}.\n${found.join("\n")}`);
 }
 
+/** Where a setting stands in a file's text, as `longhaul.yaml:3:5`. */
+export function placeOf(path: string, text: string, setting: readonly string[]): string {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines });
+  const { line, col } = lines.linePos(keyOffset(document, setting.slice(0, -1), setting.at(-1) ?? "") ?? 0);
+  return `${path}:${line}:${col}`;
+}
+
+/** `upper` over `lower`: groups are merged, all else is replaced. */
+export function layered(lower: ConfigFile, upper: ConfigFile): ConfigFile {
+  return mergeGroups({ ...lower }, { ...upper });
+}
+
+type Group = Readonly<Record<string, unknown>>;
+
+function mergeGroups(lower: Group, upper: Group): Group {
+  const merged: Record<string, unknown> = { ...lower };
+  for (const [key, value] of Object.entries(upper)) {
+    const below = merged[key];
+    merged[key] = isGroup(below) && isGroup(value) ? mergeGroups(below, value) : value;
+  }
+  return merged;
+}
+
+const isGroup = (value: unknown): value is Group =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
 function describe(
   issue: z.core.$ZodIssue,
   document: Document,

@@ -1,18 +1,22 @@
 /**
- * What a session is to run by: file, environment and flags, in that order of increasing weight. The client's only reader
- * of the environment. Nothing is ever read from a workspace.
+ * What a session is to run by: the person's own file, a project's file, environment and flags, in that order of increasing
+ * weight. The client's only reader of the environment. Nothing is ever read from a workspace.
  */
-import { existsSync, readFileSync } from "node:fs";
-import { dirname, isAbsolute, join, relative, resolve } from "node:path";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { isAbsolute, join, relative, resolve } from "node:path";
 import { agentConfigSchema, type AgentConfig, type RunConfig } from "../activities/agent-config.ts";
+import { secretsOf } from "../activities/context/secret-values.ts";
+import { createTextBorder, type TextBorder } from "../activities/context/text-border.ts";
 import { resolveRun } from "../activities/model/models.ts";
-import { parseConfigFile, type ConfigFile } from "./config-file.ts";
+import { layered, parseConfigFile, placeOf, type ConfigFile } from "./config-file.ts";
+import { wideningSettings } from "./config-rights.ts";
 import { ClientError, missing, usageError } from "./errors.ts";
 
 /** Plays a written script when there is no model to be had. */
 export const REHEARSAL_MODEL = "rehearsal/flashcards";
 /** What an API key without a word about the model gets. */
-const DEFAULT_MODEL = "openai/gpt-5";
+/** Source: decision 0036. */
+const DEFAULT_MODEL = "gpt-6.1-sol";
 const CONFIG_NAME = "longhaul.yaml";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -31,7 +35,7 @@ export interface ResolvedConfig {
   readonly run: RunConfig;
   /** True where no key was found and nobody named a model. */
   readonly rehearsal: boolean;
-  /** The file that was read. */
+  /** The file that was read; of two, the one that was not the person's own. */
   readonly file: string | undefined;
   /** What the person should know, a line each. */
   readonly notes: readonly string[];
@@ -46,9 +50,8 @@ export function resolveConfig(
   environment: Environment = process.env,
   cwd: string = process.cwd(),
 ): ResolvedConfig {
-  const { path, notes } = findConfigFile(flags, environment, cwd);
-  const file: ConfigFile = path === undefined ? {} : parseConfigFile(shown(path, cwd), readConfig(path));
-  const settings = overlaid(file, flags, environment);
+  const { path, file, own, notes } = readConfigFiles(flags, environment, cwd);
+  const settings = overlaid(layered(own.settings, file), flags, environment);
   const chosen = settings.model ?? (hasCredentials(environment) ? DEFAULT_MODEL : undefined);
   // First what is wrong with the order, then what it lacks.
   const run = runConfigOf(settings, chosen ?? REHEARSAL_MODEL, environment);
@@ -57,7 +60,7 @@ export function resolveConfig(
   return {
     run,
     rehearsal: chosen === undefined,
-    file: path,
+    file: path ?? own.path,
     notes,
   };
 }
@@ -73,41 +76,54 @@ export function describeSettings(
   flags: ConfigFlags,
   environment: Environment = process.env,
   cwd: string = process.cwd(),
-): { check: { name: string; ok: boolean; found: string; mend?: string }; settings: Setting[] } {
+): {
+  check: { name: string; ok: boolean; found: string; mend?: string };
+  settings: Setting[];
+  sandbox?: AgentConfig["sandbox"];
+} {
   const name = "configuration";
   try {
-    const { path } = findConfigFile(flags, environment, cwd);
-    const file: ConfigFile = path === undefined ? {} : parseConfigFile(shown(path, cwd), readConfig(path));
-    const settings = overlaid(file, flags, environment);
+    const { path, file, own } = readConfigFiles(flags, environment, cwd);
+    const settings = overlaid(layered(own.settings, file), flags, environment);
     const model = setting(environment, "LONGHAUL_MODEL");
     const image = setting(environment, "SANDBOX_IMAGE");
-    const sourceOf = (fromEnvironment: unknown, fromFile: unknown) =>
-      fromEnvironment !== undefined ? "environment" : fromFile !== undefined ? "file" : "default";
+    const sourceOf = (fromEnvironment: unknown, pick: (from: ConfigFile) => unknown) => {
+      if (fromEnvironment !== undefined) return "environment";
+      if (pick(file) !== undefined) return "file";
+      return pick(own.settings) === undefined ? "default" : "own file";
+    };
+    const read = [path, own.path].filter((each) => each !== undefined).join(", over ");
     const chosen = settings.model ?? (hasCredentials(environment) ? DEFAULT_MODEL : REHEARSAL_MODEL);
     runConfigOf(settings, chosen, environment);
     return {
-      check: { name, ok: true, found: path ?? `no ${CONFIG_NAME}: defaults` },
+      check: { name, ok: true, found: read === "" ? `no ${CONFIG_NAME}: defaults` : read },
+      sandbox: settings.sandbox,
       settings: [
-        { name: "model", value: chosen, source: sourceOf(model, file.model) },
+        { name: "model", value: chosen, source: sourceOf(model, (from) => from.model) },
         {
           name: "sandbox.image",
           value: settings.sandbox.image,
-          source: sourceOf(image, file.sandbox?.image),
+          source: sourceOf(image, ({ sandbox }) => sandbox?.image),
         },
         {
           name: "sandbox.network",
           value: settings.sandbox.network,
-          source: sourceOf(undefined, file.sandbox?.network),
+          source: sourceOf(undefined, ({ sandbox }) => sandbox?.network),
+        },
+        {
+          name: "sandbox.guard",
+          value: settings.sandbox.guard,
+          source: sourceOf(undefined, ({ sandbox }) => sandbox?.guard),
         },
         {
           name: "limits.maxSteps",
           value: String(settings.limits.maxSteps),
-          source: sourceOf(undefined, file.limits?.maxSteps),
+          source: sourceOf(undefined, ({ limits }) => limits?.maxSteps),
         },
         {
           name: "context.strategy",
           value: settings.context.strategy,
-          source: sourceOf(undefined, file.context?.strategy),
+          source: sourceOf(undefined, ({ context }) => context?.strategy),
         },
       ],
     };
@@ -128,6 +144,11 @@ export function isVerbose(environment: Environment = process.env): boolean {
   return setting(environment, "LONGHAUL_DEBUG") !== undefined;
 }
 
+/** What the client sends and stores passes this: it knows the secrets of the client's own environment. */
+export function clientSanitizer(environment: Environment = process.env): TextBorder {
+  return createTextBorder(secretsOf(environment));
+}
+
 function setting(environment: Environment, name: string): string | undefined {
   const value = environment[name]?.trim();
   return value === undefined || value === "" ? undefined : value;
@@ -137,32 +158,74 @@ const hasCredentials = (environment: Environment) =>
   setting(environment, "OPENAI_API_KEY") !== undefined ||
   setting(environment, "OPENAI_BASE_URL") !== undefined;
 
+interface ConfigFiles {
+  /** Of the file that was named, or that lies in the current folder. */
+  readonly path: string | undefined;
+  readonly file: ConfigFile;
+  readonly own: { readonly path: string | undefined; readonly settings: ConfigFile };
+  readonly notes: readonly string[];
+}
+
+/** @throws ClientError (usage) for what is wrong, and for what a file that nobody named may not set */
+function readConfigFiles(flags: ConfigFlags, environment: Environment, cwd: string): ConfigFiles {
+  const { path, notes, named } = findConfigFile(flags, environment, cwd);
+  const ownPath = ownConfigFile(environment);
+  const isOwn = ownPath === undefined || (path !== undefined && realpathSync(path) === realpathSync(ownPath));
+  const own = isOwn ? undefined : ownPath;
+  const ownSettings = own === undefined ? {} : parseConfigFile(own, readConfig(own));
+  if (path === undefined) return { path, file: {}, own: { path: own, settings: ownSettings }, notes };
+  const text = readConfig(path);
+  const file = parseConfigFile(shown(path, cwd), text);
+  if (!named && !(isOwn && ownPath !== undefined)) refuseWidening(shown(path, cwd), text, file, ownSettings);
+  return { path, file, own: { path: own, settings: ownSettings }, notes };
+}
+
+/** The person's own file, where there is one. Source: the XDG Base Directory Specification. */
+function ownConfigFile(environment: Environment): string | undefined {
+  const [xdg, home] = [setting(environment, "XDG_CONFIG_HOME"), setting(environment, "HOME")];
+  const folder =
+    xdg !== undefined && isAbsolute(xdg) ? xdg : home === undefined ? undefined : join(home, ".config");
+  const path = folder === undefined ? undefined : join(folder, "longhaul", CONFIG_NAME);
+  return path !== undefined && existsSync(path) ? path : undefined;
+}
+
+/** A repository that was cloned brings its files along: what one says may not open what the person keeps closed. */
+function refuseWidening(name: string, text: string, file: ConfigFile, own: ConfigFile): void {
+  const widening = wideningSettings(file, agentConfigSchema.parse(own));
+  if (widening.length === 0) return;
+  const found = widening.map((path) => `${placeOf(name, text, path)}: ${path.join(".")}`);
+  throw usageError(
+    `${name} of the current folder may not set what gives a session more rights: it may have come with a repository.\n${found.join("\n")}`,
+    `If the file is yours, name it: --config ./${name}`,
+  );
+}
+
 function findConfigFile(
   flags: ConfigFlags,
   environment: Environment,
   cwd: string,
-): { path: string | undefined; notes: string[] } {
-  const named = flags.config ?? setting(environment, "LONGHAUL_CONFIG");
-  if (named !== undefined) {
-    const path = resolve(cwd, named);
-    if (!existsSync(path)) throw usageError(`There is no configuration file ${named}.`);
-    return { path, notes: [] };
+): { path: string | undefined; named: boolean; notes: string[] } {
+  const given = flags.config ?? setting(environment, "LONGHAUL_CONFIG");
+  if (given !== undefined) {
+    const path = resolve(cwd, given);
+    if (!existsSync(path)) throw usageError(`There is no configuration file ${given}.`);
+    return { path, named: true, notes: [] };
   }
   const path = join(cwd, CONFIG_NAME);
-  if (!existsSync(path)) return { path: undefined, notes: [] };
-  if (flags.workspace !== undefined && isInside(dirname(path), resolve(cwd, flags.workspace))) {
+  if (!existsSync(path)) return { path: undefined, named: false, notes: [] };
+  if (flags.workspace !== undefined && isInside(cwd, resolve(cwd, flags.workspace))) {
     return {
       path: undefined,
-      notes: [
-        `${CONFIG_NAME} lies in the workspace, so it is not read; --config ${CONFIG_NAME} uses it all the same.`,
-      ],
+      named: false,
+      notes: [`${CONFIG_NAME} is in the workspace, so it is not read. To use it: --config ./${CONFIG_NAME}`],
     };
   }
-  return { path, notes: [] };
+  return { path, named: false, notes: [] };
 }
 
+/** Whatever links are on the way. */
 function isInside(folder: string, outer: string): boolean {
-  const way = relative(outer, folder);
+  const way = relative(existsSync(outer) ? realpathSync(outer) : outer, realpathSync(folder));
   return way === "" || (!way.startsWith("..") && !isAbsolute(way));
 }
 
@@ -197,7 +260,7 @@ function requireCredentials(model: string, environment: Environment): void {
   if (model.startsWith("rehearsal/") || hasCredentials(environment)) return;
   throw missing(
     `${model} needs a key, and OPENAI_API_KEY is not set.`,
-    `Set OPENAI_API_KEY (and OPENAI_BASE_URL for a compatible server), or leave the model out: then ${REHEARSAL_MODEL} plays.`,
+    `Set OPENAI_API_KEY (and OPENAI_BASE_URL for a compatible server), or name no model: then ${REHEARSAL_MODEL} is used.`,
   );
 }
 

@@ -1,5 +1,12 @@
 /** Postgres and Temporal as the client reaches them: bounded waiting, and exit code 4 with a mend where one is missing. */
-import { Client, Connection } from "@temporalio/client";
+import {
+  Client,
+  Connection,
+  defaultGrpcRetryOptions,
+  makeGrpcRetryInterceptor,
+  type GrpcRetryOptions,
+} from "@temporalio/client";
+import { cutChars } from "../activities/context/cut-text.ts";
 import { openStore, type Store } from "../activities/store/db.ts";
 import { withoutPassword } from "../worker/local/probe.ts";
 import { within } from "../worker/local/within.ts";
@@ -7,8 +14,12 @@ import { ServiceMissing } from "../worker/local/service-missing.ts";
 import { findServices, type LocalServices } from "../worker/local/services.ts";
 import { dataConverter } from "../worker/data-converter.ts";
 import { temporalConnection } from "../worker/temporal-connection.ts";
+import { isNamespaceMissing } from "./missing-service.ts";
 
 const CONNECT_MS = 3_000;
+/** A server that is starting answers before it has its namespaces; exit code 4 is promised within 10 s. */
+const NAMESPACE_TRIES = 2;
+const NAMESPACE_RETRY_MS = 1_000;
 
 export interface Services {
   readonly store: Store;
@@ -61,11 +72,25 @@ export async function openServices(services: LocalServices = findServices()): Pr
   };
 }
 
+const usualRetries = defaultGrpcRetryOptions();
+
+/** The SDK's own, and a namespace that is not there (yet) is asked for again. */
+export const retries: GrpcRetryOptions = {
+  delayFunction: (attempt, status) =>
+    isNamespaceMissing(status) ? NAMESPACE_RETRY_MS : usualRetries.delayFunction(attempt, status),
+  retryableDecider: (attempt, status) =>
+    isNamespaceMissing(status) ? attempt < NAMESPACE_TRIES : usualRetries.retryableDecider(attempt, status),
+};
+
 function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
   const { connection: options, namespace } = temporalConnection(address);
   let opened: Promise<{ connection: Connection; client: Client }> | undefined;
   const open = async () => {
-    const pending = Connection.connect({ ...options, connectTimeout: CONNECT_MS });
+    const pending = Connection.connect({
+      ...options,
+      connectTimeout: CONNECT_MS,
+      interceptors: [makeGrpcRetryInterceptor(retries)],
+    });
     try {
       const connection = await within(pending, CONNECT_MS);
       return { connection, client: new Client({ connection, namespace, dataConverter }) };
@@ -103,5 +128,5 @@ export function reasonOf(error: unknown): string {
     inner = inner instanceof AggregateError ? inner.errors[0] : inner.cause;
   }
   const text = inner instanceof Error ? inner.message || inner.name : String(inner);
-  return text.split("\n")[0]?.slice(0, 200) ?? "";
+  return cutChars(text.split("\n")[0] ?? "", 200);
 }

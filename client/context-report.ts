@@ -1,8 +1,9 @@
 /** Where a session's window goes, by the same reckoning that triggers compaction. */
 import { toolRegistry } from "../activities/tools/index.ts";
-import { breakdownOf, type Breakdown } from "../activities/context/breakdown.ts";
+import { breakdownOf, type Breakdown, type CappedPart } from "../activities/context/breakdown.ts";
+import { viewSize, type SizeBasis } from "../activities/context/size.ts";
 import type { Budget } from "../activities/context/budget.ts";
-import { contextSizeOf, measureOf } from "../activities/context-size.ts";
+import { estimateError, measureOf, sizeFacts } from "../activities/context-size.ts";
 import { prefixMaker, prefixShares } from "../activities/model/request.ts";
 import { budgetOf } from "../activities/run-policy.ts";
 import { recentCalls, type CallEstimate } from "../activities/store/reading.ts";
@@ -21,7 +22,17 @@ export interface ContextReport {
   readonly limit: number;
   /** True where no bill stands behind `used`. */
   readonly estimated: boolean;
+  /** What `used` is made of; null where it is an estimate alone. */
+  readonly basis:
+    | (SizeBasis & {
+        /** Of the last output. */
+        readonly lastReasoning: number;
+      })
+    | null;
+  /** System and tools are estimated, messages worked out from `used`. */
   readonly parts: Breakdown;
+  /** Parts that are not shown as they were worked out. */
+  readonly capped: readonly CappedPart[];
   readonly messages: { readonly inView: number; readonly summaries: number; readonly pruned: number };
   readonly prunable: number;
   /** Actual / estimated input of this model, as learnt so far. */
@@ -39,12 +50,14 @@ export async function readContext(db: Database, id: string): Promise<ContextRepo
   const session = await findSession(db, id);
   if (session === undefined) return undefined;
   const { config } = session;
-  const prefix = prefixMaker(toolRegistry)(systemPrompt(session.instructions));
+  const prefix = prefixMaker(toolRegistry)(systemPrompt(session));
   const [rows, calls] = await Promise.all([loadView(db, id), recentCalls(db, id, LAST_CALLS)]);
   const measure = measureOf(session, prefix);
   const { ratio } = measure;
-  const { used, estimated, prunable } = contextSizeOf(rows, measure);
+  const size = viewSize({ rows, ...measure });
+  const { used, estimated, prunable } = sizeFacts(size);
   const budget = budgetOf(config, prefix.tokens);
+  const { parts, capped } = breakdownOf({ ...budget, used, ...prefixShares(prefix, ratio) });
   return {
     id,
     model: config.model,
@@ -52,7 +65,9 @@ export async function readContext(db: Database, id: string): Promise<ContextRepo
     used,
     limit: config.contextWindow,
     estimated,
-    parts: breakdownOf({ ...budget, used, ...prefixShares(prefix, ratio) }),
+    basis: size.basis === undefined ? null : { ...size.basis, lastReasoning: reasoningOf(size.basis, calls) },
+    parts,
+    capped,
     messages: {
       inView: rows.length,
       summaries: rows.filter((row) => row.kind === "summary").length,
@@ -63,7 +78,12 @@ export async function readContext(db: Database, id: string): Promise<ContextRepo
     budget,
     lastCalls: calls.map((call) => ({
       ...call,
-      errorRatio: call.actual === 0 ? 0 : (call.estimated - call.actual) / call.actual,
+      errorRatio: estimateError(call.estimated, call.actual) ?? 0,
     })),
   };
+}
+
+/** Reasoning tokens of the billed answer that the size stands on. */
+function reasoningOf({ lastInput, lastOutput }: SizeBasis, calls: readonly CallEstimate[]): number {
+  return calls.find((call) => call.actual === lastInput && call.output === lastOutput)?.reasoning ?? 0;
 }

@@ -14,14 +14,18 @@ export interface RunDescription {
   readonly trouble?: string;
 }
 
-/** Undefined where Temporal cannot be asked. Never throws, never takes longer than 7 s. */
+/**
+ * Undefined where Temporal cannot be asked. Never throws, never takes longer than 7 s.
+ * @param run default: the session's newest
+ */
 export async function describeRun(
   temporal: Temporal,
   sessionId: string,
+  run?: string,
 ): Promise<RunDescription | undefined> {
   try {
     const client = await temporal.client();
-    const description = await within(client.workflow.getHandle(sessionId).describe(), DESCRIBE_MS);
+    const description = await within(client.workflow.getHandle(sessionId, run).describe(), DESCRIBE_MS);
     const trouble = troubleOf(description);
     return {
       status: description.status.name,

@@ -18,9 +18,7 @@ function explain(error: unknown, verbose: boolean): ExitCode {
     output.note(`${title} ${known.message}\n${known.mend === undefined ? "" : `${known.mend}\n`}`);
   } else {
     const message = error instanceof Error ? error.message : String(error);
-    output.note(
-      `${title} ${message.split("\n")[0]}\nLONGHAUL_DEBUG=1 or --verbose shows where it came from.\n`,
-    );
+    output.note(`${title} ${message.split("\n")[0]}\nLONGHAUL_DEBUG=1 or --verbose shows the stack trace.\n`);
   }
   if (verbose)
     output.note(`${inspect(error, { depth: 6 })}

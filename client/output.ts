@@ -1,5 +1,6 @@
 /** Where the client writes: results to stdout, everything else to stderr. A closed reader ends it quietly. */
 import { styleText } from "node:util";
+import { harmlessJson, steered } from "./render/format.ts";
 
 export interface Output {
   /** A result, on stdout. */
@@ -10,6 +11,8 @@ export interface Output {
   readonly json: (value: unknown, indent?: number) => void;
   readonly style: Style;
   readonly columns: number;
+  /** True where results go to a terminal. */
+  readonly isTerminal: boolean;
   /** True where a person sees both streams on one screen. */
   readonly sameScreen: boolean;
 }
@@ -21,12 +24,14 @@ export type Style = (look: Look, text: string) => string;
 export function processOutput(): Output {
   const { stdout, stderr } = process;
   return {
-    result: (text) => void stdout.write(text),
-    note: (text) => void stderr.write(text),
-    json: (value, indent) => void stdout.write(`${JSON.stringify(value, null, indent)}\n`),
+    // Names, errors and answers come from the agent: nothing of them steers the terminal, whichever command shows them.
+    result: (text) => void stdout.write(stdout.isTTY ? steered(text) : text),
+    note: (text) => void stderr.write(steered(text)),
+    json: (value, indent) => void stdout.write(`${harmlessJson(JSON.stringify(value, null, indent))}\n`),
     // styleText looks at the stream, NO_COLOR and FORCE_COLOR itself.
     style: (look, text) => styleText(look, text, { stream: stderr }),
     columns: Math.max(40, Math.min(stderr.columns ?? 100, 160)),
+    isTerminal: stdout.isTTY === true,
     sameScreen: stdout.isTTY === true && stderr.isTTY === true,
   };
 }

@@ -1,5 +1,6 @@
 /** Where in Temporal's histories a session asked its model for a step: the point that a reset goes back to. */
 import { WorkflowNotFoundError, type Client } from "@temporalio/client";
+import { optionalTsToMs } from "@temporalio/common/lib/time.js";
 
 export interface ResetPoint {
   readonly runId: string;
@@ -8,6 +9,8 @@ export interface ResetPoint {
   readonly round: number | undefined;
   /** The workflow task that asked, or the attempt of it before: the reset takes it again. */
   readonly taskFinishedEventId: Long;
+  /** ISO time at which that task began, as the workflow saw it: what was said by then is part of what is done again. */
+  readonly at: string;
 }
 
 type History = Awaited<ReturnType<ReturnType<Client["workflow"]["getHandle"]>["fetchHistory"]>>;
@@ -59,8 +62,15 @@ function askedIn(events: readonly Event[], runId: string): ResetPoint[] {
   let parking: Long | undefined;
   /** Tasks by the attempt that failed before them, as where a reset cut in: what was said in between came after. */
   const before = new Map<string, Long>();
+  /** When tasks began, by the event of their end. */
+  const begun = new Map<string, string>();
+  let startedAt = new Date(0).toISOString();
   for (const event of events) {
     const { eventId, activityTaskScheduledEventAttributes: scheduled } = event;
+    if (event.workflowTaskStartedEventAttributes)
+      startedAt = new Date(optionalTsToMs(event.eventTime) ?? 0).toISOString();
+    if (event.workflowTaskFailedEventAttributes || event.workflowTaskCompletedEventAttributes)
+      begun.set(String(eventId), startedAt);
     if (event.workflowTaskFailedEventAttributes && eventId) failed = eventId;
     if (event.workflowTaskCompletedEventAttributes) {
       if (failed) before.set(String(eventId), failed);
@@ -74,7 +84,8 @@ function askedIn(events: readonly Event[], runId: string): ResetPoint[] {
     const data = scheduled.input?.payloads?.[0]?.data;
     if (name !== "modelStep" || !data) continue;
     const { step, round } = JSON.parse(Buffer.from(data).toString()) as { step: number; round?: number };
-    points.push({ runId, step, round, taskFinishedEventId: taken });
+    const at = begun.get(String(taken)) ?? startedAt;
+    points.push({ runId, step, round, taskFinishedEventId: taken, at });
   }
   return points;
 }

@@ -1,7 +1,7 @@
 /** The flags that `run` and `start` share, and what they come to before anything is started. */
 import { InvalidArgumentError, type Command } from "commander";
 import { resolveConfig, type ResolvedConfig } from "./config.ts";
-import { readAttachments } from "./images.ts";
+import { notShown, readAttachments } from "./images.ts";
 import { parseSessionId } from "./session-id.ts";
 import type { Start } from "./start-session.ts";
 import { processStdin, readTask } from "./task-input.ts";
@@ -21,26 +21,26 @@ export interface RunFlags {
 /** Adds the flags of requirement 1.2. */
 export function withRunFlags(command: Command): Command {
   return command
-    .option("--model <provider/model>", "model to ask, such as openai/gpt-5")
+    .option("--model <provider/model>", "model to ask, such as openai/gpt-6.1-sol")
     .option("--workspace <dir>", "folder to work on: copied in, .gitignore respected")
-    .option("--max-steps <n>", "stop after so many steps", positiveInteger)
+    .option("--max-steps <n>", "stop after this many steps", positiveInteger)
     .option("--config <file>", "configuration file (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
     .option("--image <file>", "image or PDF that belongs to the task; may be repeated", collect, [])
-    .option("--no-setup", "bring up nothing: services and workers are elsewhere (or LONGHAUL_NO_SETUP=1)")
+    .option("--no-setup", "start no services or worker: they run elsewhere (or LONGHAUL_NO_SETUP=1)")
     .option("--id <id>", "id of the session; the same id and task again attaches to it");
 }
 
 export function positiveInteger(text: string): number {
   const value = Number(text);
   if (!Number.isSafeInteger(value) || value < 1)
-    throw new InvalidArgumentError("It is a whole number from 1 on.");
+    throw new InvalidArgumentError("Expected a positive integer.");
   return value;
 }
 
 export function wholeNumber(text: string): number {
   const value = Number(text);
   if (!/^\d+$/.test(text) || !Number.isSafeInteger(value)) {
-    throw new InvalidArgumentError("It is a whole number from 0 on.");
+    throw new InvalidArgumentError("Expected a non-negative integer.");
   }
   return value;
 }
@@ -61,6 +61,8 @@ export async function prepareStart(
     flags.workspace === undefined
       ? undefined
       : { ...(await readFolder(flags.workspace)), path: flags.workspace };
+  for (const line of folder?.notes ?? []) note(`${line}\n`);
+  for (const line of notShown(attachments, config.run)) note(`${line}\n`);
   const task = await readTask(words, processStdin(), note);
   return { start: { id, task, config: config.run, attachments, folder }, config };
 }

@@ -1,5 +1,6 @@
 /** Short ids that a person can read out, type and tell apart. */
 import { randomInt } from "node:crypto";
+import { cutChars } from "../activities/context/cut-text.ts";
 import { usageError } from "./errors.ts";
 
 const ADJECTIVES =
@@ -26,7 +27,7 @@ export function createSessionId(pick: (below: number) => number = randomInt): st
 export function parseSessionId(id: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(id)) return id;
   throw usageError(
-    `${JSON.stringify(id.slice(0, 80))} cannot be a session id.`,
+    `${JSON.stringify(cutChars(id, 80))} cannot be a session id.`,
     "An id begins with a letter or digit and has at most 64 letters, digits, dots, dashes and underscores.",
   );
 }

@@ -1,11 +1,8 @@
 /** The state of a session as `status` and `list` give it: from Postgres, and from its workflow where that answers soon. */
 import type { ModelConfig } from "../activities/agent-config.ts";
-import {
-  readFigures,
-  readWaiting,
-  type SessionFigures,
-  type SessionRow,
-} from "../activities/store/reading.ts";
+import type { NextInputEstimate } from "../activities/context/tokens.ts";
+import { readFigures, type SessionFigures, type SessionRow } from "../activities/store/reading.ts";
+import { readParked, readWaiting } from "../activities/store/waiting.ts";
 import { statusQuery, type SessionView } from "../workflows/messages.ts";
 import type { Services } from "./connection.ts";
 import { within } from "../worker/local/within.ts";
@@ -46,18 +43,21 @@ export interface SessionStatusDocument {
 /** Never takes longer than about 5 s, also without Temporal or a worker. */
 export async function readStatus(services: Services, row: SessionRow): Promise<SessionStatusDocument> {
   const ended = hasEnded(row);
-  const [figures, waiting, run, view] = await Promise.all([
+  const { sessionSizes } = await import("../activities/session-sizes.ts");
+  const [figures, size, waiting, parked, run, view] = await Promise.all([
     readFigures(services.store.db, [row.id]).then((all) => all.get(row.id)),
-    ended ? [] : readWaiting(services.store.db, row.id),
+    sessionSizes(services.store.db, [row.id]).then((all) => all.get(row.id)),
+    readWaiting(services.store.db, row.id),
+    readParked(services.store.db, row.id),
     within(describeRun(services.temporal, row.id), 3_500).catch(() => undefined),
     ended ? undefined : askWorkflow(services, row.id),
   ]);
-  const document = statusDocument(row, figures, run);
+  const document = statusDocument(row, figures, size, run);
   if (view === undefined) return { ...document, queue: waiting };
   return {
     ...document,
     step: Math.max(document.step, view.step),
-    queue: view.queue,
+    queue: [...parked, ...view.queue.filter(({ id }) => !parked.some((other) => other.id === id))],
     context:
       view.context.used > 0
         ? { ...document.context, used: view.context.used, estimated: view.context.estimated }
@@ -81,6 +81,7 @@ async function askWorkflow(services: Services, id: string): Promise<SessionView 
 export function statusDocument(
   row: SessionRow,
   figures: SessionFigures | undefined,
+  size: NextInputEstimate | undefined,
   run?: RunDescription,
 ): SessionStatusDocument {
   const config = knownConfig(row.config);
@@ -97,9 +98,9 @@ export function statusDocument(
     model: config.model ?? null,
     queue: [],
     context: {
-      used: figures?.context?.used ?? 0,
+      used: size?.tokens ?? 0,
       limit: config.contextWindow ?? 0,
-      estimated: figures?.context?.estimated ?? true,
+      estimated: size?.estimated ?? true,
     },
     compactionRounds: figures?.compactionRounds ?? 0,
     usage,

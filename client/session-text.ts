@@ -1,4 +1,5 @@
 /** What Temporal's Web UI shows of a session before its first step. Pure. */
+import { cutChars } from "../activities/context/cut-text.ts";
 
 /** Bytes the server keeps of a summary. Source: survey of command lines, X8 (documents disagree: 200 or 400). */
 const SUMMARY_BYTES = 180;
@@ -37,7 +38,8 @@ export function taskDetails(facts: DetailFacts): string {
       ? []
       : [`files put in from \`${facts.workspace.replaceAll("`", "")}\``]),
   ];
-  return `${rows.join(" · ")}\n\n${quoted(cutToBytes(facts.task, DETAIL_BYTES / 2))}`.slice(0, DETAIL_BYTES);
+  const text = `${rows.join(" · ")}\n\n${quoted(cutToBytes(facts.task, DETAIL_BYTES / 2))}`;
+  return cutChars(text, DETAIL_BYTES);
 }
 
 /** Each line quoted, with what Markdown or HTML would act on disarmed. */

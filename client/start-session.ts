@@ -1,6 +1,7 @@
 /** A new session: stored first, then started, so that its workflow finds all it needs. */
 import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError, type Client } from "@temporalio/client";
 import type { RunConfig } from "../activities/agent-config.ts";
+import { cleanDeep } from "../activities/context/clean-deep.ts";
 import type { FilePart } from "../activities/context/message.ts";
 import { packWorkspace } from "../activities/sandbox/workspace-pack.ts";
 import { saveBlob } from "../activities/store/blobs.ts";
@@ -8,9 +9,10 @@ import { migrateStore } from "../activities/store/db.ts";
 import { findSession, type SessionRow } from "../activities/store/reading.ts";
 import { createSession } from "../activities/store/sessions.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../workflows/messages.ts";
+import { clientSanitizer } from "./config.ts";
 import type { Services } from "./connection.ts";
 import { notPossible } from "./errors.ts";
-import type { Attachment } from "./images.ts";
+import { cleanAttachment, type Attachment } from "./images.ts";
 import { createSessionId } from "./session-id.ts";
 import { taskDetails, taskSummary } from "./session-text.ts";
 import type { FolderContent } from "./workspace-folder.ts";
@@ -31,7 +33,8 @@ export interface Started {
 }
 
 /** @throws ClientError (impossible) where the id is taken by another task, or its session has ended */
-export async function startSession(services: Services, start: Start): Promise<Started> {
+export async function startSession(services: Services, given: Start): Promise<Started> {
+  const start = cleaned(given);
   const client = await services.temporal.client();
   const id = await store(services, start);
   const attached = id === undefined;
@@ -39,6 +42,23 @@ export async function startSession(services: Services, start: Start): Promise<St
   const sessionId = id ?? start.id ?? "";
   await startWorkflow(client, services.taskQueue, sessionId, start);
   return { id: sessionId, attached };
+}
+
+/** What comes from the person's machine, as the store, Temporal and the model may have it. */
+function cleaned({ id, task, config, attachments, folder }: Start): Start {
+  const { clean } = clientSanitizer();
+  const instructions = folder?.instructions;
+  return {
+    id,
+    task: clean(task),
+    config: cleanDeep(config, clean) as RunConfig,
+    attachments: attachments.map((file) => cleanAttachment(file, clean)),
+    folder: folder && {
+      ...folder,
+      path: clean(folder.path),
+      instructions: instructions === undefined ? undefined : clean(instructions),
+    },
+  };
 }
 
 /** @returns undefined where the chosen id is taken already */
@@ -99,7 +119,7 @@ async function requireSame(services: Services, client: Client, start: Start): Pr
   if (hasEnded(row) || (await isClosed(client, id))) {
     throw notPossible(
       `The session ${id} has this task and has ended (${row.status}).`,
-      `Take it up again with: longhaul say ${id} "…"`,
+      `Resume it with: longhaul say ${id} "…"`,
     );
   }
 }

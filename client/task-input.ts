@@ -1,5 +1,6 @@
 /** The task as it was given: from the command line, from stdin, or from both. */
 import { fstatSync } from "node:fs";
+import { cleanText } from "../activities/context/clean-text.ts";
 import { usageError } from "./errors.ts";
 
 /** Most characters of a task or a message, input from stdin included. Source: requirement 4.1. */
@@ -58,7 +59,7 @@ export async function readMessage(words: readonly string[], stdin: Stdin): Promi
 
 /** Text that Postgres and every model take: well-formed, without NUL, not empty, bounded. */
 function checked(text: string): string {
-  const clean = text.toWellFormed().replaceAll("\0", "");
+  const clean = cleanText(text);
   if (clean.trim() === "") throw usageError("The text is empty: nothing was sent.");
   if (clean.length > MAX_TEXT_CHARS) {
     throw usageError(
@@ -79,7 +80,7 @@ async function readPiped(stdin: Stdin, note: (text: string) => void): Promise<st
       const text = await readUnlessSilent(stdin.stream, silenceMs);
       if (text !== undefined) return text;
       if (stdin.kind === "pipe")
-        note(`Nothing came on stdin in ${silenceMs / 1_000} s: going on without it.\n`);
+        note(`No input arrived on stdin for ${silenceMs / 1_000} s: continuing without it.\n`);
       return "";
     }
     case "terminal":

@@ -32,7 +32,7 @@ export const verbs: readonly Verb[] = [
   {
     name: "interrupt",
     usage: "<id> [message...]",
-    about: "break off the step in flight and go on, with a message if one is given",
+    about: "abort the step in flight and continue, with a message if one is given",
     load: async () => (await import("./commands/interrupt.ts")).interruptCommand,
   },
   {
@@ -50,7 +50,7 @@ export const verbs: readonly Verb[] = [
   {
     name: "status",
     usage: "<id>",
-    about: "where a session stands: step, context use, queue, cost; needs no worker",
+    about: "a session's state: step, context use, queue, cost; needs no worker",
     load: async () => (await import("./commands/status.ts")).statusCommand,
   },
   {
@@ -74,19 +74,19 @@ export const verbs: readonly Verb[] = [
   {
     name: "undo-compaction",
     usage: "<id>",
-    about: "take the newest compaction round back: what it had replaced is in view again",
+    about: "undo the newest compaction round: the messages it replaced are in view again",
     load: async () => (await import("./commands/undo-compaction.ts")).undoCompactionCommand,
   },
   {
     name: "retry",
     usage: "<id>",
-    about: "go back to the moment before a step (--from-step N), conversation and files, and on from there",
+    about: "go back to before a step (--from-step N), conversation and files, and continue from there",
     load: async () => (await import("./commands/retry.ts")).retryCommand,
   },
   {
     name: "fork",
     usage: "<id>",
-    about: "a new session from an earlier point of this one (--from-step N), which stays as it is",
+    about: "a new session from an earlier point of this one (--from-step N), which is unchanged",
     load: async () => (await import("./commands/fork.ts")).forkCommand,
   },
   {
@@ -116,7 +116,7 @@ export const verbs: readonly Verb[] = [
   {
     name: "worker",
     usage: "",
-    about: "run a worker in the foreground until it is told to end",
+    about: "run a worker in the foreground until it is stopped",
     load: async () => (await import("./commands/worker.ts")).workerCommand,
   },
   {
@@ -128,13 +128,13 @@ export const verbs: readonly Verb[] = [
   {
     name: "down",
     usage: "",
-    about: "end the local worker and services that longhaul started; data stays",
+    about: "stop the local worker and services that longhaul started; data is kept",
     load: async () => (await import("./commands/down.ts")).downCommand,
   },
   {
     name: "doctor",
     usage: "",
-    about: "what is found, what is missing and how to mend it; each setting and its source",
+    about: "what is found, what is missing and how to fix it; each setting and its source",
     load: async () => (await import("./commands/doctor.ts")).doctorCommand,
   },
 ];

@@ -1,7 +1,9 @@
 /** The change between two states of a workspace as a patch that `git apply` takes. Pure. */
 import { structuredPatch } from "diff";
 import ignore from "ignore";
+import { bytesOfText } from "../activities/sandbox/path-text.ts";
 import type { WorkspaceFile } from "../activities/sandbox/workspace-pack.ts";
+import { binaryPatch, blobNames } from "./git-binary-patch.ts";
 
 /** A file whose comparison would take longer is shown as replaced whole. */
 const DIFF_TIMEOUT_MS = 2_000;
@@ -13,10 +15,16 @@ export interface WorkspaceDiff {
 
 type Content = Extract<WorkspaceFile, { kind: "file" | "link" }>;
 
+export interface DiffOptions {
+  /** `bytes`: both states of a binary file, so that the patch can be applied; `named`: that they differ, for people. */
+  readonly binaries: "bytes" | "named";
+}
+
 /** Leaves out `.git`, `node_modules` and what the new state's own `.gitignore` names. */
 export function diffWorkspaces(
   before: readonly WorkspaceFile[],
   after: readonly WorkspaceFile[],
+  options: DiffOptions,
 ): WorkspaceDiff {
   const ignored = ignore().add(["node_modules", ".git"]);
   const own = after.find((file) => file.path === ".gitignore");
@@ -31,12 +39,29 @@ export function diffWorkspaces(
   const fresh = contents(after);
   const paths = [...new Set([...old.keys(), ...fresh.keys()])].toSorted();
   const pieces = paths
-    .map((path) => diffFile(path, old.get(path), fresh.get(path)))
+    .map((path) => diffPath(path, old.get(path), fresh.get(path), options))
     .filter((piece) => piece !== "");
   return { patch: pieces.join(""), changed: pieces.length };
 }
 
-function diffFile(path: string, before: Content | undefined, after: Content | undefined): string {
+/** A file that becomes a link, or a link a file, is one removed and one added: Git refuses it as a change of mode. */
+function diffPath(
+  path: string,
+  before: Content | undefined,
+  after: Content | undefined,
+  options: DiffOptions,
+): string {
+  if (before === undefined || after === undefined || before.kind === after.kind)
+    return diffFile(path, before, after, options);
+  return diffFile(path, before, undefined, options) + diffFile(path, undefined, after, options);
+}
+
+function diffFile(
+  path: string,
+  before: Content | undefined,
+  after: Content | undefined,
+  { binaries }: DiffOptions,
+): string {
   const [oldBytes, newBytes] = [bytesOf(before), bytesOf(after)];
   const oldMode = before === undefined ? undefined : modeOf(before);
   const newMode = after === undefined ? undefined : modeOf(after);
@@ -50,10 +75,16 @@ function diffFile(path: string, before: Content | undefined, after: Content | un
   const to = after === undefined ? "/dev/null" : quoted(`b/${path}`);
   if (oldBytes.equals(newBytes)) return `${head.join("\n")}\n`;
   if (isBinary(oldBytes) || isBinary(newBytes)) {
-    return `${head.join("\n")}\nBinary files ${from} and ${to} differ\n`;
+    if (binaries === "named") return `${head.join("\n")}\nBinary files ${from} and ${to} differ\n`;
+    const names = blobNames(before && oldBytes, after && newBytes);
+    head.push(`index ${names}${oldMode === newMode ? ` ${oldMode}` : ""}`);
+    return `${head.join("\n")}\n${binaryPatch(oldBytes, newBytes)}`;
   }
-  return `${head.join("\n")}\n--- ${from}\n+++ ${to}\n${hunksOf(oldBytes.toString("utf8"), newBytes.toString("utf8"))}`;
+  return `${head.join("\n")}\n--- ${ended(from)}\n+++ ${ended(to)}\n${hunksOf(oldBytes.toString("utf8"), newBytes.toString("utf8"))}`;
 }
+
+/** A tab ends a name that has spaces. */
+const ended = (name: string) => (name.includes(" ") ? `${name}\t` : name);
 
 function hunksOf(before: string, after: string): string {
   const patch = structuredPatch("a", "b", before, after, "", "", { context: 3, timeout: DIFF_TIMEOUT_MS });
@@ -88,7 +119,7 @@ function replacedWhole(before: string, after: string) {
 
 function bytesOf(file: Content | undefined): Buffer {
   if (file === undefined) return Buffer.alloc(0);
-  return file.kind === "link" ? Buffer.from(file.target) : Buffer.from(file.bytes);
+  return file.kind === "link" ? bytesOfText(file.target) : Buffer.from(file.bytes);
 }
 
 /** git knows three modes. */
@@ -108,14 +139,14 @@ function isBinary(bytes: Buffer): boolean {
   }
 }
 
-/** Names with quotes, backslashes or control characters, as git writes them. */
+/** Names with quotes, backslashes, control characters or bytes that are no text, as git writes them. */
 function quoted(path: string): string {
   // oxlint-disable-next-line no-control-regex -- control characters are what this is about
-  if (!/["\\\u0000-\u001f\u007f]/.test(path)) return path;
-  const escaped = path.replace(/["\\]/g, "\\$&").replace(
-    // oxlint-disable-next-line no-control-regex
-    /[\u0000-\u001f\u007f]/g,
-    (sign) => `\\${sign.charCodeAt(0).toString(8).padStart(3, "0")}`,
-  );
-  return `"${escaped}"`;
+  if (path.isWellFormed() && !/["\\\u0000-\u001f\u007f-\u009f]/.test(path)) return path;
+  const signs = [...bytesOfText(path)].map((byte) => {
+    if (byte === 0x22 || byte === 0x5c) return `\\${String.fromCharCode(byte)}`;
+    const isPlain = byte >= 0x20 && byte < 0x7f;
+    return isPlain ? String.fromCharCode(byte) : `\\${byte.toString(8).padStart(3, "0")}`;
+  });
+  return `"${signs.join("")}"`;
 }

@@ -4,7 +4,9 @@ import { join, resolve } from "node:path";
 import ignore, { type Ignore } from "ignore";
 import type { WorkspaceFile } from "../activities/sandbox/workspace-pack.ts";
 import { usageError } from "./errors.ts";
+import { listed } from "./name-list.ts";
 import { bytes } from "./render/format.ts";
+import { withSafeRepositories } from "./safe-repositories.ts";
 
 /** Source: MAX_PACK_BYTES of the checkpoints. */
 const MAX_WORKSPACE_BYTES = 256 * 1024 * 1024;
@@ -19,10 +21,13 @@ export interface FolderContent {
   readonly bytes: number;
   /** Text of the folder's AGENTS.md, bounded. */
   readonly instructions: string | undefined;
+  /** What the person should know, a line each. */
+  readonly notes: readonly string[];
 }
 
 /**
  * The folder's files, `.gitignore` files (nested ones too) respected; `node_modules` and `.longhaul` always stay out.
+ * Repositories go in as a clone has them: their configuration may hold tokens, in addresses and in headers.
  * @throws ClientError (usage) when it is no folder, cannot be read or is larger than 256 MB
  */
 export async function readFolder(folder: string): Promise<FolderContent> {
@@ -42,7 +47,33 @@ export async function readFolder(folder: string): Promise<FolderContent> {
       "Make it readable, or leave it out with a line in .gitignore.",
     );
   }
-  return { files, bytes: total.bytes, instructions: instructionsOf(files) };
+  const safe = withSafeRepositories(files, { bareRepositories: true });
+  return {
+    files: safe.files,
+    bytes: total.bytes,
+    instructions: instructionsOf(safe.files),
+    notes: notesOf(safe.files, safe.leftOut),
+  };
+}
+
+/** Names under which secrets are usually kept; templates of such files have none. */
+const SECRET_FILES =
+  /(^|\/)(\.env(\.[^/]+)?|\.envrc|\.netrc|\.pypirc|\.git-credentials|\.htpasswd|id_(rsa|dsa|ecdsa|ed25519))$/;
+const TEMPLATES = /\.(example|sample|template|dist|defaults?)$/;
+
+function notesOf(files: readonly WorkspaceFile[], leftOut: readonly string[]): string[] {
+  const secret = files.filter(({ path }) => SECRET_FILES.test(path) && !TEMPLATES.test(path));
+  return [
+    ...(leftOut.length === 0
+      ? []
+      : [`The repository goes into the sandbox as a clone would have it, without ${listed(leftOut)}.`]),
+    ...(secret.length === 0
+      ? []
+      : [
+          `Warning: ${listed(secret.map(({ path }) => path))} may hold secrets, and the agent can read what is in the sandbox.` +
+            " To keep it out, name it in .gitignore.",
+        ]),
+  ];
 }
 
 async function isFolder(path: string): Promise<boolean> {

@@ -30,10 +30,8 @@ async function install() {
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
   say("Installing the locked packages with npm (node_modules does not match package-lock.json) …");
   const began = Date.now();
-  // Not `npm ci`: it refuses a lock file in which another platform's optional packages are missing, as they are where
-  // the lock was written against a registry that lacks them. This takes the locked versions and changes no file of ours.
-  const status = await runNpm(["install", "--no-save", "--no-audit", "--no-fund"]);
-  if (status !== 0) fail("npm install failed; its own words are above. Nothing was started.", 4);
+  const status = await runNpm(["ci", "--no-audit", "--no-fund"]);
+  if (status !== 0) fail("npm ci failed; its output is above. Nothing was started.", 4);
   await fetchNodeIfLeftOut();
   mkdirSync(modules, { recursive: true });
   writeFileSync(stamp, wanted);
@@ -79,11 +77,11 @@ async function runNpm(args) {
   const all = [...npm.args, ...args, "--progress=false", "--loglevel=error"];
   const began = Date.now();
   const timer = setInterval(
-    () => say(`  still at it after ${Math.round((Date.now() - began) / 1_000)} s`),
+    () => say(`  still working after ${Math.round((Date.now() - began) / 1_000)} s`),
     10_000,
   );
   try {
-    const child = spawn(npm.command, all, { cwd: project, stdio: ["ignore", 2, 2] });
+    const child = spawn(npm.command, all, { cwd: project, stdio: ["ignore", 2, 2], env: withoutOurKeys() });
     return await new Promise((resolve, reject) => {
       child.on("exit", resolve);
       child.on("error", reject);
@@ -91,6 +89,12 @@ async function runNpm(args) {
   } finally {
     clearInterval(timer);
   }
+}
+
+/** Packages' install scripts see what npm sees: a registry's token has to be there, the model's key has not. */
+function withoutOurKeys() {
+  const ours = /^(OPENAI_|DATABASE_|TEMPORAL_|LONGHAUL_|OTEL_|PGPASS)|_API_KEY$/;
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name)));
 }
 
 /** The npm that runs us where there is one; else the one beside Node or on PATH. */

@@ -14,7 +14,7 @@ import {
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { payloadConverterPath } from "./data-converter.ts";
+import { payloadConverterPath, workflowPayloadConverterPath } from "./data-converter.ts";
 
 /** A file; or the code itself, where no file could be written. */
 export type WorkflowBundle =
@@ -29,6 +29,7 @@ const project = fileURLToPath(new URL("..", import.meta.url));
 const cache = join(project, "node_modules", ".cache", "longhaul");
 /** All the workflow can import: its own folder and the pure code it shares with the activities. */
 const SOURCES = ["workflows", "activities/context"];
+const INTERCEPTORS = ["guidance-jobs.ts", "undecodable-arguments.ts"];
 const KEPT_UNUSED_MS = 24 * 3_600_000;
 
 /**
@@ -62,8 +63,8 @@ async function build(): Promise<string> {
   const { bundleWorkflowCode } = await import("@temporalio/worker");
   const { code } = await bundleWorkflowCode({
     workflowsPath: join(project, "workflows", "index.ts"),
-    workflowInterceptorModules: [join(project, "workflows", "guidance-jobs.ts")],
-    payloadConverterPath,
+    workflowInterceptorModules: INTERCEPTORS.map((name) => join(project, "workflows", name)),
+    payloadConverterPath: workflowPayloadConverterPath,
     logger: quiet,
   });
   return code;
@@ -98,7 +99,7 @@ function sourcesHash(): string {
   const hash = createHash("sha256");
   const require = createRequire(import.meta.url);
   hash.update(require("@temporalio/worker/package.json").version as string);
-  hash.update(readFileSync(payloadConverterPath));
+  for (const path of [payloadConverterPath, workflowPayloadConverterPath]) hash.update(readFileSync(path));
   for (const folder of SOURCES) {
     for (const name of readdirSync(join(project, folder), { recursive: true, encoding: "utf8" }).sort()) {
       if (name.endsWith(".ts")) hash.update(name).update(readFileSync(join(project, folder, name)));

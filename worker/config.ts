@@ -1,6 +1,8 @@
 /** The worker's configuration: its only reader of the environment. Temporal's own names are read by Temporal's package. */
 import { hostname } from "node:os";
 import { z } from "zod";
+import { secretsOf } from "../activities/context/secret-values.ts";
+import { DEFAULT_IMAGE } from "../activities/sandbox/sandbox.ts";
 import { ServiceMissing } from "./local/service-missing.ts";
 
 const positive = z.coerce.number().int().positive();
@@ -18,6 +20,7 @@ const schema = z.object({
   LONGHAUL_REHEARSAL_URL: text,
   LONGHAUL_MODEL: text,
   SANDBOX_IMAGE: text,
+  LONGHAUL_GUARD_IMAGE: text,
   LONGHAUL_HOST: text,
   LONGHAUL_BUILD_ID: text,
   LONGHAUL_TASK_QUEUE: z.preprocess((value) => value || undefined, z.string().default("longhaul")),
@@ -54,6 +57,8 @@ export interface WorkerConfig {
   /** What a session started from Temporal's own tools runs by. */
   readonly model: string | undefined;
   readonly sandboxImage: string | undefined;
+  /** The operator's image from which the walls of a sandbox are put up: it has python3 and nft. */
+  readonly guardImage: string;
   /** Name of this machine: of its sandboxes, for the ledger. */
   readonly host: string;
   readonly buildId: string;
@@ -104,7 +109,8 @@ export function readWorkerConfig(
     throw new ServiceMissing({
       service: "Postgres",
       address: "DATABASE_URL",
-      reason: "it is not set",
+      problem: "has no address",
+      reason: "DATABASE_URL is not set",
       mend: "Set it to postgres://user:password@host:5432/database, or use `longhaul up`, which brings up its own.",
     });
   }
@@ -124,6 +130,7 @@ export function readWorkerConfig(
     rehearsalUrl: e.LONGHAUL_REHEARSAL_URL,
     model: e.LONGHAUL_MODEL,
     sandboxImage: e.SANDBOX_IMAGE,
+    guardImage: e.LONGHAUL_GUARD_IMAGE ?? DEFAULT_IMAGE,
     host: e.LONGHAUL_HOST ?? hostname(),
     buildId: e.LONGHAUL_BUILD_ID ?? "local",
     queues: {
@@ -146,27 +153,4 @@ export function readWorkerConfig(
     readyFile: e.LONGHAUL_READY_FILE,
     secrets: secretsOf(environment),
   };
-}
-
-const SECRET_NAME = /(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$/i;
-
-/** Every variable whose name says so, and the passwords inside addresses. */
-function secretsOf(environment: Readonly<Record<string, string | undefined>>): string[] {
-  const secrets = new Set<string>();
-  for (const [name, value] of Object.entries(environment)) {
-    if (!value) continue;
-    if (SECRET_NAME.test(name)) secrets.add(value);
-    for (const password of passwordsIn(value)) secrets.add(password);
-  }
-  return [...secrets];
-}
-
-function passwordsIn(value: string): string[] {
-  if (!value.includes("://")) return [];
-  try {
-    const { password } = new URL(value);
-    return password === "" ? [] : [password, decodeURIComponent(password)];
-  } catch {
-    return [];
-  }
 }

@@ -1,4 +1,5 @@
 /** Configuration to ports: the one place where adapters are chosen. Closes what it opened, in reverse order. */
+import { Client } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
 import { agentConfigSchema, type RunConfig } from "../activities/agent-config.ts";
 import type { TextBorder } from "../activities/context/text-border.ts";
@@ -7,6 +8,7 @@ import { createAiSdkModel } from "../activities/model/ai-sdk.ts";
 import { resolveRun } from "../activities/model/models.ts";
 import { connectDocker } from "../activities/sandbox/connect-docker.ts";
 import { createDockerHost } from "../activities/sandbox/docker.ts";
+import { temporalRuns } from "../activities/session-runs.ts";
 import { migrateStore, openStore } from "../activities/store/db.ts";
 import { createNotifier } from "../activities/store/events.ts";
 import { toolRegistry } from "../activities/tools/index.ts";
@@ -40,6 +42,7 @@ export async function bindDeps(
   const sandboxHost = createDockerHost({
     docker: connectDocker(),
     name: config.host,
+    guardImage: config.guardImage,
     say: (line) => logger.info(line),
   });
   const close = async () => {
@@ -61,6 +64,10 @@ export async function bindDeps(
         notifier: createNotifier(store),
         model,
         sandboxHost,
+        sessionRuns: temporalRuns(
+          new Client({ connection: tools.connection, namespace: tools.namespace }),
+          border.clean,
+        ),
         border,
         tools: toolRegistry,
         defaultConfig: defaultConfig(config),

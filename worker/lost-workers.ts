@@ -1,6 +1,7 @@
 /**
  * Workers that are gone, noticed by those that live: their activities are failed by name, so that Temporal gives them to
- * another at once, and not only when a heartbeat has stayed away for 30 s. Where one is wrongly taken for gone, nothing
+ * another at once, and not only when a heartbeat has stayed away for 30 s. One that is frozen keeps its open polls, and what
+ * Temporal hands to those is given back at each look, instead of waiting for one timeout after the other. Where one is wrongly taken for gone, nothing
  * breaks: its attempt learns from its next heartbeat that it is no longer wanted, and what it still writes is refused.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,7 +19,7 @@ export interface LostWorkersOptions {
   readonly namespace: string;
   readonly identity: string;
   readonly logger: Logger;
-  /** Between two looks; a worker that has no lease in two in a row is gone. */
+  /** Between two looks; a worker that has no lease, or is silent, in two in a row is lost. */
   readonly everyMs: number;
 }
 
@@ -36,25 +37,34 @@ const WORKER_LOST = {
   applicationFailureInfo: { type: "WorkerLost", nonRetryable: false, nextRetryDelay: A_MOMENT },
 };
 
+/** A frozen worker stays in the list; each time it costs a request for every active session. */
+const FROZEN_EVERY_MS = 2_000;
+
 /** @returns a function that ends it and waits for a look under way */
 export function watchForLostWorkers(options: LostWorkersOptions): () => Promise<void> {
   const { lease, logger } = options;
   const client = new Client({ connection: options.connection, namespace: options.namespace });
   let suspects = new Set<number>();
+  /** When the work of a frozen worker was given back last, by its id. */
+  const freedAt = new Map<number, number>();
   let look = Promise.resolve();
   let looking = false;
   const once = async () => {
     const missing = await lease.missing();
     for (const lost of missing.filter(({ id }) => suspects.has(id))) {
+      if (lost.frozen && performance.now() - (freedAt.get(lost.id) ?? -Infinity) < FROZEN_EVERY_MS) continue;
+      freedAt.set(lost.id, performance.now());
       let freed = 0;
       const settled = await lease.settle(lost, async () => {
         freed = await freeWork(client, options, lost);
+        if (lost.frozen) return;
         // What Temporal had given to it just then is seen a moment later.
         await sleep(LATE_MS);
         freed += await freeWork(client, options, lost);
       });
-      if (settled)
-        logger.warn({ worker: lost.identity, activities: freed }, "a worker is gone; its work goes on");
+      const state = lost.frozen ? "frozen" : "gone";
+      if (settled && (freed > 0 || !lost.frozen))
+        logger.warn({ worker: lost.identity, activities: freed }, `a worker is ${state}; its work goes on`);
     }
     suspects = new Set(missing.map(({ id }) => id));
   };

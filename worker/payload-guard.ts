@@ -9,6 +9,7 @@ import {
   type Payload,
   type PayloadConverter,
 } from "@temporalio/common";
+import { cutChars } from "../activities/context/cut-text.ts";
 
 /** Source: requirement 2.1. */
 export const MAX_PAYLOAD_BYTES = 65_536;
@@ -47,7 +48,7 @@ function largestField(value: unknown): string {
     const chars = JSON.stringify(field)?.length ?? 0;
     if (largest === undefined || chars > largest.chars) largest = { name, chars };
   }
-  return largest === undefined ? "" : `; most of it is the field "${largest.name.slice(0, 60)}"`;
+  return largest === undefined ? "" : `; most of it is the field "${cutChars(largest.name, 60)}"`;
 }
 
 /** The name is Temporal's: it looks for it in the file named by `payloadConverterPath`. */

@@ -1,20 +1,37 @@
-/** Removes the boxes of sessions that are over and ends the rows of those that nobody else does, at start and now and then. */
+/**
+ * Closes the sandboxes of sessions that are over, and ends the rows of those that no run will end, at start and now and
+ * then.
+ */
 import { Client, WorkflowNotFoundError } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
 import type { SandboxHost } from "../activities/sandbox/sandbox.ts";
-import { findBox } from "../activities/store/boxes.ts";
-import type { Queryable, Store } from "../activities/store/db.ts";
-import { activeSessionIds, endAbandoned, findSession, lockedSession } from "../activities/store/sessions.ts";
+import { closeBox } from "../activities/session-box/close-box.ts";
+import { createSessionBoxes, removeStray } from "../activities/session-box/session-box.ts";
+import type { Store } from "../activities/store/db.ts";
+import type { Notifier } from "../activities/store/events.ts";
+import {
+  activeSessionIds,
+  endAbandoned,
+  findSession,
+  lastUsedStep,
+  lockedSession,
+  type Session,
+} from "../activities/store/sessions.ts";
 import type { Logger } from "./logger.ts";
 
 export interface ReaperOptions {
   readonly host: SandboxHost;
   readonly store: Store;
+  readonly notifier: Notifier;
   readonly connection: NativeConnection;
   readonly namespace: string;
   readonly logger: Logger;
   readonly everyMs: number;
 }
+
+type RoundOptions = Pick<ReaperOptions, "host" | "store" | "notifier" | "logger"> & {
+  readonly client: Client;
+};
 
 /** @returns a function that ends it and waits for a round under way */
 export function startReaper(options: ReaperOptions): () => Promise<void> {
@@ -27,8 +44,7 @@ export function startReaper(options: ReaperOptions): () => Promise<void> {
         await endLeftSessions({ ...options, client });
       } catch (error) {
         // The next round looks again.
-        const reason = error instanceof Error ? error.message : String(error);
-        options.logger.warn({ reason }, "boxes could not be looked through");
+        options.logger.warn({ reason: reasonOf(error) }, "sandboxes could not be looked through");
       }
     });
   };
@@ -41,80 +57,94 @@ export function startReaper(options: ReaperOptions): () => Promise<void> {
 }
 
 /**
- * One round: removes the boxes of this host whose session is over, or goes on in a box of another host. Each is judged
- * and removed under the session's lock, which opening a box takes too: a session that is taken up again meanwhile keeps
- * its box, or gets a new one.
- * @returns the sessions whose boxes were removed
+ * One round: closes the sandboxes of this host whose session is over, after saving what is in no save yet, and removes
+ * those whose session goes on in another one. A session that is taken up again meanwhile keeps its sandbox.
+ * @returns the sessions whose sandboxes were removed
  */
-export async function reapBoxes(
-  options: Pick<ReaperOptions, "host" | "store" | "logger"> & { readonly client: Client },
-): Promise<string[]> {
-  const { host, store, client, logger } = options;
+export async function reapBoxes(options: RoundOptions): Promise<string[]> {
+  const { host, store } = options;
   const removed: string[] = [];
   for (const id of await host.sessions()) {
-    // A session we have no row of is another installation's.
-    if ((await findSession(store.db, id)) === undefined) continue;
-    const why = await lockedSession(store, id, async (tx) => {
-      const reason = (await hasMoved(tx, host, id))
-        ? "moved"
-        : (await isOver(tx, client, id))
-          ? "over"
-          : undefined;
-      if (reason !== undefined) await host.remove(id);
-      return reason;
+    await apart(options, id, async () => {
+      // A session we have no row of is another installation's.
+      if ((await findSession(store.db, id)) === undefined) return;
+      const why = await reap(options, id);
+      if (why === undefined) return;
+      removed.push(id);
+      options.logger.info({ session: id }, why);
     });
-    if (why === undefined) continue;
-    removed.push(id);
-    logger.info({ session: id }, why === "over" ? REMOVED_OVER : REMOVED_MOVED);
   }
   return removed;
 }
 
+/** @returns why the session's sandbox was removed, where it was */
+async function reap(options: RoundOptions, id: string): Promise<string | undefined> {
+  const { host, store, notifier } = options;
+  if (await lockedSession(store, id, (tx) => removeStray(tx, host, id)))
+    return "removed a sandbox of a session that has another one, or none yet";
+  const session = await endedSession(options, id);
+  if (session === undefined) return undefined;
+  const deps = { store, notifier, sandboxHost: host, taskQueues: {} };
+  await closeBox(deps, createSessionBoxes(deps), session, await lastUsedStep(store.db, id));
+  return "saved and removed the sandbox of a session that is over";
+}
+
 /**
- * Ends the rows of sessions whose run was ended from outside after its box was gone: no box leads to them. Those of
+ * Ends the rows of sessions whose run was ended from outside after its sandbox was gone: none leads to them. Those of
  * hosts that are gone, too.
  */
-async function endLeftSessions(options: Pick<ReaperOptions, "store"> & { readonly client: Client }) {
+async function endLeftSessions(options: RoundOptions): Promise<void> {
   const { store, client } = options;
   for (const id of await activeSessionIds(store.db)) {
-    // Nearly all run: they are not locked for it.
-    const { status } = await client.workflow
-      .getHandle(id)
-      .describe()
-      .catch(() => ({ status: { name: "RUNNING" } }));
-    if (status.name !== "RUNNING") await lockedSession(store, id, (tx) => isOver(tx, client, id));
+    await apart(options, id, async () => {
+      // Nearly all run: for those one question is enough.
+      const { status } = await client.workflow
+        .getHandle(id)
+        .describe()
+        .catch(() => ({ status: { name: "RUNNING" } }));
+      if (status.name !== "RUNNING") await endedSession(options, id);
+    });
   }
 }
 
-const REMOVED_OVER = "removed the box of a session that is over";
-const REMOVED_MOVED = "removed the box of a session that goes on on another host";
-
-/** By the volume: only the one with the session's files is its own, whatever the hosts are called. */
-async function hasMoved(tx: Queryable, host: SandboxHost, id: string): Promise<boolean> {
-  const [session, box] = [await findSession(tx, id), await findBox(tx, id)];
-  if (session?.container === undefined || box === undefined) return false;
-  const volume = await host.volume(id);
-  return volume !== undefined && box.volume !== volume;
+/** What goes wrong with one session is said of it, tried again in the next round, and keeps no other waiting. */
+async function apart(
+  { logger }: Pick<ReaperOptions, "logger">,
+  session: string,
+  look: () => Promise<void>,
+): Promise<void> {
+  try {
+    await look();
+  } catch (error) {
+    const reason = reasonOf(error);
+    logger.warn(
+      { session, reason },
+      "a session was not cleaned up; its sandbox is kept until the next round",
+    );
+  }
 }
 
 /**
- * By the run's state, not the row's: a terminated workflow never wrote its end. A workflow that is not to be found may
- * be another namespace's: its box stays.
+ * The session where it is over, and its row ended. By the run's state, not the row's: a terminated workflow never wrote
+ * its end. A workflow that is not to be found may be another namespace's: its sandbox stays.
  */
-async function isOver(tx: Queryable, client: Client, id: string): Promise<boolean> {
-  const session = await findSession(tx, id);
-  if (session === undefined) return false;
+async function endedSession({ store, client }: RoundOptions, id: string): Promise<Session | undefined> {
+  // Read before Temporal is asked: a run that takes the session up after that is another one than this row's.
+  const session = await findSession(store.db, id);
+  if (session === undefined) return undefined;
+  const isOpen = session.status === "active" || session.status === "waiting";
   try {
     const { status } = await client.workflow.getHandle(id).describe();
-    if (status.name === "RUNNING") return false;
+    if (status.name === "RUNNING") return undefined;
+    if (!isOpen) return session;
     // Its own finaliser never ran: without this it would stand there as active for ever.
-    if (session.status === "active") {
-      const message = `The run ended in Temporal as ${status.name.toLowerCase()}; the conversation is kept, its files as last saved.`;
-      await endAbandoned(tx, id, { status: status.name === "TERMINATED" ? "cancelled" : "failed", message });
-    }
-    return true;
+    const message = `The run ended in Temporal as ${status.name.toLowerCase()}; the conversation is kept, and its files as last saved.`;
+    const end = { status: status.name === "TERMINATED" ? "cancelled" : "failed", message } as const;
+    return (await endAbandoned(store.db, id, session.runId, end)) ? session : undefined;
   } catch (error) {
     if (!(error instanceof WorkflowNotFoundError)) throw error;
-    return session.status !== "active" && session.status !== "waiting";
+    return isOpen ? undefined : session;
   }
 }
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -56,12 +56,18 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
   const stopReaper = startReaper({
     host: deps.sandboxHost,
     store: deps.store,
+    notifier: deps.notifier,
     connection,
     namespace,
     logger,
     everyMs: config.reapMs,
   });
-  const lease = await holdLease({ url: config.databaseUrl, identity, namespace });
+  const lease = await holdLease({
+    url: config.databaseUrl,
+    identity,
+    namespace,
+    frozenMs: config.heartbeatTimeoutMs,
+  });
   const stopWatching = watchForLostWorkers({
     lease,
     store: deps.store,

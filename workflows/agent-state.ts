@@ -28,6 +28,10 @@ export interface AgentState {
   cold: boolean;
   /** Failed compactions in a row (invariant 9). */
   breaker: number;
+  /** Rounds in a row that were due again after one step: they gained nothing. */
+  futile: number;
+  /** The step before which the newest round of this run was made; 0 where there was none. */
+  roundStep: number;
   /** A round was made since the last step: never two without a step between. */
   compacted: boolean;
   compactRequest: CompactRequest | undefined;
@@ -40,6 +44,12 @@ export interface AgentState {
   nudged: boolean;
   /** The next step begins with that hint. */
   nudge: boolean;
+  /** How often the step under way did not fit. */
+  overflows: number;
+  /** Empty answers in a row. */
+  emptyAnswers: number;
+  /** Answers in a row that asked for no tool and were not finished. */
+  unfinished: number;
   usage: StepUsage & { calls: number };
   /** For people: the last calls, newest last. */
   lastCalls: { readonly step: number; readonly call: CallFacts; readonly facts: ToolFacts | undefined }[];
@@ -68,13 +78,18 @@ export function createState(input: CodingAgentInput): AgentState {
     round: carried?.round ?? 0,
     cold: false,
     breaker: carried?.breaker ?? 0,
-    compacted: false,
+    futile: carried?.futile ?? 0,
+    roundStep: carried?.roundStep ?? 0,
+    compacted: carried?.compacted ?? false,
     compactRequest: carried?.compactRequest,
     undoRequests: [...(carried?.undoRequests ?? [])],
     interrupting: false,
     recentCalls: [...(carried?.recentCalls ?? [])],
     nudged: carried?.nudged ?? false,
-    nudge: false,
+    nudge: carried?.nudge ?? false,
+    overflows: carried?.overflows ?? 0,
+    emptyAnswers: carried?.emptyAnswers ?? 0,
+    unfinished: carried?.unfinished ?? 0,
     usage: carried?.usage ?? { input: 0, output: 0, cached: 0, reasoning: 0, calls: 0 },
     lastCalls: [],
     sandbox: undefined,
@@ -118,7 +133,8 @@ export function ran(state: AgentState, call: CallFacts, facts: ToolFacts): void 
   const { context } = state;
   state.context = {
     ...context,
-    used: context.used + facts.tokens,
+    // As the activities would work it out: whole tokens only where it is shown.
+    used: context.used + facts.tokens * (context.ratio ?? 1),
     prunable: context.prunable + facts.tokens,
   };
   state.recentCalls.push(facts.hash);
@@ -129,6 +145,12 @@ export function compacted(state: AgentState, facts: CompactionFacts): void {
   state.context = facts.context;
   state.compacted = true;
   if (facts.kind === "compacted") {
+    const next = state.step + 1;
+    const isDueAgain = state.roundStep > 0 && next - state.roundStep <= 1;
+    state.futile = isDueAgain ? state.futile + 1 : Math.max(0, state.futile - 1);
+    state.roundStep = next;
+    if (state.futile > 0)
+      state.remark = `${state.futile + 1} compactions in a row gained nothing: the request reaches the trigger again at once. They pause after a few; see the token counts of the model's provider, or take a larger window.`;
     state.round = facts.round;
     state.breaker = 0;
   }
@@ -159,8 +181,15 @@ export function carry(state: AgentState): CarriedState {
     steps: state.steps,
     round: state.round,
     breaker: state.breaker,
+    ...(state.futile > 0 ? { futile: state.futile } : {}),
+    ...(state.roundStep > 0 ? { roundStep: state.roundStep } : {}),
     recentCalls: state.recentCalls.slice(-20),
     nudged: state.nudged,
+    ...(state.nudge ? { nudge: true } : {}),
+    ...(state.compacted ? { compacted: true } : {}),
+    ...(state.overflows > 0 ? { overflows: state.overflows } : {}),
+    ...(state.emptyAnswers > 0 ? { emptyAnswers: state.emptyAnswers } : {}),
+    ...(state.unfinished > 0 ? { unfinished: state.unfinished } : {}),
     ...(state.compactRequest ? { compactRequest: state.compactRequest } : {}),
     ...(state.undoRequests.length > 0 ? { undoRequests: state.undoRequests } : {}),
     context: state.context,

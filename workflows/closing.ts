@@ -1,16 +1,16 @@
 /** The end of a run: what waits is kept, the box closed, the outcome written. */
-import { rootCause } from "@temporalio/workflow";
-import type { ClosedSession } from "../activities/contract.ts";
+import { rootCause, workflowInfo } from "@temporalio/workflow";
+import type { ClosedSession, NeverOpened } from "../activities/contract.ts";
 import { drain } from "./inbox.ts";
 import type { Outcome } from "./outcome.ts";
 import { perform } from "./proxies.ts";
 import { enter, optionsOf, parkOverflow, tell, type Run } from "./verbs.ts";
 
-/** What nobody will read in this run waits in Postgres for the next one. A completed run takes it up again itself. */
-async function keepWaiting(run: Run, outcome: Outcome): Promise<void> {
+/** What this run will not read waits in Postgres for the next one. */
+export async function keepWaiting(run: Run): Promise<void> {
   const { inbox } = run.state;
   await parkOverflow(run);
-  while (outcome.status !== "completed" && inbox.queue.length > 0) {
+  while (inbox.queue.length > 0) {
     const items = drain(inbox).guidance;
     await perform("parkGuidance", optionsOf(run), "keep waiting messages", { items });
     await parkOverflow(run);
@@ -22,26 +22,36 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
   const { state } = run;
   enter(run, "closing");
   await run.opening;
-  await keepWaiting(run, outcome);
+  // A completed run takes up itself what waits.
+  const keep = outcome.status === "completed" ? parkOverflow : keepWaiting;
+  await keep(run);
   const notClosed = await closeSandbox(run);
   const { status, error } = outcome;
   const closed = await perform("closeSession", optionsOf(run), `close · ${status}`, {
     step: state.step,
+    ...neverOpened(run),
     status,
     ...(error ? { error } : {}),
     ...(notClosed === undefined ? {} : { notClosed }),
   });
   // What was said while it was being closed.
-  await keepWaiting(run, outcome);
+  await keep(run);
   enter(run, "ended");
   if (run.policy?.searchAttributes) tell(run, status);
   return closed;
 }
 
+/** Activities of a run that knows nothing of its session must not take it for one that was reset to the first step. */
+function neverOpened({ opened }: Run): { neverOpened?: NeverOpened } {
+  if (opened) return {};
+  const { continuedFromExecutionRunId: continuedFrom } = workflowInfo();
+  return { neverOpened: continuedFrom === undefined ? {} : { continuedFrom } };
+}
+
 /** @returns why it was not done, which the session is told: that keeps no run from ending */
 async function closeSandbox(run: Run): Promise<string | undefined> {
   try {
-    const input = { step: run.state.step };
+    const input = { step: run.state.step, ...neverOpened(run) };
     await perform("closeSandbox", optionsOf(run), "save the workspace, remove the container", input);
     return undefined;
   } catch (failure) {

@@ -1,8 +1,8 @@
 /** The agent loop. What is decided is in loop-policy.ts, what is remembered in agent-state.ts, what is done in verbs.ts. */
-import { CancellationScope, continueAsNew, workflowInfo } from "@temporalio/workflow";
+import { CancellationScope, CancelledFailure, continueAsNew, workflowInfo } from "@temporalio/workflow";
 import type { ClosedSession } from "../activities/contract.ts";
 import { carry, createState, opened, stepped } from "./agent-state.ts";
-import { close } from "./closing.ts";
+import { close, keepWaiting } from "./closing.ts";
 import { setHandlers } from "./handlers.ts";
 import { waiting } from "./inbox.ts";
 import { afterAnswer, afterOverflow, compactionDue, continueDue } from "./loop-policy.ts";
@@ -32,8 +32,9 @@ export async function codingAgent(input: CodingAgentInput = {}): Promise<ClosedS
   run.status = outcome.status;
   const closed = await CancellationScope.nonCancellable(() => close(run, outcome));
   if (outcome.status === "completed" && waiting(run.state.inbox) > 0) {
-    // Something was said while the session was being closed: it is taken up again, and nothing is lost.
-    await parkOverflow(run);
+    // Something was said while the session was being closed: it is taken up again, unless it was cancelled, too.
+    await CancellationScope.nonCancellable(() => parkOverflow(run));
+    await endIfCancelled(run);
     await continueAsNew<typeof codingAgent>({ carried: { ...carry(run.state), steps: 0 } });
   }
   if (outcome.error) throw failureOf(outcome);
@@ -49,6 +50,7 @@ async function work(run: Run, input: CodingAgentInput): Promise<Outcome> {
     ...(continuedFrom === undefined ? {} : { continuedFrom }),
   });
   opened(run.state, session);
+  run.opened = true;
   run.policy = session.policy;
   if (session.policy.searchAttributes) tell(run, "active");
   return loop(run, session.policy);
@@ -56,15 +58,13 @@ async function work(run: Run, input: CodingAgentInput): Promise<Outcome> {
 
 async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcome> {
   const { state } = run;
-  let overflows = 0;
-  let empty = 0;
   for (;;) {
     // Another model in mid-run brings another budget.
     const policy = run.policy ?? first;
     if (continueDue(history(), policy)) await continueSession(run);
 
     await undoRounds(run);
-    const plan = afterOverflow(overflows, policy) ?? compactionDue(state, policy);
+    const plan = afterOverflow(state.overflows, policy) ?? compactionDue(state, policy);
     if (plan) await compact(run, plan);
 
     const atLimit = state.steps >= policy.maxSteps;
@@ -75,8 +75,8 @@ async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcom
     show(run);
 
     if (answer.kind === "overflow") {
-      overflows += 1;
-      if (!afterOverflow(overflows, policy))
+      state.overflows += 1;
+      if (!afterOverflow(state.overflows, policy))
         return failed(
           "ContextOverflow",
           policy.autoCompaction === false
@@ -85,23 +85,24 @@ async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcom
         );
       continue;
     }
-    overflows = 0;
+    state.overflows = 0;
     if (answer.kind === "interrupted") continue;
     if (answer.kind === "empty") {
-      empty += 1;
-      if (empty > 1)
+      state.emptyAnswers += 1;
+      if (state.emptyAnswers > 1)
         return failed(
           "EmptyAnswer",
           "The model answered with nothing, twice. The conversation is kept: say something to resume.",
         );
       continue;
     }
-    empty = 0;
+    state.emptyAnswers = 0;
 
-    const next = atLimit ? ({ kind: "max_steps" } as const) : afterAnswer(state, answer);
+    const next = atLimit ? ({ kind: "max_steps" } as const) : afterAnswer(state, answer, policy);
+    state.unfinished = next.kind === "unfinished" ? state.unfinished + 1 : 0;
     if (next.kind === "completed" || next.kind === "max_steps") return { status: next.kind };
     if (next.kind === "failed") return failed(next.type, next.message);
-    if (next.kind === "again") continue;
+    if (next.kind === "again" || next.kind === "unfinished") continue;
 
     const stuck = await runTools(run, answer.calls);
     if (stuck)
@@ -113,6 +114,16 @@ async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcom
   }
 }
 
+/**
+ * A cancel that came while the run closed: the new run would not hear of it. The outcome stands as it was written; what
+ * was said waits for the session's next run.
+ */
+async function endIfCancelled(run: Run): Promise<void> {
+  if (!CancellationScope.current().consideredCancelled) return;
+  await CancellationScope.nonCancellable(() => keepWaiting(run));
+  throw new CancelledFailure("Cancelled");
+}
+
 function history() {
   const { continueAsNewSuggested, historyLength } = workflowInfo();
   return { suggested: continueAsNewSuggested, events: historyLength };
@@ -121,5 +132,6 @@ function history() {
 /** The same session in a fresh history: only here, at a boundary, with nothing pending. */
 async function continueSession(run: Run): Promise<never> {
   await settle(run);
+  if (CancellationScope.current().consideredCancelled) throw new CancelledFailure("Cancelled");
   return continueAsNew<typeof codingAgent>({ carried: carry(run.state) });
 }

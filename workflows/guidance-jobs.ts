@@ -5,6 +5,7 @@
  */
 import { defaultPayloadConverter, type Payload } from "@temporalio/common";
 import type { WorkflowInterceptors } from "@temporalio/workflow";
+import { Undecodable } from "../activities/context/undecodable.ts";
 import { guidanceSignal } from "./messages.ts";
 
 type Take = (message: unknown) => void;
@@ -48,14 +49,14 @@ export function route<J extends Job>(
   passOthers();
 }
 
-/** Undefined for all that is no message, and for one in an encoding that is not ours: the SDK says so. */
+/** Undefined for all that is no message. One that cannot be decoded is a message whose taker refuses it. */
 function messageOf({ signalWorkflow }: Job): { readonly value: unknown } | undefined {
   if (signalWorkflow?.signalName !== guidanceSignal.name) return undefined;
   const payload = signalWorkflow.input?.[0];
   try {
     return { value: payload ? defaultPayloadConverter.fromPayload(payload as Payload) : undefined };
   } catch {
-    return undefined;
+    return { value: new Undecodable("") };
   }
 }
 

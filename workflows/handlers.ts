@@ -1,7 +1,9 @@
 /** Signals, updates and queries of a run: each a line onto the state. All synchronous; set before anything is awaited. */
-import { ApplicationFailure, setHandler, uuid4 } from "@temporalio/workflow";
+import { ApplicationFailure, setHandler, uuid4, workflowInfo } from "@temporalio/workflow";
+import { cleanText } from "../activities/context/clean-text.ts";
 import { isEmptyMessage } from "../activities/context/coalesce.ts";
-import { idOf, itemsOf, partsOf } from "./guidance-items.ts";
+import { cutChars } from "../activities/context/cut-text.ts";
+import { createUnnamedIds, idOf, itemsOf, partsOf } from "../activities/context/guidance-items.ts";
 import { takeMessages } from "./guidance-jobs.ts";
 import { accept, firstOf, refusal, waiting } from "./inbox.ts";
 import {
@@ -15,13 +17,18 @@ import {
   type CompactRequest,
 } from "./messages.ts";
 import { sessionView } from "./presentation.ts";
+import { remarkOn } from "./undecodable-arguments.ts";
 import { interrupt, show, type Run } from "./verbs.ts";
 
 const SHOWN_EACH = 20;
 const SHOWN_EVERY = 100;
+/** Of what a person wants a summary to keep in view. */
+const MAX_FOCUS_CHARS = 2_000;
 
 export function setHandlers(run: Run): void {
   const { state } = run;
+  const { firstExecutionRunId, runStartTime } = workflowInfo();
+  const unnamed = createUnnamedIds(`${firstExecutionRunId} ${runStartTime.getTime()}`);
   const take = (message: unknown): boolean => {
     const parts = partsOf(message);
     // The Web UI sends whatever was typed: a malformed message is shown, and never fails the workflow's task.
@@ -31,7 +38,7 @@ export function setHandlers(run: Run): void {
       return false;
     }
     const queuedAt = new Date().toISOString();
-    const items = itemsOf(idOf(message) ?? uuid4(), parts, queuedAt);
+    const items = itemsOf(idOf(message) ?? unnamed(parts), parts, queuedAt);
     const taken = items.filter((item) => accept(state.inbox, item)).length > 0;
     // A person's word starts the count of repeated calls anew.
     if (taken) {
@@ -44,6 +51,10 @@ export function setHandlers(run: Run): void {
   };
 
   takeMessages((message) => void take(message));
+  remarkOn((text) => {
+    state.remark = text;
+    show(run);
+  });
   setHandler(guidanceSignal, (message) => void take(message), {
     description:
       'Say something to the agent; it reads it before its next step. `{"text": "use pnpm"}` or just `"use pnpm"`.',
@@ -62,8 +73,7 @@ export function setHandlers(run: Run): void {
   setHandler(
     compactSignal,
     (request) => {
-      state.compactRequest =
-        typeof request === "string" ? { focus: request.slice(0, 2_000) } : focusOf(request);
+      state.compactRequest = focusOf(request);
       show(run);
     },
     {
@@ -87,7 +97,9 @@ export function setHandlers(run: Run): void {
     sendGuidanceUpdate,
     (message) => {
       const queued = take(message);
-      return { queued, position: waiting(state.inbox) };
+      // A completed run that was told something while it closed goes on with it.
+      const willRead = run.status === "active" || run.status === "completed";
+      return { queued, position: waiting(state.inbox), ...(willRead ? {} : { waitsForNextRun: true }) };
     },
     {
       description:
@@ -106,6 +118,7 @@ export function setHandlers(run: Run): void {
   });
 }
 
-function focusOf(request: CompactRequest | undefined | null): CompactRequest {
-  return typeof request?.focus === "string" ? { focus: request.focus.slice(0, 2_000) } : {};
+function focusOf(request: CompactRequest | string | undefined | null): CompactRequest {
+  const focus = typeof request === "string" ? request : request?.focus;
+  return typeof focus === "string" ? { focus: cutChars(cleanText(focus), MAX_FOCUS_CHARS) } : {};
 }

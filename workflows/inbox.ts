@@ -1,7 +1,7 @@
 /** The queue of guidance: accept, tell duplicates, count, drain. Pure. */
 import { refusalOf } from "../activities/context/coalesce.ts";
 import type { Guidance } from "../activities/contract.ts";
-import { bytesOf, idOf, jsonBytes, partsOf } from "./guidance-items.ts";
+import { bytesOf, idOf, jsonBytes, partsOf } from "../activities/context/guidance-items.ts";
 
 export interface Inbox {
   /** Waiting, oldest first. */
@@ -22,7 +22,8 @@ const MAX_CARRIED_ID_BYTES = 16_000;
 export const MAX_WAITING = 100;
 
 export function createInbox(queue: readonly Guidance[], parked: number, seen: readonly string[]): Inbox {
-  return { queue: [...queue], parked, seen: new Set(seen) };
+  // The ids of what waits may be older than those that are carried as seen.
+  return { queue: [...queue], parked, seen: new Set([...queue.map(({ id }) => id), ...seen]) };
 }
 
 /** Why a message is not taken, in words for its sender; undefined where it is. */

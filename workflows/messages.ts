@@ -14,6 +14,8 @@ export interface QueuedReply {
   readonly queued: boolean;
   /** From 1: how many messages are waiting, this one included. */
   readonly position: number;
+  /** The run is ending and will not read it: it is kept for the session's next run. */
+  readonly waitsForNextRun?: true;
 }
 
 export interface CompactRequest {
@@ -29,6 +31,8 @@ export interface SessionView {
   readonly epoch: number;
   readonly model: string;
   readonly queue: readonly { readonly id: string; readonly text: string; readonly queuedAt: string }[];
+  /** A person's interrupt is on its way to the step in flight. Absent means no. */
+  readonly interrupting?: true;
   readonly context: { readonly used: number; readonly limit: number; readonly estimated: boolean };
   readonly compactionRounds: number;
   readonly usage: StepUsage & { readonly calls: number };
@@ -65,8 +69,18 @@ export interface CarriedState {
   readonly steps: number;
   readonly round: number;
   readonly breaker: number;
+  readonly futile?: number;
+  readonly roundStep?: number;
   readonly recentCalls: readonly string[];
   readonly nudged: boolean;
+  /** The next step begins with the hint. Absent means no, as in what older runs carried. */
+  readonly nudge?: true;
+  /** A round was made and no step since. Absent means no. */
+  readonly compacted?: true;
+  /** How often the step under way did not fit; how many answers in a row were empty, or unfinished. Absent means 0. */
+  readonly overflows?: number;
+  readonly emptyAnswers?: number;
+  readonly unfinished?: number;
   /** Asked for by a person and not done yet. */
   readonly compactRequest?: CompactRequest;
   readonly undoRequests?: readonly string[];

@@ -1,6 +1,7 @@
 /** What a person sees of a run in the Web UI. Pure. */
 import type { RunPolicy, SessionStatus } from "../activities/contract.ts";
 import { BREAKDOWN_PARTS, barOf, breakdownOf } from "../activities/context/breakdown.ts";
+import { cutChars } from "../activities/context/cut-text.ts";
 import type { AgentState } from "./agent-state.ts";
 import { waiting } from "./inbox.ts";
 import type { SessionView } from "./messages.ts";
@@ -29,7 +30,7 @@ export function currentDetails(state: AgentState, policy: RunPolicy | undefined)
     }
   }
   for (const item of state.inbox.queue.slice(0, 3))
-    lines.push("", `Waiting: ${plain(textOf(item.parts).slice(0, 200))}`);
+    lines.push("", `Waiting: ${plain(cutChars(textOf(item.parts), 200))}`);
   return lines.join("\n");
 }
 
@@ -47,9 +48,10 @@ export function sessionView(
     model: policy?.model ?? "",
     queue: state.inbox.queue
       .slice(0, 20)
-      .map(({ id, parts, queuedAt }) => ({ id, text: textOf(parts).slice(0, 500), queuedAt })),
+      .map(({ id, parts, queuedAt }) => ({ id, text: cutChars(textOf(parts), 500), queuedAt })),
+    ...(state.interrupting ? { interrupting: true } : {}),
     context: {
-      used: state.context.used,
+      used: Math.round(state.context.used),
       limit: policy?.budget.windowTokens ?? 0,
       estimated: state.context.estimated,
     },
@@ -67,8 +69,8 @@ function textOf(parts: AgentState["inbox"]["queue"][number]["parts"]): string {
 /** The same figures as the client's `context`: the window by what it holds. */
 function contextLines({ context, round }: AgentState, { budget, prefix }: RunPolicy): string[] {
   const { system = 0, tools = 0 } = prefix ?? {};
-  const { used } = context;
-  const parts = breakdownOf({ ...budget, used, system, tools });
+  const used = Math.round(context.used);
+  const { parts } = breakdownOf({ ...budget, used, system, tools });
   const signs = new Map(BREAKDOWN_PARTS.map(([name, , sign]) => [name, sign]));
   const bar = barOf(parts, BAR_CELLS).map(([name, cells]) => (signs.get(name) ?? "").repeat(cells));
   const amounts = BREAKDOWN_PARTS.map(([name, title, sign]) => `${sign} ${title} ${tokens(parts[name])}`);

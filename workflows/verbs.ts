@@ -25,6 +25,8 @@ import { activityOptions, perform } from "./proxies.ts";
 
 export interface Run {
   readonly state: AgentState;
+  /** True once `openSession` has returned. */
+  opened: boolean;
   policy: RunPolicy | undefined;
   status: SessionStatus;
   /** Of the step in flight: what an interrupt cancels. */
@@ -36,6 +38,7 @@ export interface Run {
 export function createRun(state: AgentState): Run {
   return {
     state,
+    opened: false,
     policy: undefined,
     status: "active",
     scope: undefined,
@@ -89,15 +92,22 @@ async function interruptible<T>(run: Run, body: () => Promise<T>): Promise<T | u
   }
 }
 
+/** Ends what the step has in flight, and keeps what it has not begun from beginning. At a step boundary nothing is left to end. */
 export function interrupt(run: Run): void {
-  if (!run.scope) return;
+  if (!run.scope && !keepsInterrupt(run)) return;
   run.state.interrupting = true;
-  run.scope.cancel();
+  run.scope?.cancel();
+}
+
+/** Runs whose policy does not say so were recorded when an interrupt with nothing in flight was forgotten. */
+function keepsInterrupt({ policy }: Run): boolean {
+  return policy?.keepsInterrupt === true;
 }
 
 /** True where the person interrupted before there was an answer: the loop goes on with the queue. */
 export function interrupted(run: Run, answer: ModelStepFacts | undefined): answer is undefined {
-  run.state.interrupting = false;
+  // One that came with the answer is for the calls that it asks for.
+  if (answer === undefined || !keepsInterrupt(run)) run.state.interrupting = false;
   return answer === undefined;
 }
 
@@ -118,6 +128,8 @@ export async function askModel(
       ? { kind: "nudge", text: NUDGE_TEXT }
       : undefined;
   state.nudge = false;
+  // The boundary: what interrupts were for is over, and their messages are drained.
+  state.interrupting = false;
   const step = state.step + 1;
   const input = {
     step,
@@ -168,9 +180,13 @@ async function openSandbox(run: Run): Promise<void> {
 export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<boolean> {
   const { state } = run;
   enter(run, "running tools");
-  await run.opening;
+  if (!keepsInterrupt(run)) await run.opening;
   const { step } = state;
   await interruptible(run, async () => {
+    const scope = CancellationScope.current();
+    if (state.interrupting) scope.cancel();
+    // The box may take minutes: a person who interrupts does not wait for it.
+    await Promise.race([run.opening, scope.cancelRequested]);
     const results = await Promise.allSettled(
       calls.map(async (call, index) => {
         const summary = `step ${step} · ${call.name}: ${call.about}`;
@@ -213,6 +229,7 @@ export async function compact(run: Run, plan: CompactionPlan): Promise<void> {
   const { state } = run;
   enter(run, "compacting");
   state.compactRequest = undefined;
+  state.interrupting = false;
   const round = state.round + 1;
   const input = { step: state.step + 1, round, ...plan };
   const facts = await interruptible(run, () =>

@@ -1,12 +1,15 @@
 /** The model as a summariser: one request, its bill, and its failures as the ladder understands them. */
 import type { ActivityScope } from "../activity-scope.ts";
 import type { RunConfig } from "../agent-config.ts";
+import { cutChars } from "../context/cut-text.ts";
 import type { TokenRatio } from "../context/tokens.ts";
 import type { RawAnswer } from "../context/summary-check.ts";
 import type { AgentDeps } from "../deps.ts";
+import { logCall } from "../model/log-call.ts";
 import { ModelError, type ModelAnswer } from "../model/model.ts";
 import { failureOf } from "../model/model-failure.ts";
-import { learnFrom, recordCall } from "../store/model-calls.ts";
+import { modelDeadlines } from "../run-policy.ts";
+import { type ModelCallRow, learnFrom, recordCall } from "../store/model-calls.ts";
 import type { Session } from "../store/sessions.ts";
 import { SummariserOverflow, type Summarise, type SummaryRequest } from "./strategy.ts";
 
@@ -17,7 +20,7 @@ export class SummariserUnavailable extends Error {
 
 export interface SummariserDeps {
   readonly deps: Pick<AgentDeps, "model" | "store" | "border">;
-  readonly scope: Pick<ActivityScope, "signal" | "attempt">;
+  readonly scope: Pick<ActivityScope, "signal" | "attempt" | "elapsedMs">;
   readonly session: Session;
   readonly step: number;
   /** What the summariser's count is to ours. */
@@ -28,8 +31,8 @@ export interface SummariserDeps {
 
 /** Who writes the summaries of a session: a model with its own window and wire, or the session's own. */
 export function summariserOf(config: RunConfig): NonNullable<RunConfig["summariser"]> {
-  const { model, contextWindow, maxOutput, api } = config.summariser ?? config;
-  return { model, contextWindow, maxOutput, api };
+  const { model, modelName, contextWindow, maxOutput, api } = config.summariser ?? config;
+  return { model, modelName, contextWindow, maxOutput, api };
 }
 
 /** Attempts of the activity in which a provider that fails for the moment is waited for. */
@@ -42,9 +45,9 @@ const PATIENT_ATTEMPTS = 3;
  */
 export function createSummariser({ deps, scope, session, step, learnt, later }: SummariserDeps): Summarise {
   const { config } = session;
-  const { model, api, maxOutput } = summariserOf(config);
-  const bill = (request: SummaryRequest, answer: ModelAnswer | undefined, error?: string) =>
-    recordCall(deps.store.db, {
+  const { model, modelName, api, maxOutput, contextWindow } = summariserOf(config);
+  const bill = (request: SummaryRequest, answer: ModelAnswer | undefined, error?: string) => {
+    const call: ModelCallRow = {
       sessionId: session.id,
       epoch: session.epoch,
       step,
@@ -58,25 +61,26 @@ export function createSummariser({ deps, scope, session, step, learnt, later }: 
       ...(answer === undefined
         ? {}
         : { finish: answer.finish, firstTokenMs: answer.firstTokenMs, durationMs: answer.durationMs }),
-      ...(error === undefined ? {} : { error: deps.border.clean(error).slice(0, 1_000) }),
-    });
+      ...(error === undefined ? {} : { error: cutChars(deps.border.clean(error), 1_000) }),
+    };
+    logCall(call);
+    return recordCall(deps.store.db, call);
+  };
   return async (request) => {
     let answer: ModelAnswer;
     try {
       answer = await deps.model.ask(
         {
           model,
+          ...(modelName === undefined ? {} : { modelName }),
           api,
           system: request.system,
           messages: [{ role: "user", content: [{ type: "text", text: request.text }] }],
           tools: [],
           maxOutputTokens: Math.min(request.maxOutputTokens, maxOutput),
           cacheKey: session.id,
-          deadlines: {
-            connectMs: config.limits.connectTimeout,
-            firstTokenMs: config.limits.firstTokenTimeout,
-            silenceMs: config.limits.silenceTimeout,
-          },
+          deadlines: modelDeadlines(config, scope.elapsedMs()),
+          windowTokens: contextWindow,
         },
         () => undefined,
         scope.signal,
@@ -96,7 +100,8 @@ export function createSummariser({ deps, scope, session, step, learnt, later }: 
 
 function translated(error: ModelError, attempt: number): Error {
   if (error.class === "overflow") return new SummariserOverflow(error.message, { cause: error });
-  const { failure, final } = failureOf(error, attempt);
+  // No second try for what took all of an attempt's time, nor for what cannot be read: there is a summary without a model.
+  const { failure, final } = failureOf(error, error.class === "too-long" || attempt > 1);
   return final || attempt >= PATIENT_ATTEMPTS
     ? new SummariserUnavailable(error.message, { cause: error })
     : failure;

@@ -1,14 +1,23 @@
 /** What the window is full of, for `context` and the Web UI (requirement 4.5). Pure: no clock, no I/O. */
 
-/** All in tokens; the five parts are the window. */
+/** All in tokens; the five parts add up to the window. */
 export interface Breakdown {
+  /** Estimated. */
   readonly system: number;
+  /** Estimated. */
   readonly tools: number;
-  /** What is used beyond system and tools; 0 where those were estimated too high. */
+  /** Worked out from the total: what is used beyond system and tools. */
   readonly messages: number;
   readonly free: number;
   /** Kept back for the answer. */
   readonly outputBuffer: number;
+}
+
+/** A part that is shown smaller or larger than it was worked out, so that no part is below 0 and all are the window. */
+export interface CappedPart {
+  readonly part: BreakdownPart;
+  /** Tokens it would have; below 0 where system and tools were estimated at more than the whole request. */
+  readonly wanted: number;
 }
 
 export type BreakdownPart = keyof Breakdown;
@@ -23,7 +32,8 @@ export const BREAKDOWN_PARTS: readonly (readonly [BreakdownPart, string, string]
 ];
 
 /**
- * System and tools are estimated, messages are what remains of the next request: so the parts add up.
+ * System and tools are estimated, messages are what remains of the next request, free is what remains of the window. A
+ * request that is larger than the window takes from the output buffer first.
  * @param sizes tokens; `used` is the next request
  */
 export function breakdownOf(sizes: {
@@ -32,15 +42,29 @@ export function breakdownOf(sizes: {
   readonly used: number;
   readonly system: number;
   readonly tools: number;
-}): Breakdown {
-  const { windowTokens, outputTokens, used, system, tools } = sizes;
-  return {
-    system,
-    tools,
-    messages: Math.max(0, used - system - tools),
-    free: Math.max(0, windowTokens - used - outputTokens),
+}): { readonly parts: Breakdown; readonly capped: readonly CappedPart[] } {
+  const { windowTokens, outputTokens, used } = sizes;
+  const wanted = {
+    system: sizes.system,
+    tools: sizes.tools,
+    messages: used - sizes.system - sizes.tools,
     outputBuffer: outputTokens,
   };
+  let room = windowTokens;
+  const take = (tokens: number): number => {
+    const taken = Math.min(Math.max(0, tokens), room);
+    room -= taken;
+    return taken;
+  };
+  const system = take(wanted.system);
+  const tools = take(wanted.tools);
+  const messages = take(wanted.messages);
+  const outputBuffer = take(wanted.outputBuffer);
+  const parts = { system, tools, messages, free: room, outputBuffer };
+  const capped = (["system", "tools", "messages", "outputBuffer"] as const)
+    .filter((part) => parts[part] !== wanted[part])
+    .map((part) => ({ part, wanted: wanted[part] }));
+  return { parts, capped };
 }
 
 /** The window as a bar of `cells`: how many each part takes, rounded from the left edge on, so that they add up. */

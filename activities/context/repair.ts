@@ -2,6 +2,7 @@
  * Makes any sequence of messages one that a provider accepts (invariant 4). The proof before every request: in a
  * sound transcript it finds nothing to do. Pure: it never changes what is stored.
  */
+import { cutChars } from "./cut-text.ts";
 import type { AssistantPart, Message, ToolCallPart, ToolResultPart, UserPart } from "./message.ts";
 
 /** One thing that was put right; `toolCallId` as it stood before. */
@@ -144,7 +145,7 @@ class UniqueIds {
     let unique = id;
     for (let count = 2; this.given.has(unique) || (unique !== id && this.all.has(unique)); count++) {
       const suffix = `_${count}`;
-      unique = id.slice(0, MAX_CALL_ID_CHARS - suffix.length) + suffix;
+      unique = cutChars(id, MAX_CALL_ID_CHARS - suffix.length) + suffix;
     }
     this.given.add(unique);
     return unique;

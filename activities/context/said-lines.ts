@@ -1,4 +1,5 @@
 /** What a person said and is not shown word for word any more: lines of a summary's first section. Pure. */
+import { cutChars } from "./cut-text.ts";
 import type { StoredMessage } from "./message.ts";
 import { textOf } from "./session-facts.ts";
 import { excerpt } from "./summary-document.ts";
@@ -18,7 +19,7 @@ export function parseSaid(originalTask: string): string[] {
 
 /** Whether a line is the other, perhaps shortened since: `excerpt` leaves all but two characters of what it shortens to. */
 export function isSameSaying(first: string, second: string): boolean {
-  return first.slice(0, SAID_CHARS - 2) === second.slice(0, SAID_CHARS - 2);
+  return cutChars(first, SAID_CHARS - 2) === cutChars(second, SAID_CHARS - 2);
 }
 
 /**

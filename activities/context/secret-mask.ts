@@ -1,6 +1,9 @@
 /** Hides secrets in text, whole or in pieces. Pure. */
 import { cleanText, type TextStream } from "./clean-text.ts";
-import { type SecretPattern, secretPatterns, TOKEN_RULES, type TokenRule } from "./secret-patterns.ts";
+import { secretForms } from "./secret-forms.ts";
+import { createStarts } from "./secret-starts.ts";
+import { goesOn, matchForm, matchToken, NO, OPEN } from "./secret-match.ts";
+import type { Run } from "./token-rules.ts";
 
 /** What stands where a secret stood. No longer than the shortest secret, so that masking never lengthens a text. */
 export const MASK = "[masked]";
@@ -9,136 +12,140 @@ export interface Masker {
   mask(text: string): string;
   /** The same for text in pieces; a secret may be split over any number of them. */
   stream(): TextStream;
+  /** What `mask` shows of the text between two places: a secret that reaches over one of them is masked there too. */
+  maskWindow(text: string, from: number, to: number): string;
 }
 
-/** A token longer than this is masked before its end is seen; what follows of it is dropped. */
-const MAX_TOKEN_CHARS = 4_096;
-const NEWLINE = String.raw`(?:\r?\n)?`;
-/** A token begins where no word goes on: `task-…` holds no `sk-` token. */
-const BOUNDARY = "(?<![A-Za-z0-9])";
+const NO_TAILS: readonly Run[] = [];
+
+/** What a scan of a text came to. */
+interface Scan {
+  /** So many characters at the beginning belong to what was masked before. */
+  readonly covered: number;
+  /** Places that are masked, first and last (exclusive) of each in turn. */
+  readonly spans: number[];
+  /** From here on what follows the text decides. */
+  readonly held: number;
+  /** Tokens that end where the text does, and may go on. */
+  readonly tails: readonly Run[];
+}
 
 /**
- * Masks each secret of at least 8 characters: its exact value, and its JSON, URL, hex and base64 forms; and what
- * looks like a well-known vendor's token.
+ * Masks each secret of at least 8 characters in the forms of `secretForms`, and what looks like a well-known vendor's
+ * token. Time grows with the text's length alone.
  */
 export function createMasker(secrets: readonly string[]): Masker {
-  const patterns = secretPatterns(secrets, cleanText);
-  const scan = new RegExp(
-    [...patterns.map(patternSource), ...TOKEN_RULES.map((rule) => BOUNDARY + tokenSource(rule))].join("|"),
-    "g",
-  );
-  const byFirst = Map.groupBy(patterns, (pattern) => pattern.chars.charCodeAt(0));
-  const lookBack = Math.max(MAX_TOKEN_CHARS, ...patterns.map(({ chars }) => chars.length * 3));
+  const starts = createStarts(secretForms(secrets, cleanText));
 
-  /** The first place from which the text's end may be an unfinished secret; the text's length where there is none. */
-  function pendingFrom(text: string, from: number): number {
-    for (let at = Math.max(from, text.length - lookBack); at < text.length; at += 1) {
-      if (byFirst.get(text.charCodeAt(at))?.some((pattern) => mayContinue(text, at, pattern)) === true)
-        return at;
-      if (mayBeToken(text, at)) return at;
+  /**
+   * @param before the character in front of the text
+   * @param covered so many characters at the beginning belong to a secret that was masked before
+   * @param whole whether the text ends here
+   */
+  function scan(text: string, before: string, covered: number, whole: boolean): Scan {
+    const spans: number[] = [];
+    let masked = covered;
+    let lead = covered;
+    const result = (held: number): Scan => ({
+      covered: lead,
+      spans,
+      held,
+      tails: whole ? NO_TAILS : tails,
+    });
+    let tails = NO_TAILS;
+    for (let at = starts.next(text, 0); at < text.length; at = starts.next(text, at + 1)) {
+      const inside = at < masked;
+      let end = NO;
+      let from = at;
+      let isOpen = false;
+      let open = NO_TAILS;
+      for (const pattern of starts.patternsAt(text, at)) {
+        const found = matchForm(pattern, text, at, whole);
+        if (found === OPEN) isOpen = true;
+        else if (found > end) end = found;
+      }
+      // Inside of what is masked only a secret's form counts: it may reach further.
+      if (!inside) {
+        for (const rule of starts.rulesAt(text, at)) {
+          if (rule.atWord && /[A-Za-z0-9]/.test(at === 0 ? before : text.charAt(at - 1))) continue;
+          const found = matchToken(rule, text, at, whole);
+          if (found.end === OPEN) isOpen = true;
+          if (found.end < 0) continue;
+          if (end === NO) from = found.from;
+          if (found.end > end) end = found.end;
+          const last = rule.parts.at(-1);
+          if (found.end === text.length && typeof last === "object") open = [...open, last];
+        }
+      }
+      if (isOpen) return result(at);
+      if (end <= masked) continue;
+      if (!inside) spans.push(from, end);
+      else if (spans.length > 0) spans[spans.length - 1] = end;
+      else lead = end;
+      masked = end;
+      tails = open;
     }
-    return text.length;
+    return result(text.length);
+  }
+
+  function shown(text: string, { covered, spans, held }: Scan): string {
+    let out = "";
+    let at = covered;
+    for (let index = 0; index < spans.length; index += 2) {
+      out += text.slice(at, spans[index]) + MASK;
+      at = spans[index + 1] ?? at;
+    }
+    return at === 0 && held === text.length ? text : out + text.slice(at, Math.max(at, held));
   }
 
   function stream(): TextStream {
-    // The last character passed on, because a token's boundary looks back at it.
-    let context = "";
+    let before = "";
     let held = "";
-    let swallow: RegExp | undefined;
+    /** Of `held`, and of what comes next: it belongs to what is masked already. */
+    let covered = 0;
+    let tails: readonly Run[] = [];
 
-    function advance(text: string, ending: boolean): string {
-      let from = context.length;
-      let pending = ending ? text.length : pendingFrom(text, from);
-      let passed = "";
-      scan.lastIndex = from;
-      for (let match = scan.exec(text); match !== null && match.index < pending; match = scan.exec(text)) {
-        passed += text.slice(from, match.index) + MASK;
-        from = match.index + match[0].length;
-        if (from > pending) pending = ending ? text.length : pendingFrom(text, from);
-        if (from === text.length && match[0].length > lookBack) swallow = followers(match[0]);
+    function advance(piece: string, whole: boolean): string {
+      const text = held + piece;
+      if (tails.length > 0) {
+        const lengths = tails.map((tail) => goesOn(tail, piece));
+        const longest = Math.max(...lengths);
+        covered += longest;
+        tails = longest === piece.length ? tails.filter((_tail, index) => lengths[index] === longest) : [];
       }
-      scan.lastIndex = 0;
-      passed += text.slice(from, pending);
-      context = text.slice(Math.max(0, pending - 1), pending);
-      held = text.slice(pending);
-      if (held.length > MAX_TOKEN_CHARS) {
-        swallow = followers(held);
-        if (swallow !== undefined) {
-          passed += MASK;
-          context = held.slice(-1);
-          held = "";
-        }
-      }
-      return passed;
+      const found = scan(text, before, covered, whole);
+      const end = Math.max(found.covered, found.spans.at(-1) ?? 0);
+      if (found.spans.length > 0) ({ tails } = found);
+      covered = Math.max(0, end - found.held);
+      before = found.held === 0 ? before : text.charAt(found.held - 1);
+      held = text.slice(found.held);
+      return shown(text, found);
     }
 
     return {
-      push: (piece) => {
-        let rest = piece;
-        if (swallow !== undefined) {
-          rest = piece.replace(swallow, "");
-          if (rest.length < piece.length) context = piece.charAt(piece.length - rest.length - 1);
-          if (rest === "") return "";
-          swallow = undefined;
-        }
-        return advance(context + held + rest, false);
-      },
+      push: (piece) => (piece === "" ? "" : advance(piece, false)),
       end: () => {
-        const last = advance(context + held, true);
-        context = "";
-        swallow = undefined;
+        const last = advance("", true);
+        before = "";
+        covered = 0;
+        tails = [];
         return last;
       },
     };
   }
 
-  return { mask: (text) => text.replace(scan, MASK), stream };
-}
-
-/** Whether the text from `at` to its end is a token, or a beginning of one. */
-function mayBeToken(text: string, at: number): boolean {
-  if (!/[sgAxnhr]/.test(text.charAt(at)) || (at > 0 && /[A-Za-z0-9]/.test(text.charAt(at - 1)))) return false;
-  const rest = text.slice(at);
-  return TOKEN_TAILS.some(({ prefix, tail }) =>
-    rest.length <= prefix.length ? prefix.startsWith(rest) : rest.startsWith(prefix) && tail.test(rest),
-  );
-}
-
-const TOKEN_TAILS = TOKEN_RULES.map(({ prefix, chars }) => ({
-  prefix,
-  tail: new RegExp(`^${escapeRegExp(prefix)}[${chars}]*$`),
-}));
-
-/** What may follow inside the token that the text is. */
-function followers(text: string): RegExp | undefined {
-  const rule = TOKEN_RULES.find((one) => new RegExp(`^${tokenSource(one)}$`).test(text));
-  return rule === undefined ? undefined : new RegExp(`^[${rule.chars}]+`);
-}
-
-function patternSource({ chars, wrapped }: SecretPattern): string {
-  if (!wrapped) return escapeRegExp(chars);
-  return Array.from(chars, escapeRegExp).join(NEWLINE);
-}
-
-function tokenSource({ prefix, chars, min }: TokenRule): string {
-  return `${escapeRegExp(prefix)}[${chars}]{${min},}`;
-}
-
-/** Whether the text from `at` to its end is a beginning of the pattern. */
-function mayContinue(text: string, at: number, { chars, wrapped }: SecretPattern): boolean {
-  let index = at;
-  for (let next = 0; next < chars.length; next += 1) {
-    if (wrapped && next > 0) {
-      if (text[index] === "\r" && (index + 1 === text.length || text[index + 1] === "\n")) index += 1;
-      if (text[index] === "\n") index += 1;
-    }
-    if (index >= text.length) return true;
-    if (text.charCodeAt(index) !== chars.charCodeAt(next)) return false;
-    index += 1;
-  }
-  return false;
-}
-
-function escapeRegExp(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
+  return {
+    mask: (text) => shown(text, scan(text, "", 0, true)),
+    stream,
+    maskWindow(text, from, to) {
+      const { spans } = scan(text, "", 0, true);
+      const inside: number[] = [];
+      for (let index = 0; index < spans.length; index += 2) {
+        const [first = 0, last = 0] = [spans[index], spans[index + 1]];
+        if (first < to && last > from) inside.push(Math.max(first, from) - from, Math.min(last, to) - from);
+      }
+      const window = text.slice(from, to);
+      return shown(window, { covered: 0, spans: inside, held: window.length, tails: NO_TAILS });
+    },
+  };
 }

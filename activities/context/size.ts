@@ -17,10 +17,26 @@ export interface SizeInput {
   readonly model?: string | undefined;
 }
 
-export interface ViewSize {
+/** What the size of the next request is made of, in tokens, where a bill stands behind it. */
+export interface SizeBasis {
+  /** Input and output of the newest billed answer. */
+  readonly lastInput: number;
+  readonly lastOutput: number;
+  /** Estimated tokens of what came since; below 0 where prune has hidden more than came. */
+  readonly newSince: number;
+}
+
+/** The next request alone: known also where the rows come without their contents. */
+export interface RequestSize {
   readonly next: NextInputEstimate;
+  /** Undefined where the size is an estimate alone. */
+  readonly basis: SizeBasis | undefined;
   /** Estimate without any bill, before the ratio: what the ratio is learnt from. */
   readonly pureTokens: number;
+  readonly ratio: number;
+}
+
+export interface ViewSize extends RequestSize {
   /** Tokens of tool results that prune could hide, with those that it protects. */
   readonly prunableTokens: number;
   /** Tokens by which the request grew a step since the newest summary; undefined where there are too few to tell. */
@@ -34,7 +50,7 @@ const MIN_GROWTH_STEPS = 5;
  * Size of the next request. Stands on the newest answer's bill, unless a compaction or another model came after it; what prune has
  * hidden since then is taken off.
  */
-export function viewSize({ rows, prefixTokens, ratio, windowTokens, model }: SizeInput): ViewSize {
+export function requestSize({ rows, prefixTokens, ratio, windowTokens, model }: SizeInput): RequestSize {
   const pureTokens = rows.reduce((sum, row) => sum + shownTokens(row), prefixTokens);
   const billed = newestBilled(rows, model);
   const next = estimatedNextInput({
@@ -46,10 +62,23 @@ export function viewSize({ rows, prefixTokens, ratio, windowTokens, model }: Siz
   });
   return {
     next,
+    basis: next.estimated || billed?.usage === undefined ? undefined : basisOf(billed.usage, next.tokens),
     pureTokens,
-    prunableTokens: prunableTokens(rows, pruneProtectTokens(windowTokens)),
-    growthTokens: growth(rows),
+    ratio,
   };
+}
+
+/** The same, with what prune and compaction decide by. */
+export function viewSize(input: SizeInput): ViewSize {
+  return {
+    ...requestSize(input),
+    prunableTokens: prunableTokens(input.rows, pruneProtectTokens(input.windowTokens)),
+    growthTokens: growth(input.rows),
+  };
+}
+
+function basisOf({ input, output }: NonNullable<StoredMessage["usage"]>, tokens: number): SizeBasis {
+  return { lastInput: input, lastOutput: output, newSince: tokens - input - output };
 }
 
 function growth(rows: readonly StoredMessage[]): number | undefined {

@@ -45,7 +45,7 @@ export interface RawAnswer {
 export function checkAnswer(answer: RawAnswer): Rejection | undefined {
   if (answer.hasToolCall) return { reason: "tool-call", detail: "The answer calls a tool." };
   if (answer.text.trim() === "") return { reason: "empty", detail: "The answer has no text." };
-  if (answer.finish !== "stop" && answer.finish !== "other") {
+  if (answer.finish !== "stop") {
     return { reason: "unfinished", detail: `The answer was cut off (${answer.finish}).` };
   }
   const found = parseSections(answer.text);

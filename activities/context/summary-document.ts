@@ -1,4 +1,5 @@
 /** The parts of a summary: read from a text, written to one. Pure: no clock, no I/O. */
+import { shorten } from "./cut-text.ts";
 
 /** Source: requirement D4. */
 export const SECTIONS = [
@@ -148,8 +149,5 @@ function wordsOf(text: string): string[] {
 
 /** A text cut to `maxChars` on a code point, with an ellipsis where something is missing. */
 export function excerpt(text: string, maxChars: number): string {
-  const flat = text.trim();
-  if (flat.length <= maxChars) return flat;
-  const cut = flat.slice(0, Math.max(0, maxChars - 1));
-  return `${/[\uD800-\uDBFF]$/.test(cut) ? cut.slice(0, -1) : cut}…`;
+  return shorten(text.trim(), maxChars);
 }

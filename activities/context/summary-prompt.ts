@@ -4,7 +4,7 @@ import { textOf } from "./session-facts.ts";
 import { excerpt } from "./summary-document.ts";
 import { WRITTEN_SECTIONS } from "./summary-check.ts";
 import { estimateText } from "./tokens.ts";
-import { cutChars, cutTail } from "./truncate.ts";
+import { cutChars, cutTail } from "./cut-text.ts";
 
 /**
  * Characters of one tool result in the summariser's input, head and tail. Source: pi, OpenCode and Cline take 2,000; with

@@ -10,6 +10,11 @@ export interface TextBorder {
   readonly clean: (text: string) => string;
   /** The same for text that comes in pieces: they give together what `clean` gives for the whole. */
   readonly stream: () => TextStream;
+  /**
+   * The part of a text between two places, masked by what the whole text shows: a secret that reaches over one of them is
+   * masked on both sides. Not cleaned.
+   */
+  readonly maskWindow: (text: string, from: number, to: number) => string;
 }
 
 /** @param secrets values that must never show; those under 8 characters are left alone, being words */
@@ -17,6 +22,7 @@ export function createTextBorder(secrets: readonly string[]): TextBorder {
   const masker = createMasker(secrets);
   return {
     clean: (text) => masker.mask(cleanText(text)),
+    maskWindow: (text, from, to) => masker.maskWindow(text, from, to),
     stream: () => {
       const cleaner = cleanStream();
       const masking = masker.stream();

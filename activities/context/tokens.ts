@@ -108,13 +108,29 @@ export function estimatedNextInput(next: NextInput): NextInputEstimate {
   return { tokens: Math.round(bill.input + bill.output + next.newTokens * ratio), estimated: false };
 }
 
-// Zero, NaN and sums over many calls are seen in the wild; a bill of a tenth of our count is of another request.
+/**
+ * A bill of more than so many times our count, or of less than that part of it, is not of this request: a sum over several,
+ * another unit, another request. Source: ours, with room for what a true bill differs by: a tokenizer's ratio (up to 2), images
+ * that are counted at one size, a prompt that a compatible server puts in front. Bills of ten times the request, and of a
+ * tenth, were seen.
+ */
+const MAX_BILL_FACTOR = 5;
+const MIN_BILL_FACTOR = 0.1;
+/** Below this a constant that a server adds weighs more than any factor. */
+const MIN_JUDGED_TOKENS = 2_000;
+
+/** True where a billed input cannot be that of a request which we count so many tokens of. Such a bill is not used. */
+export function contradicts(billedTokens: number, countedTokens: number): boolean {
+  if (countedTokens < MIN_JUDGED_TOKENS) return false;
+  return billedTokens > countedTokens * MAX_BILL_FACTOR || billedTokens < countedTokens * MIN_BILL_FACTOR;
+}
+
+// Zero, NaN and sums over many calls are seen in the wild.
 function isPlausible(bill: { input: number; output: number }, next: NextInput): boolean {
   const { input, output } = bill;
   if (!Number.isFinite(input) || !Number.isFinite(output) || input <= 0 || output < 0) return false;
   if (next.windowTokens !== undefined && input > 4 * next.windowTokens) return false;
-  const billedBefore = next.pureTokens - next.newTokens - output;
-  return billedBefore < 2_000 || input >= billedBefore / 10;
+  return !contradicts(input, next.pureTokens - next.newTokens - output);
 }
 
 /** Actual / estimated input of a model over its calls. */
@@ -131,11 +147,12 @@ const MIN_WEIGHT = 0.1;
 
 /**
  * The ratio after one more call. `estimated` is the pure estimate **before** any ratio, `actual` the billed input.
- * Unusable figures leave it as it was; samples are clamped to 0.5–2 and averaged, later ones with weight 0.1.
+ * Unusable figures, and bills of another request, leave it as it was; samples are clamped to 0.5–2 and averaged, later ones with weight 0.1.
  */
 export function learnRatio(previous: TokenRatio | undefined, estimated: number, actual: number): TokenRatio {
   const before = { ratio: usableRatio(previous?.ratio), samples: previous?.samples ?? 0 };
   if (!Number.isFinite(estimated) || !Number.isFinite(actual) || estimated <= 0 || actual <= 0) return before;
+  if (contradicts(actual, estimated)) return before;
   const sample = clampRatio(actual / estimated);
   const weight = Math.max(MIN_WEIGHT, 1 / (before.samples + 1));
   return { ratio: before.ratio + weight * (sample - before.ratio), samples: before.samples + 1 };

@@ -1,4 +1,5 @@
 /** Cutting text that is too long: head and tail stay, the middle goes, and the reader is told how to get it. Pure. */
+import { cutChars, cutTail } from "./cut-text.ts";
 
 export const TRUNCATION_MARK = "[Output truncated - exceeded maximum length]";
 
@@ -28,21 +29,6 @@ export interface Truncation {
 const HEAD_SHARE = 0.4;
 /** Room that the notice may take. */
 const NOTICE_CHARS = 240;
-
-/** The longest beginning of at most `max` UTF-16 units that does not end inside a code point. */
-export function cutChars(text: string, max: number): string {
-  if (text.length <= max) return text;
-  if (max <= 0) return "";
-  return text.slice(0, isHigh(text, max - 1) ? max - 1 : max);
-}
-
-/** The longest end of at most `max` UTF-16 units that does not begin inside a code point. */
-export function cutTail(text: string, max: number): string {
-  if (text.length <= max) return text;
-  if (max <= 0) return "";
-  const start = text.length - max;
-  return text.slice(isHigh(text, start - 1) ? start + 1 : start);
-}
 
 /**
  * Head and tail of a text within the limits, with a notice between them that says what is missing and how to read it.
@@ -128,9 +114,4 @@ function trimEndNewline(text: string): string {
 
 function trimStartNewline(text: string): string {
   return text.startsWith("\n") ? text.slice(1) : text;
-}
-
-function isHigh(text: string, index: number): boolean {
-  const unit = text.charCodeAt(index);
-  return unit >= 0xd8_00 && unit <= 0xdb_ff;
 }

@@ -13,7 +13,7 @@ import {
   type ModelRequest,
   type ToolSpec,
 } from "./model.ts";
-import { fullModelName, knownModels } from "./models.ts";
+import { fullModelName } from "./models.ts";
 import { toModelError } from "./to-model-error.ts";
 import { toModelMessages } from "./to-model-messages.ts";
 import { trustedUsage } from "./usage.ts";
@@ -96,9 +96,10 @@ function endpointOf(request: ModelRequest, { providers }: AiSdkOptions): Endpoin
       class: "credentials",
     });
   }
-  // A router knows its models by their full names, OpenAI by the bare ones.
+  // A compatible server is asked for the model by the name that the person wrote; OpenAI knows bare names alone.
+  const written = openai.baseUrl === undefined ? undefined : request.modelName;
   return {
-    modelId: provider === "openai" ? modelId : model,
+    modelId: written ?? (provider === "openai" ? modelId : model),
     apiKey: openai.apiKey || "none",
     baseUrl: openai.baseUrl,
   };
@@ -148,7 +149,7 @@ async function askOnce(
       if (value.type === "finish-step") {
         end = {
           reason: value.finishReason,
-          usage: trustedUsage(value.usage, knownModels[request.model]?.contextWindow),
+          usage: trustedUsage(value.usage, request.windowTokens),
         };
       }
     }

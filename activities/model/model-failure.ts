@@ -1,7 +1,7 @@
 /** What a provider's failure means for the run: tried again, when, or the end. Pure. */
 import type { ApplicationFailure } from "@temporalio/common";
 import { fatal, retryable } from "../failures.ts";
-import type { ModelError } from "./model.ts";
+import type { ModelError, ModelErrorClass } from "./model.ts";
 
 export interface ModelFailure {
   readonly failure: ApplicationFailure;
@@ -11,12 +11,15 @@ export interface ModelFailure {
   readonly retryInMs: number | null;
 }
 
-/** Malformed answers get one more try. Source: requirement 3. */
-const MALFORMED_ATTEMPTS = 2;
+/**
+ * What may come again the next time, and is paid each time, gets one more try. Source: of malformed answers, requirement 3; of
+ * answers past their deadline ours: a stall passes, and what is too long twice will be so again.
+ */
+export const ONE_MORE_TRY: ReadonlySet<ModelErrorClass> = new Set(["malformed", "too-long"]);
 
-/** @param attempt of the activity, from 1 */
-export function failureOf(error: ModelError, attempt: number): ModelFailure {
-  const end = (type: "ModelCredentials" | "ModelRejected", advice: string): ModelFailure => {
+/** @param isLast of the classes with one more try: this was it */
+export function failureOf(error: ModelError, isLast: boolean): ModelFailure {
+  const end = (type: "ModelCredentials" | "ModelRejected" | "ModelTimeout", advice: string): ModelFailure => {
     const message = `${error.message} ${advice}`;
     return { failure: fatal(type, message, error), message, final: true, retryInMs: null };
   };
@@ -31,10 +34,17 @@ export function failureOf(error: ModelError, attempt: number): ModelFailure {
     case "overflow":
       return end("ModelRejected", "The conversation is kept.");
     case "malformed":
-      if (attempt >= MALFORMED_ATTEMPTS)
+      if (isLast)
         return end(
           "ModelRejected",
           "The provider's answer could not be read twice in a row; the conversation is kept.",
+        );
+      return again(error);
+    case "too-long":
+      if (isLast)
+        return end(
+          "ModelTimeout",
+          "It took that long twice in a row. The conversation up to this step is kept, the unfinished answers are not. Ask for less at a time, or take a faster model (say ID --model); limits.modelTimeout sets the time of a new session.",
         );
       return again(error);
     case "rate-limit":

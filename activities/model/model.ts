@@ -14,6 +14,8 @@ export interface Model {
 export interface ModelRequest {
   /** `provider/model`. */
   readonly model: string;
+  /** What a server behind OPENAI_BASE_URL is asked for; absent in sessions of before: then as the model's name has it. */
+  readonly modelName?: string;
   readonly api: "responses" | "chat";
   readonly system: string;
   /** Files carry their bytes as `data:` URLs here. */
@@ -23,6 +25,8 @@ export interface ModelRequest {
   /** Groups requests with a common prefix at the provider: the session's id. */
   readonly cacheKey: string;
   readonly deadlines: Deadlines;
+  /** The model's window as configured, in tokens: a bill of many windows is not believed. */
+  readonly windowTokens: number;
 }
 
 /** A tool as the model sees it. */
@@ -41,6 +45,8 @@ export interface Deadlines {
   readonly firstTokenMs: number;
   /** Between two pieces. */
   readonly silenceMs: number;
+  /** From the request to the answer's end: below the timeout of the activity that asks, which could keep and tell nothing. */
+  readonly answerMs: number;
 }
 
 export type ModelDelta =
@@ -60,13 +66,15 @@ export interface ModelAnswer {
 
 /**
  * Classes of provider failures, each with its own way on:
- * `overflow` compact · `rate-limit`, `unavailable`, `malformed` retry · `rejected`, `credentials`, `not-found` end.
+ * `overflow` compact · `rate-limit`, `unavailable`, `silent` retry · `malformed`, `too-long` one more try ·
+ * `rejected`, `credentials`, `not-found` end.
  */
 export type ModelErrorClass =
   | "overflow"
   | "rate-limit"
   | "unavailable"
   | "silent"
+  | "too-long"
   | "malformed"
   | "rejected"
   | "credentials"

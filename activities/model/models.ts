@@ -52,6 +52,10 @@ export const knownModels: Readonly<Record<string, KnownModel>> = {
   "openai/gpt-4.1-nano": openai(1_047_576, 32_768, [0.1, 0.025, 0.4]),
   "openai/o3": openai(200_000, 100_000, [2, 0.5, 8]),
   "openai/o4-mini": openai(200_000, 100_000, [1.1, 0.275, 4.4]),
+  // Both take 922,000 tokens, at twice the price beyond 272,000 of input: a request stops there, so that the bill is
+  // true and small; maxInput in longhaul.yaml lets it go on.
+  "openai/gpt-6.1-sol": { ...openai(1_050_000, 128_000, [2, 0.1, 10]), maxInput: 272_000 },
+  "openai/gpt-6-luna": { ...openai(1_050_000, 128_000, [0.1, 0.01, 0.5]), maxInput: 272_000 },
   "openai/gpt-5": { ...openai(400_000, 128_000, [1.25, 0.125, 10]), maxInput: 272_000 },
   "openai/gpt-5-mini": { ...openai(400_000, 128_000, [0.25, 0.025, 2]), maxInput: 272_000 },
   "openai/gpt-5-nano": { ...openai(400_000, 128_000, [0.05, 0.005, 0.4]), maxInput: 272_000 },
@@ -65,7 +69,7 @@ export const knownModels: Readonly<Record<string, KnownModel>> = {
 /** The fields of a RunConfig that a model decides. */
 export type ResolvedModel = Pick<
   RunConfig,
-  "model" | "contextWindow" | "maxOutput" | "maxInput" | "api" | "input" | "headroom" | "price"
+  "model" | "modelName" | "contextWindow" | "maxOutput" | "maxInput" | "api" | "input" | "headroom" | "price"
 >;
 
 export type ModelResolution =
@@ -113,6 +117,7 @@ export function resolveModel(
     ok: true,
     model: {
       model,
+      ...(env["OPENAI_BASE_URL"] ? { modelName: name.trim() } : {}),
       contextWindow,
       maxOutput: config?.maxOutput ?? known?.maxOutput ?? Math.min(4_096, Math.floor(contextWindow / 4)),
       api: config?.api ?? known?.api ?? "responses",
@@ -146,8 +151,15 @@ export function resolveRun(
     return { ok: true, run };
   const other = resolveModel(summaryModel, models, env);
   if (!other.ok) return { ok: false, message: `context.options.summaryModel: ${other.message}` };
-  const { model, contextWindow, maxOutput, api } = other.model;
-  return { ok: true, run: { ...run, summariser: { model, contextWindow, maxOutput, api } } };
+  const { model, modelName, contextWindow, maxOutput, api } = other.model;
+  const summariser = {
+    model,
+    ...(modelName === undefined ? {} : { modelName }),
+    contextWindow,
+    maxOutput,
+    api,
+  };
+  return { ok: true, run: { ...run, summariser } };
 }
 
 function unknownModel(model: string, nearest: readonly string[]): string {

@@ -46,7 +46,7 @@ export function prefixShares(
 
 export interface BuiltMessages {
   readonly messages: readonly Message[];
-  /** Media types the model does not take, which it got words for. */
+  /** Media types the model does not take, which it got words for, of files that it is shown for the first time. */
   readonly unsupported: readonly string[];
   /** What had to be put right, for the log. */
   readonly mended: number;
@@ -72,6 +72,7 @@ export async function buildMessages(
   const files = view.messages.flatMap(filesOf);
   const blobs = await loadBlobs(db, [...new Set(files.map(blobId).filter((id) => id !== undefined))]);
   const unsupported = new Set<string>();
+  const fresh = new Set(newFiles(rows, model).map((file) => file.data));
   // Newest first, so that the ceiling takes the oldest.
   let room = MAX_MEDIA_BYTES;
   const shown = new Map<FilePart, FilePart | string>();
@@ -79,7 +80,7 @@ export async function buildMessages(
     const bytes = blobs.get(blobId(file) ?? "");
     if (file.mediaType.startsWith("text/") && bytes) shown.set(file, new TextDecoder().decode(bytes));
     else if (!accepts(input, file.mediaType)) {
-      unsupported.add(file.mediaType);
+      if (fresh.has(file.data)) unsupported.add(file.mediaType);
       shown.set(
         file,
         `[${file.filename ?? "A file"} (${file.mediaType}) is not shown: this model does not take such files.]`,
@@ -97,6 +98,16 @@ export async function buildMessages(
   const messages =
     files.length === 0 ? view.messages : view.messages.map((message) => expand(message, shown));
   return { messages, unsupported: [...unsupported], mended: view.mended.length };
+}
+
+/** Files that came since the last answer; all of them where another model gave that. */
+function newFiles(rows: readonly StoredMessage[], model: string | undefined): FilePart[] {
+  const last = rows.findLast((row) => row.kind === "answer");
+  const isNew = (row: StoredMessage): boolean =>
+    last === undefined ||
+    row.sequence > last.sequence ||
+    (last.role === "assistant" && (last.model ?? model) !== model);
+  return rows.filter(isNew).flatMap(filesOf);
 }
 
 function asToldTo(model: string | undefined, row: StoredMessage): StoredMessage {

@@ -1,17 +1,22 @@
 /** An answer on its way into the transcript: one transaction, then facts for the workflow. */
+import { log } from "@temporalio/activity";
 import type { ActivityScope } from "../activity-scope.ts";
 import { cleanDeep } from "../context/clean-deep.ts";
+import { cutChars } from "../context/cut-text.ts";
 import type { AssistantPart, StoredMessage, ToolCallPart } from "../context/message.ts";
 import { contextSizeOf, sizeFacts, type Measure } from "../context-size.ts";
 import type { ViewSize } from "../context/size.ts";
-import { estimateMessage, type TokenRatio } from "../context/tokens.ts";
+import { contradicts, estimateMessage, type TokenRatio } from "../context/tokens.ts";
 import type { CallFacts, ContextSize, ModelStepInput, StepOutcome, StepUsage } from "../contract.ts";
 import type { AgentDeps } from "../deps.ts";
 import { fatal } from "../failures.ts";
 import { costUsd } from "./cost.ts";
+import { logCall } from "./log-call.ts";
 import type { ModelAnswer } from "./model.ts";
 import { commitAnswer } from "../store/commit-step.ts";
-import { learnFrom, recordCall } from "../store/model-calls.ts";
+import { type ModelCallRow, learnFrom, recordCall } from "../store/model-calls.ts";
+import type { NewEvent } from "../store/event.ts";
+import { appendEvents } from "../store/events.ts";
 import type { Session } from "../store/sessions.ts";
 import { callsOf, findAnswer, insertPartialAnswer, lockRun } from "../store/transcript.ts";
 import { findTool } from "../tools/index.ts";
@@ -44,6 +49,16 @@ export async function storeAnswer(step: StepInHand, answer: ModelAnswer): Promis
   const text = content.map((part) => (part.type === "text" ? part.text : "")).join("");
   const reasoning = content.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
   const usage = answer.usage ?? NO_USAGE;
+  const row = { ...message, usage: answer.usage, tokens };
+  const context = nextContext(step, row);
+  const bill: ModelCallRow = {
+    ...billOf(step),
+    status: "kept",
+    finish: answer.finish,
+    usage: answer.usage,
+    firstTokenMs: answer.firstTokenMs,
+    durationMs: answer.durationMs,
+  };
   const stored = await commitAnswer(deps.store.pool, {
     runId: scope.runId,
     content,
@@ -54,32 +69,20 @@ export async function storeAnswer(step: StepInHand, answer: ModelAnswer): Promis
       model: session.config.model,
     },
     calls,
-    bill: {
-      sessionId: session.id,
-      epoch: session.epoch,
-      step: input.step,
-      attempt: scope.attempt,
-      purpose: "step",
-      model: session.config.model,
-      status: "kept",
-      finish: answer.finish,
-      estimatedInput: size.next.tokens,
-      estimatePure: size.next.estimated,
-      usage: answer.usage,
-      firstTokenMs: answer.firstTokenMs,
-      durationMs: answer.durationMs,
-    },
+    bill,
     events: [
       {
         type: "llm:response",
         step: input.step,
         data: {
           content: text,
-          reasoning: reasoning.slice(0, 2_000).toWellFormed(),
+          reasoning: cutChars(reasoning, 2_000),
           finish: answer.finish,
           tokenUsage: usage,
-          contextUsed: usage.input + usage.output,
+          contextUsed: context.used,
+          contextEstimated: context.estimated,
           contextLimit: step.measure.windowTokens,
+          ...(isDoubtful(step, answer) ? { usageDoubtful: true } : {}),
           costUsd: costUsd(session.config.price, answer.usage),
           durationMs: Math.round(answer.durationMs),
         },
@@ -92,17 +95,41 @@ export async function storeAnswer(step: StepInHand, answer: ModelAnswer): Promis
     ],
   });
   if (!stored) throw superseded();
+  logCall(bill);
   deps.notifier.wake(session.id);
   // A wrap-up is asked without the tools that the estimate counts.
-  if (!input.wrapUp)
-    await learnFrom(deps.store.db, session.config.model, step.learnt, size.pureTokens, answer.usage);
-  return facts(
-    step,
-    calls,
-    answer.finish,
-    usage,
-    nextContext(step, { ...message, usage: answer.usage, tokens }),
-  );
+  const learnt = input.wrapUp
+    ? step.learnt
+    : await learnFrom(deps.store.db, session.config.model, step.learnt, size.pureTokens, answer.usage);
+  // What comes from now on is estimated by what this bill has taught, here as in every display.
+  const measure = { ...step.measure, ratio: learnt?.ratio ?? step.measure.ratio };
+  return facts(step, calls, answer.finish, usage, nextContext({ ...step, measure }, row));
+}
+
+/** What is the same in every bill of a step. */
+export function billOf({ session, input, scope, size }: StepInHand): Omit<ModelCallRow, "status" | "usage"> {
+  return {
+    sessionId: session.id,
+    epoch: session.epoch,
+    step: input.step,
+    attempt: scope.attempt,
+    purpose: "step",
+    model: session.config.model,
+    estimatedInput: size.next.tokens,
+    estimatePure: size.next.estimated,
+  };
+}
+
+/** A bill that contradicts our count by far: noted, and nothing is worked out from it. */
+function isDoubtful({ session, size, input }: StepInHand, { usage }: ModelAnswer): boolean {
+  if (usage === undefined || !contradicts(usage.input, size.pureTokens)) return false;
+  log.warn("the provider's token count contradicts ours by far; the estimate is used", {
+    model: session.config.model,
+    step: input.step,
+    billedTokens: usage.input,
+    countedTokens: size.pureTokens,
+  });
+  return true;
 }
 
 /** Facts of an answer that an earlier attempt stored: nothing is sent again. */
@@ -111,17 +138,25 @@ export async function answerFacts(step: StepInHand, paid: StoredMessage): Promis
   const context = sizeFacts(step.size);
   if (stored?.finish === "interrupted") return { kind: "interrupted", context, epoch: step.session.epoch };
   const calls = callsOf(paid.role === "assistant" ? paid.content : []);
-  return facts(step, calls, stored?.finish ?? "other", { ...NO_USAGE, ...paid.usage }, context);
+  return facts(step, calls, stored?.finish ?? "stop", { ...NO_USAGE, ...paid.usage }, context);
 }
 
 /** Keeps what was said before a person stopped it; nothing said leaves no row. @returns the context's size with it */
 export async function keepInterrupted(step: StepInHand, said: string): Promise<ContextSize> {
-  const { deps, session, input, scope, size } = step;
-  const text = deps.border.clean(said);
-  const message = { role: "assistant", content: [{ type: "text", text: `${text}${INTERRUPTED}` }] } as const;
+  const { deps, session, input } = step;
+  const text = `${deps.border.clean(said)}${INTERRUPTED}`;
+  const message = { role: "assistant", content: [{ type: "text", text }] } as const;
   const tokens = estimateMessage(message);
+  const wasSaid = said.trim() !== "";
+  const context = wasSaid ? nextContext(step, { ...message, tokens }) : sizeFacts(step.size);
+  const bill: ModelCallRow = {
+    ...billOf(step),
+    status: "wasted",
+    finish: "interrupted",
+    usage: undefined,
+  };
   await write(step, async (tx) => {
-    if (text.trim() !== "") {
+    if (wasSaid) {
       const row = {
         epoch: session.epoch,
         step: input.step,
@@ -131,23 +166,36 @@ export async function keepInterrupted(step: StepInHand, said: string): Promise<C
         tokens,
       } as const;
       await insertPartialAnswer(tx, session.id, { ...row, meta: { finish: "interrupted" } });
+      // Its pieces are gone with that: who watches from now on reads it here.
+      await appendEvents(tx, session.id, session.epoch, [interruptedResponse(step, text, context)]);
     }
-    await recordCall(tx, {
-      sessionId: session.id,
-      epoch: session.epoch,
-      step: input.step,
-      attempt: scope.attempt,
-      purpose: "step",
-      model: session.config.model,
-      status: "wasted",
-      finish: "interrupted",
-      estimatedInput: size.next.tokens,
-      estimatePure: size.next.estimated,
-      usage: undefined,
-    });
+    await recordCall(tx, bill);
   });
-  const context = sizeFacts(size);
-  return { ...context, used: context.used + tokens };
+  logCall(bill);
+  return context;
+}
+
+function interruptedResponse(
+  { input, scope, measure }: StepInHand,
+  text: string,
+  context: ContextSize,
+): NewEvent {
+  return {
+    type: "llm:response",
+    step: input.step,
+    attempt: scope.attempt,
+    data: {
+      content: text,
+      reasoning: "",
+      finish: "interrupted",
+      tokenUsage: NO_USAGE,
+      contextUsed: context.used,
+      contextEstimated: context.estimated,
+      contextLimit: measure.windowTokens,
+      costUsd: null,
+      durationMs: 0,
+    },
+  };
 }
 
 async function write(
@@ -177,7 +225,7 @@ function cleanContent({ deps }: StepInHand, content: readonly AssistantPart[]): 
     if (part.type !== "tool-call") return { ...part, text: deps.border.clean(part.text) };
     // A name is the model's text as well: what it invents may hold anything.
     const { clean } = deps.border;
-    const toolName = clean(part.toolName).slice(0, MAX_NAME_CHARS).toWellFormed();
+    const toolName = cutChars(clean(part.toolName), MAX_NAME_CHARS);
     return {
       ...part,
       toolName,
@@ -231,7 +279,7 @@ function facts(
   context: ContextSize,
 ): StepOutcome {
   const short = calls.map((call): CallFacts => ({
-    name: call.toolName.slice(0, 40),
+    name: cutChars(call.toolName, 40),
     about: about(step, call),
     readOnly: findTool(step.deps.tools, call.toolName)?.readOnly ?? false,
   }));

@@ -1,4 +1,5 @@
 /** Whatever the SDK or the network throws, as a ModelError with its class and words that help. Pure. */
+import { cutChars, shorten } from "../context/cut-text.ts";
 import { ModelError, type ModelErrorClass } from "./model.ts";
 import { isOverflowText, isRateLimitText } from "./overflow.ts";
 import { retryAfterMs } from "./retry-after.ts";
@@ -62,7 +63,7 @@ function isQuota(said: string): boolean {
 function wording(kind: ModelErrorClass, facts: Facts, { model, api, mask }: ErrorContext): string {
   const status = facts.status === undefined ? "" : ` (${facts.status})`;
   const said =
-    bounded(mask(facts.text).toWellFormed(), MAX_PROVIDER_CHARS) || (facts.network ?? "no text came with it");
+    shorten(mask(facts.text).toWellFormed(), MAX_PROVIDER_CHARS) || (facts.network ?? "no text came with it");
   const provider = model.split("/")[0] ?? model;
   const quota = isQuota(`${facts.code} ${facts.text}`);
   const text: Record<ModelErrorClass, string> = {
@@ -70,6 +71,7 @@ function wording(kind: ModelErrorClass, facts: Facts, { model, api, mask }: Erro
     "rate-limit": `${provider} limits the rate of requests${status}: ${said}`,
     unavailable: `${provider} could not be reached or did not answer${status}: ${said}. Check OPENAI_BASE_URL and the network if it stays so.`,
     silent: said,
+    "too-long": said,
     malformed: `${provider} sent an answer that cannot be read${status}: ${said}`,
     rejected: `${provider} refuses the request${status}: ${said}`,
     credentials: quota
@@ -79,11 +81,7 @@ function wording(kind: ModelErrorClass, facts: Facts, { model, api, mask }: Erro
       api === "responses" ? "; if the server speaks chat completions only, set models.<id>.api: chat" : ""
     }.`,
   };
-  return bounded(mask(text[kind]), MAX_MESSAGE_CHARS);
-}
-
-function bounded(text: string, maxChars: number): string {
-  return text.length <= maxChars ? text : `${text.slice(0, maxChars - 1).toWellFormed()}…`;
+  return shorten(mask(text[kind]), MAX_MESSAGE_CHARS);
 }
 
 function read(error: unknown): Facts {
@@ -163,12 +161,11 @@ function bodyText(body: string): string | undefined {
   if (isRecord(error) && typeof error["message"] === "string") return error["message"];
   if (typeof error === "string") return error;
   // A proxy's error page: its words without its markup.
-  const plain = body
-    .slice(0, 20_000)
+  const plain = cutChars(body, 20_000)
     .replaceAll(/<style.*?<\/style>|<[^>]*>/gs, " ")
     .replaceAll(/\s+/g, " ")
     .trim();
-  return plain === "" ? undefined : plain.slice(0, 2_000);
+  return plain === "" ? undefined : cutChars(plain, 2_000);
 }
 
 function parsed(body: string | undefined): unknown {

@@ -1,5 +1,6 @@
 /** Our transcript in the AI SDK's words, such that either wire accepts it. Pure. */
 import type { ModelMessage, ToolResultPart as SdkToolResult } from "ai";
+import { cutChars } from "../context/cut-text.ts";
 import type {
   AssistantPart,
   FilePart,
@@ -51,7 +52,7 @@ function toUserPart(part: UserPart): { type: "text"; text: string } | SdkFile {
 }
 
 function toFile(part: FilePart): SdkFile {
-  const match = /^data:[^,]*?;base64,/.exec(part.data.slice(0, 200));
+  const match = /^data:[^,]*?;base64,/.exec(cutChars(part.data, 200));
   return {
     type: "file",
     data: { type: "data", data: match === null ? part.data : part.data.slice(match[0].length) },
@@ -116,7 +117,7 @@ export function reasoningFacts(part: Pick<ReasoningPart, "providerOptions">): {
 
 /** A name no provider refuses: models sometimes add stray tokens to one, and it is sent back with the history. */
 function safeToolName(name: string): string {
-  return name.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(0, 64) || "unknown";
+  return cutChars(name.replaceAll(/[^a-zA-Z0-9_-]/g, "_"), 64) || "unknown";
 }
 
 /** Arguments that were not a JSON object go back as one: servers that parse them refuse anything else. */

@@ -3,8 +3,6 @@ import type { StepUsage } from "../contract.ts";
 
 /** Above this many windows the figure is nonsense. Source: survey of reliability, R43. */
 const ABSURD_WINDOWS = 10;
-/** Largest window known of any model; the bound where the caller knows no window. */
-const LARGEST_WINDOW_TOKENS = 2_000_000;
 
 export interface ReportedUsage {
   readonly inputTokens?: number | undefined;
@@ -15,15 +13,15 @@ export interface ReportedUsage {
 
 /**
  * The bill in tokens; undefined where it is missing, NaN, of zero input, or more than ten windows.
- * @param windowTokens of the model, where known
+ * @param windowTokens of the model, as configured
  */
 export function trustedUsage(
   reported: ReportedUsage | undefined,
-  windowTokens?: number,
+  windowTokens: number,
 ): StepUsage | undefined {
   const input = reported?.inputTokens;
   const output = reported?.outputTokens;
-  const limit = ABSURD_WINDOWS * (windowTokens ?? LARGEST_WINDOW_TOKENS);
+  const limit = ABSURD_WINDOWS * windowTokens;
   if (!isCount(input) || !isCount(output) || input === 0) return undefined;
   if (input > limit || output > limit) return undefined;
   return {

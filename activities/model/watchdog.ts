@@ -1,16 +1,23 @@
-/** One timer for the three silences of a provider: no headers, no first piece, no next piece. */
+/** One timer for the three silences of a provider (no headers, no first piece, no next piece), one for the whole answer. */
 import { ModelError, type Deadlines } from "./model.ts";
 
 export class Watchdog {
   readonly #deadlines: Deadlines;
   readonly #onSilent: (error: ModelError) => void;
   #timer: NodeJS.Timeout | undefined;
+  readonly #end: NodeJS.Timeout;
   #phase: "connect" | "first" | "next" = "connect";
 
-  /** Starts at once. @param onSilent called at most once, with an error of class `silent` that says which silence it was */
+  /** Starts at once. @param onSilent called at most once, with an error of class `silent` or `too-long` that says which deadline it was */
   constructor(deadlines: Deadlines, onSilent: (error: ModelError) => void) {
     this.#deadlines = deadlines;
     this.#onSilent = onSilent;
+    this.#end = setTimeout(() => {
+      this.stop();
+      const seconds = `${Math.round(deadlines.answerMs / 1_000)} s`;
+      const message = `The model's answer was not complete after ${seconds} (limits.modelTimeout). The call was ended.`;
+      onSilent(new ModelError(message, { class: "too-long" }));
+    }, deadlines.answerMs);
     this.#arm(deadlines.connectMs);
   }
 
@@ -41,6 +48,7 @@ export class Watchdog {
 
   stop(): void {
     clearTimeout(this.#timer);
+    clearTimeout(this.#end);
     this.#timer = undefined;
   }
 

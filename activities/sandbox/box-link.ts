@@ -1,10 +1,10 @@
 /** The way to one container's supervisor: connects when first used, and again when the stream ended but the box runs. */
 import type Dockerode from "dockerode";
-import { retryable } from "../failures.ts";
 import { PROTOCOL, pythonArguments, relaySource } from "./box-source.ts";
 import { createBoxStream, StreamEnded } from "./box-stream.ts";
 import type { Answer, BoxStream, RequestOptions } from "./box-stream.ts";
 import { statusOf, unavailable } from "./docker-errors.ts";
+import type { KernelStatus } from "./isolation.ts";
 import type { DiskBound } from "./sandbox.ts";
 import { SandboxLost } from "./sandbox-lost.ts";
 
@@ -16,11 +16,12 @@ export interface BoxLink {
    */
   request(op: string, fields: object, options?: RequestOptions): Promise<Answer>;
   /**
-   * Connects if need be, and puts the box's rules in force before anything can be asked of it. This way leads to one
-   * life of the box alone: a restarted box counts as lost.
+   * Connects if need be, once the network's rules are in force. This way leads to one life of the box alone: a restarted
+   * box counts as lost.
    */
   connect(): Promise<BoxHello>;
-  close(): void;
+  /** Ends it for good: whoever asks or waits gets `SandboxLost` with this reason. */
+  close(why: string): void;
 }
 
 export interface BoxHello {
@@ -28,8 +29,10 @@ export interface BoxHello {
   readonly empty: boolean;
   /** Which life of the box's processes it is. */
   readonly boot: string;
-  /** Why what must not be reached can be reached nevertheless; empty where it cannot. */
-  readonly leaks: readonly string[];
+  /** The kernel's word on the supervisor's confinement; undefined from a supervisor of an earlier version. */
+  readonly isolation: KernelStatus | undefined;
+  /** Addresses of `BoxRules.probe` that can be reached from inside. */
+  readonly reachable: readonly string[];
 }
 
 interface Connection extends BoxHello {
@@ -38,10 +41,10 @@ interface Connection extends BoxHello {
 
 export interface BoxRules {
   readonly disk?: DiskBound | undefined;
-  /** Addresses that must not be reachable from inside. */
+  /** Addresses that are tried from inside when a stream is made. */
   readonly probe: readonly string[];
-  /** Makes them unreachable. @returns what went wrong. Begun already where the box has only just been started. */
-  readonly guard: () => Promise<readonly string[]>;
+  /** Settles once the network's rules are in force, or could not be put in force. Never rejects. */
+  readonly ready: Promise<unknown>;
 }
 
 const CONNECT_TRIES = 20;
@@ -54,8 +57,7 @@ const MAX_BRIEF = 5;
 export function createBoxLink(docker: Dockerode, containerId: string, rules: BoxRules): BoxLink {
   const container = docker.getContainer(containerId);
   let connecting: Promise<Connection> | undefined;
-  let leaking: Promise<readonly string[]> | undefined;
-  let closed = false;
+  let closed: SandboxLost | undefined;
   let life: string | undefined;
 
   async function connectOnce(): Promise<Connection> {
@@ -70,46 +72,28 @@ export function createBoxLink(docker: Dockerode, containerId: string, rules: Box
     });
     const stream = createBoxStream(await exec.start({ hijack: true, stdin: true }));
     try {
-      const greeting = { disk: rules.disk, probe: rules.probe };
-      const hello = await stream.request("hello", greeting);
+      await rules.ready;
+      const hello = await stream.request("hello", { disk: rules.disk, probe: rules.probe });
       if (hello["protocol"] !== PROTOCOL)
         throw new Error(`the box speaks protocol ${String(hello["protocol"])}`);
       const boot = String(hello["boot"]);
       life ??= boot;
       if (boot !== life) throw new SandboxLost("the box was restarted");
-      const leaks = reachable(hello).length === 0 ? [] : await stopLeaks(stream, greeting);
-      return { stream, empty: hello["empty"] === true, boot, leaks };
+      const { reachable } = hello;
+      // A supervisor of an earlier version does not answer that.
+      const open = Array.isArray(reachable) ? (reachable as string[]) : rules.probe;
+      const isolation = hello["isolation"] as KernelStatus | undefined;
+      return { stream, empty: hello["empty"] === true, boot, reachable: open, isolation };
     } catch (error) {
       stream.close();
       throw error;
     }
   }
 
-  /** An engine that could not once is not asked again: what runs in the box by then is not trusted. */
-  async function stopLeaks(stream: BoxStream, greeting: object): Promise<readonly string[]> {
-    leaking ??= (async () => {
-      const troubles = await rules.guard();
-      const open = reachable(await stream.request("hello", greeting));
-      return open.length === 0 ? [] : [`${open.join(", ")} can be reached`, ...troubles];
-    })();
-    const mine = leaking;
-    const leaks = await mine.catch((error: unknown) => {
-      leaking = undefined;
-      throw error;
-    });
-    // The next time is after a restart of the container, which needs its rules anew.
-    if (leaks.length === 0) leaking = undefined;
-    return leaks;
-  }
-
-  function reachable(hello: Answer): readonly string[] {
-    // A box of an earlier version does not answer that.
-    return Array.isArray(hello["reachable"]) ? (hello["reachable"] as string[]) : rules.probe;
-  }
-
   async function connectWhileItRuns(): Promise<Connection> {
     let trouble: unknown;
     for (let tries = 0; tries < CONNECT_TRIES; tries++) {
+      if (closed) throw closed;
       await assertRunning(container);
       try {
         return await connectOnce();
@@ -124,7 +108,7 @@ export function createBoxLink(docker: Dockerode, containerId: string, rules: Box
   }
 
   async function connection(): Promise<Connection> {
-    if (closed) throw closing();
+    if (closed) throw closed;
     connecting ??= connectWhileItRuns();
     const mine = connecting;
     try {
@@ -140,8 +124,8 @@ export function createBoxLink(docker: Dockerode, containerId: string, rules: Box
 
   return {
     async connect() {
-      const { empty, boot, leaks } = await connection();
-      return { empty, boot, leaks };
+      const { empty, boot, reachable, isolation } = await connection();
+      return { empty, boot, reachable, isolation };
     },
     async request(op, fields, options) {
       let brief = 0;
@@ -151,14 +135,15 @@ export function createBoxLink(docker: Dockerode, containerId: string, rules: Box
         try {
           return await stream.request(op, again ? { ...fields, again } : fields, options);
         } catch (error) {
-          if (!(error instanceof StreamEnded) || closed) throw closed ? closing() : error;
+          if (!(error instanceof StreamEnded)) throw error;
+          if (closed) throw closed;
           brief = performance.now() - beganMs < BRIEF_MS ? brief + 1 : 0;
           if (brief === MAX_BRIEF) throw new SandboxLost(error.message, { cause: error });
         }
       }
     },
-    close() {
-      closed = true;
+    close(why) {
+      closed ??= new SandboxLost(why);
       connecting?.then(
         ({ stream }) => stream.close(),
         () => undefined,
@@ -166,12 +151,6 @@ export function createBoxLink(docker: Dockerode, containerId: string, rules: Box
     },
   };
 }
-
-const closing = (): Error =>
-  retryable(
-    "SandboxUnavailable",
-    "this worker ends and has closed its way to the box; what runs there goes on and is found again",
-  );
 
 async function assertRunning(container: Dockerode.Container): Promise<void> {
   try {

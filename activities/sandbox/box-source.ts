@@ -7,12 +7,14 @@ const SUPERVISOR_PARTS = [
   "output",
   "process",
   "files",
+  "usage",
   "disk",
   "helper",
   "journal",
   "ending",
   "command",
   "client",
+  "reach",
   "supervisor",
 ];
 
@@ -24,11 +26,17 @@ const part = (name: string): string => readFileSync(new URL(`./box/${name}.py`, 
  */
 export const supervisorSource = SUPERVISOR_PARTS.map(part).join("\n\n");
 
+/** Saves and restores a workspace; run as a command, with the tools' rights. What it is asked: box/restore.py. */
+export const workspaceSource = ["tree", "survey", "save", "restore"].map(part).join("\n\n");
+
 /** Copies bytes between an exec stream and the supervisor. */
 export const relaySource = part("relay");
 
-/** Puts a box's network rules into its kernel. */
-export const guardSource = part("guard");
+/** Loads a sandbox's network rules into its namespace, and measures what they hold. */
+export const guardSource = ["reach", "guard"].map(part).join("\n\n");
+
+/** The rules, with a place for each set of addresses. */
+export const networkTemplate = readFileSync(new URL("./box/network.nft", import.meta.url), "utf8");
 
 /**
  * Arguments that run the program in the variable, by the image's python3, without its site packages and deaf to

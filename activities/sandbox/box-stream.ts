@@ -4,6 +4,7 @@
  * the supervisor sends nothing unasked but progress, and that only while its buffer is empty.
  */
 import type { Duplex } from "node:stream";
+import { cutTail } from "../context/cut-text.ts";
 
 /** The stream ended; what was under way may or may not have been done. */
 export class StreamEnded extends Error {
@@ -86,7 +87,7 @@ export function createBoxStream(duplex: Duplex): BoxStream {
   const lines = lineReader(take);
   const pieces = pieceReader((channel, bytes) => {
     heardAtMs = performance.now();
-    if (channel === STDERR) trouble = (trouble + bytes.toString("utf8")).slice(-500).trim();
+    if (channel === STDERR) trouble = cutTail(trouble + bytes.toString("utf8"), 500).trim();
     else lines(bytes);
   });
   duplex.on("data", (chunk: Buffer) => {

@@ -9,7 +9,7 @@ import type { BoxCommand, CommandState, Sandbox, WaitOptions } from "./sandbox.t
 const DEFAULT_GRACE_MS = 300;
 
 export function createDockerSandbox(
-  facts: Pick<Sandbox, "container" | "identity" | "empty" | "network">,
+  facts: Pick<Sandbox, "container" | "identity" | "empty" | "network" | "gaps">,
   link: BoxLink,
 ): Sandbox {
   return {
@@ -23,6 +23,10 @@ export function createDockerSandbox(
           { signal: options.signal, onBytes: options.onOutput },
         ),
       ),
+    async feed(id, offset, bytes, { last }) {
+      const { taken } = await link.request("feed", { id, offset, last, data: toBase64(bytes) });
+      return taken === true;
+    },
     wait: async (id, options = {}) =>
       toState(
         await link.request(

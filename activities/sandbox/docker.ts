@@ -1,20 +1,33 @@
 /** The Docker adapter of the sandbox port: one container and one volume for each session. */
 import type Dockerode from "dockerode";
 import { fatal, retryable } from "../failures.ts";
+import { abortable, shareWork, type SharedWork } from "../shared-work.ts";
 import { createBoxLink } from "./box-link.ts";
 import type { BoxLink } from "./box-link.ts";
 import { statusOf, unless } from "./docker-errors.ts";
 import { createDockerSandbox } from "./docker-sandbox.ts";
-import { rulesFor } from "./network-guard.ts";
-import { boxLabels, boxName, createOptions, differences, SESSION_LABEL } from "./profile.ts";
+import { createNetworkGuard, type NetworkGuard } from "./network-guard.ts";
+import { isolationGaps } from "./isolation.ts";
+import { measuredReach } from "./network-rules.ts";
+import {
+  boxLabels,
+  boxName,
+  createOptions,
+  differences,
+  SESSION_LABEL,
+  type Surroundings,
+} from "./profile.ts";
 import { labelledSessions, removeBox, volumeIdentity } from "./docker-boxes.ts";
-import type { BoxSpec, Sandbox, SandboxHost } from "./sandbox.ts";
+import { type BoxSpec, DEFAULT_IMAGE, type Sandbox, type SandboxHost } from "./sandbox.ts";
 import { SandboxLost } from "./sandbox-lost.ts";
+import { createSurroundings } from "./surroundings.ts";
 
 export interface DockerHostOptions {
   readonly docker: Dockerode;
   /** Name of this host, for the ledger and the task queue. */
   readonly name: string;
+  /** The operator's image that puts up walls, with python3 and nft; default the one that the set-up makes. */
+  readonly guardImage?: string;
   /** Told one line for each thing done. */
   readonly say?: (line: string) => void;
 }
@@ -27,26 +40,34 @@ const SHORT_ID = 12;
 /** Of the container's init process, where the program it is to run is not there. */
 const NOT_FOUND_EXIT_CODE = 127;
 
-export function createDockerHost({ docker, name, say = () => undefined }: DockerHostOptions): SandboxHost {
+export function createDockerHost({
+  docker,
+  name,
+  guardImage = DEFAULT_IMAGE,
+  say = () => undefined,
+}: DockerHostOptions): SandboxHost {
+  const guard = createNetworkGuard(docker, guardImage);
+  const surroundingsOf = createSurroundings(docker);
   /** By container id, so that a box made anew gets a way of its own. */
-  const links = new Map<string, BoxLink>();
-  const opening = new Map<string, Promise<Sandbox>>();
+  const links = new Map<string, Way>();
+  /** By session and the rest of the spec. */
+  const opening = new Map<string, Map<string, SharedWork<Sandbox>>>();
 
   async function bringUp(
     spec: BoxSpec,
-    signal: AbortSignal | undefined,
+    signal: AbortSignal,
   ): Promise<{ found: Dockerode.ContainerInspectInfo; started: boolean }> {
     const container = docker.getContainer(boxName(spec.sessionId));
     let started = false;
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      signal?.throwIfAborted();
+      signal.throwIfAborted();
       const found = await unless([404], () => container.inspect());
       if (found === undefined) {
-        await create(docker, spec);
+        await create(docker, spec, surroundingsOf);
         say(`sandbox: created ${boxName(spec.sessionId)} from ${spec.image}`);
         continue;
       }
-      assertOurs(found, spec);
+      assertOurs(found, spec, await surroundingsOf(found));
       if (found.State.Running && !found.State.Paused) return { found, started };
       if (found.State.ExitCode === NOT_FOUND_EXIT_CODE) throw withoutPython(spec, undefined);
       if (found.State.Paused) await unless([404, 409, 500], () => container.unpause());
@@ -62,39 +83,44 @@ export function createDockerHost({ docker, name, say = () => undefined }: Docker
     );
   }
 
-  async function openNow(spec: BoxSpec, signal: AbortSignal | undefined): Promise<Sandbox> {
+  async function openNow(spec: BoxSpec, signal: AbortSignal): Promise<Sandbox> {
+    if (spec.network !== "none") guard.prepare();
     const { found, started } = await bringUp(spec, signal);
     const id = found.Id;
     const container = found.Name.replace(/^\//, "");
     const volume = (await volumeIdentity(docker, spec.sessionId)) ?? "";
-    const known = links.get(id);
-    const { link, empty, boot, leaks } = await connect(found, spec, known, started).catch(
-      (error: unknown) => {
-        // A way that led to the box before it was restarted.
-        if (known === undefined || !(error instanceof SandboxLost)) return endedAtOnce(id, spec, error);
-        return connect(found, spec, undefined, true).catch((again: unknown) => endedAtOnce(id, spec, again));
-      },
-    );
+    // What was started anew has lost its rules, whatever it answers.
+    const known = started ? undefined : links.get(id);
+    const connecting = connect(found, spec, known).catch((error: unknown) => {
+      // A way that led to the box before it was restarted.
+      if (known === undefined || !(error instanceof SandboxLost)) return endedAtOnce(id, spec, error);
+      return connect(found, spec, undefined).catch((again: unknown) => endedAtOnce(id, spec, again));
+    });
+    const { link, network, ...hello } = await abortable(connecting, signal);
+    const { empty, boot, isolation } = hello;
     const identity = { host: name, volume, container: id.slice(0, SHORT_ID), boot };
-    const network = networkOf(spec, leaks);
-    if (network.why !== undefined)
-      say(`sandbox: ${container} is not shut off from private addresses: ${network.why}`);
-    return createDockerSandbox({ container, identity, empty, network }, link);
+    const gaps = [
+      ...(network.reach === "everything" ? [network.why ?? ""] : []),
+      ...(isolation === undefined ? [] : isolationGaps(isolation, spec.runtime)),
+    ];
+    for (const gap of gaps) say(`sandbox: ${container} is not shut off as it must be: ${gap}`);
+    if (gaps.length > 0 && spec.guard !== "best-effort") {
+      drop(id, "the sandbox is without its walls");
+      if (started) await unless([404, 409], () => docker.getContainer(id).remove({ force: true }));
+      throw unguarded(gaps, guardImage);
+    }
+    return createDockerSandbox({ container, identity, empty, network, gaps }, link);
   }
 
-  async function connect(
-    found: Dockerode.ContainerInspectInfo,
-    spec: BoxSpec,
-    known: BoxLink | undefined,
-    started: boolean,
-  ) {
+  async function connect(found: Dockerode.ContainerInspectInfo, spec: BoxSpec, known: Way | undefined) {
     const id = found.Id;
-    const link = known ?? createBoxLink(docker, id, await rulesFor(docker, found, spec, started));
-    links.set(id, link);
+    const way = known ?? (await wayTo(docker, guard, found, spec));
+    links.set(id, way);
     try {
-      return { link, ...(await link.connect()) };
+      const [hello, network] = await Promise.all([way.link.connect(), way.network]);
+      return { link: way.link, ...hello, network: network(hello.reachable) };
     } catch (error) {
-      drop(id);
+      drop(id, "the sandbox could not be reached");
       throw error;
     }
   }
@@ -108,34 +134,43 @@ export function createDockerHost({ docker, name, say = () => undefined }: Docker
     throw retryable("SandboxUnavailable", message, { cause: error });
   }
 
-  function drop(id: string): void {
-    links.get(id)?.close();
+  function drop(id: string, why: string): void {
+    links.get(id)?.link.close(why);
     links.delete(id);
   }
 
   async function remove(sessionId: string): Promise<void> {
+    // What an opening that was given up has asked the engine for may come yet.
+    await Promise.all([...(opening.get(sessionId)?.values() ?? [])].map(({ over }) => over));
     const removed = await removeBox(docker, sessionId);
-    if (removed !== undefined) drop(removed);
+    if (removed !== undefined) drop(removed, "the sandbox was removed");
+  }
+
+  function share(spec: BoxSpec): SharedWork<Sandbox> {
+    const ofSession = opening.get(spec.sessionId) ?? new Map<string, SharedWork<Sandbox>>();
+    const key = JSON.stringify(spec);
+    const shared = ofSession.get(key);
+    if (shared?.canJoin === true) return shared;
+    const mine = shareWork((signal) => openNow(spec, signal));
+    opening.set(spec.sessionId, ofSession.set(key, mine));
+    void mine.over.then(() => {
+      if (ofSession.get(key) === mine) ofSession.delete(key);
+      if (ofSession.size === 0 && opening.get(spec.sessionId) === ofSession) opening.delete(spec.sessionId);
+    });
+    return mine;
   }
 
   return {
     name,
     async open(spec, signal) {
       signal?.throwIfAborted();
-      const key = JSON.stringify(spec);
-      let mine = opening.get(key);
-      if (mine === undefined) {
-        // Not under the first caller's signal: a second one waits for the same box.
-        mine = openNow(spec, undefined).finally(() => opening.delete(key));
-        opening.set(key, mine);
-      }
-      return await abortable(mine, signal);
+      return await share(spec).join(signal);
     },
     remove,
     sessions: () => labelledSessions(docker),
     volume: (sessionId) => volumeIdentity(docker, sessionId),
     close() {
-      for (const id of links.keys()) drop(id);
+      for (const id of links.keys()) drop(id, "the worker ends; what runs in the sandbox goes on");
       return Promise.resolve();
     },
   };
@@ -150,12 +185,56 @@ function withoutPython({ image }: BoxSpec, cause: unknown): Error {
   );
 }
 
-function networkOf(spec: BoxSpec, leaks: readonly string[]): Sandbox["network"] {
-  if (spec.network === "none") return { reach: "none" };
-  return leaks.length === 0 ? { reach: "internet" } : { reach: "everything", why: leaks.join("; ") };
+/** A stream to one life of a sandbox, with what is known of its network once its rules are in force. */
+interface Way {
+  readonly link: BoxLink;
+  readonly network: Promise<(reachableFromInside: readonly string[]) => Sandbox["network"]>;
 }
 
-async function create(docker: Dockerode, spec: BoxSpec): Promise<void> {
+/** The rules are put in force while the way is made. */
+async function wayTo(
+  docker: Dockerode,
+  guard: NetworkGuard,
+  found: Dockerode.ContainerInspectInfo,
+  spec: BoxSpec,
+): Promise<Way> {
+  const link = (probe: readonly string[], ready: Promise<unknown>) =>
+    createBoxLink(docker, found.Id, { disk: spec.disk, probe, ready });
+  if (spec.network === "none") {
+    const none = Promise.resolve(() => ({ reach: "none" }) as const);
+    return { link: link([], none), network: none };
+  }
+  const rules = await guard.rules(found, spec);
+  const raised = guard.raise(found, spec, rules);
+  // From inside too: a runtime may have a network of its own, in which the namespace's rules do not hold.
+  const network = raised.then(
+    ({ troubles, reachable }) =>
+      (fromInside: readonly string[]) =>
+        measuredReach(rules, [...new Set([...reachable, ...fromInside])], [...rules.troubles, ...troubles]),
+  );
+  return {
+    link: link(
+      rules.probe,
+      raised.catch(() => undefined),
+    ),
+    network,
+  };
+}
+
+function unguarded(gaps: readonly string[], guardImage: string): Error {
+  return fatal(
+    "SandboxUnguarded",
+    `The sandbox is not shut off as it must be, so nothing was run in it: ${gaps.join("; ")}. Its files are kept. ` +
+      `The network's rules are loaded by nft from the image ${guardImage} (LONGHAUL_GUARD_IMAGE); seccomp and capabilities are ` +
+      "the Docker engine's. Correct that, or choose sandbox.network: none (for the network), or sandbox.guard: best-effort",
+  );
+}
+
+async function create(
+  docker: Dockerode,
+  spec: BoxSpec,
+  surroundingsOf: ReturnType<typeof createSurroundings>,
+): Promise<void> {
   const now = new Date();
   const volume = boxName(spec.sessionId);
   // Gives the one that is there where there is one.
@@ -172,7 +251,7 @@ async function create(docker: Dockerode, spec: BoxSpec): Promise<void> {
   // 409: another worker was quicker; the next look adopts its box.
   if (container === undefined) return;
   const found = await unless([404], () => container.inspect());
-  const differing = found === undefined ? [] : differences(found, spec);
+  const differing = found === undefined ? [] : differences(found, spec, await surroundingsOf(found));
   if (differing.length === 0) return;
   await unless([404, 409], () => container.remove({ force: true }));
   throw refused(spec, differing);
@@ -191,8 +270,8 @@ async function createContainer(docker: Dockerode, spec: BoxSpec, now: Date): Pro
   }
 }
 
-function assertOurs(found: Dockerode.ContainerInspectInfo, spec: BoxSpec): void {
-  const differing = differences(found, spec);
+function assertOurs(found: Dockerode.ContainerInspectInfo, spec: BoxSpec, around: Surroundings): void {
+  const differing = differences(found, spec, around);
   if (differing.length > 0) throw refused(spec, differing);
 }
 
@@ -202,13 +281,4 @@ function refused(spec: BoxSpec, differing: readonly string[]): Error {
     `the container ${boxName(spec.sessionId)} is not the box it must be, so nothing is run in it: ${differing.join("; ")}. ` +
       "Its files are kept on the volume of that name; remove the container to have it made anew",
   );
-}
-
-function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return promise;
-  return new Promise<T>((resolve, reject) => {
-    const aborted = (): void => reject(signal.reason);
-    signal.addEventListener("abort", aborted, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", aborted));
-  });
 }

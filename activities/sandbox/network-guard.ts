@@ -1,55 +1,127 @@
-/** Puts a box's network rules into its kernel: by a container that lives for this alone. Works through the engine's API. */
+/**
+ * Shuts a sandbox off from private addresses: by a container of the operator's image that lives for this alone, shares the
+ * sandbox's network and loads the rules into it. Works through the engine's API alone.
+ */
 import { lookup } from "node:dns/promises";
 import { networkInterfaces } from "node:os";
 import type Dockerode from "dockerode";
 import type { ContainerInspectInfo } from "dockerode";
-import type { BoxRules } from "./box-link.ts";
+import { cutChars } from "../context/cut-text.ts";
 import { guardSource, pythonArguments } from "./box-source.ts";
+import { statusOf, unavailable } from "./docker-errors.ts";
+import { parseHostAddresses } from "./host-addresses.ts";
 import { networkRules, type NetworkRules } from "./network-rules.ts";
 import { GUARD_LABEL } from "./profile.ts";
+import { runOnce } from "./run-once.ts";
 import type { BoxSpec } from "./sandbox.ts";
 
-const GUARD_TIMEOUT_MS = 30_000;
-const HEAD_BYTES = 8;
+/** The host's addresses change when networks come and go. */
+const HOST_ADDRESSES_MS = 60_000;
+const SYSTEM_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/**
- * The rules of one life of a box, for the way to it. Where we have just started it they are put in force while the way
- * is made: 0.2 s less.
- */
-export async function rulesFor(
-  docker: Dockerode,
-  found: ContainerInspectInfo,
-  spec: BoxSpec,
-  started: boolean,
-): Promise<BoxRules> {
-  if (spec.network === "none") {
-    return { disk: spec.disk, probe: [], guard: () => Promise.resolve([]) };
+export interface GuardReport {
+  /** What could not be done, one line each; empty where the rules are in force. */
+  readonly troubles: readonly string[];
+  /** Addresses of `rules.probe` that can be reached from the sandbox's namespace. */
+  readonly reachable: readonly string[];
+}
+
+export interface NetworkGuard {
+  /** Begins to ask what `rules` needs to know of the host, so that it is there by then. */
+  prepare(): void;
+  /** What the running container must not reach. */
+  rules(found: ContainerInspectInfo, spec: BoxSpec): Promise<NetworkRules & { troubles: readonly string[] }>;
+  /**
+   * Puts the rules in force and tries them. Doing it again replaces them. They end with the sandbox's network namespace: a
+   * container that was restarted needs them again.
+   */
+  raise(found: ContainerInspectInfo, spec: BoxSpec, rules: NetworkRules): Promise<GuardReport>;
+}
+
+/** @param image the operator's, with python3 and nft; never the session's */
+export function createNetworkGuard(docker: Dockerode, image: string): NetworkGuard {
+  let host: { readonly addresses: Promise<string[]>; readonly atMs: number } | undefined;
+
+  /** The host's own, where the engine runs: the worker may be in a container or on another machine. */
+  function hostAddresses(): Promise<string[]> {
+    if (host === undefined || performance.now() - host.atMs > HOST_ADDRESSES_MS) {
+      const addresses = readHostAddresses(docker, image);
+      addresses.catch(() => (host = undefined));
+      host = { addresses, atMs: performance.now() };
+    }
+    return host.addresses;
   }
-  const rules = await rulesOf(docker, found, spec);
-  const put = () => putRules(docker, found, spec, rules);
-  let early = started ? put() : undefined;
-  void early?.then(() => (early = undefined));
-  return { disk: spec.disk, probe: rules.probe, guard: () => early ?? put() };
+
+  return {
+    prepare() {
+      hostAddresses().catch(() => undefined);
+    },
+    async rules(found, spec) {
+      const networks = Object.values(found.NetworkSettings.Networks);
+      const troubles: string[] = [];
+      const ofHost = await hostAddresses().catch((error: unknown) => {
+        troubles.push(`the host's own addresses are not known: ${troubleOf(error, image)}`);
+        return [];
+      });
+      const gateways = networks.flatMap((each) => [each.Gateway, each.IPv6Gateway]);
+      const known = [...gateways, ...ofHost, ...workerAddresses(), ...(await engineAddresses(docker))];
+      const rules = networkRules({
+        host: [...new Set(known)].filter((address) => address !== ""),
+        subnets: networks.flatMap((each) => [
+          ...(each.IPAddress === "" ? [] : [`${each.IPAddress}/${each.IPPrefixLen}`]),
+          ...(each.GlobalIPv6Address === "" ? [] : [`${each.GlobalIPv6Address}/${each.GlobalIPv6PrefixLen}`]),
+        ]),
+        allow: spec.allow ?? [],
+      });
+      return { ...rules, troubles };
+    },
+    async raise(found, spec, rules) {
+      try {
+        const said = await runOnce(docker, {
+          Image: image,
+          User: "0:0",
+          Entrypoint: pythonArguments("LONGHAUL_GUARD"),
+          Env: [
+            SYSTEM_PATH,
+            `LONGHAUL_GUARD=${guardSource}`,
+            `LONGHAUL_ORDER=${JSON.stringify({ rules: rules.ruleset, probe: rules.probe })}`,
+          ],
+          Labels: { [GUARD_LABEL]: spec.sessionId },
+          HostConfig: {
+            NetworkMode: `container:${found.Id}`,
+            CapAdd: ["NET_ADMIN"],
+            // A runtime with a network of its own must be asked by its own means.
+            ...(spec.runtime === undefined ? {} : { Runtime: spec.runtime }),
+          },
+        });
+        return parseReport(said);
+      } catch (error) {
+        return { troubles: [troubleOf(error, image)], reachable: [] };
+      }
+    },
+  };
 }
 
-/**
- * What the box must not reach, of the container as it runs. The host is known by the box's gateway, by the worker's own
- * addresses, and by the engine's where it is reached over a network.
- */
-async function rulesOf(docker: Dockerode, found: ContainerInspectInfo, spec: BoxSpec): Promise<NetworkRules> {
-  const networks = Object.values(found.NetworkSettings.Networks);
-  const gateways = networks.flatMap((each) => [each.Gateway, each.IPv6Gateway]);
-  const own = Object.values(networkInterfaces()).flatMap((each) => each?.map(({ address }) => address) ?? []);
-  return networkRules({
-    host: [...gateways, ...own, ...(await engineAddresses(docker))].filter((address) => address !== ""),
-    subnets: networks.flatMap((each) => [
-      ...(each.IPAddress === "" ? [] : [`${each.IPAddress}/${each.IPPrefixLen}`]),
-      ...(each.GlobalIPv6Address === "" ? [] : [`${each.GlobalIPv6Address}/${each.GlobalIPv6PrefixLen}`]),
-    ]),
-    allow: spec.allow ?? [],
+/** The addresses of the machine that the engine runs on, read in its network namespace. @throws Error */
+export async function readHostAddresses(docker: Dockerode, image: string): Promise<string[]> {
+  const said = await runOnce(docker, {
+    Image: image,
+    User: "65534:65534",
+    Entrypoint: ["cat", "/proc/net/fib_trie", "/proc/net/if_inet6"],
+    Env: [SYSTEM_PATH],
+    Labels: { [GUARD_LABEL]: "host" },
+    // User namespaces and the host's network exclude each other.
+    HostConfig: { NetworkMode: "host", UsernsMode: "host" },
   });
+  const addresses = parseHostAddresses(said);
+  if (addresses.length === 0) throw new GuardFailed(`it answered ${JSON.stringify(cutChars(said, 100))}`);
+  return addresses;
 }
 
+const workerAddresses = (): string[] =>
+  Object.values(networkInterfaces()).flatMap((each) => each?.map(({ address }) => address) ?? []);
+
+/** Where the engine is reached over a network, its name's addresses may be those of no interface. */
 async function engineAddresses(docker: Dockerode): Promise<string[]> {
   const { host } = docker.modem as { host?: unknown };
   if (typeof host !== "string" || host === "") return [];
@@ -57,81 +129,26 @@ async function engineAddresses(docker: Dockerode): Promise<string[]> {
   return found.map(({ address }) => address);
 }
 
-/**
- * Puts the rules in force for a running box. Doing it twice does nothing the second time. They end with the box's
- * network namespace: a container that was restarted needs them anew.
- * @returns what went wrong, one line each; an engine that refuses the container is one of them
- */
-async function putRules(
-  docker: Dockerode,
-  found: ContainerInspectInfo,
-  spec: BoxSpec,
-  rules: NetworkRules,
-): Promise<readonly string[]> {
-  let container: Dockerode.Container | undefined;
+function parseReport(said: string): GuardReport {
   try {
-    container = await docker.createContainer({
-      Image: found.Image,
-      User: "0:0",
-      WorkingDir: "/",
-      Entrypoint: pythonArguments("LONGHAUL_GUARD"),
-      Cmd: [],
-      Env: [
-        `LONGHAUL_GUARD=${guardSource}`,
-        `LONGHAUL_ADDRESSES=${JSON.stringify({ block: rules.block, allow: rules.allow })}`,
-      ],
-      Labels: { [GUARD_LABEL]: spec.sessionId },
-      Healthcheck: { Test: ["NONE"] },
-      AttachStdout: true,
-      HostConfig: {
-        NetworkMode: `container:${found.Id}`,
-        CapDrop: ["ALL"],
-        CapAdd: ["NET_ADMIN"],
-        SecurityOpt: ["no-new-privileges:true"],
-        ReadonlyRootfs: true,
-        PidsLimit: 8,
-        Memory: 64 * 2 ** 20,
-        AutoRemove: true,
-        LogConfig: { Type: "none", Config: {} },
-        ...(spec.runtime === undefined ? {} : { Runtime: spec.runtime }),
-      },
-    });
-    const output = await container.attach({ stream: true, stdout: true });
-    const said = firstLine(output);
-    await container.start();
-    return troublesIn(await said);
-  } catch (error) {
-    // Where it never started nothing else removes it.
-    await container?.remove({ force: true }).catch(() => undefined);
-    return [error instanceof Error ? error.message : String(error)];
-  }
-}
-
-/** The program's one line; the container's end is not waited for. */
-function firstLine(output: NodeJS.ReadableStream): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let bytes = Buffer.alloc(0);
-    const text = (): string => bytes.subarray(HEAD_BYTES).toString("utf8");
-    const timer = setTimeout(
-      () => reject(new Error(`it did not answer within ${GUARD_TIMEOUT_MS / 1000} s`)),
-      GUARD_TIMEOUT_MS,
-    );
-    output.on("data", (piece: Buffer) => {
-      bytes = Buffer.concat([bytes, piece]);
-      if (bytes.includes("\n", HEAD_BYTES)) resolve(text());
-    });
-    output.on("error", reject);
-    output.on("end", () => resolve(text()));
-    // `resolve` twice is once.
-    output.on("close", () => clearTimeout(timer));
-  });
-}
-
-function troublesIn(said: string): readonly string[] {
-  try {
-    const { troubles } = JSON.parse(said) as { troubles: readonly string[] };
-    return troubles;
+    const { troubles, reachable } = JSON.parse(said) as GuardReport;
+    return { troubles: [...troubles], reachable: [...reachable] };
   } catch {
-    return [`it said ${JSON.stringify(said.slice(0, 200))}`];
+    throw new GuardFailed(`the guard container answered ${JSON.stringify(cutChars(said, 200))}`);
   }
+}
+
+/** The container ran, and did not do what it was for. */
+class GuardFailed extends Error {}
+
+/** @throws SandboxUnavailable (retryable) where the engine did not answer, which says nothing about the walls */
+function troubleOf(error: unknown, image: string): string {
+  if (error instanceof GuardFailed) return error.message;
+  const status = statusOf(error);
+  // 409 and 5xx are of the moment, as a full disk is: they are tried again.
+  if (status === undefined || status === 409 || status >= 500) throw unavailable(error);
+  const message = error instanceof Error ? error.message : String(error);
+  return status === 404 && /image/i.test(message)
+    ? `there is no image ${image} on this Docker host (\`npm start\` makes it)`
+    : message;
 }

@@ -1,139 +1,141 @@
-/** Which addresses a box on a network may not reach, as data. Pure. */
-import { BlockList, isIP } from "node:net";
+/** Which addresses a sandbox on a network may not reach, as data, and what a measurement of that means. Pure. */
+import { networkTemplate } from "./box-source.ts";
+import { containedIn, isSingle, nat64, type Prefix, prefixText, toPrefix } from "./ip-prefix.ts";
+import type { Sandbox } from "./sandbox.ts";
+
+/** Where clouds serve credentials and their platform: the link-local ranges, and those that lie elsewhere. */
+const METADATA = [
+  "169.254.0.0/16",
+  // Azure's platform, Alibaba's and Oracle's metadata services.
+  "168.63.129.16",
+  "100.100.100.200",
+  "192.0.0.192",
+  "fe80::/10",
+  // Amazon's and Google's over IPv6.
+  "fd00:ec2::/32",
+  "fd20:ce::254",
+];
 
 /**
- * Not of the public internet: the host's gateway, its neighbours, a cloud's metadata service. Source: the registries of
- * special-purpose addresses (RFC 6890), and NAT64's spellings of the IPv4 ones.
+ * Not of the public internet: the registries of special-purpose addresses (RFC 6890), and the ranges that IBM's cloud
+ * keeps for its own services. Of IPv6 only what lies in 2000::/3: network.nft refuses the rest whole.
  */
 const SPECIAL = [
   "0.0.0.0/8",
   "10.0.0.0/8",
   "100.64.0.0/10",
-  "169.254.0.0/16",
+  "161.26.0.0/16",
+  "166.8.0.0/14",
   "172.16.0.0/12",
   "192.0.0.0/24",
   "192.0.2.0/24",
+  "192.88.99.0/24",
   "192.168.0.0/16",
   "198.18.0.0/15",
   "198.51.100.0/24",
   "203.0.113.0/24",
   "224.0.0.0/4",
   "240.0.0.0/4",
-  "fc00::/7",
-  "fe80::/10",
-  "ff00::/8",
-  "64:ff9b::a00:0/104",
-  "64:ff9b::6440:0/106",
+  "2001::/23",
+  "2001:db8::/32",
+  "2002::/16",
+  "3fff::/20",
+  // Loopback by NAT64.
   "64:ff9b::7f00:0/104",
-  "64:ff9b::a9fe:0/112",
-  "64:ff9b::ac10:0/108",
-  "64:ff9b::c0a8:0/112",
-  "64:ff9b:1::/48",
 ];
 
-/** Stand for all that is blocked when the kernel is asked what it lets through; the last ones go to the whole segment. */
-const TELLING = [
-  "10.0.0.1",
-  "100.64.0.1",
+/** Tried as well: what goes to the whole segment, old and local ranges of IPv6, and other spellings of 169.254.169.254. */
+const MORE_PROBES = [
   "169.254.169.254",
-  "172.16.0.1",
-  "192.168.0.1",
   "fd00:ec2::254",
-  "64:ff9b::a9fe:a9fe",
   "255.255.255.255",
   "224.0.0.251",
+  "fc00::1",
+  "fec0::1",
+  "ff02::1",
+  "::ffff:169.254.169.254",
+  "64:ff9b::a9fe:a9fe",
+  "2002:a9fe:a9fe::1",
 ];
+
+/** A host with hundreds of containers has as many addresses; all are in the rules. */
+const MAX_HOST_PROBES = 64;
+/** In an event. */
+const MAX_NAMED = 12;
 
 export interface BoxNetwork {
   /** The host's own addresses: reached as well as the gateway. */
   readonly host: readonly string[];
-  /** The box's own network, `address/length`: other containers are there, whatever its addresses. */
+  /** The sandbox's own network, `address/length`: other containers are there, whatever its addresses. */
   readonly subnets: readonly string[];
   /** What may be reached nevertheless: addresses or prefixes, from the configuration. */
   readonly allow: readonly string[];
 }
 
 export interface NetworkRules {
-  /** Prefixes, as `address/length` with the host's bits zero. */
-  readonly block: readonly string[];
-  readonly allow: readonly string[];
-  /** Addresses that must not be reachable: asked inside the box, to see whether the rules are in force. */
+  /** For `nft -f`. */
+  readonly ruleset: string;
+  /** Tried from inside the sandbox and from its namespace. */
   readonly probe: readonly string[];
+  /** Those of `probe` that the configuration opens. */
+  readonly open: readonly string[];
 }
 
 /** @throws RangeError for what is no address or prefix */
 export function networkRules({ host, subnets, allow }: BoxNetwork): NetworkRules {
-  const allowed = allow.map(toPrefix);
-  const isAllowed = listOf(allowed);
-  const own = [...host, ...subnets].map(toPrefix).filter(({ address }) => !isLoopback(address));
-  const probe = [...TELLING, ...host.filter((address) => !isLoopback(address))].filter(
-    (address) => !isAllowed(address),
-  );
-  const text = ({ address, length }: Prefix): string => `${address}/${length}`;
+  const hostPrefixes = host.map(toPrefix).filter(({ address }) => !isLoopback(address));
+  const wanted = allow.map(toPrefix);
+  const named = wanted.filter(isSingle);
+  const protectedOnes = [...METADATA.map(toPrefix), ...hostPrefixes];
+  const special = [...SPECIAL, ...subnets].map(toPrefix);
+  const sets = { named, protected: protectedOnes, allowed: wanted, special };
+  const [isNamed, isProtected, isAllowed] = [named, protectedOnes, wanted].map((each) =>
+    containedIn(withNat64(each)),
+  ) as [Contains, Contains, Contains];
+  const probe = new Set([
+    ...MORE_PROBES,
+    ...[...METADATA, ...SPECIAL].map(toPrefix).map(firstAddress),
+    ...hostPrefixes.slice(0, MAX_HOST_PROBES).map(({ address }) => address),
+  ]);
   return {
-    block: [...new Set([...SPECIAL, ...own.map(text)])],
-    allow: allowed.map(text),
-    probe: [...new Set(probe)],
+    ruleset: rulesetOf(sets),
+    probe: [...probe],
+    open: [...probe].filter((at) => isNamed(at) || (isAllowed(at) && !isProtected(at))),
   };
 }
 
-interface Prefix {
-  readonly address: string;
-  readonly length: number;
+type Contains = (address: string) => boolean;
+
+/** What a sandbox reaches, from the probes that got out. */
+export function measuredReach(
+  { probe, open }: Pick<NetworkRules, "probe" | "open">,
+  reachable: readonly string[],
+  troubles: readonly string[],
+): Sandbox["network"] {
+  const opened = new Set(open);
+  const out = new Set(reachable);
+  const leaks = probe.filter((address) => out.has(address) && !opened.has(address));
+  const refused = probe.filter((address) => !out.has(address)).slice(0, MAX_NAMED);
+  const measured = { tried: probe.length, refused, reachable: reachable.slice(0, MAX_NAMED) };
+  if (leaks.length === 0 && troubles.length === 0)
+    return { reach: reachable.length === 0 ? "internet" : "allowed", ...measured };
+  const open_ = leaks.length === 0 ? [] : [`${leaks.slice(0, MAX_NAMED).join(", ")} can be reached`];
+  return { reach: "everything", why: [...open_, ...troubles].join("; "), ...measured };
 }
 
-/** Whether it is an IP address, or a prefix such as `10.1.0.0/16`. */
-export function isPrefix(text: string): boolean {
-  try {
-    toPrefix(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function toPrefix(text: string): Prefix {
-  const [address = "", length, ...more] = text.split("/");
-  const kind = isIP(address);
-  const bits = kind === 4 ? 32 : 128;
-  const count = length === undefined ? bits : /^\d{1,3}$/.test(length) ? Number(length) : Number.NaN;
-  if (kind === 0 || address.includes("%") || more.length > 0 || !(count <= bits)) {
-    throw new RangeError(`${JSON.stringify(text)} is no IP address and no prefix such as 10.1.0.0/16`);
-  }
-  return { address: masked(address, kind, count), length: count };
-}
-
-/** The address with the bits behind the prefix's length zero: the kernel refuses others. */
-function masked(address: string, kind: number, length: number): string {
-  if (kind === 4) {
-    const number = address.split(".").reduce((sum, part) => sum * 256 + Number(part), 0);
-    const kept = length === 0 ? 0 : number - (number % 2 ** (32 - length));
-    return [24, 16, 8, 0].map((shift) => Math.floor(kept / 2 ** shift) % 256).join(".");
-  }
-  // The URL parser writes an address in its one canonical form.
-  const groups = expand(new URL(`http://[${address}]`).hostname.slice(1, -1));
-  const kept = groups.map((group, at) => {
-    const bits = Math.min(16, Math.max(0, length - at * 16));
-    return group - (group % 2 ** (16 - bits));
+function rulesetOf(sets: Readonly<Record<string, readonly Prefix[]>>): string {
+  return networkTemplate.replaceAll(/\{\{([a-z]+)([46])\}\}/g, (_, name: string, version: string) => {
+    const elements = withNat64(sets[name] ?? []).filter((each) => each.version === Number(version));
+    return elements.length === 0 ? "" : `elements = { ${elements.map(prefixText).join(", ")} }`;
   });
-  return new URL(`http://[${kept.map((group) => group.toString(16)).join(":")}]`).hostname.slice(1, -1);
 }
 
-function expand(address: string): number[] {
-  const [left = "", right] = address.split("::");
-  const parts = (text: string): string[] => (text === "" ? [] : text.split(":"));
-  const head = parts(left);
-  const tail = right === undefined ? [] : parts(right);
-  const middle = right === undefined ? [] : Array<string>(8 - head.length - tail.length).fill("0");
-  return [...head, ...middle, ...tail].map((group) => Number.parseInt(group, 16));
-}
+const withNat64 = (prefixes: readonly Prefix[]): Prefix[] =>
+  prefixes.flatMap((each) => [each, ...nat64(each)]);
 
-function listOf(prefixes: readonly Prefix[]): (address: string) => boolean {
-  const list = new BlockList();
-  for (const { address, length } of prefixes) list.addSubnet(address, length, family(address));
-  return (address) => list.check(address, family(address));
+function firstAddress(prefix: Prefix): string {
+  if (isSingle(prefix)) return prefix.address;
+  return prefix.version === 4 ? prefix.address.replace(/\.0$/, ".1") : prefix.address.replace(/::$/, "::1");
 }
-
-const family = (address: string): "ipv4" | "ipv6" => (isIP(address) === 4 ? "ipv4" : "ipv6");
 
 const isLoopback = (address: string): boolean => address.startsWith("127.") || address === "::1";

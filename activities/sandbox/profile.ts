@@ -5,6 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import type { ContainerCreateOptions, ContainerInspectInfo, Ulimit } from "dockerode";
+import { cutChars } from "../context/cut-text.ts";
 import { PROTOCOL, pythonArguments, supervisorSource } from "./box-source.ts";
 import type { BoxSpec } from "./sandbox.ts";
 
@@ -15,6 +16,7 @@ export const GUARD_LABEL = "longhaul.guard";
 const PROTOCOL_LABEL = "longhaul.protocol";
 const SOURCE_VARIABLE = "LONGHAUL_SUPERVISOR";
 const NAME_CHARS = 100;
+const MAX_SHOWN_CHARS = 200;
 
 const ENTRYPOINT = pythonArguments(SOURCE_VARIABLE);
 
@@ -31,7 +33,7 @@ export function boxName(sessionId: string): string {
   const plain = sessionId.replaceAll(/[^A-Za-z0-9_.-]/g, "-");
   if (plain === sessionId && plain.length <= NAME_CHARS) return `longhaul-${plain}`;
   const hash = createHash("sha256").update(sessionId).digest("hex").slice(0, 12);
-  return `longhaul-${plain.slice(0, NAME_CHARS - 13)}-${hash}`;
+  return `longhaul-${cutChars(plain, NAME_CHARS - 13)}-${hash}`;
 }
 
 export function boxLabels(sessionId: string, now: Date): Record<string, string> {
@@ -101,21 +103,44 @@ const nanoCpus = (spec: BoxSpec): number => Math.round(spec.cpus * 1e9);
 const tmpOptions = (spec: BoxSpec): string =>
   `rw,nosuid,nodev,exec,mode=1777,size=${Math.floor(spec.memoryBytes / TMP_SHARE)}`;
 
+/** What a container gets from its engine and its image rather than from our request. */
+export interface Surroundings {
+  readonly defaultRuntime: string;
+  /** Whether the engine confines containers by AppArmor. */
+  readonly appArmor: boolean;
+  /** `NAME=value`, from the image. */
+  readonly imageEnvironment: readonly string[];
+}
+
 /**
  * How the container differs from what it must be, one line each; empty where it is as it must be. Stricter limits of
  * another spec differ as well: a box is as its session's configuration says.
  */
-export function differences(found: ContainerInspectInfo, spec: BoxSpec): string[] {
+export function differences(
+  found: ContainerInspectInfo,
+  spec: BoxSpec,
+  { defaultRuntime, appArmor, imageEnvironment }: Surroundings,
+): string[] {
   const host = found.HostConfig;
   const name = boxName(spec.sessionId);
   const [mount, ...moreMounts] = found.Mounts.filter((each) => each.Destination !== "/tmp");
   const wanted: Record<string, [actual: unknown, expected: unknown]> = {
     session: [found.Config.Labels[SESSION_LABEL], spec.sessionId],
     protocol: [found.Config.Labels[PROTOCOL_LABEL], String(PROTOCOL)],
+    image: [found.Config.Image, spec.image],
     user: [found.Config.User, "0:0"],
+    "working folder": [found.Config.WorkingDir, "/workspace"],
+    environment: [environment(found.Config.Env), environment([`${SOURCE_VARIABLE}=`, ...imageEnvironment])],
+    "health check": [found.Config.Healthcheck?.Test ?? [], ["NONE"]],
+    terminal: [found.Config.Tty ?? false, false],
     program: [found.Config.Entrypoint, ENTRYPOINT],
     arguments: [found.Config.Cmd ?? [], []],
     init: [host.Init, true],
+    runtime: [host.Runtime, spec.runtime ?? defaultRuntime],
+    groups: [host.GroupAdd ?? [], []],
+    "control group": [host.CgroupParent ?? "", ""],
+    "kernel settings": [record(host.Sysctls), {}],
+    "runtime's annotations": [record("Annotations" in host ? host.Annotations : {}), {}],
     privileged: [host.Privileged, false],
     "dropped capabilities": [upper(host.CapDrop), ["ALL"]],
     "added capabilities": [upper(host.CapAdd), CAPABILITIES],
@@ -123,10 +148,13 @@ export function differences(found: ContainerInspectInfo, spec: BoxSpec): string[
     network: [host.NetworkMode, spec.network],
     networks: [Object.keys(found.NetworkSettings.Networks), [spec.network]],
     "host names": [[...(host.ExtraHosts ?? []), ...(host.Links ?? [])], []],
+    nameservers: [[...(host.Dns ?? []), ...(host.DnsOptions ?? []), ...(host.DnsSearch ?? [])], []],
     "published ports": [Object.keys(record(host.PortBindings)), []],
+    "all ports published": [host.PublishAllPorts ?? false, false],
     "host folders": [host.Binds ?? [], []],
     "volumes of others": [host.VolumesFrom ?? [], []],
     devices: [[...(host.Devices ?? []), ...(host.DeviceRequests ?? [])], []],
+    "device rules": [host.DeviceCgroupRules ?? [], []],
     "process namespace": [host.PidMode, ""],
     "user namespace": [host.UsernsMode ?? "", ""],
     "host name namespace": [host.UTSMode ?? "", ""],
@@ -140,17 +168,23 @@ export function differences(found: ContainerInspectInfo, spec: BoxSpec): string[
     processes: [host.PidsLimit, spec.pids],
     memory: [host.Memory, spec.memoryBytes],
     cpus: [host.NanoCpus, nanoCpus(spec)],
+    "shared memory": [host.ShmSize, SHM_BYTES],
     "limits of a process": [limits(host.Ulimits), [`core=0:0`, `nofile=${NOFILE}:${NOFILE}`]],
     "out-of-memory rank": [host.OomScoreAdj, OOM_SCORE_ADJ],
     "out-of-memory killer off": [host.OomKillDisable ?? false, false],
-    "masked paths": [(maskedPaths(host)?.length ?? 0) > 0, true],
+    "masked paths": [pathsOf(host, "MaskedPaths").includes("/proc/kcore"), true],
+    "read-only paths": [pathsOf(host, "ReadonlyPaths").includes("/proc/sys"), true],
+    "restart policy": [host.RestartPolicy?.Name || "no", "no"],
     log: [host.LogConfig?.Type, "none"],
   };
   const differing = Object.entries(wanted)
     .filter(([, [actual, expected]]) => JSON.stringify(actual) !== JSON.stringify(expected))
-    .map(
-      ([what, [actual, expected]]) =>
-        `${what}: ${JSON.stringify(actual) ?? "missing"} instead of ${JSON.stringify(expected)}`,
+    .map(([what, [actual, expected]]) => `${what}: ${brief(actual)} instead of ${brief(expected)}`);
+  // The engine notes the profile when it starts the container.
+  const confined = appArmor ? "docker-default" : "";
+  if (found.State.Running && found.AppArmorProfile !== confined)
+    differing.push(
+      `AppArmor: ${JSON.stringify(found.AppArmorProfile)} instead of ${JSON.stringify(confined)}`,
     );
   // A kernel without swap accounting makes the engine answer -1: there the memory limit alone holds.
   if (host.MemorySwap !== spec.memoryBytes && host.MemorySwap !== -1) {
@@ -158,6 +192,9 @@ export function differences(found: ContainerInspectInfo, spec: BoxSpec): string[
   }
   return differing;
 }
+
+/** An environment may be long; the beginning tells. */
+const brief = (value: unknown): string => cutChars(JSON.stringify(value) ?? "missing", MAX_SHOWN_CHARS);
 
 const record = (value: unknown): object => (typeof value === "object" && value !== null ? value : {});
 
@@ -168,5 +205,11 @@ const upper = (names: readonly string[] | null | undefined): string[] =>
 const limits = (ulimits: Ulimit[] | null | undefined): string[] =>
   (ulimits ?? []).map((each) => `${each.Name}=${each.Soft}:${each.Hard}`).sort();
 
-const maskedPaths = (host: object): readonly unknown[] | undefined =>
-  "MaskedPaths" in host && Array.isArray(host.MaskedPaths) ? host.MaskedPaths : undefined;
+/** Sorted; of the supervisor's program, which differs from version to version, the name alone. */
+const environment = (entries: readonly string[] | null | undefined): string[] =>
+  (entries ?? []).map((entry) => (entry.startsWith(`${SOURCE_VARIABLE}=`) ? SOURCE_VARIABLE : entry)).sort();
+
+function pathsOf(host: object, name: "MaskedPaths" | "ReadonlyPaths"): readonly unknown[] {
+  const paths: unknown = Object.entries(host).find(([key]) => key === name)?.[1];
+  return Array.isArray(paths) ? paths : [];
+}

@@ -1,5 +1,11 @@
 /** The port to where commands run. Two adapters: Docker (docker.ts) and the tests' in-process one. */
 
+/**
+ * The image that the set-up makes: of sandboxes by default, and of the container that puts up their walls. Its number
+ * rises with what is in it, so that an image made from an older list is not taken for it.
+ */
+export const DEFAULT_IMAGE = "longhaul-sandbox:3";
+
 /** What a session's box is made of. Source of the defaults: requirement 5, measured 2026-11, docs/decisions. */
 export interface BoxSpec {
   readonly sessionId: string;
@@ -10,6 +16,8 @@ export interface BoxSpec {
   readonly pids: number;
   /** Addresses or prefixes a box on the bridge may reach although they are private; default none. */
   readonly allow?: readonly string[];
+  /** What follows where a sandbox on the bridge cannot be shut off from those; default `required`: it is refused. */
+  readonly guard?: "required" | "best-effort";
   /** Bounds what is written to the host's disk; absent = unbounded. */
   readonly disk?: DiskBound;
   /** The engine's name of an OCI runtime; absent = its default. */
@@ -57,20 +65,22 @@ export interface Sandbox {
   };
   /** True if /workspace was empty when the box was opened. */
   readonly empty: boolean;
-  /**
-   * What the box can reach: nothing (`none`); the internet alone (`internet`); or everything, private addresses and the
-   * host too (`everything`), because the engine does not let them be blocked: `why` tells.
-   */
-  readonly network: {
-    readonly reach: "none" | "internet" | "everything";
-    readonly why?: string;
-  };
+  /** What the sandbox can reach, measured when this worker opened it. */
+  readonly network: SandboxNetwork;
+  /** Walls that do not hold, one line each: there are some only where `guard` is `best-effort`. */
+  readonly gaps?: readonly string[];
   /**
    * Starts a command under the supervisor, or finds the one that was started under this id before: a command is
    * never started twice under one id.
    * @throws SandboxLost when the box went away.
    */
   start(command: BoxCommand): Promise<CommandState>;
+  /**
+   * More of the input of a command that was started with `more`, from `offset` bytes on; resolves when there is room for
+   * the next piece.
+   * @returns false where the command has ended, so that the rest need not be sent
+   */
+  feed(id: string, offset: number, bytes: Uint8Array, options: { readonly last: boolean }): Promise<boolean>;
   /** `start` and `wait` in one round trip. Aborting stops the waiting, not the command. */
   run(command: BoxCommand, options?: WaitOptions): Promise<CommandState>;
   /**
@@ -94,6 +104,20 @@ export interface Sandbox {
   readonly files: BoxFiles;
 }
 
+export interface SandboxNetwork {
+  /**
+   * Nothing (`none`); the internet alone (`internet`); that and what `sandbox.allow` opens (`allowed`); or private
+   * addresses and the host too (`everything`): `why` tells.
+   */
+  readonly reach: "none" | "internet" | "allowed" | "everything";
+  readonly why?: string;
+  /** How many addresses that are not of the public internet were tried from the sandbox's network namespace. */
+  readonly tried?: number;
+  /** Of those: which were out of reach, which were not; each list may be cut. */
+  readonly refused?: readonly string[];
+  readonly reachable?: readonly string[];
+}
+
 export type OutputStream = "out" | "err";
 
 export interface BoxCommand {
@@ -103,6 +127,8 @@ export interface BoxCommand {
   /** Inside /workspace; default /workspace. */
   readonly cwd?: string;
   readonly stdin?: Uint8Array;
+  /** `stdin` is the beginning of its input; the rest comes by `feed`. */
+  readonly more?: boolean;
   /** Added to the box's fixed environment. */
   readonly env?: Readonly<Record<string, string>>;
   /** Ends it after this long, reckoned inside the box: it holds although the worker is gone. */
@@ -122,6 +148,8 @@ export interface WaitOptions {
 export interface DiskFacts {
   /** As last counted; where it exceeds the limit, counting stopped there. */
   readonly usedBytes: number;
+  /** Part of that which could not be counted, such as deleted files that a process holds where nothing can look. */
+  readonly unseenBytes?: number;
   readonly limitBytes: number;
   /** On the host. */
   readonly freeBytes: number;
@@ -170,6 +198,7 @@ export interface BoxFiles {
     bytes: Uint8Array,
     options?: { readonly ifHash?: string | null; readonly mode?: number },
   ): Promise<FileAnswer<{ readonly created: boolean; readonly hash: string }>>;
+  /** Removes a file, or a link itself. With `ifHash`: only if what is read at the path still has it. */
   remove(path: string, options?: { readonly ifHash?: string }): Promise<FileAnswer<Record<never, never>>>;
   list(
     path: string,
@@ -182,6 +211,8 @@ export interface FileContent {
   readonly bytes: Uint8Array;
   readonly size: number;
   readonly hash: string;
+  /** Permission bits; a box made by an earlier version does not say. */
+  readonly mode?: number;
 }
 
 export interface FileEntry {

@@ -1,4 +1,4 @@
-/** The list of a workspace's files and what changed between two lists. Pure: no clock, no I/O but gzip in memory. */
+/** The list of a workspace's files as it is stored. Pure: no clock, no I/O but gzip in memory. */
 import { isUtf8 } from "node:buffer";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { bytesOfText, textOfBytes } from "./path-text.ts";
@@ -14,8 +14,8 @@ export interface ManifestEntry {
   /** Of a file: seconds since 1970 with nanoseconds, as text, because a number would lose the end. Else empty. */
   readonly mtime: string;
   /**
-   * Of a file: when it was last changed in whatever way, which no program can set back; or a hash of its content. Empty =
-   * not known: then size and `mtime` tell. `?` = it may have changed since: it counts as changed.
+   * Of a file: when it was last changed in whatever way, which no program can set back. Empty = not known: then size and
+   * `mtime` tell. `?` = it may have changed since: it counts as changed.
    */
   readonly ctime: string;
   /** Of a link: where it points, as it was written. */
@@ -25,7 +25,8 @@ export interface ManifestEntry {
 export interface Skipped {
   readonly path: string;
   readonly bytes: number;
-  readonly reason: "too-large" | "workspace-too-large" | "not-readable";
+  /** `not-readable` and `too-many`: what was saved of it before stays in the save. */
+  readonly reason: "too-large" | "workspace-too-large" | "not-readable" | "too-many" | "path-too-long";
 }
 
 /** Folders that a command brings back (`npm ci`, `pip install`): never saved, at any depth. Not `target`, `build` or
@@ -35,71 +36,13 @@ export const REBUILT_FOLDERS: readonly string[] = ["node_modules", ".venv", "__p
 /** Larger files are not saved; the result names them. Source: requirement of 64 MB. */
 export const MAX_FILE_BYTES = 64 * 1024 * 1024;
 
-/** What a checkpoint may hold of files: beyond it the largest stay out. Bounds the worker's memory. */
+/** What a checkpoint may hold of files: beyond it the largest stay out. */
 export const MAX_PACK_BYTES = 256 * 1024 * 1024;
-
-/** What `find` prints for one path: two NUL-terminated fields, so that any name is safe. */
-export const FIND_FORMAT = "%y %m %s %T@/%C@ %P\\0%l\\0";
 
 const KINDS: Readonly<Record<string, ManifestEntry["kind"]>> = { f: "file", d: "folder", l: "link" };
 const LETTERS = { file: "f", folder: "d", link: "l" } as const;
 
-/**
- * Reads `find`'s list. Sockets, pipes and devices are no files and stay out; so do files beyond the limit, named in
- * `skipped`.
- * @returns entries in path order
- */
-export function parseListing(bytes: Uint8Array): { entries: ManifestEntry[]; skipped: Skipped[] } {
-  const skipped: Skipped[] = [];
-  const entries: ManifestEntry[] = [];
-  for (const entry of records(bytes)) {
-    if (entry.size > MAX_FILE_BYTES)
-      skipped.push({ path: entry.path, bytes: entry.size, reason: "too-large" });
-    else entries.push(entry);
-  }
-  return { entries: entries.sort(byPath), skipped };
-}
-
-/** Leaves out the largest of `entries` until the rest is within `maxBytes`. */
-export function withinBytes(
-  entries: readonly ManifestEntry[],
-  maxBytes: number,
-): { kept: ManifestEntry[]; skipped: Skipped[] } {
-  let total = entries.reduce((sum, entry) => sum + entry.size, 0);
-  if (total <= maxBytes) return { kept: [...entries], skipped: [] };
-  const skipped: Skipped[] = [];
-  const dropped = new Set<string>();
-  for (const entry of [...entries].sort((a, b) => b.size - a.size)) {
-    if (total <= maxBytes) break;
-    total -= entry.size;
-    dropped.add(entry.path);
-    skipped.push({ path: entry.path, bytes: entry.size, reason: "workspace-too-large" });
-  }
-  return { kept: entries.filter((entry) => !dropped.has(entry.path)), skipped };
-}
-
-/** What `next` has that `previous` has not in the same form, and which paths are gone. */
-export function compareManifests(
-  previous: readonly ManifestEntry[],
-  next: readonly ManifestEntry[],
-): { changed: ManifestEntry[]; removed: ManifestEntry[] } {
-  const before = new Map(previous.map((entry) => [entry.path, entry]));
-  const after = new Set(next.map((entry) => entry.path));
-  return {
-    changed: next.filter((entry) => !isSame(before.get(entry.path), entry)),
-    removed: previous.filter((entry) => !after.has(entry.path)),
-  };
-}
-
-function isSame(a: ManifestEntry | undefined, b: ManifestEntry): boolean {
-  if (a === undefined || a.kind !== b.kind || a.target !== b.target) return false;
-  if (a.kind !== "link" && a.mode !== b.mode) return false;
-  if (a.kind !== "file") return true;
-  const isKnown = a.ctime !== "" && b.ctime !== "";
-  return a.size === b.size && a.mtime === b.mtime && a.ctime !== "?" && (!isKnown || a.ctime === b.ctime);
-}
-
-/** The stored form: gzip of `find`'s own format, in path order. */
+/** The stored form, which box/tree.py writes too: gzip of two fields a path, each ended by NUL, so that any name is safe. */
 export function packManifest(entries: readonly ManifestEntry[]): Uint8Array {
   const text = [...entries].sort(byPath).map(line);
   const joined = text.join("");
@@ -116,21 +59,32 @@ export function unpackManifest(bytes: Uint8Array): ManifestEntry[] {
 
 /**
  * Refuses what could lead out of the workspace: absolute paths, `..`, and anything below a link or a file.
+ * Its time grows with the paths' length alone, whatever their depth.
  * @throws RangeError naming the path
  */
-export function assertSafePaths(entries: readonly ManifestEntry[]): void {
-  const kinds = new Map(entries.map((entry) => [entry.path, entry.kind]));
+export function assertSafePaths(entries: readonly Pick<ManifestEntry, "kind" | "path">[]): void {
   for (const { path } of entries) {
-    const parts = path.split("/");
-    if (parts.some((part) => part === "" || part === "." || part === "..") || path.includes("\0")) {
+    if (/(?:^|\/)\.{0,2}(?:\/|$)/.test(path) || path.includes("\0"))
       throw new RangeError(`The path ${JSON.stringify(path)} does not stay in the workspace: refused.`);
-    }
-    for (let depth = 1; depth < parts.length; depth++) {
-      const parent = kinds.get(parts.slice(0, depth).join("/"));
-      if (parent === undefined || parent === "folder") continue;
-      throw new RangeError(`The path ${JSON.stringify(path)} lies below a ${parent}: refused.`);
-    }
   }
+  const sorted = entries.map(({ path }) => path).sort();
+  for (const { kind, path } of entries) {
+    if (kind === "folder") continue;
+    const below = sorted[firstFrom(sorted, `${path}/`)];
+    if (below?.startsWith(`${path}/`) === true)
+      throw new RangeError(`The path ${JSON.stringify(below)} lies below a ${kind}: refused.`);
+  }
+}
+
+/** Index of the first of `sorted` that is not before `text`. */
+function firstFrom(sorted: readonly string[], text: string): number {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((sorted[middle] ?? "") < text) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 function* records(bytes: Uint8Array): Generator<ManifestEntry> {

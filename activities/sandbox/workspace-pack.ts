@@ -1,10 +1,9 @@
 /** Files in and out of the tar packs that checkpoints are made of. Nothing here touches a disk. */
 import { Readable } from "node:stream";
-import { promisify } from "node:util";
-import { createGunzip, gzip } from "node:zlib";
-import { extract, type Header } from "tar-stream";
-import { bytesOfText, textOfBytes } from "./path-text.ts";
-import { TAR_END, tarEntry } from "./tar-writer.ts";
+import { buffer } from "node:stream/consumers";
+import { createGunzip, createGzip } from "node:zlib";
+import { extract, pack as createPack, type Header } from "tar-stream";
+import { textOfBytes } from "./path-text.ts";
 import {
   assertSafePaths,
   MAX_PACK_BYTES,
@@ -12,8 +11,6 @@ import {
   unpackManifest,
   type ManifestEntry,
 } from "./workspace-manifest.ts";
-
-const gzipped = promisify(gzip);
 
 /** For names as bytes; missing in the package's types. */
 const AS_BYTES: object = { filenameEncoding: "latin1" };
@@ -36,8 +33,22 @@ export interface StoredPack {
   readonly pack: Uint8Array;
 }
 
-/** Files with the head of a tar block each; beyond it a pack is not what we wrote. */
-const MAX_UNPACKED_BYTES = 2 * MAX_PACK_BYTES;
+/** Bytes that may be too many to hold, fetched piece by piece. */
+export interface StoredBytes {
+  readonly byteLength: number;
+  pieces(): Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+}
+
+/** A checkpoint with those it builds on. */
+export interface StoredChain {
+  /** Of the checkpoint itself. */
+  readonly manifest: Uint8Array;
+  /** Newest first. */
+  readonly packs: Iterable<StoredBytes> | AsyncIterable<StoredBytes>;
+}
+
+/** A save that files are renamed under begins again, up to three times (box/save.py): more than that we did not write. */
+const MAX_UNPACKED_BYTES = 3 * MAX_PACK_BYTES;
 
 /**
  * A whole checkpoint of these files, for a workspace that is put in from outside (`--workspace DIR`).
@@ -70,116 +81,50 @@ export async function packWorkspace(files: readonly WorkspaceFile[]): Promise<St
         " Leave out what can be built or fetched again.",
     );
   }
-  const bytes = new Map(files.flatMap((file) => (file.kind === "file" ? [[file.path, file.bytes]] : [])));
-  return {
-    manifest: packManifest(entries),
-    pack: await packEntries(entries, (path) => bytes.get(path)),
-  };
+  return { manifest: packManifest(entries), pack: await packFiles(files) };
 }
 
-/** A tar with these entries in this order; a file without bytes is left out. */
-export function tarOf(
-  entries: readonly ManifestEntry[],
-  bytesOf: (path: string) => Uint8Array | undefined,
-): Uint8Array {
-  const pieces: Uint8Array[] = [];
-  for (const entry of entries) {
-    const content = entry.kind === "file" ? bytesOf(entry.path) : new Uint8Array(0);
-    if (content === undefined) continue;
-    const [path, target] = [bytesOfText(entry.path), bytesOfText(entry.target)];
-    pieces.push(
-      ...tarEntry({ kind: entry.kind, path, mode: entry.mode, content, mtime: entry.mtime, target }),
-    );
+/** The content of files; all else of them is in the manifest. */
+function packFiles(files: readonly WorkspaceFile[]): Promise<Uint8Array> {
+  const tar = createPack();
+  for (const file of files) {
+    if (file.kind === "file")
+      tar.entry({ name: file.path, mode: file.mode & 0o7777 }, Buffer.from(file.bytes));
   }
-  return Buffer.concat([...pieces, TAR_END]);
-}
-
-/** The same as a pack is stored. */
-export function packEntries(
-  entries: readonly ManifestEntry[],
-  bytesOf: (path: string) => Uint8Array | undefined,
-): Promise<Uint8Array> {
-  return gzipped(tarOf(entries, bytesOf), { level: 3 });
+  tar.finalize();
+  return buffer(tar.pipe(createGzip({ level: 3 })));
 }
 
 /**
- * The files after a chain of checkpoints, oldest first: of each path of the last manifest the newest content.
+ * The files of a checkpoint: of each path of its manifest the newest content.
  * A path that no pack has (it vanished while it was saved) is left out.
  * @throws RangeError when a pack holds a path that leaves the workspace, or more than was ever saved.
  */
 export async function readChain(
-  chain: readonly StoredPack[],
+  chain: StoredChain,
 ): Promise<{ readonly entries: ManifestEntry[]; readonly bytes: ReadonlyMap<string, Uint8Array> }> {
-  const newest = chain.at(-1);
-  if (newest === undefined) return { entries: [], bytes: new Map() };
-  const entries = unpackManifest(newest.manifest);
+  const entries = unpackManifest(chain.manifest);
   const wanted = new Set(entries.flatMap((entry) => (entry.kind === "file" ? [entry.path] : [])));
   const bytes = new Map<string, Uint8Array>();
-  for (const { pack } of chain.toReversed()) {
-    if (wanted.size === 0) break;
+  for await (const pack of chain.packs) {
     // Within one pack the last entry of a path counts, as with tar itself.
     const found = await unpack(pack, wanted);
     for (const [path, content] of found) {
       bytes.set(path, content);
       wanted.delete(path);
     }
+    if (wanted.size === 0) break;
   }
   return { entries: entries.filter((entry) => entry.kind !== "file" || bytes.has(entry.path)), bytes };
 }
 
-/** Entries of a tar as it came from a box, and of archives behind one another. @throws RangeError as `readChain` */
-export async function* readTar(
-  archive: Uint8Array,
-): AsyncGenerator<{ readonly entry: ManifestEntry; readonly bytes: Uint8Array }> {
-  const tar = extract(AS_BYTES);
-  const read = new Map<string, Uint8Array>();
-  Readable.from([Buffer.from(archive.buffer, archive.byteOffset, archive.byteLength)]).pipe(tar);
-  for await (const part of tar) {
-    const path = nameOf(part.header).replace(/^\.\//, "").replace(/\/$/, "");
-    const kind = KINDS[part.header.type ?? ""];
-    const pieces: Buffer[] = [];
-    for await (const piece of part) pieces.push(piece as Buffer);
-    if (kind === undefined || path === "" || path === ".") continue;
-    assertSafeName(path);
-    const linked = textOfBytes(Buffer.from(part.header.linkname ?? "", "latin1"));
-    // A further name of a file that came before.
-    const isHardLink = part.header.type === "link";
-    const bytes = isHardLink
-      ? (read.get(linked.replace(/^\.\//, "")) ?? Buffer.alloc(0))
-      : Buffer.concat(pieces);
-    if (kind === "file") read.set(path, bytes);
-    const mtime = kind === "file" ? String((part.header.mtime?.getTime() ?? 0) / 1_000) : "";
-    const target = kind === "link" ? linked : "";
-    const mode = (part.header.mode ?? 0) & 0o7777;
-    yield { entry: { kind, path, mode, size: bytes.length, mtime, ctime: "", target }, bytes };
-  }
-}
-
-const KINDS: Readonly<Record<string, ManifestEntry["kind"] | undefined>> = {
-  file: "file",
-  link: "file",
-  "contiguous-file": "file",
-  directory: "folder",
-  symlink: "link",
-};
-
-/** Paths that a pack holds. @throws RangeError as `readChain` */
-export async function packedPaths(pack: Uint8Array): Promise<ReadonlySet<string>> {
-  const paths = new Set<string>();
-  await unpack(pack, new Set(), (path) => paths.add(path));
-  return paths;
-}
-
-async function unpack(
-  pack: Uint8Array,
-  wanted: ReadonlySet<string>,
-  onPath: (path: string) => void = () => undefined,
-): Promise<Map<string, Uint8Array>> {
+async function unpack(pack: StoredBytes, wanted: ReadonlySet<string>): Promise<Map<string, Uint8Array>> {
   const found = new Map<string, Uint8Array>();
   // Names in heads are bytes; those of a pax record are UTF-8 by its rules.
   const tar = extract(AS_BYTES);
-  const source = Readable.from([Buffer.from(pack.buffer, pack.byteOffset, pack.byteLength)]);
+  const source = Readable.from(pack.pieces(), { objectMode: false });
   const gunzip = source.pipe(createGunzip());
+  source.on("error", (error) => tar.destroy(error));
   // Errors must reach the loop below: a stream that breaks alone would leave it waiting.
   gunzip.on("error", (error) => tar.destroy(error));
   gunzip.pipe(tar);
@@ -187,7 +132,6 @@ async function unpack(
   for await (const entry of tar) {
     const path = nameOf(entry.header).replace(/^\.\//, "").replace(/\/$/, "");
     assertSafeName(path);
-    onPath(path);
     total += entry.header.size ?? 0;
     if (total > MAX_UNPACKED_BYTES) throw new RangeError("The pack holds more than was ever saved: refused.");
     if (entry.header.type === "file" && wanted.has(path)) {
@@ -207,5 +151,5 @@ function nameOf({ name, pax }: Header): string {
 }
 
 function assertSafeName(path: string): void {
-  assertSafePaths([{ kind: "file", path, mode: 0, size: 0, mtime: "", ctime: "", target: "" }]);
+  assertSafePaths([{ kind: "file", path }]);
 }

@@ -4,12 +4,17 @@
  * save makes up for: each compares with the last one that was stored.
  */
 export interface BackgroundSaves {
-  /** Runs a call, after a save in progress; when the last call at once is over and one may have changed files, saves. */
+  /**
+   * Runs a call; when the last call at once is over and one may have changed files, saves.
+   * @param body is given what it waits for before it changes files: the end of a save in progress, which never rejects
+   */
   around<T>(
     sessionId: string,
     call: { readonly changes: boolean; readonly save: () => Promise<unknown> },
-    body: () => Promise<T>,
+    body: (saved: Promise<void>) => Promise<T>,
   ): Promise<T>;
+  /** Saves now, after a save in progress: `settled` waits for this one too. */
+  saving<T>(sessionId: string, save: () => Promise<T>): Promise<T>;
   /** Resolves when no save of the session is in progress. Never rejects. */
   settled(sessionId: string): Promise<void>;
 }
@@ -28,37 +33,48 @@ export function createBackgroundSaves(): BackgroundSaves {
     activity.users -= 1;
     if (activity.users === 0) sessions.delete(id);
   };
+  const enter = (id: string): Activity => {
+    const activity = sessions.get(id) ?? {
+      users: 0,
+      running: 0,
+      due: undefined,
+      saving: Promise.resolve(),
+    };
+    sessions.set(id, activity);
+    activity.users += 1;
+    return activity;
+  };
+  /** A failed save is no reason to fail anything: the next one, or the last at the end, has it all. */
+  const track = <T>(id: string, activity: Activity, save: Promise<T>): Promise<T> => {
+    activity.saving = save
+      .then(
+        () => undefined,
+        () => undefined,
+      )
+      .finally(() => leave(id, activity));
+    return save;
+  };
   return {
     async around(id, { changes, save }, body) {
-      const activity = sessions.get(id) ?? {
-        users: 0,
-        running: 0,
-        due: undefined,
-        saving: Promise.resolve(),
-      };
-      sessions.set(id, activity);
-      activity.users += 1;
+      const activity = enter(id);
       activity.running += 1;
       try {
-        await activity.saving;
-        return await body();
+        return await body(activity.saving);
       } finally {
         activity.running -= 1;
         if (changes) activity.due = save;
         if (activity.running === 0 && activity.due) {
           const { due } = activity;
           activity.due = undefined;
-          activity.users += 1;
-          // A failed save is no reason to fail anything: the next one, or the last at the end, has it all.
-          activity.saving = due()
-            .then(
-              () => undefined,
-              () => undefined,
-            )
-            .finally(() => leave(id, activity));
+          // A call that gave up waiting for a save leaves that save in progress.
+          void track(id, enter(id), activity.saving.then(due)).catch(() => undefined);
         }
         leave(id, activity);
       }
+    },
+    saving(id, save) {
+      const activity = enter(id);
+      return track(id, activity, activity.saving.then(save));
     },
     async settled(id) {
       await sessions.get(id)?.saving;

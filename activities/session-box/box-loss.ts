@@ -23,8 +23,8 @@ export type BoxLoss =
   | { readonly kind: "none" }
   /** The files are there; the processes are gone. */
   | { readonly kind: "processes"; readonly notice: string }
-  /** The files are as last saved. */
-  | { readonly kind: "files"; readonly notice: string }
+  /** The files are as last saved; `isUnsaved` where a later step may have changed some. */
+  | { readonly kind: "files"; readonly notice: string; readonly isUnsaved: boolean }
   /** Files of earlier steps are gone and none was ever saved. */
   | { readonly kind: "everything"; readonly message: string };
 
@@ -48,7 +48,7 @@ export function lossOf(change: BoxChange): BoxLoss {
         "The conversation is kept. Say something to go on with an empty workspace, or start anew.",
     };
   }
-  return { kind: "files", notice: madeAnew(change, where, savedStep, isUnsaved) };
+  return { kind: "files", notice: madeAnew(change, where, savedStep, isUnsaved), isUnsaved };
 }
 
 function restarted(isAnotherContainer: boolean): string {
@@ -85,7 +85,7 @@ function madeAnew(change: BoxChange, where: string, savedStep: number, isUnsaved
 export function namesOf(files: readonly { readonly path: string; readonly bytes: number }[]): string {
   const named = files
     .slice(0, MAX_NAMED)
-    .map(({ path, bytes }) => `${JSON.stringify(path)} (${sizeOf(bytes)})`);
+    .map(({ path, bytes }) => `${JSON.stringify(path)}${bytes > 0 ? ` (${sizeOf(bytes)})` : ""}`);
   const more = files.length - named.length;
   return `${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }

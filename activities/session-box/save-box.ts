@@ -1,11 +1,10 @@
 /** A session's files into a checkpoint: what differs from the last one, by whoever has the session and its box. */
-import { namesOf } from "./box-loss.ts";
+import { leftOutNotice } from "./left-out.ts";
 import type { WorkspaceFacts } from "../contract.ts";
 import type { AgentDeps } from "../deps.ts";
 import { retryable } from "../failures.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { saveWorkspace, type WorkspaceSave } from "../sandbox/workspace.ts";
-import type { Skipped } from "../sandbox/workspace-manifest.ts";
 import { withoutLost, type SessionBoxes } from "./session-box.ts";
 import { addNotice, findBox, keepLeftOut, markSaved, markUnchanged, type BoxRow } from "../store/boxes.ts";
 import {
@@ -28,35 +27,47 @@ const MAX_TRIES = 5;
 const MAX_LEFT_OUT = 200;
 const MAX_IN_EVENT = 20;
 
-/**
- * Stores what changed in the box's files as the checkpoint of a step. Idempotent by (session, epoch, step). Writes
- * nothing where the session has another epoch or another box by now, or a later step is saved already: then these are not
- * its files any more.
- */
+type SaveDeps = Pick<AgentDeps, "store" | "notifier">;
+
+/** As `saveFiles`, of the sandbox that has the session's files; nothing where there is none on this host. */
 export async function saveBox(
-  deps: AgentDeps,
+  deps: SaveDeps,
   boxes: SessionBoxes,
   session: Session,
   step: number,
 ): Promise<WorkspaceFacts> {
   return withoutLost(boxes, session.id, async () => {
-    const { box } = await boxes.open(session, step);
-    for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-      const at = { sessionId: session.id, epoch: session.epoch, step };
-      const { latest, base } = await checkpointBase(deps.store.db, at);
-      if (latest !== undefined && latest.step > step) return NOTHING_SAVED;
-      const save = await saveWorkspace(box, latest, { base });
-      if (!save.saved && save.skipped.length === 0) {
-        await markUnchanged(deps.store.db, at, box.identity);
-        return NOTHING_SAVED;
-      }
-      const facts = await deps.store.db.transaction((tx) => keep(tx, { ...at, box, latest, base, save }));
-      if (facts === "changed meanwhile") continue;
-      if (facts !== NOTHING_SAVED) deps.notifier.wake(session.id);
-      return facts;
-    }
-    throw retryable("SandboxUnavailable", "Another worker saves this workspace too; it is tried again.");
+    const box = await boxes.find(session);
+    return box === undefined ? NOTHING_SAVED : saveFiles(deps, box, session, step);
   });
+}
+
+/**
+ * Stores what changed in the sandbox's files as the checkpoint of a step. Idempotent by (session, epoch, step). Writes
+ * nothing where the session has another epoch or another box by now, or a later step is saved already: then these are not
+ * its files any more.
+ */
+export async function saveFiles(
+  deps: SaveDeps,
+  box: Sandbox,
+  session: Session,
+  step: number,
+): Promise<WorkspaceFacts> {
+  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+    const at = { sessionId: session.id, epoch: session.epoch, step };
+    const { latest, base } = await checkpointBase(deps.store.db, at);
+    if (latest !== undefined && latest.step > step) return NOTHING_SAVED;
+    const save = await saveWorkspace(box, latest, { base });
+    if (!save.saved && save.skipped.length === 0) {
+      await markUnchanged(deps.store.db, at, box.identity);
+      return NOTHING_SAVED;
+    }
+    const facts = await deps.store.db.transaction((tx) => keep(tx, { ...at, box, latest, base, save }));
+    if (facts === "changed meanwhile") continue;
+    if (facts !== NOTHING_SAVED) deps.notifier.wake(session.id);
+    return facts;
+  }
+  throw retryable("SandboxUnavailable", "Another worker saves this workspace too; it is tried again.");
 }
 
 interface Save {
@@ -86,7 +97,7 @@ async function keep(tx: Queryable, one: Save): Promise<WorkspaceFacts | "changed
     events.push({ type: "sandbox:saved", step, data: { files: facts.changed, bytes: facts.bytes } });
   }
   await markSaved(tx, sessionId, step);
-  events.push(...(await tellLeftOut(tx, sessionId, step, row, save.skipped)));
+  events.push(...(await tellLeftOut(tx, sessionId, step, row, save)));
   if (events.length > 0) await appendEvents(tx, sessionId, epoch, events);
   return events.length > 0 ? { ...facts } : NOTHING_SAVED;
 }
@@ -97,7 +108,7 @@ async function tellLeftOut(
   sessionId: string,
   step: number,
   row: BoxRow,
-  skipped: readonly Skipped[],
+  { skipped, skippedCount }: Pick<WorkspaceSave, "skipped" | "skippedCount">,
 ): Promise<NewEvent[]> {
   const told = new Set(row.leftOut.map(({ path }) => path));
   const left = skipped.slice(0, MAX_LEFT_OUT).map((file) => ({ ...file, path: file.path.toWellFormed() }));
@@ -105,12 +116,7 @@ async function tellLeftOut(
   if (news.length === 0 && left.length === told.size) return [];
   await keepLeftOut(tx, sessionId, left);
   if (news.length === 0) return [];
-  await addNotice(
-    tx,
-    sessionId,
-    `[Not in the saved workspace: ${namesOf(news)}. Too large, or not to be read. They stay in the sandbox, and are gone when it is lost or the session ends: keep a way to make them again.]`,
-  );
-  return [
-    { type: "sandbox:left-out", step, data: { count: news.length, files: news.slice(0, MAX_IN_EVENT) } },
-  ];
+  const count = news.length + skippedCount - skipped.length;
+  await addNotice(tx, sessionId, leftOutNotice(news, count));
+  return [{ type: "sandbox:left-out", step, data: { count, files: news.slice(0, MAX_IN_EVENT) } }];
 }

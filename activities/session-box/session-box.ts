@@ -1,14 +1,23 @@
-/** The box of a session, opened when it is first needed: with its files back, once, whoever asks. */
+/** The sandbox of a session: opened when it is first needed, with its files restored, once, whoever asks. */
 import { ApplicationFailure } from "@temporalio/common";
 import type { RunConfig } from "../agent-config.ts";
-import { lossOf } from "./box-loss.ts";
+import { lossOf, type BoxChange, type BoxLoss } from "./box-loss.ts";
 import type { AgentDeps } from "../deps.ts";
 import { fatal } from "../failures.ts";
-import type { BoxSpec, Sandbox } from "../sandbox/sandbox.ts";
+import type { BoxSpec, Sandbox, SandboxHost } from "../sandbox/sandbox.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
 import { restoreWorkspace } from "../sandbox/workspace.ts";
 import { REBUILT_FOLDERS } from "../sandbox/workspace-manifest.ts";
-import { addNotice, findBox, lastChangingStep, recordBox, setNotice } from "../store/boxes.ts";
+import { abortable, shareWork, type SharedWork } from "../shared-work.ts";
+import {
+  addNotice,
+  findBox,
+  isCurrentBox,
+  lastChangingStep,
+  recordBox,
+  setNotice,
+  type BoxRow,
+} from "../store/boxes.ts";
 import { checkpointChain, latestCheckpoint, retimeCheckpoint } from "../store/checkpoints.ts";
 import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";
@@ -22,37 +31,81 @@ export interface OpenBox {
 
 export interface SessionBoxes {
   /**
-   * Opens the box or returns the one that is open. After a reset it is made anew, so that no process of the abandoned
-   * line lives on, and its files are those of the newest live checkpoint.
+   * Opens the sandbox, or returns the open one where the session's row still names it. After a reset it is replaced, so
+   * that no process of the abandoned line lives on; its files are those of the newest live checkpoint.
+   * @param signal ends this caller's waiting at once; the opening itself is given up when nobody waits for it any more
+   * @throws Superseded (fatal) where another run has the session, or this run has closed its sandbox
    */
-  open(session: Session, step: number): Promise<OpenBox>;
-  /** Forgets a box that is gone, so that the next `open` makes sure anew. */
+  open(session: Session, step: number, signal?: AbortSignal): Promise<OpenBox>;
+  /**
+   * The sandbox that has the session's files, to save them: creates no workspace and restores nothing.
+   * @returns undefined where it is not on this host, was saved for the last time, or has the files of an abandoned line
+   * @throws Superseded (fatal) where another run has the session
+   */
+  find(session: Session): Promise<Sandbox | undefined>;
+  /** Forgets a sandbox that is gone, so that the next `open` looks again. */
   forget(sessionId: string): void;
 }
 
-type BoxDeps = Pick<AgentDeps, "store" | "notifier" | "sandboxHost" | "taskQueues">;
+export type BoxDeps = Pick<AgentDeps, "store" | "notifier" | "sandboxHost" | "taskQueues">;
+
+interface Entry {
+  readonly runId: string | undefined;
+  readonly work: SharedWork<OpenBox>;
+  /** Set when it is open. */
+  box: Sandbox | undefined;
+}
 
 export function createSessionBoxes(deps: BoxDeps): SessionBoxes {
-  const open = new Map<string, { epoch: number; opening: Promise<OpenBox> }>();
+  const { db } = deps.store;
+  const entries = new Map<string, Entry>();
+
+  /** Another worker may have replaced or removed what this one has open: the row says which sandbox counts. */
+  async function current(session: Session): Promise<Sandbox | undefined> {
+    const entry = entries.get(session.id);
+    if (entry?.box === undefined) return undefined;
+    if (await isCurrentBox(db, session, entry.box.identity)) return entry.box;
+    if (entries.get(session.id) === entry) entries.delete(session.id);
+    return undefined;
+  }
+
+  function startOpening(session: Session, step: number): Entry {
+    const work = shareWork(async (signal) => {
+      const opened = await openLocked(deps, session, step, signal);
+      entry.box = opened.box;
+      return opened;
+    });
+    const entry: Entry = { runId: session.runId, work, box: undefined };
+    entries.set(session.id, entry);
+    void work.over.then(() => {
+      if (entry.box === undefined && entries.get(session.id) === entry) entries.delete(session.id);
+    });
+    return entry;
+  }
+
   return {
-    async open(session, step) {
-      const known = open.get(session.id);
-      if (known?.epoch === session.epoch) {
-        const { box } = await known.opening;
-        return { box, workspace: "adopted" };
-      }
-      const opening = openLocked(deps, session.id, step);
-      open.set(session.id, { epoch: session.epoch, opening });
-      opening.catch(() => open.delete(session.id));
-      return opening;
+    async open(session, step, signal) {
+      const box = await abortable(current(session), signal);
+      if (box !== undefined) return { box, workspace: "adopted" };
+      const entry = entries.get(session.id);
+      const isJoinable = entry !== undefined && entry.runId === session.runId && entry.work.canJoin;
+      return (isJoinable ? entry : startOpening(session, step)).work.join(signal);
     },
+    find: async (session) =>
+      (await current(session)) ??
+      lockedSession(deps.store, session.id, async (tx) => {
+        const { config, restoreWorkspace } = await inCharge(tx, session);
+        if (restoreWorkspace) return undefined;
+        if (!(await hasFiles(await findBox(tx, session.id), deps.sandboxHost))) return undefined;
+        return deps.sandboxHost.open(boxSpec(session.id, config));
+      }),
     forget(sessionId) {
-      open.delete(sessionId);
+      entries.delete(sessionId);
     },
   };
 }
 
-/** Runs with a box and forgets it when it turns out to be lost. */
+/** Runs with a sandbox and forgets it when it turns out to be lost. */
 export async function withoutLost<T>(
   boxes: SessionBoxes,
   sessionId: string,
@@ -66,71 +119,120 @@ export async function withoutLost<T>(
   }
 }
 
+/** The session's row, for the run that has it alone. @throws Superseded (fatal) */
+export async function inCharge(tx: Queryable, { id, runId }: Session): Promise<Session> {
+  const session = await findSession(tx, id);
+  if (!session) throw new Error(`No session ${id}.`);
+  if (session.runId !== runId)
+    throw fatal("Superseded", `A newer run has taken over session ${id}; its sandbox was left alone.`);
+  return session;
+}
+
+/** Whether this host has the session's newest files, some of which may be in no save. */
+export async function hasFiles(row: BoxRow | undefined, host: SandboxHost): Promise<boolean> {
+  return row !== undefined && row.closedRun === null && row.volume === (await host.volume(row.sessionId));
+}
+
+/**
+ * Removes a sandbox that has the session's name and not its files: of before it moved to another host, or one whose
+ * opening broke off. To be called under the session's lock, under which a sandbox is made and recorded.
+ */
+export async function removeStray(tx: Queryable, host: SandboxHost, sessionId: string): Promise<boolean> {
+  const volume = await host.volume(sessionId);
+  if (volume === undefined || volume === (await findBox(tx, sessionId))?.volume) return false;
+  await host.remove(sessionId);
+  return true;
+}
+
 // One opener at a time over all workers: two would restore into one workspace. All within its own connection: openers
 // that each waited for a second one could use up the pool and wait for ever.
-async function openLocked(deps: BoxDeps, sessionId: string, step: number): Promise<OpenBox> {
+async function openLocked(
+  deps: BoxDeps,
+  session: Session,
+  step: number,
+  signal: AbortSignal,
+): Promise<OpenBox> {
+  const { store, sandboxHost } = deps;
   try {
-    return await lockedSession(deps.store, sessionId, (tx) => openIn(tx, deps, sessionId, step));
+    return await lockedSession(store, session.id, (tx) => openIn(tx, deps, session, step, signal));
   } catch (error) {
+    // What cannot be removed now is removed by the next opening, by the run's end or by the reaper.
+    await lockedSession(store, session.id, (tx) => removeStray(tx, sandboxHost, session.id)).catch(
+      () => undefined,
+    );
     // The transaction took it back; a run that goes on with what is left is told.
     if (error instanceof ApplicationFailure && error.type === "WorkspaceLost")
-      await setNotice(deps.store.db, sessionId, `[${error.message}]`);
+      await setNotice(store.db, session.id, `[${error.message}]`);
     throw error;
   }
 }
 
-async function openIn(tx: Queryable, deps: BoxDeps, sessionId: string, step: number): Promise<OpenBox> {
-  const host = deps.sandboxHost;
-  const session = await findSession(tx, sessionId);
-  if (!session) throw new Error(`No session ${sessionId}.`);
-  // An attempt whose worker was stopped until others had finished: a box that it made now would belong to nobody.
+async function openIn(
+  tx: Queryable,
+  deps: BoxDeps,
+  caller: Session,
+  step: number,
+  signal: AbortSignal,
+): Promise<OpenBox> {
+  const { sandboxHost: host } = deps;
+  const { id } = caller;
+  signal.throwIfAborted();
+  const session = await inCharge(tx, caller);
+  const before = await findBox(tx, id);
+  // Attempts whose worker was stopped until others had finished: a sandbox that they made now would belong to nobody.
   if (session.status !== "active" && session.status !== "waiting")
-    throw fatal("Superseded", `Session ${sessionId} has ended meanwhile; no box was made.`);
-  const before = await findBox(tx, sessionId);
-  if (session.restoreWorkspace) await host.remove(sessionId);
-  const box = await host.open(boxSpec(sessionId, session.config));
-  const checkpoint = await latestCheckpoint(tx, sessionId);
+    throw fatal("Superseded", `Session ${id} has ended meanwhile; no sandbox was made.`);
+  if (before !== undefined && before.closedRun === session.runId)
+    throw fatal("Superseded", `This run of session ${id} has closed its sandbox; none was made.`);
+  if (session.restoreWorkspace) await host.remove(id);
+  else await removeStray(tx, host, id);
+  const box = await host.open(boxSpec(id, session.config), signal);
+  const checkpoint = await latestCheckpoint(tx, id);
   const loss =
-    before === undefined || session.container === undefined || session.restoreWorkspace
+    before === undefined || before.closedRun !== null || session.restoreWorkspace
       ? undefined
-      : lossOf({
-          before,
-          now: box.identity,
-          step,
-          lastChangingStep: await lastChangingStep(tx, sessionId),
-          hasCheckpoint: checkpoint !== undefined,
-          unsavedFolders: REBUILT_FOLDERS,
-        });
-  if (loss?.kind === "everything") {
-    // Left there, it would look like this session's files the next time.
-    await host.remove(sessionId);
-    throw fatal("WorkspaceLost", loss.message);
-  }
-  // Not by whether it is empty: a restore that broke off leaves a part, and a tool may have emptied it.
+      : await lossIn(tx, id, { before, now: box.identity, step, hasCheckpoint: checkpoint !== undefined });
+  if (loss?.kind === "everything") throw fatal("WorkspaceLost", loss.message);
+  // Not by whether it is empty: a tool may have emptied it.
   const isSame = before?.volume === box.identity.volume && !session.restoreWorkspace;
   const workspace = isSame ? "adopted" : checkpoint ? "restored" : "empty";
-  if (!isSame && checkpoint) await restoreFrom(tx, box, checkpoint.id);
-  await recordBox(tx, sessionId, {
+  if (!isSame && checkpoint) await restoreFrom(tx, until(signal, box), checkpoint.id);
+  // The session's row first, as those that save do: two that locked them the other way round would wait for each other.
+  await setContainer(tx, id, box.container, host.name);
+  await recordBox(tx, id, {
     ...box.identity,
     taskQueue: deps.taskQueues.sandbox,
     // What is gone was told: from here on these files count.
     savedStep: isSame ? undefined : Math.max(0, step - 1),
   });
-  await setContainer(tx, sessionId, box.container, host.name);
   const { container } = box;
+  const gaps = box.gaps === undefined || box.gaps.length === 0 ? {} : { gaps: box.gaps };
   const events: NewEvent[] = [];
   if (loss?.kind === "processes" || loss?.kind === "files") {
-    await addNotice(tx, sessionId, loss.notice);
+    await addNotice(tx, id, loss.notice);
     events.push({ type: "sandbox:lost", step, data: { container, message: loss.notice.slice(1, -1) } });
   }
   events.push(
     isSame
-      ? { type: "sandbox:adopted", step, data: { container } }
-      : { type: "sandbox:created", step, data: { container, workspace, network: box.network } },
+      ? { type: "sandbox:adopted", step, data: { container, network: box.network } }
+      : { type: "sandbox:created", step, data: { container, workspace, network: box.network, ...gaps } },
   );
-  await appendEvents(tx, sessionId, session.epoch, events);
-  deps.notifier.wake(sessionId);
+  await appendEvents(tx, id, session.epoch, events);
+  deps.notifier.wake(id);
   return { box, workspace };
+}
+
+/** What is gone where the session's sandbox is `now` and was `before`. */
+export async function lossIn(
+  tx: Queryable,
+  sessionId: string,
+  change: Pick<BoxChange, "now" | "step" | "hasCheckpoint"> & { readonly before: BoxRow },
+): Promise<BoxLoss> {
+  return lossOf({
+    ...change,
+    lastChangingStep: await lastChangingStep(tx, sessionId),
+    unsavedFolders: REBUILT_FOLDERS,
+  });
 }
 
 async function restoreFrom(tx: Queryable, box: Sandbox, checkpointId: number): Promise<void> {
@@ -138,13 +240,24 @@ async function restoreFrom(tx: Queryable, box: Sandbox, checkpointId: number): P
   await retimeCheckpoint(tx, checkpointId, manifest);
 }
 
-function boxSpec(sessionId: string, { sandbox }: RunConfig): BoxSpec {
-  const { image, network, allow, cpus, pids, runtime } = sandbox;
+/** The same sandbox, for work that may be given up: what it waits for there ends with the signal. */
+function until(signal: AbortSignal, box: Sandbox): Sandbox {
+  return {
+    ...box,
+    run: (command, options) => box.run(command, { ...options, signal }),
+    read: (...given) => abortable(box.read(...given), signal),
+  };
+}
+
+/** What the configuration says of its sandbox. */
+export function boxSpec(sessionId: string, { sandbox }: RunConfig): BoxSpec {
+  const { image, network, allow, guard, cpus, pids, runtime } = sandbox;
   return {
     sessionId,
     image,
     network,
     allow,
+    guard,
     cpus,
     pids,
     memoryBytes: bytesOf(sandbox.memory),

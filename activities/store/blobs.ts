@@ -1,6 +1,6 @@
 /** Images, files and long texts by SHA-256: the same bytes are stored once. */
 import { createHash } from "node:crypto";
-import { inArray } from "drizzle-orm";
+import { eq, inArray } from "drizzle-orm";
 import type { FilePart } from "../context/message.ts";
 import type { Queryable } from "./db.ts";
 import { blobs } from "./schema.ts";
@@ -27,6 +27,11 @@ export async function saveBlob(
 /** The SHA-256 a part refers to, or undefined where it holds its data itself. */
 export function blobId(part: FilePart): string | undefined {
   return part.data.startsWith(PREFIX) ? part.data.slice(PREFIX.length) : undefined;
+}
+
+export async function hasBlob(db: Queryable, id: string): Promise<boolean> {
+  const found = await db.select({ sha256: blobs.sha256 }).from(blobs).where(eq(blobs.sha256, id));
+  return found.length > 0;
 }
 
 /** The bytes of several blobs by id; ids that are not there are left out. */

@@ -1,7 +1,7 @@
 /** Where a session's box is, how far its files are saved, and what the model is still to be told of it. */
 import { and, eq, isNull, lt, max, or, sql } from "drizzle-orm";
 import type { Queryable } from "./db.ts";
-import { boxes, toolCalls } from "./schema.ts";
+import { boxes, sessions, toolCalls } from "./schema.ts";
 
 /** Which box it is: another volume, container or life of its processes is another box. */
 export interface BoxIdentity {
@@ -26,12 +26,48 @@ export async function recordBox(
   box: BoxIdentity & { readonly taskQueue: string | undefined; readonly savedStep?: number | undefined },
 ): Promise<void> {
   const { host, volume, container, boot, savedStep } = box;
-  const place = { host, volume, container, boot, taskQueue: box.taskQueue ?? null };
+  const place = { host, volume, container, boot, taskQueue: box.taskQueue ?? null, closedRun: null };
   const set = savedStep === undefined ? place : { ...place, savedStep };
   await db
     .insert(boxes)
     .values({ sessionId, ...set })
     .onConflictDoUpdate({ target: boxes.sessionId, set });
+}
+
+/**
+ * Marks the session's sandbox as saved for the last time by a run, before it is removed: an attempt that goes on after
+ * that removes it, and saves or opens nothing. A session that never had a sandbox gets a row that names none.
+ */
+export async function markClosed(db: Queryable, sessionId: string, runId: string | undefined): Promise<void> {
+  const closedRun = runId ?? "";
+  await db
+    .insert(boxes)
+    .values({ sessionId, host: "", volume: "", container: "", boot: "", closedRun })
+    .onConflictDoUpdate({ target: boxes.sessionId, set: { closedRun } });
+}
+
+/** Whether this is still the sandbox with the session's files, in the same life of its processes, for this run. */
+export async function isCurrentBox(
+  db: Queryable,
+  session: { readonly id: string; readonly runId: string | undefined },
+  { volume, container, boot }: BoxIdentity,
+): Promise<boolean> {
+  const rows = await db
+    .select({ id: boxes.sessionId })
+    .from(boxes)
+    .innerJoin(sessions, eq(sessions.id, boxes.sessionId))
+    .where(
+      and(
+        eq(boxes.sessionId, session.id),
+        eq(boxes.volume, volume),
+        eq(boxes.container, container),
+        eq(boxes.boot, boot),
+        isNull(boxes.closedRun),
+        eq(sessions.restoreWorkspace, false),
+        session.runId === undefined ? isNull(sessions.runId) : eq(sessions.runId, session.runId),
+      ),
+    );
+  return rows.length > 0;
 }
 
 /** Puts something behind what is to be told at the next step boundary. */

@@ -1,8 +1,17 @@
 /** The workspace's files after each step that changed them: a chain of packs from a whole one on. */
-import { and, desc, eq, isNull, lte, sql } from "drizzle-orm";
-import { readChain, type StoredPack, type WorkspaceFile } from "../sandbox/workspace-pack.ts";
-import type { Queryable } from "./db.ts";
+import { and, desc, eq, isNull, lte, sql, type SQL } from "drizzle-orm";
+import {
+  readChain,
+  type StoredBytes,
+  type StoredChain,
+  type StoredPack,
+  type WorkspaceFile,
+} from "../sandbox/workspace-pack.ts";
+import type { Database, Queryable } from "./db.ts";
 import { checkpoints } from "./schema.ts";
+
+/** Of a pack, to and from the database at a time: bounds memory, and how long everything else waits. */
+const SLICE_BYTES = 4 * 1024 * 1024;
 
 /** A checkpoint without its pack, which may be large. */
 export interface Checkpoint {
@@ -37,13 +46,14 @@ export interface NewCheckpoint extends StoredPack {
 export async function saveCheckpoint(db: Queryable, checkpoint: NewCheckpoint): Promise<number> {
   const { sessionId, epoch, step, manifest, pack, whole, base } = checkpoint;
   if (!whole && base === undefined) throw new RangeError("A checkpoint of changes needs what it builds on.");
-  const content = { parentId: whole ? null : (base?.id ?? null), manifest, pack };
+  const stored = pack.byteLength > SLICE_BYTES ? await sentInSlices(db, pack) : pack;
+  const content = { parentId: whole ? null : (base?.id ?? null), manifest, pack: stored };
   const [written] = await db
     .insert(checkpoints)
     .values({ sessionId, epoch, step, ...content })
     .onConflictDoUpdate({
       target: [checkpoints.sessionId, checkpoints.epoch, checkpoints.step],
-      set: content,
+      set: { ...content, pack: sql`excluded.pack` },
       // A late attempt must not change what a newer checkpoint stands on.
       setWhere: sql`not exists (select 1 from ${checkpoints} child where child.parent_id = ${checkpoints.id})`,
     })
@@ -57,6 +67,19 @@ export async function saveCheckpoint(db: Queryable, checkpoint: NewCheckpoint): 
     );
   if (kept === undefined) throw new Error(`The checkpoint of step ${step} was not stored.`);
   return kept.id;
+}
+
+/**
+ * Sends a pack to be put together there: as one value the driver copies it several times, and 100 MiB keep this thread
+ * for a second. To be called in a transaction, whose end removes the slices.
+ */
+async function sentInSlices(db: Queryable, pack: Uint8Array): Promise<SQL<Uint8Array>> {
+  await db.execute(sql`create temporary table pack_slices (number integer, slice bytea) on commit drop`);
+  for (let at = 0; at < pack.byteLength; at += SLICE_BYTES) {
+    const slice = Buffer.from(pack.buffer, pack.byteOffset + at, Math.min(SLICE_BYTES, pack.byteLength - at));
+    await db.execute(sql`insert into pack_slices values (${at}, ${slice})`);
+  }
+  return sql`(select string_agg(slice, ''::bytea order by number) from pack_slices)`;
 }
 
 /** The newest checkpoint of the live line, of `atStep` or before it; undefined where there is none. */
@@ -123,20 +146,39 @@ export async function latestVersion(db: Queryable, sessionId: string): Promise<s
 export const versionOf = (checkpoint: Pick<Checkpoint, "id" | "version"> | undefined): string | undefined =>
   checkpoint && `${checkpoint.id}/${checkpoint.version}`;
 
-/** The checkpoints that make up `id`, from the whole one on; empty where there is no such checkpoint. */
-export async function checkpointChain(db: Queryable, id: number): Promise<StoredPack[]> {
-  const ids = await chainIds(db, id);
-  const rows: StoredPack[] = [];
-  // One by one: together they may be larger than a reply should be.
-  for (const link of ids) {
+/** A checkpoint with those it builds on. @throws RangeError, also while its packs are read, where one is not there */
+export async function checkpointChain(db: Queryable, id: number): Promise<StoredChain> {
+  const [row] = await db
+    .select({ manifest: checkpoints.manifest })
+    .from(checkpoints)
+    .where(eq(checkpoints.id, id));
+  if (row === undefined) throw new RangeError(`There is no checkpoint ${id}.`);
+  return { manifest: row.manifest, packs: packsOf(db, id) };
+}
+
+async function* packsOf(db: Queryable, id: number): AsyncGenerator<StoredBytes> {
+  for (const link of (await chainIds(db, id)).toReversed()) {
+    const isLink = eq(checkpoints.id, link);
     const [row] = await db
-      .select({ manifest: checkpoints.manifest, pack: checkpoints.pack })
+      .select({ byteLength: sql<number>`octet_length(${checkpoints.pack})` })
       .from(checkpoints)
-      .where(eq(checkpoints.id, link));
+      .where(isLink);
     if (row === undefined) throw new RangeError(`Checkpoint ${id} builds on ${link}, which is not there.`);
-    rows.push(row);
+    const { byteLength } = row;
+    yield { byteLength, pieces: () => slicesOf(db, isLink, byteLength) };
   }
-  return rows;
+}
+
+// Postgres does not try to compress what gzip did, so a slice costs what it is long.
+async function* slicesOf(db: Queryable, isRow: SQL, byteLength: number): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < byteLength; at += SLICE_BYTES) {
+    const slice = sql`substring(${checkpoints.pack} from ${at + 1} for ${SLICE_BYTES})`.mapWith(
+      checkpoints.pack,
+    );
+    const [row] = await db.select({ slice }).from(checkpoints).where(isRow);
+    if (row === undefined) throw new RangeError("A checkpoint was removed while it was read.");
+    yield row.slice as Uint8Array;
+  }
 }
 
 /**
@@ -146,13 +188,20 @@ export async function checkpointChain(db: Queryable, id: number): Promise<Stored
  * @throws RangeError when a checkpoint cannot be trusted.
  */
 export async function readWorkspace(
-  db: Queryable,
+  db: Database,
   sessionId: string,
   options: { readonly atStep?: number } = {},
 ): Promise<WorkspaceFile[] | undefined> {
-  const latest = await latestCheckpoint(db, sessionId, options);
-  if (latest === undefined) return undefined;
-  const { entries, bytes } = await readChain(await checkpointChain(db, latest.id));
+  const found = await db.transaction(
+    async (tx) => {
+      const latest = await latestCheckpoint(tx, sessionId, options);
+      return latest && readChain(await checkpointChain(tx, latest.id));
+    },
+    // Saving a step again replaces its checkpoint.
+    { isolationLevel: "repeatable read" },
+  );
+  if (found === undefined) return undefined;
+  const { entries, bytes } = found;
   return entries.map(({ kind, path, mode, mtime, target }): WorkspaceFile => {
     switch (kind) {
       case "file":
@@ -177,7 +226,8 @@ async function chainIds(db: Queryable, id: number): Promise<number[]> {
       select id, parent_id, 0 as back from checkpoints where id = ${id}
       union all
       select c.id, c.parent_id, chain.back + 1 from checkpoints c join chain on c.id = chain.parent_id
-      where chain.back < 1000
+      -- Longer than MAX_CHAIN where a file that cannot be read keeps a save from being whole.
+      where chain.back < 1000000
     )
     select id from chain order by back desc`);
   return rows.map((row) => Number(row.id));

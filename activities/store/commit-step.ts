@@ -5,6 +5,7 @@
  * Both begin with the run's row under a shared lock: a run that was superseded meanwhile writes nothing.
  */
 import type pg from "pg";
+import { cutChars } from "../context/cut-text.ts";
 import type { AssistantPart, ToolCallPart, ToolOutcome, ToolResultPart } from "../context/message.ts";
 import type { NewEvent } from "./event.ts";
 import type { LedgerRow } from "./tool-calls.ts";
@@ -64,7 +65,7 @@ export async function commitAnswer(pool: pg.Pool, answer: StoredAnswer): Promise
       bill.sessionId,
       answer.runId,
       JSON.stringify(
-        answer.calls.map((call) => ({ id: call.toolCallId, name: call.toolName.slice(0, 100) })),
+        answer.calls.map((call) => ({ id: call.toolCallId, name: cutChars(call.toolName, 100) })),
       ),
       JSON.stringify(answer.events.map(({ type, data }) => ({ type, data }))),
       bill.epoch,

@@ -6,6 +6,8 @@ export interface DatabaseError {
   readonly message: string;
   /** The same the next time: a fault in our statement or our data. */
   readonly final: boolean;
+  /** The statement names what this database has not (class 42): a fault of ours, or tables newer than this code. */
+  readonly unknownToSchema: boolean;
 }
 
 /** Of the connection, by Node. */
@@ -39,5 +41,9 @@ export function databaseErrorOf(error: unknown): DatabaseError | undefined {
     isQuery || cause instanceof pg.DatabaseError || NETWORK.has(code) || DRIVER.test(cause.message);
   if (!isOurs) return undefined;
   const words = isQuery && cause === error ? "a query failed" : cause.message || "no answer";
-  return { message: code === "" ? words : `${words} (${code})`, final: /^(22|42)/.test(code) };
+  return {
+    message: code === "" ? words : `${words} (${code})`,
+    final: /^(22|42)/.test(code),
+    unknownToSchema: code.startsWith("42"),
+  };
 }

@@ -1,5 +1,14 @@
 /** Events as watchers see them. Names are fixed (requirement 6); fields may be added, never renamed. */
 
+/** What a sandbox can reach: see `SandboxNetwork` in sandbox.ts. */
+interface MeasuredNetwork {
+  readonly reach: string;
+  readonly why?: string;
+  readonly tried?: number;
+  readonly refused?: readonly string[];
+  readonly reachable?: readonly string[];
+}
+
 export interface EventData {
   /** `resetTo`: somebody went back to the moment before this step; what came from it on is of an abandoned line. */
   "session:started": { task: string; model: string; continued: boolean; resetTo?: number };
@@ -12,7 +21,12 @@ export interface EventData {
     reasoning: string;
     finish: string;
     tokenUsage: { input: number; output: number; cached: number; reasoning: number };
+    /** The provider's count contradicts ours by far; nothing is worked out from it. */
+    usageDoubtful?: true;
+    /** The next request as it stands with this answer, in tokens. */
     contextUsed: number;
+    /** True where no bill stands behind `contextUsed`. Absent in events of earlier versions. */
+    contextEstimated?: boolean;
     contextLimit: number;
     costUsd: number | null;
     durationMs: number;
@@ -57,10 +71,11 @@ export interface EventData {
   "sandbox:created": {
     container: string;
     workspace: string;
-    /** What the box can reach: `none`, `internet` or `everything`, and why where that is more than was wanted. */
-    network?: { reach: string; why?: string };
+    network?: MeasuredNetwork;
+    /** Walls that do not hold, where the operator runs the sandbox all the same. */
+    gaps?: readonly string[];
   };
-  "sandbox:adopted": { container: string };
+  "sandbox:adopted": { container: string; network?: MeasuredNetwork };
   "sandbox:lost": { container: string; message: string };
   "sandbox:saved": { files: number; bytes: number };
   /** Files that the save does not hold, each told once; at most 20 are named. */

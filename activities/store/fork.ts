@@ -61,6 +61,11 @@ export async function forkSession(store: Pick<Store, "db">, fork: Fork): Promise
         select ${to}, handle, part, "offset", content from tool_outputs where session_id = ${from} and handle in (
           select case when epoch = 1 then '' else 'e' || epoch end || 's' || step || 'c' || index
           from tool_calls where session_id = ${to})`);
+      // So that a reset of the new session can say again what it has of them.
+      await tx.execute(sql`
+        insert into guidance (session_id, id, parts, queued_at, delivered_sequence)
+        select ${to}, id, parts, queued_at, delivered_sequence from guidance where session_id = ${from}
+        and delivered_sequence in (select sequence from stored_messages where session_id = ${to}) order by ordinal`);
       await copyFiles(tx, fork);
       await tx.execute(sql`
         insert into cursors (session_id, message_sequence) select ${to}, greatest(

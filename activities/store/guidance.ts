@@ -1,12 +1,15 @@
-/** What persons said: parked while it is too much to carry, told apart by its ids, delivered once. */
-import { and, asc, eq, inArray, isNull, sql } from "drizzle-orm";
+/** What persons said: parked while no run can take it, told apart by its ids, delivered once, and again after a reset. */
+import { and, asc, eq, gt, inArray, isNull, sql } from "drizzle-orm";
 import type { UserPart } from "../context/message.ts";
 import type { Guidance } from "../contract.ts";
 import type { Queryable } from "./db.ts";
 import { guidance, storedMessages } from "./schema.ts";
 import type { MessageMeta } from "./transcript.ts";
 
-/** Keeps messages that are too many to carry. Idempotent by client id. */
+const waits = (sessionId: string) =>
+  and(eq(guidance.sessionId, sessionId), isNull(guidance.deliveredSequence), eq(guidance.dropped, false));
+
+/** Keeps messages until a run delivers them. Idempotent by client id: one that was delivered or dropped stays so. */
 export async function parkGuidance(
   db: Queryable,
   sessionId: string,
@@ -24,7 +27,7 @@ export async function parkedGuidance(db: Queryable, sessionId: string, limit: nu
   const rows = await db
     .select()
     .from(guidance)
-    .where(and(eq(guidance.sessionId, sessionId), isNull(guidance.deliveredSequence)))
+    .where(waits(sessionId))
     .orderBy(asc(guidance.ordinal))
     .limit(limit);
   return rows.map((row) => ({ id: row.id, parts: row.parts as UserPart[], queuedAt: row.queuedAt }));
@@ -34,7 +37,7 @@ export async function countParked(db: Queryable, sessionId: string): Promise<num
   const [row] = await db
     .select({ count: sql<number>`count(*)::int` })
     .from(guidance)
-    .where(and(eq(guidance.sessionId, sessionId), isNull(guidance.deliveredSequence)));
+    .where(waits(sessionId));
   return row?.count ?? 0;
 }
 
@@ -52,42 +55,69 @@ export async function deliveredGuidance(
   return new Map(rows.map((row) => [row.id, Number(row.sequence)]));
 }
 
-/**
- * The slot of a step's next message of a person: a step that is taken again may have some already, of so many tokens, and
- * may have left others behind.
- */
-export async function userSlot(
+export interface StepSoFar {
+  /** The slot of the step's next message of a person. */
+  readonly slot: string;
+  /** Of those it has already, as after an interrupt. */
+  readonly tokens: number;
+  /** It had no room for all that waited. */
+  readonly isFull: boolean;
+  /** The model has answered: what comes now belongs to the next step. */
+  readonly isAnswered: boolean;
+}
+
+/** What a step has of persons' messages, where it is taken again. */
+export async function stepSoFar(
   db: Queryable,
   { sessionId, epoch }: { readonly sessionId: string; readonly epoch: number },
   step: number,
-): Promise<{ slot: string; tokens: number; isFull: boolean }> {
+): Promise<StepSoFar> {
   const rows = await db
-    .select({ tokens: storedMessages.tokenCount, meta: storedMessages.meta })
+    .select({ kind: storedMessages.kind, tokens: storedMessages.tokenCount, meta: storedMessages.meta })
     .from(storedMessages)
     .where(
       and(
         eq(storedMessages.sessionId, sessionId),
         eq(storedMessages.epoch, epoch),
         eq(storedMessages.step, step),
-        eq(storedMessages.kind, "guidance"),
+        inArray(storedMessages.kind, ["guidance", "answer"]),
       ),
     );
+  const said = rows.filter(({ kind }) => kind === "guidance");
   return {
-    slot: rows.length === 0 ? "user" : `user:${rows.length}`,
-    tokens: rows.reduce((sum, row) => sum + row.tokens, 0),
-    isFull: rows.some((row) => (row.meta as MessageMeta | null)?.leftSome === true),
+    slot: said.length === 0 ? "user" : `user:${said.length}`,
+    tokens: said.reduce((sum, row) => sum + row.tokens, 0),
+    isFull: said.some((row) => (row.meta as MessageMeta | null)?.leftSome === true),
+    isAnswered: said.length < rows.length,
   };
 }
 
-export async function markDelivered(
+/** Remembers which message of the transcript carries these. */
+export async function keepDelivered(
   db: Queryable,
   sessionId: string,
-  ids: readonly string[],
+  items: readonly Guidance[],
   sequence: number,
 ): Promise<void> {
-  if (ids.length === 0) return;
+  if (items.length === 0) return;
+  const rows = items.map(({ id, parts, queuedAt }) => ({ sessionId, id, parts, queuedAt }));
+  await db
+    .insert(guidance)
+    .values(rows.map((row) => ({ ...row, deliveredSequence: sequence })))
+    .onConflictDoUpdate({
+      target: [guidance.sessionId, guidance.id],
+      // As the worker cleaned them: whoever parked them may not know all of its secrets.
+      set: { deliveredSequence: sequence, parts: sql`excluded.parts` },
+    });
+}
+
+/**
+ * What was said after a moment is not said again by a reset that follows.
+ * @param after ISO time, by Temporal's clock
+ */
+export async function dropSaidAfter(db: Queryable, sessionId: string, after: string): Promise<void> {
   await db
     .update(guidance)
-    .set({ deliveredSequence: sequence })
-    .where(and(eq(guidance.sessionId, sessionId), inArray(guidance.id, [...ids])));
+    .set({ dropped: true })
+    .where(and(eq(guidance.sessionId, sessionId), gt(guidance.queuedAt, after)));
 }

@@ -1,5 +1,5 @@
 /** The bill: one row per request to a provider, kept or wasted, and what estimates turned out to be. */
-import { eq, sql } from "drizzle-orm";
+import { and, eq, lt, sql } from "drizzle-orm";
 import { learnRatio, type TokenRatio } from "../context/tokens.ts";
 import type { StepUsage } from "../contract.ts";
 import type { Queryable } from "./db.ts";
@@ -13,6 +13,7 @@ export interface ModelCallRow {
   readonly purpose: "step" | "summary";
   readonly model: string;
   readonly status: "kept" | "wasted";
+  /** How the answer ended; of a wasted request what kind of failure it was. */
   readonly finish?: string;
   readonly error?: string;
   readonly estimatedInput: number;
@@ -54,6 +55,30 @@ export async function recordCall(
   });
 }
 
+/** Whether an earlier attempt of a step's activity asked in vain, and its request ended the same way. */
+export async function hasEarlierCall(
+  db: Queryable,
+  at: Pick<ModelCallRow, "sessionId" | "epoch" | "step" | "attempt">,
+  finish: string,
+): Promise<boolean> {
+  const rows = await db
+    .select({ attempt: modelCalls.attempt })
+    .from(modelCalls)
+    .where(
+      and(
+        eq(modelCalls.sessionId, at.sessionId),
+        eq(modelCalls.epoch, at.epoch),
+        eq(modelCalls.step, at.step),
+        eq(modelCalls.purpose, "step"),
+        eq(modelCalls.status, "wasted"),
+        eq(modelCalls.finish, finish),
+        lt(modelCalls.attempt, at.attempt),
+      ),
+    )
+    .limit(1);
+  return rows.length > 0;
+}
+
 /**
  * Lists as wasted what was asked and never billed: its worker was killed, or told to end, before it could say so. Each
  * request is announced by a `step:started`. Idempotent. To be called when no request of the session is in flight.
@@ -71,14 +96,14 @@ export async function recordLostCalls(db: Queryable, sessionId: string, model: s
       and billed.epoch = started.epoch and billed.step = started.step and billed.purpose = 'step')`);
 }
 
-/** Everything a session was billed, kept and wasted. */
+/** Everything a session was billed, kept and wasted. As float8: a sum of tokens passes 2^31, and is exact below 2^53. */
 export async function totalUsage(db: Queryable, sessionId: string): Promise<StepUsage & { calls: number }> {
   const [row] = await db
     .select({
-      input: sql<number>`coalesce(sum(${modelCalls.inputTokens}), 0)::int`,
-      output: sql<number>`coalesce(sum(${modelCalls.outputTokens}), 0)::int`,
-      cached: sql<number>`coalesce(sum(${modelCalls.cachedTokens}), 0)::int`,
-      reasoning: sql<number>`coalesce(sum(${modelCalls.reasoningTokens}), 0)::int`,
+      input: sql<number>`coalesce(sum(${modelCalls.inputTokens}), 0)::float8`,
+      output: sql<number>`coalesce(sum(${modelCalls.outputTokens}), 0)::float8`,
+      cached: sql<number>`coalesce(sum(${modelCalls.cachedTokens}), 0)::float8`,
+      reasoning: sql<number>`coalesce(sum(${modelCalls.reasoningTokens}), 0)::float8`,
       calls: sql<number>`count(*)::int`,
     })
     .from(modelCalls)
@@ -106,16 +131,21 @@ export async function saveRatio(db: Queryable, model: string, learnt: TokenRatio
 /** A learnt ratio is written when it moved by this share, not with every call. */
 const RATIO_STEP = 0.01;
 
-/** Learns from a bill what a model's count is to ours. @param estimatedTokens of the request, before any ratio */
+/**
+ * Learns from a bill what a model's count is to ours.
+ * @param estimatedTokens of the request, before any ratio
+ * @returns what is stored by now
+ */
 export async function learnFrom(
   db: Queryable,
   model: string,
   learnt: TokenRatio | undefined,
   estimatedTokens: number,
   usage: StepUsage | undefined,
-): Promise<void> {
-  if (!usage) return;
+): Promise<TokenRatio | undefined> {
+  if (!usage) return learnt;
   const next = learnRatio(learnt, estimatedTokens, usage.input);
-  if (learnt && Math.abs(next.ratio - learnt.ratio) < RATIO_STEP * learnt.ratio) return;
+  if (learnt && Math.abs(next.ratio - learnt.ratio) < RATIO_STEP * learnt.ratio) return learnt;
   await saveRatio(db, model, next);
+  return next;
 }

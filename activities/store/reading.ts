@@ -2,12 +2,11 @@
 import { and, asc, desc, eq, inArray, isNotNull, isNull, sql } from "drizzle-orm";
 import type { SessionStatus } from "../contract.ts";
 import type { Database, Queryable } from "./db.ts";
-import type { EventData, EventType } from "./event.ts";
+import type { EventType } from "./event.ts";
 import {
   compactionEvents,
   cursors,
   events,
-  guidance,
   messages,
   modelCalls,
   sessions,
@@ -41,15 +40,7 @@ export interface SessionFigures {
     readonly reasoning: number;
     readonly calls: number;
   };
-  /** Undefined before the first step. Tokens. */
-  readonly context: { readonly used: number; readonly estimated: boolean } | undefined;
   readonly lastSeq: number;
-}
-
-export interface WaitingMessage {
-  readonly id: string;
-  readonly text: string;
-  readonly queuedAt: string;
 }
 
 const sessionColumns = {
@@ -123,7 +114,7 @@ export async function readFigures(
     .select({ id: cursors.sessionId, seq: cursors.eventSeq })
     .from(cursors)
     .where(inArray(cursors.sessionId, list));
-  const latest = await latestSizes(db, list);
+  const begun = await latestSteps(db, list);
   const find = <Row extends { id: string }>(rows: Row[], id: string) => rows.find((row) => row.id === id);
   return new Map(
     ids.map((id): [string, SessionFigures] => {
@@ -131,7 +122,7 @@ export async function readFigures(
       return [
         id,
         {
-          step: Math.max(find(steps, id)?.step ?? 0, latest.get(id)?.step ?? 0),
+          step: Math.max(find(steps, id)?.step ?? 0, find(begun, id)?.step ?? 0),
           compactionRounds: find(rounds, id)?.rounds ?? 0,
           usage: {
             input: used?.input ?? 0,
@@ -140,7 +131,6 @@ export async function readFigures(
             reasoning: used?.reasoning ?? 0,
             calls: used?.calls ?? 0,
           },
-          context: latest.get(id)?.context,
           lastSeq: find(seqs, id)?.seq ?? 0,
         },
       ];
@@ -148,91 +138,14 @@ export async function readFigures(
   );
 }
 
-/** The newest event that tells the context's size, of each session. */
-async function latestSizes(db: Database, ids: readonly string[]) {
-  const sizes = new Map<string, { step: number; context: NonNullable<SessionFigures["context"]> }>();
-  const types = ["step:started", "llm:response", "context:compressed"] satisfies EventType[];
-  const rows = await db
-    .selectDistinctOn([events.sessionId, events.type], {
-      sessionId: events.sessionId,
-      type: events.type,
-      seq: events.seq,
-      step: events.step,
-      data: events.data,
-    })
+/** The step of the live line that was begun last, of each session. */
+function latestSteps(db: Database, ids: readonly string[]) {
+  return db
+    .selectDistinctOn([events.sessionId], { id: events.sessionId, step: events.step })
     .from(events)
-    .where(and(inArray(events.sessionId, [...ids]), inArray(events.type, types)))
-    .orderBy(events.sessionId, events.type, desc(events.seq));
-  rows.sort((a, b) => a.seq - b.seq);
-  for (const row of rows) {
-    const before = sizes.get(row.sessionId);
-    const step = Math.max(before?.step ?? 0, row.step);
-    const context = sizeOf(row.type, row.data) ?? before?.context;
-    if (context === undefined) continue;
-    sizes.set(row.sessionId, { step, context });
-  }
-  return sizes;
-}
-
-function sizeOf(type: string, data: unknown): SessionFigures["context"] {
-  switch (type) {
-    case "step:started": {
-      const { estimatedInput, estimated } = data as EventData["step:started"];
-      return { used: estimatedInput, estimated };
-    }
-    case "llm:response": {
-      const { contextUsed } = data as EventData["llm:response"];
-      return { used: contextUsed, estimated: false };
-    }
-    case "context:compressed": {
-      const { tokensAfter, status } = data as EventData["context:compressed"];
-      return status !== "failed" ? { used: tokensAfter, estimated: true } : undefined;
-    }
-    default:
-      return undefined;
-  }
-}
-
-/** Messages that wait, as far as rows tell: those told of as queued and not yet taken, and those parked. */
-export async function readWaiting(db: Database, sessionId: string): Promise<WaitingMessage[]> {
-  const told = await db
-    .select({ type: events.type, data: events.data, at: events.at })
-    .from(events)
-    .where(
-      and(
-        eq(events.sessionId, sessionId),
-        inArray(events.type, ["message:queued", "message:dequeued"] satisfies EventType[]),
-      ),
-    )
-    .orderBy(asc(events.seq));
-  const waiting = new Map<string, WaitingMessage>();
-  // Who sends tells afterwards, so a quick step may have taken a message before it was told of.
-  const taken = new Set(
-    told.flatMap(({ type, data }) =>
-      type === "message:dequeued" ? (data as EventData["message:dequeued"]).ids : [],
-    ),
-  );
-  for (const { type, data, at } of told) {
-    if (type !== "message:queued") continue;
-    const { id, excerpt } = data as EventData["message:queued"];
-    if (!taken.has(id)) waiting.set(id, { id, text: excerpt, queuedAt: at.toISOString() });
-  }
-  const parked = await db
-    .select({ id: guidance.id, parts: guidance.parts, queuedAt: guidance.queuedAt })
-    .from(guidance)
-    .where(and(eq(guidance.sessionId, sessionId), isNull(guidance.deliveredSequence)))
-    .orderBy(asc(guidance.ordinal));
-  for (const { id, parts, queuedAt } of parked) waiting.set(id, { id, text: textOf(parts), queuedAt });
-  return [...waiting.values()];
-}
-
-function textOf(parts: unknown): string {
-  if (!Array.isArray(parts)) return "";
-  return parts
-    .map((part: { type?: string; text?: string; mediaType?: string }) =>
-      part.type === "text" ? (part.text ?? "") : `[${part.mediaType ?? "file"}]`,
-    )
-    .join("\n");
+    .innerJoin(sessions, and(eq(sessions.id, events.sessionId), eq(sessions.epoch, events.epoch)))
+    .where(and(inArray(events.sessionId, [...ids]), eq(events.type, "step:started" satisfies EventType)))
+    .orderBy(events.sessionId, desc(events.seq));
 }
 
 /** Everything of one session, superseded and compacted rows too, in order. */
@@ -268,6 +181,9 @@ export interface CallEstimate {
   readonly actual: number;
   /** True where the estimate had no bill to stand on. */
   readonly pure: boolean;
+  readonly output: number;
+  /** Of the output. */
+  readonly reasoning: number;
 }
 
 /** The last billed requests of steps, newest first. */
@@ -278,6 +194,8 @@ export async function recentCalls(db: Queryable, sessionId: string, limit: numbe
       estimated: modelCalls.estimatedInput,
       actual: sql<number>`${modelCalls.inputTokens}`,
       pure: modelCalls.estimatePure,
+      output: sql<number>`coalesce(${modelCalls.outputTokens}, 0)`,
+      reasoning: sql<number>`coalesce(${modelCalls.reasoningTokens}, 0)`,
     })
     .from(modelCalls)
     .where(

@@ -1,7 +1,10 @@
 /** Which run may write to a session. */
 import { and, desc, eq, max, sql } from "drizzle-orm";
+import { cutChars } from "../context/cut-text.ts";
+import type { SessionRuns } from "../session-runs.ts";
 import type { Queryable, Store } from "./db.ts";
 import { appendEvents } from "./events.ts";
+import { parkGuidance } from "./guidance.ts";
 import { runs, sessions } from "./schema.ts";
 import { supersede, type Standpoint } from "./supersede.ts";
 
@@ -31,11 +34,12 @@ export async function runInCharge(db: Queryable, sessionId: string): Promise<str
 /**
  * Makes a run the one that may write (invariant 7). A run that was never seen takes the session over: rows from its
  * standpoint on are marked as superseded, never deleted, and a new epoch begins if there were any. Rounds and prunes
- * from there on are taken back, the workspace is to be restored, and watchers are told.
- * @returns the epoch in force, or `superseded` where a newer run has taken over from this one
+ * from there on are taken back, the workspace is to be restored, and watchers are told. What persons said in those rows,
+ * and to runs that were ended from outside, waits for this run.
+ * @returns the epoch in force, or `superseded` where a newer run has taken over from this one, or Temporal has one
  */
 export async function takeOver(
-  store: Pick<Store, "db">,
+  { store, sessionRuns }: { readonly store: Pick<Store, "db">; readonly sessionRuns: SessionRuns },
   run: Takeover,
   at: Standpoint,
 ): Promise<Taken | "superseded"> {
@@ -56,8 +60,15 @@ export async function takeOver(
       .from(runs)
       .where(and(eq(runs.sessionId, run.sessionId), eq(runs.runId, run.runId)));
     if (known.length > 0) return "superseded";
+    // Asked while the row is held: of two runs, the ended one must not be the last to take over.
+    const [isCurrent, unkept] = await Promise.all([
+      sessionRuns.isCurrent(run.sessionId, run.runId),
+      sessionRuns.unkept(run.sessionId, { inCharge: session.runId ?? undefined, asking: run.runId }),
+    ]);
+    if (!isCurrent) return "superseded";
     const next = session.epoch + 1;
     const dropped = await supersede(tx, run.sessionId, next, at);
+    await parkGuidance(tx, run.sessionId, unkept);
     const epoch = dropped ? next : session.epoch;
     const [last] = await tx
       .select({ ordinal: max(runs.ordinal) })
@@ -86,12 +97,27 @@ export async function takeOver(
       .where(eq(sessions.id, run.sessionId));
     if (dropped) {
       const { model } = session;
-      const task = session.task.slice(0, TASK_CHARS).toWellFormed();
+      const task = cutChars(session.task, TASK_CHARS);
       const data = { task, model, continued: true, resetTo: at.step };
       await appendEvents(tx, run.sessionId, epoch, [{ type: "session:started", step: at.step - 1, data }]);
     }
     return { epoch, wentBack: dropped };
   });
+}
+
+/** Holds the session for this transaction. @returns false where the run had it and another has it by now */
+export async function holdIfNotSuperseded(tx: Queryable, sessionId: string, runId: string): Promise<boolean> {
+  const [session] = await tx
+    .select({ runId: sessions.runId })
+    .from(sessions)
+    .where(eq(sessions.id, sessionId))
+    .for("share");
+  if (session?.runId === runId) return true;
+  const known = await tx
+    .select({ runId: runs.runId })
+    .from(runs)
+    .where(and(eq(runs.sessionId, sessionId), eq(runs.runId, runId)));
+  return known.length === 0;
 }
 
 /** All runs that ever had the session, newest first. */

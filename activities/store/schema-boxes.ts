@@ -25,6 +25,11 @@ export const boxes = pgTable("boxes", {
   taskQueue: text("task_queue"),
   /** Files as they were after this step are in a checkpoint, whether or not it changed any. */
   savedStep: integer("saved_step"),
+  /**
+   * The run that saved these files for the last time and removed the sandbox, or is about to: until another run opens it,
+   * nothing in it counts, and that run opens none.
+   */
+  closedRun: text("closed_run"),
   /** Files that were told to be in no checkpoint. */
   leftOut: json("left_out").$type<LeftOutFile[]>().notNull().default([]),
   /** What the model is told at the next step boundary. */

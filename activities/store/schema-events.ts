@@ -1,5 +1,6 @@
 /** The tables that watchers read. */
-import { bigint, integer, json, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import { sql } from "drizzle-orm";
+import { bigint, index, integer, json, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
 const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
 
@@ -16,7 +17,13 @@ export const events = pgTable(
     data: json().notNull(),
     at: at("at").notNull().defaultNow(),
   },
-  (t) => [primaryKey({ columns: [t.sessionId, t.seq] })],
+  (t) => [
+    primaryKey({ columns: [t.sessionId, t.seq] }),
+    // Asked for each message that comes: whether it was announced before.
+    index("events_queued_idx")
+      .on(t.sessionId, sql`(data->>'id')`)
+      .where(sql`type = 'message:queued'`),
+  ],
 );
 
 /** Deltas of the step in flight; dropped once its answer is stored. */

@@ -184,7 +184,7 @@ export const blobs = pgTable("blobs", {
   createdAt: at("created_at").notNull().defaultNow(),
 });
 
-/** Guidance that was too much for the workflow to carry. */
+/** Messages of persons: those that wait here for a run, and all that were delivered, so that a reset can say them again. */
 export const guidance = pgTable(
   "guidance",
   {
@@ -195,8 +195,16 @@ export const guidance = pgTable(
     queuedAt: text("queued_at").notNull(),
     /** The message that carries it, once delivered. */
     deliveredSequence: bigint("delivered_sequence", { mode: "number" }),
+    /** A person went back to before it was said, and did not want it said again. */
+    dropped: boolean().notNull().default(false),
   },
-  (t) => [primaryKey({ columns: [t.sessionId, t.id] })],
+  (t) => [
+    primaryKey({ columns: [t.sessionId, t.id] }),
+    // Each step asks whether there are any.
+    index("guidance_waiting_idx")
+      .on(t.sessionId, t.ordinal)
+      .where(sql`delivered_sequence is null and not dropped`),
+  ],
 );
 
 /** The workspace's files after a step: a tar of what changed since the parent, and the list of all files. */

@@ -1,15 +1,16 @@
 /** What tools may ask of the session's past: whole outputs, the transcript, blobs. */
-import { and, asc, desc, eq, isNull, sql } from "drizzle-orm";
-import type { Message, ToolResultPart, UserPart } from "../context/message.ts";
+import { and, asc, desc, eq, sql } from "drizzle-orm";
+import { pageOf } from "../context/cut-text.ts";
+import type { ToolResultPart, UserPart } from "../context/message.ts";
 import type { Queryable } from "./db.ts";
 import { saveBlob } from "./blobs.ts";
 import { storedMessages, toolOutputs } from "./schema.ts";
+import { searchHistory } from "./search-history.ts";
 import type { SessionMemory } from "../tools/tool.ts";
 
 /** Of a person's message: see `messageHandle`. */
 const MESSAGE_HANDLE = /^m(\d+)$/;
 const HANDLE = /^(?:e(\d+))?s(\d+)c(\d+)$/;
-const EXCERPT_CHARS = 300;
 
 export function createSessionMemory(db: Queryable, sessionId: string): SessionMemory {
   return {
@@ -18,36 +19,9 @@ export function createSessionMemory(db: Queryable, sessionId: string): SessionMe
       if (stored) return stored;
       // What fitted whole is in the transcript, also when it is pruned or compacted by now.
       const text = await resultText(db, sessionId, handle);
-      return text === undefined
-        ? undefined
-        : { text: text.slice(offset, offset + limit).toWellFormed(), total: text.length };
+      return text === undefined ? undefined : { ...pageOf(text, offset, limit), total: text.length };
     },
-    async search(query, limit) {
-      const pattern = `%${JSON.stringify(query)
-        .slice(1, -1)
-        .replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;
-      const rows = await db
-        .select({
-          sequence: storedMessages.sequence,
-          step: storedMessages.step,
-          role: storedMessages.role,
-          content: storedMessages.content,
-        })
-        .from(storedMessages)
-        .where(
-          and(
-            eq(storedMessages.sessionId, sessionId),
-            isNull(storedMessages.supersededEpoch),
-            sql`${storedMessages.content}::text ilike ${pattern}`,
-          ),
-        )
-        .orderBy(desc(storedMessages.sequence))
-        .limit(limit);
-      return rows.map(({ content, ...row }) => ({
-        ...row,
-        excerpt: excerptOf({ role: row.role, content } as Message, query),
-      }));
-    },
+    search: (words, limit) => searchHistory(db, sessionId, words, limit),
     saveBlob: (bytes, mediaType) => saveBlob(db, bytes, mediaType),
   };
 }
@@ -63,7 +37,8 @@ async function storedOutput(db: Queryable, sessionId: string, handle: string, of
     .where(
       and(
         mine,
-        sql`${toolOutputs.offset} < ${offset + limit}`,
+        // The one that begins where the page ends too: it may hold the second half of a character.
+        sql`${toolOutputs.offset} <= ${offset + limit}`,
         sql`${toolOutputs.part} >= coalesce((
       select max(part) from ${toolOutputs} where session_id = ${sessionId} and handle = ${handle} and "offset" <= ${offset}), 0)`,
       ),
@@ -71,7 +46,8 @@ async function storedOutput(db: Queryable, sessionId: string, handle: string, of
     .orderBy(asc(toolOutputs.part));
   const start = parts[0]?.offset ?? 0;
   const text = parts.map((part) => part.content).join("");
-  return { text: text.slice(offset - start, offset - start + limit).toWellFormed(), total };
+  const page = pageOf(text, offset - start, limit);
+  return { text: page.text, end: start + page.end, total };
 }
 
 async function resultText(db: Queryable, sessionId: string, handle: string): Promise<string | undefined> {
@@ -107,20 +83,4 @@ async function messageText(db: Queryable, sessionId: string, sequence: number): 
   return (row?.content as UserPart[] | undefined)
     ?.map((part) => (part.type === "text" ? part.text : `[${part.filename ?? "a file"} (${part.mediaType})]`))
     .join("\n");
-}
-
-function excerptOf(message: Message, query: string): string {
-  const text = message.content
-    .map((part) =>
-      part.type === "tool-call"
-        ? `${part.toolName} ${JSON.stringify(part.input)}`
-        : "text" in part
-          ? part.text
-          : "",
-    )
-    .join("\n");
-  const found = Math.max(0, text.toLowerCase().indexOf(query.toLowerCase()));
-  const start = Math.max(0, found - EXCERPT_CHARS / 2);
-  const end = start + EXCERPT_CHARS;
-  return `${start > 0 ? "…" : ""}${text.slice(start, end)}${end < text.length ? "…" : ""}`.toWellFormed();
 }

@@ -34,6 +34,8 @@ export interface Session {
   readonly boxQueue: string | undefined;
   /** Something about the box is to be told to the model at the next step boundary. */
   readonly boxNotice: boolean;
+  /** Messages of persons wait for the next step. */
+  readonly hasWaiting: boolean;
   readonly createdAt: Date;
   /** What its model's real count is to our estimate, as learnt over all sessions. */
   readonly learnt: TokenRatio | undefined;
@@ -82,13 +84,15 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
       samples: tokenRatios.samples,
       queue: boxes.taskQueue,
       hasNotice: sql<boolean>`${boxes.notice} is not null`,
+      hasWaiting: sql<boolean>`exists (select 1 from guidance as g
+        where g.session_id = ${sessions.id} and g.delivered_sequence is null and not g.dropped)`,
     })
     .from(sessions)
     .leftJoin(boxes, eq(boxes.sessionId, sessions.id))
     .leftJoin(tokenRatios, sql`${tokenRatios.model} = ${sessions.config}->>'model'`)
     .where(eq(sessions.id, id));
   if (!found) return undefined;
-  const { row, ratio, samples, queue, hasNotice } = found;
+  const { row, ratio, samples, queue, hasNotice, hasWaiting } = found;
   return {
     id: row.id,
     status: row.status as SessionStatus,
@@ -101,6 +105,7 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
     restoreWorkspace: row.restoreWorkspace,
     boxQueue: queue ?? undefined,
     boxNotice: hasNotice,
+    hasWaiting,
     createdAt: row.createdAt,
     learnt: ratio === null || samples === null ? undefined : { ratio, samples },
   };
@@ -125,6 +130,18 @@ export async function lastStep(db: Queryable, sessionId: string): Promise<number
       ),
     );
   return row?.step ?? 0;
+}
+
+/**
+ * The highest step of the live line that anything is stored under: its answer, or the files it left. A step that was
+ * interrupted before the model said anything has no answer, and may have a checkpoint.
+ */
+export async function lastUsedStep(db: Queryable, sessionId: string): Promise<number> {
+  const [row] = await db
+    .select({ step: max(checkpoints.step) })
+    .from(checkpoints)
+    .where(and(eq(checkpoints.sessionId, sessionId), isNull(checkpoints.supersededEpoch)));
+  return Math.max(await lastStep(db, sessionId), row?.step ?? 0);
 }
 
 /** Writes how a session ended, once: a second writer finds it ended. */
@@ -174,6 +191,11 @@ export async function setContainer(
   await db.update(sessions).set({ container, host, restoreWorkspace: false }).where(eq(sessions.id, id));
 }
 
+/** The session has no sandbox any more. */
+export async function clearContainer(db: Queryable, id: string): Promise<void> {
+  await db.update(sessions).set({ container: null }).where(eq(sessions.id, id));
+}
+
 /** Runs while no other does with this session, over all workers: a lock that ends with the transaction. */
 export async function lockedSession<T>(
   store: Pick<Store, "db">,
@@ -186,10 +208,15 @@ export async function lockedSession<T>(
   });
 }
 
-/** Ends a session whose run ended without a word of ours (terminated, or timed out). Idempotent. */
+/**
+ * Ends a session whose run ended without a word of ours (terminated, or timed out). Idempotent.
+ * @param runId the run that had the session when this was found
+ * @returns false where it has ended already, or another run has taken it up
+ */
 export async function endAbandoned(
   db: Queryable,
   id: string,
+  runId: string | undefined,
   end: { readonly status: "cancelled" | "failed"; readonly message: string },
 ): Promise<boolean> {
   const done = await db
@@ -201,7 +228,13 @@ export async function endAbandoned(
       updatedAt: sql`now()`,
       container: null,
     })
-    .where(and(eq(sessions.id, id), isNull(sessions.endedAt)))
+    .where(
+      and(
+        eq(sessions.id, id),
+        runId === undefined ? isNull(sessions.runId) : eq(sessions.runId, runId),
+        isNull(sessions.endedAt),
+      ),
+    )
     .returning({ id: sessions.id });
   return done.length > 0;
 }

@@ -26,7 +26,7 @@ const RESET_NOTICE =
 
 /**
  * Marks what a run finds of another line as superseded in the epoch that begins with it. Rounds and prunes from there
- * on are taken back, parked messages that had been delivered there wait again.
+ * on are taken back, messages of persons that had been delivered there wait again.
  * @returns false where there was nothing, so that no epoch begins
  */
 export async function supersede(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<boolean> {

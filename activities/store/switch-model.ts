@@ -9,7 +9,16 @@ import { lastStep } from "./sessions.ts";
 /** What of a run's configuration a model decides. */
 export type ModelSettings = Pick<
   RunConfig,
-  "model" | "contextWindow" | "maxOutput" | "maxInput" | "api" | "input" | "headroom" | "price" | "summariser"
+  | "model"
+  | "modelName"
+  | "contextWindow"
+  | "maxOutput"
+  | "maxInput"
+  | "api"
+  | "input"
+  | "headroom"
+  | "price"
+  | "summariser"
 >;
 
 /**

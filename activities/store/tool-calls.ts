@@ -1,5 +1,5 @@
 /** The ledger of tool calls: who may run a call, and how it ended. */
-import { and, asc, eq, inArray, isNull, sql } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, inArray, isNull, sql } from "drizzle-orm";
 import type { ToolOutcome } from "../context/message.ts";
 import type { Queryable } from "./db.ts";
 import { boxes, storedMessages, toolCalls, toolOutputs } from "./schema.ts";
@@ -15,6 +15,13 @@ export function callKey(call: {
   return `${call.epoch === 1 ? "" : `e${call.epoch}`}s${call.step}c${call.index}`;
 }
 
+/** `callKey` in SQL. @param call alias of `tool_calls` in the query */
+export function outputHandle(call: string) {
+  return sql.raw(
+    `case when ${call}.epoch = 1 then '' else 'e' || ${call}.epoch end || 's' || ${call}.step || 'c' || ${call}.index`,
+  );
+}
+
 const one = (sessionId: string, step: number, index: number) =>
   and(
     eq(toolCalls.sessionId, sessionId),
@@ -22,6 +29,20 @@ const one = (sessionId: string, step: number, index: number) =>
     eq(toolCalls.step, step),
     eq(toolCalls.index, index),
   );
+
+/** A call of the live line as it is now; undefined where there is none. */
+export async function findCall(
+  db: Queryable,
+  sessionId: string,
+  step: number,
+  index: number,
+): Promise<LedgerRow | undefined> {
+  const [row] = await db
+    .select()
+    .from(toolCalls)
+    .where(one(sessionId, step, index));
+  return row;
+}
 
 /**
  * Claims a call for this attempt before anything is run. The fence it raises makes late writes of earlier attempts fail.
@@ -37,10 +58,7 @@ export async function claimCall(
   isReadOnly: (name: string) => boolean,
 ): Promise<{ before: LedgerRow; fence: number } | undefined> {
   for (;;) {
-    const [before] = await db
-      .select()
-      .from(toolCalls)
-      .where(one(sessionId, step, index));
+    const before = await findCall(db, sessionId, step, index);
     if (!before) return undefined;
     const isOpen = before.status === "pending" || before.status === "running";
     if (!isOpen || isReadOnly(before.name)) return { before, fence: before.fence };
@@ -86,10 +104,16 @@ export async function finishCall(
   return rows.length > 0;
 }
 
+/** A call without an end, and how long ago it was begun by the server's clock, in ms; 0 where it was not. */
+export type OpenCall = LedgerRow & { readonly runningMs: number };
+
 /** Calls of the live line without an end: what a closing session gives interrupted results. */
-export async function openCalls(db: Queryable, sessionId: string): Promise<LedgerRow[]> {
+export async function openCalls(db: Queryable, sessionId: string): Promise<OpenCall[]> {
   return db
-    .select()
+    .select({
+      ...getTableColumns(toolCalls),
+      runningMs: sql<number>`coalesce(round(1000 * extract(epoch from now() - ${toolCalls.startedAt})), 0)::float8`,
+    })
     .from(toolCalls)
     .where(
       and(

@@ -52,7 +52,7 @@ export async function findAnswer(
     .select()
     .from(storedMessages)
     .where(and(live(sessionId), eq(storedMessages.step, step), eq(storedMessages.slot, "assistant")));
-  return row && { ...toStored(row), finish: ((row.meta ?? {}) as MessageMeta).finish ?? "other" };
+  return row && { ...toStored(row), finish: ((row.meta ?? {}) as MessageMeta).finish ?? "stop" };
 }
 
 /** The newest answer of the live line. */

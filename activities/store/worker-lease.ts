@@ -1,6 +1,7 @@
 /**
  * A worker's lease: a lock that Postgres frees in the moment its process is gone, however that came. A worker that is
- * stopped or whose event loop stalls keeps it, since its connection stays: that is for Temporal's heartbeats to tell.
+ * stopped or whose event loop stalls keeps it, since its connection stays; but nothing comes over that connection any more,
+ * where a live worker asks twice a second.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
@@ -9,19 +10,32 @@ import pg from "pg";
 const LOCK_CLASS = 7_305_143;
 const RECONNECT_MS = 200;
 const CONNECT_TIMEOUT_MS = 5_000;
-/** After Postgres itself began anew, all leases were free for a moment. */
-const SETTLING_SECONDS = 10;
+/**
+ * After Postgres itself began anew, or another server took its place, all leases were free for a moment. The second is seen by
+ * this worker's own lost connection alone: a standby that was promoted may have been up for weeks.
+ */
+const SETTLING_MS = 10_000;
+/** Advisory locks of the workers that free a frozen one's work: one at a time. */
+const FREEING_CLASS = LOCK_CLASS + 1;
+/**
+ * A machine that is cut off closes no connection: Postgres asks after 5 s without a word, and frees the lease some 6 s later
+ * instead of two hours. Source: ours; a live worker's connection is never idle that long.
+ */
+const KEEPALIVE = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3";
 
 export interface LostWorker {
   readonly id: number;
   readonly identity: string;
+  /** It has its lease, and has said nothing for longer than the heartbeat timeout. It may come back. */
+  readonly frozen: boolean;
 }
 
 export interface WorkerLease {
-  /** Workers without their lease now, apart from this one; none while Postgres is away or has just begun. */
+  /** Workers without their lease now, or frozen, apart from this one; none while Postgres is away or has just come back. */
   missing(): Promise<readonly LostWorker[]>;
   /**
-   * Does what is to be done for a worker that is gone, by one worker only; the next caller finds it ended.
+   * Does what is to be done for a worker that is lost, by one worker at a time. One that is gone is ended then: the next caller
+   * finds it so.
    * @returns false where it has its lease again, or another is at it
    */
   settle(lost: LostWorker, work: () => Promise<void>): Promise<boolean>;
@@ -34,8 +48,13 @@ export async function holdLease(options: {
   readonly url: string;
   readonly identity: string;
   readonly namespace: string;
+  /** How long a worker may say nothing before it counts as frozen, in ms: no shorter than the heartbeat timeout. */
+  readonly frozenMs: number;
+  /** Default 10 s. */
+  readonly settlingMs?: number;
 }): Promise<WorkerLease> {
-  const { identity, namespace } = options;
+  const { identity, namespace, frozenMs, settlingMs = SETTLING_MS } = options;
+  let settledAt = 0;
   let id: number | undefined;
   let client: pg.Client | undefined;
   let closed = false;
@@ -46,6 +65,7 @@ export async function holdLease(options: {
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       application_name: "longhaul-lease",
       keepAlive: true,
+      options: KEEPALIVE,
     });
     next.on("error", () => lost(next));
     next.on("end", () => lost(next));
@@ -76,39 +96,50 @@ export async function holdLease(options: {
     while (!closed && client === undefined) {
       try {
         client = await open();
+        settledAt = performance.now() + settlingMs;
       } catch {
         await sleep(RECONNECT_MS);
       }
     }
   };
   client = await open();
+  // Also while this worker frees another's work, however long that takes.
+  const speaking = setInterval(() => void client?.query("select 1").catch(() => undefined), frozenMs / 3);
 
   return {
     async missing() {
       if (client === undefined) return [];
-      const { rows } = await client.query<LostWorker>(MISSING, [id, namespace, LOCK_CLASS]);
-      return rows;
+      const { rows } = await client.query<LostWorker>(MISSING, [
+        id,
+        namespace,
+        LOCK_CLASS,
+        frozenMs,
+        settlingMs,
+      ]);
+      return performance.now() < settledAt ? [] : rows;
     },
     async settle(gone, work) {
       const mine = client;
       if (mine === undefined) return false;
-      const { rows } = await mine.query<{ taken: boolean }>("select pg_try_advisory_lock($1, $2) as taken", [
-        LOCK_CLASS,
-        gone.id,
-      ]);
+      const lock = [gone.frozen ? FREEING_CLASS : LOCK_CLASS, gone.id];
+      const { rows } = await mine.query<{ taken: boolean }>(
+        "select pg_try_advisory_lock($1, $2) as taken",
+        lock,
+      );
       if (!rows[0]?.taken) return false;
       try {
         const open = await mine.query("select 1 from workers where id = $1 and ended_at is null", [gone.id]);
         if (open.rowCount === 0) return false;
         await work();
-        await mine.query("update workers set ended_at = now() where id = $1", [gone.id]);
+        if (!gone.frozen) await mine.query("update workers set ended_at = now() where id = $1", [gone.id]);
         return true;
       } finally {
-        await mine.query("select pg_advisory_unlock($1, $2)", [LOCK_CLASS, gone.id]).catch(() => undefined);
+        await mine.query("select pg_advisory_unlock($1, $2)", lock).catch(() => undefined);
       }
     },
     async close() {
       closed = true;
+      clearInterval(speaking);
       await client?.query("update workers set ended_at = now() where id = $1", [id]).catch(() => undefined);
       await client?.end().catch(() => undefined);
     },
@@ -118,10 +149,12 @@ export async function holdLease(options: {
 const HOLD_AGAIN = `select pg_try_advisory_lock($2, $1)
   and exists (select 1 from workers where id = $1 and ended_at is null) as held`;
 
-const MISSING = `select id, identity from workers w
-  where ended_at is null and id <> $1 and namespace = $2
-    and now() - pg_postmaster_start_time() > interval '${SETTLING_SECONDS} s'
-    and not exists (select 1 from pg_locks where locktype = 'advisory' and granted and objsubid = 2
-      and database = (select oid from pg_database where datname = current_database())
-      and classid = $3 and objid = w.id)
-  order by id`;
+const MISSING = `select w.id, w.identity, lease.pid is not null as frozen from workers w
+  left join pg_locks lease on lease.locktype = 'advisory' and lease.granted and lease.objsubid = 2
+    and lease.database = (select oid from pg_database where datname = current_database())
+    and lease.classid = $3 and lease.objid = w.id
+  left join pg_stat_activity said on said.pid = lease.pid
+  where w.ended_at is null and w.id <> $1 and w.namespace = $2
+    and clock_timestamp() - pg_postmaster_start_time() > $5 * interval '1 ms'
+    and (lease.pid is null or clock_timestamp() - said.state_change > $4 * interval '1 ms')
+  order by w.id`;

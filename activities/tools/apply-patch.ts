@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { BoxFiles, FileAnswer } from "../sandbox/sandbox.ts";
 import { failure } from "./failure.ts";
 import { parsePatch, type PatchOperation } from "./patch-parse.ts";
-import { bytesOf, planPatch, type PlannedFile, standOf } from "./patch-plan.ts";
+import { bytesOf, type FileBefore, planPatch, type PlannedFile, standOf } from "./patch-plan.ts";
 import { oneLine, showName } from "./paths.ts";
 import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
 
@@ -36,7 +36,6 @@ Paths are relative to /workspace.`,
   readOnly: false,
   about: ({ patch }) =>
     oneLine([...patch.matchAll(/^\s*\*\*\* \w+ File: (.+)$/gm)].map(([, path]) => path).join(", "), 60),
-  timeoutMs: (_given, limits) => limits.timeoutMs,
   run,
 });
 
@@ -66,14 +65,12 @@ type WriteOutcome =
   | { readonly ok: true }
   | { readonly ok: false; readonly changed: boolean; readonly restored: boolean; readonly message: string };
 
-/** Writes all files, new contents first, removals last; takes back what it wrote when one fails. */
+/** Writes all files, new contents first, what cannot be put back last; takes back what it wrote when one fails. */
 async function writeAll(files: BoxFiles, planned: readonly PlannedFile[]): Promise<WriteOutcome> {
-  const todo = planned
-    .filter(({ before, after }) => before !== after)
-    .toSorted((left, right) => Number(left.after === undefined) - Number(right.after === undefined));
+  const todo = planned.toSorted((left, right) => turnOf(left) - turnOf(right));
   const done: PlannedFile[] = [];
   for (const file of todo) {
-    const answer = await put(files, file, file.before?.hash);
+    const answer = await put(files, file);
     if (answer.ok) {
       done.push(file);
       continue;
@@ -86,23 +83,31 @@ async function writeAll(files: BoxFiles, planned: readonly PlannedFile[]): Promi
   return { ok: true };
 }
 
-async function put(
-  files: BoxFiles,
-  { path, after, before }: PlannedFile,
-  hash: string | undefined,
-): Promise<FileAnswer<object>> {
-  if (after !== undefined) return files.write(path, bytesOf(after), { ifHash: hash ?? null });
-  if (before === undefined) return { ok: true };
-  return files.remove(path, hash === undefined ? {} : { ifHash: hash });
+function turnOf({ before, after }: PlannedFile): number {
+  if (after !== undefined) return 0;
+  return before?.bytes === undefined ? 2 : 1;
+}
+
+async function put(files: BoxFiles, { path, after, before }: PlannedFile): Promise<FileAnswer<object>> {
+  if (after === undefined)
+    return files.remove(path, before?.hash === undefined ? {} : { ifHash: before.hash });
+  const mode = after.mode === undefined ? {} : { mode: after.mode };
+  return files.write(path, bytesOf(after), { ifHash: before?.hash ?? null, ...mode });
 }
 
 async function takeBack(files: BoxFiles, done: readonly PlannedFile[]): Promise<string[]> {
   const lost: string[] = [];
   for (const { path, before } of done.toReversed()) {
-    const answer = before === undefined ? await files.remove(path) : await files.write(path, bytesOf(before));
-    if (!answer.ok) lost.push(path);
+    if (!(await restore(files, path, before))) lost.push(path);
   }
   return lost;
+}
+
+async function restore(files: BoxFiles, path: string, before: FileBefore | undefined): Promise<boolean> {
+  if (before === undefined) return (await files.remove(path)).ok;
+  if (before.bytes === undefined) return false;
+  const mode = before.mode === undefined ? {} : { mode: before.mode };
+  return (await files.write(path, before.bytes, mode)).ok;
 }
 
 /** What an attempt before this one did: nothing, all (both are told by the files), or a part nobody can be sure of. */

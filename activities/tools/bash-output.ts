@@ -19,6 +19,8 @@ type BashOutputInput = z.infer<typeof input>;
 
 /** Room for the lines about the command itself. */
 const NOTE_CHARS = 400;
+/** Bytes before and after a page in which a secret may begin or end: more than a private key in base64 takes. */
+const AROUND_BYTES = 8_192;
 
 export const bashOutput = defineTool<BashOutputInput>({
   name: "bash_output",
@@ -28,7 +30,6 @@ export const bashOutput = defineTool<BashOutputInput>({
   input,
   readOnly: true,
   about: (given) => oneLine(given.id, 60),
-  timeoutMs: (_given, limits) => limits.timeoutMs,
   run,
 });
 
@@ -44,10 +45,8 @@ async function run(given: BashOutputInput, context: ToolContext): Promise<ToolRe
       `offset ${from} is beyond the ${state.outKept} bytes that there are. ${describeState(state)}`,
     );
   }
-  const page = wholeCharacters(
-    await readBytes(sandbox, given.id, from, Math.min(room, state.outKept - from)),
-  );
-  const next = from + page.end;
+  const page = await readPage(sandbox, given.id, { from, to: Math.min(from + room, state.outKept) }, context);
+  const { next } = page;
   const notes = [
     given.offset === undefined && from > 0 ? `[bytes 0-${from} left out: read them with offset=0]` : "",
     page.text.replace(/\r\n?/g, "\n").replace(/\n$/, ""),
@@ -59,8 +58,29 @@ async function run(given: BashOutputInput, context: ToolContext): Promise<ToolRe
   };
 }
 
-/** Text of the bytes without a character that begins or ends outside of them; `end` is where the next page begins. */
-function wholeCharacters(bytes: Uint8Array): { text: string; end: number } {
+/** A page's text and where the next one begins. A secret that reaches over its edges is masked in both pages. */
+async function readPage(
+  sandbox: Sandbox,
+  id: string,
+  { from, to }: { readonly from: number; readonly to: number },
+  context: ToolContext,
+): Promise<{ text: string; next: number }> {
+  const first = Math.max(0, from - AROUND_BYTES);
+  const bytes = await readBytes(sandbox, id, first, to - first + AROUND_BYTES);
+  const page = wholeCharacters(bytes.subarray(from - first, to - first));
+  const start = from - first + page.start;
+  const end = from - first + page.end;
+  const before = new TextDecoder().decode(bytes.subarray(0, start));
+  const after = new TextDecoder().decode(bytes.subarray(end));
+  const text = before + page.text + after;
+  return {
+    text: context.maskWindow(text, before.length, before.length + page.text.length),
+    next: from + page.end,
+  };
+}
+
+/** Text of the bytes without a character that begins or ends outside of them, and the place of that text. */
+function wholeCharacters(bytes: Uint8Array): { text: string; start: number; end: number } {
   let start = 0;
   while (start < 3 && ((bytes[start] ?? 0) & 0b1100_0000) === 0b1000_0000) start += 1;
   let end = bytes.length;
@@ -70,7 +90,7 @@ function wholeCharacters(bytes: Uint8Array): { text: string; end: number } {
     if (needs > back) end = bytes.length - back;
     if (byte < 0x80 || byte >= 0xc0) break;
   }
-  return { text: new TextDecoder().decode(bytes.subarray(start, end)), end };
+  return { text: new TextDecoder().decode(bytes.subarray(start, end)), start, end };
 }
 
 export function describeState(state: CommandState): string {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { BoxCommand, CommandState, Sandbox } from "../sandbox/sandbox.ts";
-import { cutTail } from "../context/truncate.ts";
+import { cutTail } from "../context/cut-text.ts";
 import { bashResult } from "./bash-result.ts";
 import { outputOf } from "./command-output.ts";
 import { failure, LeaveRunning } from "./failure.ts";
@@ -39,7 +39,6 @@ export const bash = defineTool<BashInput>({
   input,
   readOnly: false,
   about: ({ command }) => oneLine(command.trim().split("\n")[0] ?? "", 60),
-  timeoutMs: (given, limits) => (given.background === true ? limits.timeoutMs : timeoutOf(given, limits)),
   run: runBash,
 });
 

@@ -1,5 +1,5 @@
 import { structuredPatch } from "diff";
-import { cutChars } from "../context/truncate.ts";
+import { cutChars } from "../context/cut-text.ts";
 
 const CONTEXT_LINES = 2;
 const MAX_LINES = 60;

@@ -23,8 +23,11 @@ export function diskNote(state: CommandState): string | undefined {
 const FREE =
   "Until something is deleted no file can grow: look with du -xh /workspace ~ | sort -h | tail, then rm what can be made again";
 
-function reached({ usedBytes, limitBytes, freeBytes }: DiskFacts): string {
-  return usedBytes > limitBytes
-    ? `its files take more than the ${showSize(limitBytes)} of its disk limit (sandbox.disk)`
-    : `the host's disk is nearly full, ${showSize(freeBytes)} left (sandbox.diskFree)`;
+function reached({ usedBytes, unseenBytes = 0, limitBytes, freeBytes }: DiskFacts): string {
+  if (usedBytes <= limitBytes)
+    return `the host's disk is nearly full, ${showSize(freeBytes)} left (sandbox.diskFree)`;
+  const over = `its files take more than the ${showSize(limitBytes)} of its disk limit (sandbox.disk)`;
+  return unseenBytes === 0
+    ? over
+    : `${over}, ${showSize(unseenBytes)} of them where they cannot be counted, such as deleted files that a process holds`;
 }

@@ -31,7 +31,6 @@ export const editFile = defineTool<EditFileInput>({
   input,
   readOnly: false,
   about: (given) => oneLine(given.path, 60),
-  timeoutMs: (_given, limits) => limits.timeoutMs,
   run,
 });
 

@@ -39,7 +39,6 @@ export const globFiles = defineTool<GlobFilesInput>({
   input,
   readOnly: true,
   about: (given) => oneLine(`${given.pattern}${given.path === undefined ? "" : ` in ${given.path}`}`, 60),
-  timeoutMs: (_given, limits) => limits.timeoutMs,
   run,
 });
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { cutChars } from "../context/truncate.ts";
+import { cutChars } from "../context/cut-text.ts";
 import { RESOLVE_TARGET, runProgram } from "./box-program.ts";
 import { failure } from "./failure.ts";
 import { oneLine, showName, workspacePath } from "./paths.ts";
@@ -50,7 +50,6 @@ export const grepContent = defineTool<GrepContentInput>({
   input,
   readOnly: true,
   about: (given) => oneLine(`${given.pattern}${given.path === undefined ? "" : ` in ${given.path}`}`, 60),
-  timeoutMs: (_given, limits) => limits.timeoutMs,
   run,
 });
 

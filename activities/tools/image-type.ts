@@ -8,3 +8,7 @@ export function imageTypeOf(bytes: Uint8Array): string | undefined {
   if (latin(0, 4) === "RIFF" && latin(8, 12) === "WEBP") return "image/webp";
   return undefined;
 }
+
+export function isPdf(bytes: Uint8Array): boolean {
+  return Buffer.from(bytes.subarray(0, 5)).toString("latin1") === "%PDF-";
+}

@@ -54,15 +54,13 @@ export function findTool(registry: ToolRegistry, name: string): Tool | undefined
   return registry.get(name) ?? registry.get(Object.hasOwn(ALIASES, name) ? (ALIASES[name] ?? "") : "");
 }
 
-/** The tools as the model sees them: each once, by its own name. @param names only these; default all */
-export function toolSpecs(registry: ToolRegistry = toolRegistry, names?: ReadonlySet<string>): ToolSpec[] {
-  return [...registry.values()]
-    .filter((tool) => names === undefined || names.has(tool.name))
-    .map((tool) => ({
-      name: tool.name,
-      description: tool.description,
-      inputSchema: inputSchemaOf(tool),
-    }));
+/** The tools as the model sees them: each once, by its own name. */
+export function toolSpecs(registry: ToolRegistry = toolRegistry): ToolSpec[] {
+  return [...registry.values()].map((tool) => ({
+    name: tool.name,
+    description: tool.description,
+    inputSchema: inputSchemaOf(tool),
+  }));
 }
 
 function inputSchemaOf(tool: Tool): Record<string, unknown> {

@@ -1,4 +1,5 @@
 /** One tool call from its name and raw input to a bounded result. Pure orchestration: no engine, no database. */
+import { cutChars } from "../context/cut-text.ts";
 import type { FilePart, ToolOutcome } from "../context/message.ts";
 import { truncateText } from "../context/truncate.ts";
 import { describeInput } from "./describe-input.ts";
@@ -108,7 +109,7 @@ function unknownTool(registry: ToolRegistry, name: string): string {
 
 /** Edit distance, for putting the nearest name first. */
 function distance(left: string, right: string): number {
-  const from = left.slice(0, 80);
+  const from = cutChars(left, 80);
   let row = Array.from({ length: right.length + 1 }, (_value, index) => index);
   for (let i = 1; i <= from.length; i += 1) {
     const next = [i];

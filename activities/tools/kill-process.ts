@@ -19,7 +19,6 @@ export const killProcess = defineTool<KillProcessInput>({
   input,
   readOnly: false,
   about: (given) => oneLine(given.id, 60),
-  timeoutMs: (_given, limits) => limits.timeoutMs,
   run,
 });
 

@@ -1,5 +1,5 @@
 /** A page of lines out of a file of any size, without the file in memory. */
-import { cutChars } from "../context/truncate.ts";
+import { cutChars } from "../context/cut-text.ts";
 
 export interface LineRequest {
   /** The file's first bytes, already read. */
@@ -98,7 +98,7 @@ export async function readLines(request: LineRequest): Promise<LinePage> {
   function keep(part: string): void {
     lineChars += part.length;
     if (wanted() && line.length <= request.maxLineChars) {
-      line += part.slice(0, request.maxLineChars + 2 - line.length);
+      line += cutChars(part, request.maxLineChars + 2 - line.length);
     }
   }
 }

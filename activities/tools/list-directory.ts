@@ -17,7 +17,6 @@ export const listDirectory = defineTool<ListDirectoryInput>({
   input,
   readOnly: true,
   about: (given) => oneLine(given.path ?? ".", 60),
-  timeoutMs: (_given, limits) => limits.timeoutMs,
   run,
 });
 

@@ -3,43 +3,97 @@ import type { PatchChunk, PatchLine } from "./patch-parse.ts";
 
 export type ChunksOutcome =
   | { readonly ok: true; readonly text: string }
-  /** `lines`: what was looked for and not found. */
-  | { readonly ok: false; readonly lines: readonly string[]; readonly anchor: string | undefined };
+  | {
+      readonly ok: false;
+      /** What was looked for. */
+      readonly lines: readonly string[];
+      readonly anchor: string | undefined;
+      /** The number of the line where they stand, though not where the patch says; undefined: nowhere. */
+      readonly elsewhere: number | undefined;
+      readonly atEnd: boolean;
+    };
 
 interface Line {
   readonly text: string;
-  /** `\n`, `\r\n`, or nothing at the end of a file without a final newline. */
+  /** `\n`, `\r\n`, `\r`, or nothing at the end of a file without a final newline. */
   readonly end: string;
 }
 
+/** Lines `start` to `start + count` give way to `lines`. */
+interface Replacement {
+  readonly start: number;
+  readonly count: number;
+  readonly lines: readonly Line[];
+}
+
 /**
- * The text with all chunks applied in order. A line matches exactly, else but for trailing blanks, else but for blanks
- * at both ends, else but for typographic punctuation; the strictest that fits wins. Context keeps the file's own
- * spelling and line ends; new lines take the line end around them; a changed file ends with a newline.
+ * The text with all chunks applied. A line matches exactly, else but for trailing blanks, else but for blanks at both
+ * ends, else but for typographic punctuation; the strictest that fits wins. Each chunk is looked for below the one
+ * before; one that only adds, without a line after @@, goes to the end of the file wherever it stands. Context keeps
+ * the file's own spelling and line ends; new lines take the line end around them; a changed file ends with a newline.
  */
 export function applyChunks(text: string, chunks: readonly PatchChunk[]): ChunksOutcome {
-  const lines = splitLines(text);
-  const usual = usualEnd(lines);
-  const result: Line[] = [];
-  let copied = 0;
+  if (!/\r(?!\n)/.test(text)) return applyToLines(splitLines(text, LF_OR_CRLF), chunks);
+  // A lone CR is a character of a line that it is overwritten by, or a line's end in files of old.
+  if (!text.includes("\n")) return applyToLines(splitLines(text, ANY_END), chunks);
+  const outcome = applyToLines(splitLines(text, LF_OR_CRLF), chunks);
+  if (outcome.ok) return outcome;
+  const split = applyToLines(splitLines(text, ANY_END), chunks);
+  return split.ok ? split : outcome;
+}
+
+function applyToLines(lines: readonly Line[], chunks: readonly PatchChunk[]): ChunksOutcome {
+  const usual = lines.find((line) => line.end !== "")?.end ?? "\n";
+  const replacements: Replacement[] = [];
   let from = 0;
   for (const chunk of chunks) {
     for (const anchor of chunk.anchors) {
       const found = find(lines, [anchor], from, false);
-      if (found === undefined) return { ok: false, lines: [anchor], anchor };
+      if (found === undefined) return notFound(lines, [anchor], anchor, false);
       from = found + 1;
     }
     const old = chunk.lines.filter((line) => line.kind !== "add");
     const place = placeOf(lines, chunk, old, from);
-    if (place === undefined)
-      return { ok: false, lines: old.map((line) => line.text), anchor: chunk.anchors.at(-1) };
-    result.push(...lines.slice(copied, place.start));
-    result.push(...rewritten(lines, place.start, place.changes, usual));
-    copied = place.start + place.changes.filter((line) => line.kind !== "add").length;
-    from = copied;
+    if (place === undefined) {
+      const wanted = old.map((line) => line.text);
+      return notFound(lines, wanted, chunk.anchors.at(-1), chunk.atEnd);
+    }
+    const count = place.changes.filter((line) => line.kind !== "add").length;
+    replacements.push({
+      start: place.start,
+      count,
+      lines: rewritten(lines, place.start, place.changes, usual),
+    });
+    if (count > 0) from = place.start + count;
   }
-  result.push(...lines.slice(copied));
-  return { ok: true, text: joinLines(result, usual) };
+  return { ok: true, text: joinLines(replaced(lines, replacements), usual) };
+}
+
+function notFound(
+  lines: readonly Line[],
+  wanted: readonly string[],
+  anchor: string | undefined,
+  atEnd: boolean,
+): ChunksOutcome {
+  const place = find(lines, wanted, 0, false);
+  return {
+    ok: false,
+    lines: wanted,
+    anchor,
+    elsewhere: place === undefined ? undefined : place + 1,
+    atEnd,
+  };
+}
+
+function replaced(lines: readonly Line[], replacements: readonly Replacement[]): Line[] {
+  const result: Line[] = [];
+  let copied = 0;
+  // Stable: what was to be added at one place stays in the patch's order.
+  for (const { start, count, lines: added } of replacements.toSorted((a, b) => a.start - b.start)) {
+    result.push(...lines.slice(copied, start), ...added);
+    copied = start + count;
+  }
+  return [...result, ...lines.slice(copied)];
 }
 
 /** Chunks that undo these: what a file looks like to them tells whether they have been applied already. */
@@ -90,15 +144,19 @@ function find(
   atEnd: boolean,
 ): number | undefined {
   const last = lines.length - wanted.length;
+  // `End of File` means there and nowhere else, however exact the match; blank lines behind it do not count.
+  const first = atEnd ? Math.max(from, last - blankTail(lines)) : from;
   for (const loosen of LOOSENESS) {
     const pattern = wanted.map(loosen);
     const fits = (start: number): boolean =>
       pattern.every((line, index) => line === loosen(lines[start + index]?.text ?? ""));
-    // `End of File` says where to look first; should the file have grown since, the rest is searched too.
-    if (atEnd && last >= from && fits(last)) return last;
-    for (let start = from; start <= last; start += 1) if (fits(start)) return start;
+    for (let start = first; start <= last; start += 1) if (fits(start)) return start;
   }
   return undefined;
+}
+
+function blankTail(lines: readonly Line[]): number {
+  return lines.length - 1 - lines.findLastIndex((line) => line.text.trim() !== "");
 }
 
 function rewritten(
@@ -123,9 +181,12 @@ function rewritten(
   return result;
 }
 
-function splitLines(text: string): Line[] {
+const LF_OR_CRLF = /([^\n]*?)(\r?\n|$)/g;
+const ANY_END = /([^\r\n]*)(\r\n|\n|\r|$)/g;
+
+function splitLines(text: string, ends: RegExp): Line[] {
   const lines: Line[] = [];
-  for (const match of text.matchAll(/([^\n]*?)(\r?\n|$)/g)) {
+  for (const match of text.matchAll(ends)) {
     const [whole, line = "", end = ""] = match;
     if (whole !== "") lines.push({ text: line, end });
   }
@@ -134,11 +195,6 @@ function splitLines(text: string): Line[] {
 
 function joinLines(lines: readonly Line[], usual: string): string {
   return lines.map((line) => line.text + (line.end === "" ? usual : line.end)).join("");
-}
-
-function usualEnd(lines: readonly Line[]): string {
-  const crlf = lines.filter((line) => line.end === "\r\n").length;
-  return crlf * 2 > lines.length ? "\r\n" : "\n";
 }
 
 /** Dashes, quotes and blanks of typography as the ASCII characters that models write for them. */

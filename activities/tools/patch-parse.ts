@@ -2,6 +2,7 @@
  * The Begin/End Patch grammar. Pure. Markers may be padded with blanks; a here-document or a code fence around the
  * patch is taken off, because models write one now and then. Source: survey of coding agents (case 27).
  */
+import { cutChars } from "../context/cut-text.ts";
 
 export interface PatchLine {
   readonly kind: "context" | "remove" | "add";
@@ -50,7 +51,7 @@ function bodyOf(patch: string): string[] {
   const stray = outside.find(
     (line) => line !== "" && !/^(?:```\w*|(?:apply_patch )?<<-?\s*['"]?\w+['"]?|EOF|PATCH)$/.test(line),
   );
-  if (stray !== undefined) throw new Malformed(`This stands outside of the patch: ${stray.slice(0, 100)}`);
+  if (stray !== undefined) throw new Malformed(`This stands outside of the patch: ${cutChars(stray, 100)}`);
   return lines.slice(begin + 1, end);
 }
 
@@ -66,7 +67,7 @@ function parseBody(lines: readonly string[]): PatchOperation[] {
     const header = headerOf(line.trim());
     if (header === undefined) {
       throw new Malformed(
-        `"${line.slice(0, 100)}" is no file header. Each file begins with *** Add File: PATH, *** Delete File: PATH or *** Update File: PATH.`,
+        `"${cutChars(line, 100)}" is no file header. Each file begins with *** Add File: PATH, *** Delete File: PATH or *** Update File: PATH.`,
       );
     }
     // In an update a padded marker is a context line of the file; anywhere else it can only be a marker.
@@ -97,7 +98,7 @@ function parseOperation({ kind, path }: Header, body: readonly string[]): PatchO
       const wrong = lines.find((line) => !line.startsWith("+"));
       if (wrong !== undefined) {
         throw new Malformed(
-          `Every line of the new file ${path} begins with +; this one does not: "${wrong.slice(0, 100)}"`,
+          `Every line of the new file ${path} begins with +; this one does not: "${cutChars(wrong, 100)}"`,
         );
       }
       return { kind: "add", path, text: lines.map((line) => `${line.slice(1)}\n`).join("") };
@@ -108,8 +109,8 @@ function parseOperation({ kind, path }: Header, body: readonly string[]): PatchO
       return { kind: "delete", path };
     case "Update": {
       const move = /^\s*\*\*\* Move to: (.+)$/.exec(body[0]?.trimEnd() ?? "")?.[1]?.trim();
-      const chunks = parseChunks(path, dropBlankEnd(move === undefined ? body : body.slice(1)));
-      if (chunks.length === 0 && move === undefined) {
+      const chunks = parseChunks(path, move === undefined ? body : body.slice(1));
+      if (move === undefined && !changesLines(chunks)) {
         throw new Malformed(`*** Update File: ${path} has no change: give at least one line with + or -.`);
       }
       return { kind: "update", path, moveTo: move, chunks };
@@ -122,31 +123,41 @@ function dropBlankEnd(lines: readonly string[]): readonly string[] {
   return lines.slice(0, last + 1);
 }
 
+/** Whether any line is added or removed: chunks of context alone change nothing. */
+export function changesLines(chunks: readonly PatchChunk[]): boolean {
+  return chunks.some((chunk) => chunk.lines.some((line) => line.kind !== "context"));
+}
+
 function parseChunks(path: string, lines: readonly string[]): PatchChunk[] {
   const chunks: PatchChunk[] = [];
   let anchors: string[] = [];
   let changes: PatchLine[] = [];
+  let hasBegun = false;
   const finish = (atEnd: boolean): void => {
-    if (changes.length > 0) {
-      if (changes.every((line) => line.kind === "context")) {
-        throw new Malformed(`A chunk of ${path} holds only context: give at least one line with + or -.`);
-      }
-      chunks.push({ anchors, lines: changes, atEnd });
-      anchors = [];
-      changes = [];
-    }
+    hasBegun = false;
+    if (changes.length === 0) return;
+    chunks.push({ anchors, lines: changes, atEnd });
+    anchors = [];
+    changes = [];
   };
   for (const line of lines) {
-    if (line.trim() === "*** End of File") finish(true);
+    // With a blank before it, it is a context line.
+    if (line.trimEnd() === "*** End of File") finish(true);
     else if (/^@@(?:\s|$)/.test(line)) {
       finish(false);
+      hasBegun = true;
+      // The anchor's indentation tells a method from a function of the same name.
       const anchor = line
-        .slice(2)
+        .slice(3)
         .replace(/\s@@\s*$/, "")
-        .trim();
+        .trimEnd();
       // `@@ -1,4 +1,5 @@` comes from unified diffs; its numbers are the model's guesses.
-      if (anchor !== "" && !/^-\d+(?:,\d+)? \+\d+(?:,\d+)?/.test(anchor)) anchors.push(anchor);
-    } else changes.push(parseLine(path, line));
+      if (anchor !== "" && !/^\s*-\d+(?:,\d+)? \+\d+(?:,\d+)?/.test(anchor)) anchors.push(anchor);
+    } else if (line !== "" || hasBegun) {
+      // An empty line between chunks is the patch's own; inside of one it is context.
+      hasBegun = true;
+      changes.push(parseLine(path, line));
+    }
   }
   finish(false);
   if (anchors.length > 0) throw new Malformed(`After @@ ${anchors.at(-1)} in ${path} there is no change.`);
@@ -160,6 +171,6 @@ function parseLine(path: string, line: string): PatchLine {
   if (line.startsWith("-")) return { kind: "remove", text };
   if (line.startsWith(" ")) return { kind: "context", text };
   throw new Malformed(
-    `In the change of ${path} each line begins with a blank (context), + or -; this one does not: "${line.slice(0, 100)}"`,
+    `In the change of ${path} each line begins with a blank (context), + or -; this one does not: "${cutChars(line, 100)}"`,
   );
 }

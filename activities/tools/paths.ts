@@ -1,6 +1,6 @@
 /** Paths as the model writes them. Pure: where links lead is decided inside the box, not here. */
 import path from "node:path/posix";
-import { cutChars } from "../context/truncate.ts";
+import { shorten } from "../context/cut-text.ts";
 
 export const WORKSPACE = "/workspace";
 
@@ -47,6 +47,5 @@ export function showSize(bytes: number): string {
 
 /** The beginning of a text on one line, at most `max` characters, for people. */
 export function oneLine(text: string, max: number): string {
-  const line = text.replace(/\s+/g, " ").trim();
-  return line.length <= max ? line : `${cutChars(line, max - 1)}…`;
+  return shorten(text.replace(/\s+/g, " ").trim(), max);
 }

@@ -29,7 +29,6 @@ export const readFile = defineTool<ReadFileInput>({
   input,
   readOnly: true,
   about: (given) => oneLine(given.path, 60),
-  timeoutMs: (_given, limits) => limits.timeoutMs,
   run: run,
 });
 

@@ -20,7 +20,6 @@ export const readOutput = defineTool<ReadOutputInput>({
   input,
   readOnly: true,
   about: (given) => oneLine(given.handle, 60),
-  timeoutMs: (_given, limits) => limits.timeoutMs,
   run,
 });
 
@@ -38,7 +37,7 @@ async function run(given: ReadOutputInput, context: ToolContext): Promise<ToolRe
       `The output "${given.handle}" has ${page.total} characters; offset ${offset} is beyond its end.`,
     );
   }
-  const end = offset + page.text.length;
+  const { end } = page;
   const more = end < page.total ? `; go on with offset=${end}` : "; end of the output";
   return { text: `${page.text}\n[characters ${offset}-${end} of ${page.total}${more}]` };
 }

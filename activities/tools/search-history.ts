@@ -1,44 +1,64 @@
 import { z } from "zod";
+import { failure } from "./failure.ts";
 import { oneLine } from "./paths.ts";
-import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { defineTool, type HistorySearch, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   query: z
     .string()
     .trim()
     .min(1)
-    .describe("Words to look for in this session's earlier messages and tool results."),
+    .describe('Words that must all be there, in any order; a phrase goes in quotes: port "address in use".'),
 });
 type SearchHistoryInput = z.infer<typeof input>;
 
 const MAX_ROWS = 20;
 const EXCERPT_CHARS = 500;
+/** More words than this narrow a search no further. */
+const MAX_WORDS = 12;
 
 export const searchHistory = defineTool<SearchHistoryInput>({
   name: "search_history",
   description:
-    "Finds earlier messages of this session by words, also those that a summary has replaced. Newest first, at most 20, " +
-    "with an excerpt each. Use it when the summary lacks a detail.",
+    "Finds earlier messages of this session, also those that a summary has replaced, and the whole outputs of results that " +
+    "were cut, by words: those that hold all of them. Newest first, at most 20, with an excerpt each. Use it when the " +
+    "summary lacks a detail.",
   input,
   readOnly: true,
   about: (given) => oneLine(given.query, 60),
-  timeoutMs: (_given, limits) => limits.timeoutMs,
   run,
 });
 
 async function run(given: SearchHistoryInput, context: ToolContext): Promise<ToolResult> {
-  const rows = await context.memory.search(given.query, MAX_ROWS);
-  if (rows.length === 0) {
+  const words = wordsOf(given.query);
+  if (words.length === 0) return failure("The query holds no word. Give at least one.");
+  const { hits, skippedOutputs } = await context.memory.search(words, MAX_ROWS);
+  const note =
+    skippedOutputs === 0
+      ? []
+      : [`(the ${skippedOutputs} oldest whole outputs were not searched: there is too much of them)`];
+  if (hits.length === 0) {
+    const all = words.length === 1 ? "" : " all of";
     return {
-      text: `Nothing in this session holds "${oneLine(given.query, 200)}". Try fewer or other words.`,
+      text: [
+        `Nothing in this session holds${all} ${oneLine(words.map((word) => JSON.stringify(word)).join(", "), 200)}. Try fewer or other words.`,
+        ...note,
+      ].join("\n"),
     };
   }
-  return {
-    text: rows
-      .map(
-        (row) =>
-          `[message ${row.sequence}, step ${row.step}, ${row.role}] ${oneLine(row.excerpt, EXCERPT_CHARS)}`,
-      )
-      .join("\n"),
-  };
+  return { text: [...hits.map(line), ...note].join("\n") };
+}
+
+function line({ sequence, step, role, excerpt, output }: HistorySearch["hits"][number]): string {
+  const place =
+    output === undefined
+      ? `message ${sequence}, step ${step}, ${role}`
+      : `whole output of step ${step}: read_output handle="${output.handle}" offset=${output.offset}`;
+  return `[${place}] ${oneLine(excerpt, EXCERPT_CHARS)}`;
+}
+
+/** The words of a query, phrases in quotes as one each; quotes that are not closed count as blanks. */
+export function wordsOf(query: string): string[] {
+  const words = [...query.matchAll(/"([^"]+)"|[^\s"]+/g)].map(([whole, phrase]) => (phrase ?? whole).trim());
+  return [...new Set(words)].filter((word) => word !== "").slice(0, MAX_WORDS);
 }

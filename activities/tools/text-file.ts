@@ -17,12 +17,30 @@ interface TextFile {
   readonly hash: string;
 }
 
+/** A whole file out of the box, text or not. */
+export interface WholeFile {
+  readonly bytes: Uint8Array;
+  readonly hash: string;
+  /** Permission bits; absent where the sandbox does not say. */
+  readonly mode: number | undefined;
+}
+
+export type WholeFileAnswer =
+  | { readonly ok: true; readonly file: WholeFile }
+  | { readonly ok: false; readonly reason: string; readonly message: string };
+
 export type TextFileAnswer =
   | { readonly ok: true; readonly file: TextFile }
   | { readonly ok: false; readonly reason: string; readonly message: string };
 
 /** Reads a file that is to be edited: refuses what is too large or no UTF-8, because writing it back would harm it. */
 export async function readTextFile(files: BoxFiles, path: string): Promise<TextFileAnswer> {
+  const read = await readWholeFile(files, path);
+  return read.ok ? decodeTextFile(path, read.file) : read;
+}
+
+/** Reads a file in one piece; refuses one that is too large for that. */
+export async function readWholeFile(files: BoxFiles, path: string): Promise<WholeFileAnswer> {
   for (;;) {
     const first = await files.read(path, { offset: 0, maxBytes: FIRST_BYTES });
     if (!first.ok) return { ok: false, reason: first.reason, message: first.message };
@@ -40,11 +58,13 @@ export async function readTextFile(files: BoxFiles, path: string): Promise<TextF
       parts.push(next.bytes);
       got += next.bytes.length;
     }
-    if (!changed) return decode(path, Buffer.concat(parts), first.hash);
+    if (!changed)
+      return { ok: true, file: { bytes: Buffer.concat(parts), hash: first.hash, mode: first.mode } };
   }
 }
 
-function decode(path: string, bytes: Uint8Array, hash: string): TextFileAnswer {
+/** The text of a file that was read whole. */
+export function decodeTextFile(path: string, { bytes, hash }: WholeFile): TextFileAnswer {
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
     const bom = text.startsWith(BOM);

@@ -28,7 +28,6 @@ export const todo = defineTool<TodoInput>({
     const now = items.find((one) => one.status === "in_progress");
     return oneLine(`${done}/${items.length} done${now === undefined ? "" : `: ${now.content}`}`, 60);
   },
-  timeoutMs: (_given, limits) => limits.timeoutMs,
   run: async (given): Promise<ToolResult> => {
     const active = given.items.filter((one) => one.status === "in_progress").length;
     if (active > 1)

@@ -12,8 +12,6 @@ export interface Tool<Input = unknown> {
   readonly readOnly: boolean;
   /** At most 60 characters for people: a command's first line, a path. */
   readonly about: (input: Input) => string;
-  /** Longest it may take in ms, where the input does not say otherwise. */
-  readonly timeoutMs: (input: Input, limits: ToolLimits) => number;
   /**
    * Does it. What goes wrong is a result with `isError`, in words that help the model on.
    * Contract: throws only for what is not the tool's own failure (SandboxLost, the abort reason, a lost database).
@@ -21,9 +19,11 @@ export interface Tool<Input = unknown> {
   readonly run: (input: Input, context: ToolContext) => Promise<ToolResult>;
 }
 
-/** Limits of one tool; `longhaul.yaml`'s `tools.<name>` overrides them. */
+/** Limits of one tool; `longhaul.yaml`'s `tools.<name>` overrides those that it heeds. */
 export interface ToolLimits {
+  /** Longest a program may run that the call starts in the sandbox, where the input does not say otherwise. */
   readonly timeoutMs: number;
+  /** Most that the input may ask for. */
   readonly maxTimeoutMs: number;
   /** Characters of the result that the model sees. */
   readonly maxChars: number;
@@ -44,31 +44,36 @@ export interface ToolContext {
   readonly signal: AbortSignal;
   /** What the session remembers: whole outputs and the transcript, for `read_output`, `search_history`, `todo`. */
   readonly memory: SessionMemory;
+  /** A page of a text, masked by what the whole text shows: see the sanitizer's `maskWindow`. */
+  readonly maskWindow: (text: string, from: number, to: number) => string;
   /** Live note for watchers and the Web UI: at most 200 characters. */
   readonly onProgress: (note: string) => void;
 }
 
 export interface SessionMemory {
-  /** Characters of a whole output; undefined where there is no such handle. */
+  /** Characters of a whole output and where the next page begins; undefined where there is no such handle. */
   readOutput(
     handle: string,
     offset: number,
     limit: number,
-  ): Promise<{ readonly text: string; readonly total: number } | undefined>;
-  /** Rows of the transcript, compacted ones too, that hold the words; newest first. */
-  search(
-    query: string,
-    limit: number,
-  ): Promise<
-    readonly {
-      readonly sequence: number;
-      readonly step: number;
-      readonly role: string;
-      readonly excerpt: string;
-    }[]
-  >;
+  ): Promise<{ readonly text: string; readonly end: number; readonly total: number } | undefined>;
+  /** Rows of the transcript, compacted ones too, and whole outputs that hold every word; newest first. */
+  search(words: readonly string[], limit: number): Promise<HistorySearch>;
   /** Stores bytes by their SHA-256; the same bytes are stored once. */
   saveBlob(bytes: Uint8Array, mediaType: string): Promise<FilePart>;
+}
+
+export interface HistorySearch {
+  readonly hits: readonly {
+    readonly sequence: number;
+    readonly step: number;
+    readonly role: string;
+    readonly excerpt: string;
+    /** Where the words stand in a whole output; absent where they stand in the message itself. */
+    readonly output?: { readonly handle: string; readonly offset: number };
+  }[];
+  /** The oldest whole outputs, where there is more of them than one search goes through. */
+  readonly skippedOutputs: number;
 }
 
 export interface ToolResult {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { failure } from "./failure.ts";
+import { withoutMetadata } from "./image-metadata.ts";
 import { imageTypeOf } from "./image-type.ts";
 import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
 import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
@@ -19,7 +20,6 @@ export const viewImage = defineTool<ViewImageInput>({
   input,
   readOnly: true,
   about: (given) => oneLine(given.path, 60),
-  timeoutMs: (_given, limits) => limits.timeoutMs,
   run,
 });
 
@@ -50,6 +50,13 @@ async function run(given: ViewImageInput, context: ToolContext): Promise<ToolRes
   const bytes = Buffer.concat(parts);
   const mediaType = imageTypeOf(bytes);
   if (mediaType === undefined) return failure(`${name} changed while it was read. Try again.`);
-  const file = await context.memory.saveBlob(bytes, mediaType);
+  // What stands beside the picture is text that neither the model nor a mask could see.
+  const picture = withoutMetadata(bytes, mediaType);
+  if (picture === undefined)
+    return failure(`${name} is a damaged image: its parts do not fit together. Make it again, with bash.`);
+  const latin = Buffer.from(picture).toString("latin1");
+  if (context.maskWindow(latin, 0, latin.length) !== latin)
+    return failure(`${name} is not shown: its bytes hold a secret of this installation.`);
+  const file = await context.memory.saveBlob(picture, mediaType);
   return { text: `${name} (${mediaType}, ${showSize(bytes.length)})`, files: [file] };
 }

@@ -22,7 +22,6 @@ export const writeFile = defineTool<WriteFileInput>({
   input,
   readOnly: false,
   about: (given) => oneLine(given.path, 60),
-  timeoutMs: (_given, limits) => limits.timeoutMs,
   run,
 });
 

@@ -1,6 +1,7 @@
 /** `longhaul compact ID [FOCUS]`: a compaction round at the next step boundary. */
 import { Command } from "commander";
 import { compactSignal } from "../../workflows/messages.ts";
+import { clientSanitizer } from "../config.ts";
 import { openServices } from "../connection.ts";
 import { exitCodes, usageError, type ExitCode } from "../errors.ts";
 import type { Output } from "../output.ts";
@@ -21,10 +22,10 @@ async function compact(id: string, focus: string, output: Output): Promise<ExitC
     throw usageError(`The focus has at most ${MAX_FOCUS_CHARS} characters.`);
   const services = await openServices();
   try {
-    const request = focus === "" ? undefined : { focus: focus.toWellFormed().replaceAll("\0", "") };
+    const request = focus === "" ? undefined : { focus: clientSanitizer().clean(focus) };
     await withRunning(services, id, (handle) => handle.signal(compactSignal, request));
     output.note(
-      `${id} compacts its context at the next step boundary; longhaul watch ${id} shows what comes of it.\n`,
+      `${id} compacts its context at the next step boundary; longhaul watch ${id} shows the result.\n`,
     );
     return exitCodes.completed;
   } finally {

@@ -5,6 +5,7 @@ import {
   barOf,
   type Breakdown,
   type BreakdownPart,
+  type CappedPart,
 } from "../../activities/context/breakdown.ts";
 import { openServices } from "../connection.ts";
 import type { ContextReport } from "../context-report.ts";
@@ -46,12 +47,22 @@ const looks: Record<BreakdownPart, Look> = {
   outputBuffer: "yellow",
 };
 
-/** The bar and the breakdown of 4.5, then the figures in force. */
+/** How the figure of each part came about; what is kept free is neither estimated nor worked out. */
+const origins: Record<BreakdownPart, string> = {
+  system: "(estimated)",
+  tools: "(estimated)",
+  messages: "(back-calculated)",
+  free: "",
+  outputBuffer: "",
+};
+
+/** The bar and the breakdown of 4.5 with what the total is made of, then the figures in force. */
 export function contextText(report: ContextReport, style: Style): string {
   const label = report.estimated ? " (estimated)" : "";
   const rows = BREAKDOWN_PARTS.map(([name, title, sign]) => {
     const amount = report.parts[name];
-    return `  ${style(looks[name], sign)} ${title.padEnd(14)}${tokens(amount).padStart(7)}  ${percent(amount, report.window).padStart(5)}`;
+    const origin = style("dim", origins[name]);
+    return `  ${style(looks[name], sign)} ${title.padEnd(14)}${tokens(amount).padStart(7)}  ${percent(amount, report.window).padStart(5)}  ${origin}`.trimEnd();
   });
   const { budget, messages } = report;
   return [
@@ -59,12 +70,31 @@ export function contextText(report: ContextReport, style: Style): string {
     `${stackedBar(report.parts, style)}  ${tokens(report.used)} of ${tokens(report.window)} tokens, ${percent(report.used, report.window)}${label}`,
     "",
     ...rows,
+    ...report.capped.map((capped) => `  ${style("yellow", `! ${cappedLine(capped, report)}`)}`),
     "",
+    `  ${basisLine(report)}`,
     `  in view: ${plural(messages.inView, "message")}, ${plural(messages.summaries, "summary", "summaries")}, ${plural(messages.pruned, "result")} hidden by prune`,
     `  compaction from ${tokens(budget.triggerTokens)} ${bar(report.used, budget.triggerTokens)} ${percent(report.used, budget.triggerTokens)} of the way; keeps ≤ ${budget.tailMessages} messages, ≤ ${tokens(budget.tailTokens)} tokens`,
     `  prune protects the newest ${tokens(budget.pruneProtectTokens)} and acts from ${tokens(budget.pruneMinimumTokens)} saved; ${tokens(report.prunable)} of tool results in view`,
     ...estimateLines(report),
   ].join("\n");
+}
+
+/** The calculation behind the total, figure by figure. */
+function basisLine({ basis, used, ratio }: ContextReport): string {
+  if (basis === null) {
+    return `basis: ${used} (estimated) from the text in view, learnt ratio ${ratio.toFixed(3)}: no usable bill covers this view`;
+  }
+  const { lastInput, lastOutput, lastReasoning, newSince } = basis;
+  const reasoning = lastReasoning > 0 ? ` (${lastReasoning} of it reasoning)` : "";
+  return `basis: last input ${lastInput} + last output ${lastOutput}${reasoning} + new since ${newSince} (estimated) = ${used}`;
+}
+
+function cappedLine({ part, wanted }: CappedPart, { parts }: ContextReport): string {
+  const title = BREAKDOWN_PARTS.find(([name]) => name === part)?.[1] ?? part;
+  return wanted < 0
+    ? `${title} come out at ${wanted} and are shown as 0: system prompt and tools are estimated too high`
+    : `${title} would be ${wanted} and are shown as ${parts[part]}: the request fills the window`;
 }
 
 function stackedBar(parts: Breakdown, style: Style): string {

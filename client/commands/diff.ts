@@ -4,7 +4,7 @@ import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { openServices } from "../connection.ts";
 import { exitCodes, notPossible, type ExitCode } from "../errors.ts";
 import type { Output } from "../output.ts";
-import { plural } from "../render/format.ts";
+import { plural, visible } from "../render/format.ts";
 import { requireSession } from "../require-session.ts";
 import { diffWorkspaces } from "../workspace-diff.ts";
 
@@ -21,10 +21,11 @@ async function diff(id: string, output: Output): Promise<ExitCode> {
     await requireSession(services, id);
     const { db } = services.store;
     const after = await readWorkspace(db, id);
-    if (after === undefined) throw notPossible(`No files of ${id} were saved yet.`);
+    if (after === undefined) throw notPossible(`No files of ${id} have been saved yet.`);
     const before = (await readWorkspace(db, id, { atStep: 0 })) ?? [];
-    const { patch, changed } = diffWorkspaces(before, after);
-    output.result(patch);
+    const { patch, changed } = diffWorkspaces(before, after, { binaries: "bytes" });
+    // A terminal shows what would steer it; a file or a pipe gets the bytes that can be applied.
+    output.result(output.isTerminal ? visible(patch) : patch);
     output.note(`${plural(changed, "file")} changed\n`);
     return exitCodes.completed;
   } finally {

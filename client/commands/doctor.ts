@@ -12,7 +12,7 @@ interface DoctorFlags {
 
 export function doctorCommand(output: Output, done: (code: ExitCode) => void): Command {
   return new Command("doctor")
-    .description("what is found, what is missing and how to mend it; each setting and its source")
+    .description("what is found, what is missing and how to fix it; each setting and its source")
     .option("--config <file>", "configuration file")
     .option("--json", "one JSON document")
     .action(async (flags: DoctorFlags) => done(await doctor(flags, output)));
@@ -21,7 +21,7 @@ export function doctorCommand(output: Output, done: (code: ExitCode) => void): C
 async function doctor(flags: DoctorFlags, output: Output): Promise<ExitCode> {
   const own = describeSettings(flags);
   const { diagnose } = await import("../../worker/local/doctor.ts");
-  const { checks, settings } = await diagnose();
+  const { checks, settings } = await diagnose({ sandbox: own.sandbox });
   const diagnosis = {
     checks: [...checks, own.check],
     settings: [
@@ -41,8 +41,8 @@ export function doctorText({ checks, settings }: Diagnosis, style: Style): strin
     ...settings.map(({ name }) => name.length),
   );
   return [
-    ...checks.flatMap(({ name, ok, found, mend }) => [
-      `${ok ? style("green", "✓") : style("red", "✗")} ${name.padEnd(width)}  ${found}`,
+    ...checks.flatMap(({ name, ok, warning, found, mend }) => [
+      `${!ok ? style("red", "✗") : warning ? style("yellow", "!") : style("green", "✓")} ${name.padEnd(width)}  ${found}`,
       ...(mend === undefined ? [] : [`  ${"".padEnd(width)}  ${style("yellow", `→ ${mend}`)}`]),
     ]),
     "",

@@ -5,7 +5,7 @@ import type { Output } from "../output.ts";
 
 export function downCommand(output: Output, done: (code: ExitCode) => void): Command {
   return new Command("down")
-    .description("end the local worker and services that longhaul started; data stays")
+    .description("stop the local worker and services that longhaul started; data is kept")
     .action(async () => {
       const { down } = await import("../../worker/local/up.ts");
       done((await down({ say: (line) => output.note(`${line}\n`) })) as ExitCode);

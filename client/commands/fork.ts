@@ -20,12 +20,12 @@ interface ForkFlags {
 
 export function forkCommand(output: Output, done: (code: ExitCode) => void): Command {
   return new Command("fork")
-    .description("a new session from an earlier point of this one, which stays as it is")
+    .description("a new session from an earlier point of this one, which is unchanged")
     .argument("<id>", "session")
     .option("--from-step <n>", "first step that is left out (default: none)", positiveInteger)
     .option("--message <text>", "what to say to the new session; - reads it from stdin")
     .option("--id <id>", "id of the new session")
-    .option("--detach", "do not watch it; prints the new id alone")
+    .option("--detach", "do not watch it; print only the new id")
     .option("--json", "one event a line on stdout; with --detach one JSON document")
     .action(async (id: string, flags: ForkFlags) => done(await fork(id, flags, output)));
 }
@@ -38,7 +38,7 @@ async function fork(from: string, flags: ForkFlags, output: Output): Promise<Exi
   try {
     const row = await requireSession(services, from);
     const id = await forkSession(services, row, { fromStep: flags.fromStep, message, id: chosen });
-    output.note(`${id} goes on from ${from}, which stays as it is.\n`);
+    output.note(`${id} continues from ${from}, which is unchanged.\n`);
     if (flags.detach === true) {
       if (flags.json === true) output.json({ id, workflowId: id, forkedFrom: from });
       else output.result(`${id}\n`);

@@ -1,11 +1,11 @@
 /** `longhaul interrupt ID [MESSAGE]`: breaks off the step in flight; the session goes on with its queue. */
-import { randomUUID } from "node:crypto";
 import { Command } from "commander";
-import { interruptSignal } from "../../workflows/messages.ts";
+import { clientSanitizer } from "../config.ts";
 import { openServices } from "../connection.ts";
 import { exitCodes, usageError, type ExitCode } from "../errors.ts";
+import { interruptSession } from "../interrupt-session.ts";
+import { keptText } from "../kept-text.ts";
 import type { Output } from "../output.ts";
-import { withRunning } from "../running-session.ts";
 import { processStdin, readMessage } from "../task-input.ts";
 
 /** Longer ones go through `say`, which stores them. */
@@ -13,13 +13,21 @@ const MAX_BYTES = 16_384;
 
 export function interruptCommand(output: Output, done: (code: ExitCode) => void): Command {
   return new Command("interrupt")
-    .description("break off the step in flight and go on, with a message if one is given")
+    .description("abort the step in flight and continue, with a message if one is given")
     .argument("<id>", "session")
     .argument("[message...]", "what to do instead; - reads it from stdin")
-    .action(async (id: string, words: string[]) => done(await interrupt(id, words, output)));
+    .option("--json", "one JSON document")
+    .action(async (id: string, words: string[], flags: { json?: boolean }) =>
+      done(await interrupt(id, words, flags, output)),
+    );
 }
 
-async function interrupt(id: string, words: readonly string[], output: Output): Promise<ExitCode> {
+async function interrupt(
+  id: string,
+  words: readonly string[],
+  flags: { json?: boolean },
+  output: Output,
+): Promise<ExitCode> {
   const text = words.length === 0 ? undefined : await readMessage(words, processStdin());
   if (text !== undefined && Buffer.byteLength(text) > MAX_BYTES) {
     throw usageError(
@@ -29,9 +37,18 @@ async function interrupt(id: string, words: readonly string[], output: Output): 
   }
   const services = await openServices();
   try {
-    const message = text === undefined ? undefined : { id: randomUUID(), text };
-    await withRunning(services, id, (handle) => handle.signal(interruptSignal, message));
-    output.note(`${id}: the step in flight is broken off; the queue is kept.\n`);
+    const interrupted = await interruptSession(
+      services,
+      id,
+      text === undefined ? undefined : clientSanitizer().clean(text),
+    );
+    if (flags.json === true) output.json({ id, ...interrupted });
+    else if (interrupted.acknowledged)
+      output.note(`${id} is interrupted and goes on with its queue. ${keptText(interrupted)}\n`);
+    else
+      output.note(
+        "No worker has taken the interrupt yet; Temporal keeps it until one does (longhaul worker).\n",
+      );
     return exitCodes.completed;
   } finally {
     await services.close();

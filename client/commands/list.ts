@@ -21,8 +21,8 @@ const statuses = ["active", "waiting", "completed", "failed", "cancelled", "max_
 export function listCommand(output: Output, done: (code: ExitCode) => void): Command {
   return new Command("list")
     .description("sessions, newest first")
-    .option("--limit <n>", "at most so many", positiveInteger, 50)
-    .addOption(new Option("--status <status>", "only those").choices(statuses))
+    .option("--limit <n>", "show at most this many", positiveInteger, 50)
+    .addOption(new Option("--status <status>", "show only sessions with this status").choices(statuses))
     .option("--json", "one JSON document")
     .action(async (flags: ListFlags) => done(await list(flags, output)));
 }
@@ -31,12 +31,17 @@ async function list(flags: ListFlags, output: Output): Promise<ExitCode> {
   const services = await openServices();
   try {
     const rows = await readRows(services, flags);
-    const figures = await readFigures(
-      services.store.db,
-      rows.map(({ id }) => id),
+    const { db } = services.store;
+    const ids = rows.map(({ id }) => id);
+    const { sessionSizes } = await import("../../activities/session-sizes.ts");
+    const [figures, sizes, closed] = await Promise.all([
+      readFigures(db, ids),
+      sessionSizes(db, ids),
+      closedRuns(services, rows),
+    ]);
+    const documents = rows.map((row) =>
+      statusDocument(row, figures.get(row.id), sizes.get(row.id), closed.get(row.id)),
     );
-    const closed = await closedRuns(services, rows);
-    const documents = rows.map((row) => statusDocument(row, figures.get(row.id), closed.get(row.id)));
     if (flags.json === true) output.json(documents, 2);
     else if (documents.length === 0) output.note('There are no sessions. Begin one with: longhaul run "…"\n');
     else output.result(`${listText(documents, output.style, output.columns, new Date())}\n`);

@@ -4,7 +4,7 @@ import { Command } from "commander";
 import { openServices } from "../connection.ts";
 import { exitCodes, notPossible, type ExitCode } from "../errors.ts";
 import type { Output } from "../output.ts";
-import { pullWorkspace } from "../pull-workspace.ts";
+import { pullNotes, pullWorkspace } from "../pull-workspace.ts";
 import { plural } from "../render/format.ts";
 import { requireSession } from "../require-session.ts";
 
@@ -14,19 +14,25 @@ export function pullCommand(output: Output, done: (code: ExitCode) => void): Com
     .argument("<id>", "session")
     .argument("<dir>", "folder; made where it is missing")
     .option("--force", "write over files that are there and differ")
-    .action(async (id: string, dir: string, flags: { force?: boolean }) =>
-      done(await pull(id, dir, flags, output)),
-    );
+    .option(
+      "--git",
+      "write Git configuration and hooks as the agent left them: Git may run programs they name",
+    )
+    .action(async (id: string, dir: string, flags: PullFlags) => done(await pull(id, dir, flags, output)));
 }
 
-async function pull(id: string, dir: string, flags: { force?: boolean }, output: Output): Promise<ExitCode> {
+interface PullFlags {
+  readonly force?: boolean;
+  readonly git?: boolean;
+}
+
+async function pull(id: string, dir: string, flags: PullFlags, output: Output): Promise<ExitCode> {
   const services = await openServices();
   try {
     await requireSession(services, id);
-    const pulled = await pullWorkspace(services.store, id, dir, { force: flags.force === true });
-    if (pulled === undefined) throw notPossible(`No files of ${id} were saved yet.`);
-    for (const path of pulled.skipped)
-      output.note(`left out: ${path}, a link out of the workspace or a name that is no UTF-8\n`);
+    const pulled = await pullWorkspace(services.store, id, dir, flags);
+    if (pulled === undefined) throw notPossible(`No files of ${id} have been saved yet.`);
+    for (const line of pullNotes(pulled, dir, `longhaul pull ${id} DIR --git`)) output.note(`${line}\n`);
     output.note(`${plural(pulled.files, "file")} in ${resolve(dir)}\n`);
     return exitCodes.completed;
   } finally {

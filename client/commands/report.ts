@@ -3,10 +3,13 @@ import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { Command } from "commander";
 import { costUsd } from "../../activities/model/cost.ts";
+import { prefixMaker } from "../../activities/model/request.ts";
 import { budgetOf } from "../../activities/run-policy.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { readWhole } from "../../activities/store/reading.ts";
 import { findSession } from "../../activities/store/sessions.ts";
+import { systemPrompt } from "../../activities/system-prompt.ts";
+import { toolRegistry } from "../../activities/tools/index.ts";
 import { openServices, type Services } from "../connection.ts";
 import { exitCodes, noSuchSession, type ExitCode } from "../errors.ts";
 import type { Output } from "../output.ts";
@@ -40,14 +43,16 @@ async function report(id: string, file: string | undefined, output: Output): Pro
   }
 }
 
-async function gather(services: Services, id: string): Promise<ReportData> {
+/** What the report of a session shows. @throws ClientError (impossible) where there is no such session */
+export async function gather(services: Pick<Services, "store">, id: string): Promise<ReportData> {
   const { db } = services.store;
   const session = await requireSession(services, id);
   const whole = await readWhole(db, id);
   const known = await findSession(db, id);
   if (known === undefined) throw noSuchSession(id);
   const { config } = known;
-  const { triggerTokens } = budgetOf(config, 0);
+  const prefix = prefixMaker(toolRegistry)(systemPrompt(known));
+  const { triggerTokens } = budgetOf(config, prefix.tokens);
   const bills = whole.modelCalls.filter((call) => call.inputTokens !== null);
   const sum = (pick: (call: (typeof bills)[number]) => number | null) =>
     bills.reduce((total, call) => total + (pick(call) ?? 0), 0);
@@ -75,7 +80,7 @@ async function gather(services: Services, id: string): Promise<ReportData> {
         startedAt && finishedAt ? [[callId, finishedAt.getTime() - startedAt.getTime()] as const] : [],
       ),
     ),
-    patch: diffWorkspaces(before, after).patch,
+    patch: diffWorkspaces(before, after, { binaries: "named" }).patch,
     madeAt: new Date(),
   };
 }

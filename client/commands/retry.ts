@@ -18,11 +18,11 @@ interface RetryFlags {
 
 export function retryCommand(output: Output, done: (code: ExitCode) => void): Command {
   return new Command("retry")
-    .description("go back to the moment before a step, conversation and files, and on from there")
+    .description("go back to before a step, conversation and files, and continue from there")
     .argument("<id>", "session")
     .option("--from-step <n>", "first step to do again (default: the newest that began)", positiveInteger)
-    .option("--drop-messages", "what was said since then is not said again")
-    .option("--detach", "do not watch it; prints the id alone")
+    .option("--drop-messages", "do not repeat the messages sent since then")
+    .option("--detach", "do not watch it; print only the id")
     .option("--json", "one event a line on stdout; with --detach one JSON document")
     .action(async (id: string, flags: RetryFlags) => done(await retry(id, flags, output)));
 }

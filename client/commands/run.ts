@@ -64,8 +64,9 @@ async function closingLines(
     ...(ui === undefined ? [] : [`Web UI: ${ui}`]),
   ];
   const folder = resolve(join(".longhaul", "workspaces", id));
-  const { pullWorkspace } = await import("../pull-workspace.ts");
+  const { pullNotes, pullWorkspace } = await import("../pull-workspace.ts");
   const pulled = await pullWorkspace(services.store, id, folder, { ours: true });
   if (pulled === undefined) return [...lines, `No files were saved (${end.status}).`];
+  lines.push(...pullNotes(pulled, folder, `longhaul pull ${id} DIR --git`));
   return [...lines, `Files (${pulled.files}) are in ${folder}`];
 }

@@ -1,10 +1,11 @@
 /** `longhaul say ID MESSAGE`: guidance for a session that runs; one that has ended is taken up again. */
 import { Command } from "commander";
+import { runConfigSchema } from "../../activities/agent-config.ts";
 import { switchModel } from "../../activities/store/switch-model.ts";
 import { resolveConfig } from "../config.ts";
 import { openServices } from "../connection.ts";
 import { exitCodes, usageError, type ExitCode } from "../errors.ts";
-import { readAttachments } from "../images.ts";
+import { notShown, readAttachments } from "../images.ts";
 import type { Output } from "../output.ts";
 import { requireSession } from "../require-session.ts";
 import { collect } from "../run-options.ts";
@@ -54,14 +55,19 @@ async function say(
       output.note(`${sessionId} goes on with ${model.model}.\n`);
       row = await requireSession(services, sessionId);
     }
+    for (const line of notShown(attachments, runConfigSchema.parse(row.config))) output.note(`${line}\n`);
     const sent = await sendGuidance(services, row, { id: flags.id, text, attachments });
     if (flags.json === true) output.json({ id: sessionId, ...sent });
     else if (sent.queued) output.result(`queued, position ${sent.position}\n`);
-    else output.result("known already: this id was sent before, and counts once\n");
+    else output.result("already sent: a message with this id counts once\n");
     if (!sent.acknowledged)
       output.note("No worker has taken it yet; Temporal keeps it until one does (longhaul worker).\n");
+    if (sent.waitsForNextRun === true)
+      output.note(
+        `${sessionId} is ending and will not read it: the message is kept for its next run. Start that with: longhaul say ${sessionId} "go on"\n`,
+      );
     if (sent.resumed)
-      output.note(`${sessionId} had ended and goes on with it. Watch it: longhaul watch ${sessionId}\n`);
+      output.note(`${sessionId} had ended and resumes with it. Watch it: longhaul watch ${sessionId}\n`);
     return exitCodes.completed;
   } finally {
     await services.close();

@@ -9,7 +9,7 @@ import { readStatus, type SessionStatusDocument } from "../session-status.ts";
 
 export function statusCommand(output: Output, done: (code: ExitCode) => void): Command {
   return new Command("status")
-    .description("where a session stands: step, context use, queue, cost; needs no worker")
+    .description("a session's state: step, context use, queue, cost; needs no worker")
     .argument("<id>", "session")
     .option("--json", "one JSON document")
     .action(async (id: string, flags: { json?: boolean }) => done(await status(id, flags, output)));
@@ -51,7 +51,7 @@ export function statusText(
       "used",
       `${tokens(usage.input)} tokens in (${percent(usage.cached, usage.input)} cached), ${tokens(usage.output)} out, ${plural(usage.calls, "call")}${document.costUsd === null ? "" : `, ${dollars(document.costUsd)}`}`,
     ],
-    ["queue", document.queue.length === 0 ? "empty" : `${plural(document.queue.length, "message")} waiting`],
+    ["queue", queueText(document)],
     ...document.queue.map(({ text }, index): [string, string] => ["", `${index + 1}. ${oneLine(text, 100)}`]),
     ...(document.result === null || document.result === ""
       ? []
@@ -63,10 +63,19 @@ export function statusText(
   return [title, ...rows.map(([name, value]) => `  ${style("dim", name.padEnd(10))}${value}`)].join("\n");
 }
 
+function queueText({ id, queue, endedAt }: SessionStatusDocument): string {
+  if (queue.length === 0) return "empty";
+  const waiting = `${plural(queue.length, "message")} waiting`;
+  return endedAt === null ? waiting : `${waiting} for its next run (longhaul say ${id} "…")`;
+}
+
 function hintOf(document: SessionStatusDocument): string {
   if (document.endedAt !== null) return "";
   if (document.workflowStatus === null) return " (Temporal does not answer: this is what Postgres knows)";
-  if (document.workflowStatus === "GONE") return " (not started yet)";
+  if (document.workflowStatus === "GONE")
+    return document.runId === null
+      ? " (not started yet)"
+      : ` (Temporal no longer has its run; resume it with: longhaul say ${document.id} "…")`;
   if (document.workflowStatus !== "RUNNING")
     return ` (run ${document.workflowStatus.toLowerCase()} in Temporal)`;
   return document.live ? "" : " (waiting for a worker: start one with `longhaul worker`)";

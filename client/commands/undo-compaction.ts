@@ -13,7 +13,7 @@ import { requireSession } from "../require-session.ts";
 
 export function undoCompactionCommand(output: Output, done: (code: ExitCode) => void): Command {
   return new Command("undo-compaction")
-    .description("take the newest compaction round back: what it had replaced is in view again")
+    .description("undo the newest compaction round: the messages it replaced are in view again")
     .argument("<id>", "session")
     .action(async (id: string) => done(await undoCompaction(id, output)));
 }
@@ -58,8 +58,5 @@ async function signalled(services: Services, id: string): Promise<boolean> {
 }
 
 function nothingToUndo(id: string) {
-  return notPossible(
-    `${id} has no compaction round to take back.`,
-    `See what is in view: longhaul context ${id}`,
-  );
+  return notPossible(`${id} has no compaction round to undo.`, `See what is in view: longhaul context ${id}`);
 }

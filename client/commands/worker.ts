@@ -5,7 +5,7 @@ import type { Output } from "../output.ts";
 
 export function workerCommand(_output: Output, done: (code: ExitCode) => void): Command {
   return new Command("worker")
-    .description("run a worker in the foreground until it is told to end")
+    .description("run a worker in the foreground until it is stopped")
     .action(async () => {
       const { findServices } = await import("../../worker/local/services.ts");
       const { runWorker } = await import("../../worker/local/worker-process.ts");

@@ -63,19 +63,42 @@ export function ago(from: Date, now: Date): string {
   return `${Math.floor(seconds / 86_400)} d ago`;
 }
 
+/** Whole escape sequences, and single characters that control a terminal, reorder what it shows or have no width. */
+// oxlint-disable-next-line no-control-regex -- control characters are what this is about
+const SEQUENCE = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
+// oxlint-disable-next-line no-control-regex
+const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
 /**
  * Text that cannot steer a terminal: escape sequences, bells and other control characters are left out; line ends and
  * tabs stay. What a model or a command prints is not trusted.
  */
 export function harmless(text: string): string {
+  return text.replace(SEQUENCE, "").replace(/\r\n?/g, "\n").replace(CONTROL, "");
+}
+
+/** The same for text with colours of our own: sequences that set them are all that stays. */
+export function steered(text: string): string {
   return (
     text
-      // oxlint-disable-next-line no-control-regex -- control characters are what this is about
-      .replace(/\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g, "")
-      .replace(/\r\n?/g, "\n")
       // oxlint-disable-next-line no-control-regex
-      .replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, "")
+      .split(/(\u001b\[[\d;]{0,20}m)/)
+      .map((part, at) => (at % 2 === 1 ? part : harmless(part)))
+      .join("")
   );
+}
+
+/** The same where nothing may be lost: what would steer a terminal is shown as a code, such as `\x1b`. */
+export function visible(text: string): string {
+  return text.replace(CONTROL, (sign) => {
+    const code = sign.charCodeAt(0).toString(16);
+    return code.length > 2 ? `\\u${code.padStart(4, "0")}` : `\\x${code.padStart(2, "0")}`;
+  });
+}
+
+/** JSON of the same value: what it leaves as it is and a terminal obeys is escaped. */
+export function harmlessJson(json: string): string {
+  return json.replace(CONTROL, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** The text on one line, at most `max` characters, with an ellipsis where something was cut. */

@@ -40,9 +40,18 @@ export function queuedLine(data: EventData["message:queued"], style: Style, colu
   return style("magenta", `✉ waits for the next step${place}: ${oneLine(data.excerpt, columns)}`);
 }
 
-export function sandboxLine({ workspace, network }: EventData["sandbox:created"], style: Style): string {
+export function sandboxLine(
+  { workspace, network, gaps }: EventData["sandbox:created"],
+  style: Style,
+): string {
   const files = workspace === "restored" ? ", files restored" : workspace === "empty" ? "" : `, ${workspace}`;
   const made = style("dim", `  sandbox created${files}`);
+  if (network?.reach === "allowed" && network.reachable !== undefined) {
+    const opened = oneLine(network.reachable.join(", "), 200);
+    return `${made}\n${style("dim", `  sandbox.allow opens addresses that are not of the internet, such as ${opened}`)}`;
+  }
+  if (gaps !== undefined)
+    return `${made}\n${style("yellow", `! it is not shut off as it should be: ${oneLine(gaps.join("; "), 200)}`)}`;
   if (network?.why === undefined) return made;
   return `${made}\n${style("yellow", `! it can reach private addresses: ${oneLine(network.why, 200)}`)}`;
 }

@@ -134,7 +134,7 @@ export function createRenderer(write: (text: string) => void, style: Style, colu
     "sandbox:saved": () => undefined,
     "sandbox:left-out": (_event, data) => {
       const names = data.files.map(({ path }) => oneLine(path, 80)).join(", ");
-      line(style("yellow", `! not in the saved workspace (too large, or not readable): ${names}`));
+      line(style("yellow", `! not saved as they are now (too large, too many or not readable): ${names}`));
     },
     "sandbox:removed": () => undefined,
     "sandbox:not-closed": (_event, data) => line(style("yellow", `! ${oneLine(data.message, 300)}`)),

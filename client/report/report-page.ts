@@ -1,4 +1,5 @@
 /** A session as one page that needs nothing else: figures, the window's use, what was done, the change. Pure. */
+import { cutChars } from "../../activities/context/cut-text.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { dollars, duration, percent, plural, tokens } from "../render/format.ts";
 import type { TrajectoryStep } from "../trajectory.ts";
@@ -130,7 +131,7 @@ function roundsPart(rounds: ReportData["rounds"]): Html {
 
 function changePart(patch: string): Html {
   if (patch === "") return html`<p class="faint">No file was changed, or none was saved yet.</p>`;
-  const shown = patch.slice(0, MAX_PATCH_CHARS).toWellFormed();
+  const shown = cutChars(patch, MAX_PATCH_CHARS);
   const files = shown.split(/^(?=diff --git )/m).filter((piece) => piece !== "");
   const cut = patch.length > shown.length;
   return html`<p class="faint">

@@ -1,4 +1,5 @@
 /** What was said and done, step by step. Pure. */
+import { cutChars } from "../../activities/context/cut-text.ts";
 import { duration, oneLine, tokens } from "../render/format.ts";
 import type { TrajectoryStep } from "../trajectory.ts";
 import { html, type Html } from "./html.ts";
@@ -70,7 +71,7 @@ function folded(title: string, text: string): Html {
 
 function bounded(text: string): string {
   if (text.length <= MAX_RESULT_CHARS) return text;
-  return `${text.slice(0, MAX_RESULT_CHARS).toWellFormed()}\n… ${text.length - MAX_RESULT_CHARS} more characters: longhaul export shows them`;
+  return `${cutChars(text, MAX_RESULT_CHARS)}\n… ${text.length - MAX_RESULT_CHARS} more characters: longhaul export shows them`;
 }
 
 function clock(timestamp: string): string {

@@ -40,7 +40,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 it("writes the files, and leaves out links that lead out of the folder", async () => {
   const pulled = await pullWorkspace(database.store, "pulled", folder);
-  expect(pulled).toEqual({ files: 2, skipped: ["out", "up"] });
+  expect(pulled).toEqual({ files: 2, skipped: ["out", "up"], unsafe: [], untouched: [] });
   expect(readFileSync(join(folder, "in"), "utf8")).toBe("new");
   expect(existsSync(join(folder, "out"))).toBe(false);
   await pullWorkspace(database.store, "pulled", folder, { force: true });

@@ -1,8 +1,11 @@
 /** What the end of a session tells. */
+import { ActivityCancellationDetails } from "@temporalio/common";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { readEvents } from "../../activities/store/events.ts";
+import { recordCall } from "../../activities/store/model-calls.ts";
 import { startDirectAgent } from "../support/direct-agent.ts";
-import { scriptedModel } from "../support/scripted-model.ts";
+import { eventually } from "../support/eventually.ts";
+import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 
 let database: TestDatabase;
@@ -24,4 +27,78 @@ it("a box that could not be closed is told to watchers before the end, once, and
   const [{ message }] = ends.map(({ data }) => data) as [{ message: string }];
   expect(message).toMatch(/^The sandbox was not closed \(no answer !+\): the files are kept as last saved/);
   expect(message.length).toBeLessThan(1_200);
+});
+
+it("a session whose tokens add up to more than 2^31 is closed with their sum", async () => {
+  const agent = await startDirectAgent(database, scriptedModel().says("Done."));
+  onTestFinished(() => agent.close());
+  await agent.step(1);
+  const input = 2_000_000_000;
+  const usage = { input, output: input, cached: input, reasoning: input };
+  const bill = {
+    sessionId: agent.id,
+    epoch: 1,
+    attempt: 1,
+    purpose: "step",
+    model: "openai/gpt-4o",
+  } as const;
+  for (const step of [2, 3])
+    await recordCall(database.store.db, {
+      ...bill,
+      step,
+      status: "kept",
+      estimatedInput: 1,
+      estimatePure: false,
+      usage,
+    });
+  const closed = await agent.perform("closeSession", { step: 3, status: "completed" });
+  for (const sum of [closed.usage.input, closed.usage.output, closed.usage.cached, closed.usage.reasoning])
+    expect(sum).toBeGreaterThanOrEqual(2 * input);
+});
+
+it("calls that the end of a run leaves without a result are told to watchers, each once", async () => {
+  const script = scriptedModel().answers(
+    call("bash", { command: "sleep 60" }),
+    call("bash", { command: "echo never" }),
+  );
+  const agent = await startDirectAgent(database, script);
+  onTestFinished(() => agent.close());
+  await agent.perform("modelStep", { step: 1, guidance: [] });
+  // The first was begun by a worker that is gone.
+  await database.store.pool.query(
+    "update tool_calls set status = 'running', started_at = now() - interval '3 seconds' where session_id = $1 and index = 0",
+    [agent.id],
+  );
+  const input = { step: 1, status: "cancelled" } as const;
+  await agent.perform("closeSession", input);
+  await agent.perform("closeSession", input, { attempt: 2 });
+  const events = await readEvents(database.store.db, agent.id, 0, 1_000);
+  const results = events.filter(({ type }) => type === "llm:tool-result").map(({ data }) => data);
+  expect(results).toEqual([
+    expect.objectContaining({ index: 0, name: "bash", outcome: "unknown", exitCode: null }),
+    expect.objectContaining({ index: 1, name: "bash", outcome: "interrupted", durationMs: 0 }),
+  ]);
+  expect((results[0] as { durationMs: number }).durationMs).toBeGreaterThanOrEqual(2_900);
+  expect(events.at(-1)?.type).toBe("session:ended");
+});
+
+it("what was said before an interrupt is told to who begins to watch afterwards", async () => {
+  const script = scriptedModel().answers(text("Half a sen"), { type: "hang" });
+  const agent = await startDirectAgent(database, script);
+  onTestFinished(() => agent.close());
+  const environment = agent.environment();
+  const running = agent.perform("modelStep", { step: 1, guidance: [] }, { environment });
+  await eventually("its first words", async () => (await agent.events()).includes("llm:chunk"));
+  environment.cancel("CANCELLED", new ActivityCancellationDetails({ cancelRequested: true }));
+  const facts = await running;
+  const events = await readEvents(database.store.db, agent.id, 0, 1_000);
+  expect(events.filter(({ type }) => type === "llm:chunk")).toEqual([]);
+  const [response, ...more] = events.filter(({ type }) => type === "llm:response");
+  expect(more).toEqual([]);
+  expect(response?.data).toMatchObject({
+    content: "Half a sen [interrupted]",
+    finish: "interrupted",
+    costUsd: null,
+    contextUsed: facts.kind === "interrupted" ? facts.context.used : 0,
+  });
 });

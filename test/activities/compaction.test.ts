@@ -53,6 +53,15 @@ describe("summarize", () => {
     if (facts.kind === "compacted") expect(facts.context.used).toBeLessThan(facts.before);
   });
 
+  it("asks with the focus that a person gave, clean and masked", async () => {
+    const one = await compactingSession(database, work(30), summaryText());
+    const extra = { trigger: "manual" as const, focus: `the key ${SECRET}\0` };
+    expect(await one.summarize(1, { extra })).toMatchObject({ kind: "compacted" });
+    const asked = JSON.stringify(one.requests);
+    expect(asked).toContain("the key [masked]␀");
+    expect(asked).not.toContain(SECRET);
+  });
+
   it("chains three rounds: each replaces the summary before it, round numbers grow [case 5]", async () => {
     const one = await compactingSession(database, work(30), summaryText(), summaryText(), summaryText());
     for (const round of [1, 2, 3]) {
@@ -150,6 +159,14 @@ describe("summarize", () => {
     expect(await one.rounds()).toEqual([]);
     expect(await one.summarize(1, { attempt: 3 })).toMatchObject({ kind: "compacted" });
     expect((await one.rounds())[0]?.attempts).toMatchObject([{ rung: "deterministic", outcome: "accepted" }]);
+  });
+
+  it("goes without a model at once when a summary took all of an attempt's time", async () => {
+    const late = new ModelError("It was not complete after 585 s.", { class: "too-long" });
+    const one = await compactingSession(database, work(30), late);
+    expect(await one.summarize(1, { attempt: 1 })).toMatchObject({ kind: "compacted" });
+    expect((await one.rounds())[0]?.attempts).toMatchObject([{ rung: "deterministic", outcome: "accepted" }]);
+    expect(one.requests).toHaveLength(1);
   });
 
   it("asks no model for three rounds after one made more of a history than it was, unless a person wants it", async () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { enterReading } from "../../activities/enter-session.ts";
 import { loadView } from "../../activities/store/load-view.ts";
 import { summaryText, work } from "../support/compacting.ts";
+import { loneRun } from "../support/lone-run.ts";
 import { compactingSession } from "../support/compacting-session.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 
@@ -23,7 +24,8 @@ it("a run that takes the session over back before a round reads the view without
   };
   const [round] = await one.rounds();
   const at = { step: round?.step ?? 0, phase: "model", round: 0 } as const;
-  const enter = (runId: string) => enterReading(database.store, { sessionId: one.id, runId }, at, read);
+  const enter = (runId: string) =>
+    enterReading({ store: database.store, sessionRuns: loneRun }, { sessionId: one.id, runId }, at, read);
   const [, seen] = await enter("run-1");
   expect(reads).toBe(1);
   expect(seen.length).toBeLessThan(before.length);

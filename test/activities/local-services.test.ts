@@ -1,9 +1,11 @@
 /** A real Postgres of our own, brought up, lost and brought up again. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { migrateStore, openStore } from "../../activities/store/db.ts";
+import { ownPostgresUrl } from "../../worker/local/postgres.ts";
 import { probeDocker, probePostgres, probeTemporal } from "../../worker/local/probe.ts";
 import { isAlive, until } from "../../worker/local/processes.ts";
 import { ServiceMissing } from "../../worker/local/service-missing.ts";
@@ -16,6 +18,7 @@ const lines: string[] = [];
 const options = () => ({ home, ports: "free" as const, say: (line: string) => void lines.push(line) });
 
 beforeAll(() => {
+  process.env["OPENAI_API_KEY"] ??= "very-secret-word";
   home = mkdtempSync(join(tmpdir(), "longhaul-test-"));
 });
 afterAll(async () => {
@@ -49,6 +52,64 @@ test("a server that was killed is started again, with its data", async () => {
   await until(async () => !(await isAlive(lost)), 5_000);
   const { databaseUrl } = await bringUp({ ...options(), need: ["postgres"] });
   expect(await query(databaseUrl, "select answer from kept")).toEqual([{ answer: 42 }]);
+});
+
+test("the worker's role owns its database and has no rights beyond it", async () => {
+  const { databaseUrl } = await bringUp({ ...options(), need: ["postgres"] });
+  expect(new URL(databaseUrl).username).toBe("longhaul");
+  const store = openStore({ url: databaseUrl, maxConnections: 1 });
+  await migrateStore(store);
+  await store.close();
+  expect(
+    await query(
+      databaseUrl,
+      "select rolsuper, rolcreatedb, rolcreaterole from pg_roles where rolname = current_user",
+    ),
+  ).toEqual([{ rolsuper: false, rolcreatedb: false, rolcreaterole: false }]);
+  for (const sql of [
+    "copy (select 1) to program 'cat'",
+    "select pg_read_file('/etc/passwd')",
+    "create database another",
+    "create role another superuser",
+  ])
+    await expect(query(databaseUrl, sql)).rejects.toThrow(/permission denied/);
+});
+
+test("a cluster that an earlier version made as the superuser is handed over with its data", async () => {
+  const first = await bringUp({ ...options(), need: ["postgres"] });
+  const superuser = ownPostgresUrl(home, "superuser") ?? "";
+  await query(first.databaseUrl, "create type mood as enum ('fine')");
+  await query(first.databaseUrl, "create table old (id serial primary key, mood mood)");
+  await query(first.databaseUrl, "insert into old (mood) values ('fine')");
+  await query(superuser, "alter database longhaul owner to postgres");
+  await query(superuser, "reassign owned by longhaul to postgres");
+  await query(superuser, "drop owned by longhaul");
+  await query(superuser, "drop role longhaul");
+  rmSync(join(home, "postgres", "worker-password"));
+  expect(ownPostgresUrl(home)).toBe(superuser);
+  const { databaseUrl } = await bringUp({ ...options(), need: ["postgres"] });
+  expect(new URL(databaseUrl).username).toBe("longhaul");
+  await query(databaseUrl, "insert into old (mood) values ('fine')");
+  await query(databaseUrl, "alter table old add column more text");
+  await query(databaseUrl, "alter type mood add value 'better'");
+  expect(await query(databaseUrl, "select count(*)::int as rows from old")).toEqual([{ rows: 2 }]);
+  const store = openStore({ url: databaseUrl, maxConnections: 1 });
+  await migrateStore(store);
+  await store.close();
+});
+
+test("what was started has no key of ours in its environment, and nobody else can read its files", async () => {
+  const running = readState(home).services.postgres;
+  expect(readFileSync(`/proc/${running?.pid}/environ`, "utf8")).not.toContain("very-secret-word");
+  const open = [
+    "",
+    "logs",
+    "services.json",
+    "logs/postgres.log",
+    "postgres/password",
+    "postgres/worker-password",
+  ].filter((path) => (statSync(join(home, path)).mode & 0o077) !== 0);
+  expect(open).toEqual([]);
 });
 
 test("bringing down ends what was started, and nothing a second time", async () => {

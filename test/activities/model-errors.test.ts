@@ -29,7 +29,7 @@ async function failure(asking: Promise<unknown>): Promise<ModelError> {
   return error as ModelError;
 }
 
-const quick = { connectMs: 150, firstTokenMs: 250, silenceMs: 200 };
+const quick = { connectMs: 150, firstTokenMs: 250, silenceMs: 200, answerMs: 60_000 };
 
 describe.each(["responses", "chat"] as const)("failures on the %s wire", (api) => {
   it.each([

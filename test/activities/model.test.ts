@@ -75,6 +75,18 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
     });
   });
 
+  it("asks a compatible server for the model by the name that was written", async () => {
+    const models = { "openai/gpt-oss-120b": { window: 131_072, maxOutput: 65_536 } };
+    server = await startScriptedModel(scriptedModel().says("Hi."), { models });
+    const { answer } = await ask(server.baseUrl, {
+      api,
+      model: "openai/gpt-oss-120b",
+      modelName: "openai/gpt-oss-120b",
+    });
+    expect(answer.content).toMatchObject([{ type: "text", text: "Hi." }]);
+    expect(server.requests[0]?.raw).toMatchObject({ model: "openai/gpt-oss-120b" });
+  });
+
   it("really sends the image of a tool result", async () => {
     const { baseUrl, requests } = await play(scriptedModel().says("A cat."));
     const data = `data:image/png;base64,${Buffer.alloc(300).toString("base64")}`;

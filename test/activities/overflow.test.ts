@@ -2,6 +2,7 @@
 import { and, asc, eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { compactionEvents, modelCalls } from "../../activities/store/schema.ts";
+import { readEvents } from "../../activities/store/events.ts";
 import type { HttpError, Reply } from "../../worker/local/model-server/wire.ts";
 import {
   guidance,
@@ -215,14 +216,33 @@ describe("a model that counts more than we do", () => {
   });
 });
 
+describe("bills of ten times the requests", () => {
+  it("start no compaction, and are told as doubtful", async () => {
+    let step = 0;
+    const agent = await start((request) => {
+      step += 1;
+      const input = 10 * request.inputTokens;
+      return { ...(step < 10 ? read(step, 5) : says("It is done.")), usage: { input } };
+    });
+    expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 10, round: 0 } });
+    expect(await roundsOf(agent)).toEqual([]);
+    const events = await readEvents(database.store.db, agent.id, 0, 1_000);
+    const answers = events.filter(({ type }) => type === "llm:response");
+    expect(answers.map(({ data }) => (data as { usageDoubtful?: true }).usageDoubtful)).toEqual(
+      answers.map(() => true),
+    );
+    await agent.close();
+  });
+});
+
 describe("an answer whose bill is larger than the window", () => {
   it("is kept, and the next step begins with a compaction [case 31]", async () => {
     let step = 0;
     const agent = await start((request) => {
       if (isSummaryRequest(request)) return goodSummary(request);
       step += 1;
-      if (step === 6) return { ...read(step), usage: { input: 40_000 } };
-      return step < 9 ? read(step) : says("It is done.");
+      if (step === 6) return { ...read(step, 50), usage: { input: 40_000 } };
+      return step < 9 ? read(step, 50) : says("It is done.");
     });
     expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 9, round: 1 } });
     expect(await roundsOf(agent)).toMatchObject([{ status: "compacted", trigger: "threshold", step: 7 }]);

@@ -48,8 +48,8 @@ describe("the rehearsal in the sandbox", () => {
       // Each step was asked for once, in order, and what went wrong was meant to.
       expect(steps.flatMap((step) => step.text.match(/not what the script expects.*/) ?? [])).toEqual([]);
       expect(server.log.filter((request) => request.status !== 200)).toEqual([]);
-      const run = steps.flatMap((step) => step.calls).findLast((call) => call.text.includes("# pass"));
-      expect(run?.text).toMatch(/# pass 63\n# fail 0\n/);
+      const run = steps.flatMap((step) => step.calls).findLast((call) => call.text.includes(" pass "));
+      expect(run?.text).toMatch(/pass 63\nℹ fail 0\n/);
       expect(run?.text).toContain("exit 0");
       const status = steps.flatMap((step) => step.calls).at(-1);
       expect(status?.text).toMatch(/Add the README/);

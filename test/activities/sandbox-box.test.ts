@@ -3,13 +3,21 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDockerHost } from "../../activities/sandbox/docker.ts";
 import { boxName, createOptions, differences } from "../../activities/sandbox/profile.ts";
 import { SandboxLost } from "../../activities/sandbox/sandbox-lost.ts";
+import { createSurroundings } from "../../activities/sandbox/surroundings.ts";
 import { bash, createTestBoxes, newId, type TestBoxes, waitUntil } from "../support/test-boxes.ts";
 
 let boxes: TestBoxes;
-beforeAll(() => {
+/** The same image by another name. */
+const OTHER_IMAGE = `longhaul-test-other:${process.pid}`;
+beforeAll(async () => {
   boxes = createTestBoxes();
+  const [repo = "", tag = ""] = OTHER_IMAGE.split(":");
+  await boxes.docker.getImage(boxes.spec().image).tag({ repo, tag });
 });
-afterAll(() => boxes.dispose());
+afterAll(async () => {
+  await boxes.dispose();
+  await boxes.docker.getImage(OTHER_IMAGE).remove();
+});
 
 const thrownBy = async (promise: Promise<unknown>): Promise<unknown> =>
   await promise.then(
@@ -21,7 +29,7 @@ test("[R52] a box is as the profile says, and from inside nothing can be gained"
   const spec = boxes.spec();
   const box = await boxes.host.open(spec);
   const found = await boxes.docker.getContainer(box.container).inspect();
-  expect(differences(found, spec)).toEqual([]);
+  expect(differences(found, spec, await createSurroundings(boxes.docker)(found))).toEqual([]);
   expect(found.Config.Labels).toMatchObject({ "longhaul.session": spec.sessionId });
   const { out } = await bash(
     box,
@@ -63,6 +71,12 @@ test.each([
     "another seccomp profile",
     { HostConfig: { SecurityOpt: ["no-new-privileges:true", "seccomp=unconfined"] } },
   ],
+  ["another image", { Image: OTHER_IMAGE }],
+  ["an environment of its own", { Env: ["LONGHAUL_SUPERVISOR=pass", "LD_PRELOAD=/workspace/x.so"] }],
+  ["a group more", { HostConfig: { GroupAdd: ["0"] } }],
+  ["a rule for devices", { HostConfig: { DeviceCgroupRules: ["c 1:1 rwm"] } }],
+  ["another size of shared memory", { HostConfig: { ShmSize: 2 ** 30 } }],
+  ["a setting of the kernel", { HostConfig: { Sysctls: { "kernel.msgmax": "8192" } } }],
   ["another session's label", { Labels: { "longhaul.session": "somebody-else" } }],
 ])(
   "[R52] a box with %s is refused, and nothing is run in it",
@@ -82,6 +96,38 @@ test.each([
     await made.remove({ force: true, v: true });
   },
 );
+
+test("a sandbox of an engine that filters no system calls is refused, or runs with that said", async () => {
+  // Such an engine gives every container what this one asks for, and inspecting it shows nothing.
+  const { docker } = boxes;
+  const lax = new Dockerode();
+  lax.getContainer = (id) => {
+    const container = docker.getContainer(id);
+    const inspect = container.inspect.bind(container) as () => Promise<Dockerode.ContainerInspectInfo>;
+    container.inspect = (async () => {
+      const found = await inspect();
+      return { ...found, HostConfig: { ...found.HostConfig, SecurityOpt: ["no-new-privileges:true"] } };
+    }) as typeof container.inspect;
+    return container;
+  };
+  lax.createContainer = (async ({ HostConfig: asked, ...options }: Dockerode.ContainerCreateOptions) => {
+    const SecurityOpt = [...(asked?.SecurityOpt ?? []), "seccomp=unconfined"];
+    const { id } = await docker.createContainer({ ...options, HostConfig: { ...asked, SecurityOpt } });
+    return lax.getContainer(id);
+  }) as Dockerode["createContainer"];
+  const host = createDockerHost({ docker: lax, name: "lax" });
+  try {
+    const spec = boxes.spec();
+    await expect(host.open(spec)).rejects.toMatchObject({
+      type: "SandboxUnguarded",
+      message: expect.stringContaining("Seccomp is 0 instead of 2"),
+    });
+    const opened = await host.open({ ...spec, guard: "best-effort" });
+    expect(opened.gaps).toEqual(["Seccomp is 0 instead of 2"]);
+  } finally {
+    await host.close();
+  }
+});
 
 test("two workers that open at once get one box, and its files outlive the container", async () => {
   const spec = boxes.spec();
@@ -112,6 +158,28 @@ test("[R13] a box that is removed in the middle of a command is lost, and a new 
   const again = await boxes.host.open(spec);
   expect(await again.state(id)).toBeUndefined();
   expect((await bash(again, "cat ran.txt")).out).toBe("ran\n");
+});
+
+test("a box that was removed on purpose is lost to whoever still has it open", async () => {
+  const spec = boxes.spec();
+  const box = await boxes.host.open(spec);
+  await boxes.host.remove(spec.sessionId);
+  expect(await thrownBy(box.state("s1c0"))).toBeInstanceOf(SandboxLost);
+});
+
+test("an opening that is given up is heard at once, and leaves nothing once the box is removed", async () => {
+  const spec = boxes.spec();
+  const given = new AbortController();
+  const opening = thrownBy(boxes.host.open(spec, given.signal));
+  const reason = new Error("given up");
+  given.abort(reason);
+  expect(await opening).toBe(reason);
+  await boxes.host.remove(spec.sessionId);
+  expect(await boxes.host.volume(spec.sessionId)).toBeUndefined();
+  const { statusCode } = (await thrownBy(boxes.docker.getContainer(boxName(spec.sessionId)).inspect())) as {
+    statusCode: number;
+  };
+  expect(statusCode).toBe(404);
 });
 
 test("[R13] after a restart of the container what ran is lost, what had ended is known, and nothing runs again", async () => {

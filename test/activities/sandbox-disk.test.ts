@@ -104,15 +104,91 @@ test("what an ended command left behind is ended too, when it fills the disk", a
   expect((await sh("rm -rf left; echo alive")).text).toContain("alive");
 });
 
-test("a host whose disk is nearly full ends what writes; what only reads and deletes goes on [R24]", async () => {
-  const full = await open({ bytes: 2 ** 40, freeBytes: 2 ** 60 });
+/** Writes 8 MiB again and again, hidden by what `hide` does with the open `file`. */
+const fillHidden = (prepare: string, hide: string): string => `exec python3 - <<'X'
+import ctypes, os, signal, socket, time
+${prepare}
+held = []
+for i in range(100):
+    file = open(f'hidden{i}', 'wb')
+    file.write(b'x' * 8388608)
+    file.flush()
+    ${hide}
+    time.sleep(0.05)
+print('all written')
+time.sleep(60)
+X`;
+
+test.each([
+  [
+    "below the longest path",
+    fillHidden(
+      "for level in range(60):\n    os.makedirs('d' * 100, exist_ok=True); os.chdir('d' * 100)",
+      "file.close()",
+    ),
+  ],
+  [
+    "by a process that cannot be looked into",
+    fillHidden("ctypes.CDLL(None).prctl(4, 0)", "os.unlink(file.name); held.append(file)"),
+  ],
+  [
+    "on its way through a socket",
+    fillHidden(
+      "ends = []",
+      "os.unlink(file.name); pair = socket.socketpair(); ends.append(pair); socket.send_fds(pair[0], [b'x'], [file.fileno()]); file.close()",
+    ),
+  ],
+  [
+    "in a mapping alone",
+    fillHidden(
+      "libc = ctypes.CDLL(None)",
+      "handle = os.open(file.name, os.O_RDWR); os.unlink(file.name); libc.mmap(None, ctypes.c_size_t(4096), 1, 1, handle, ctypes.c_long(0)); os.close(handle); file.close()",
+    ),
+  ],
+  [
+    "while every count is killed",
+    fillHidden("", "os.unlink(file.name); held.append(file); os.kill(-1, signal.SIGKILL)"),
+  ],
+])("what is hidden %s counts [R24]", async (_, script) => {
+  const result = await sh(script);
+  expect(result.text).toContain("disk limit");
+  expect(result.text).not.toContain("all written");
+  await bash(box, "rm -rf /workspace/*");
+  expect((await sh("echo free > free.txt; cat free.txt")).text).toBe("free");
+});
+
+test("the sandbox that grew is ended, not its neighbours, and what runs in those goes on [R24]", async () => {
+  const neighbour = await open({ bytes: LIMIT, freeBytes: MIB });
+  const started = await neighbour.start({ id: "steady", argv: ["bash", "-c", "echo on; sleep 300"] });
+  expect(started.kind).toBe("running");
+  const hidden = fillHidden("ctypes.CDLL(None).prctl(4, 0)", "os.unlink(file.name); held.append(file)");
+  expect((await sh(hidden)).text).toContain("disk limit");
+  expect((await neighbour.state("steady"))?.kind).toBe("running");
+});
+
+test("a host whose disk is nearly full ends what grows; what does not grow goes on [R24]", async () => {
+  const disk = { bytes: 2 ** 40, freeBytes: 2 ** 60 };
+  const [full, neighbour] = await Promise.all([open(disk), open(disk)]);
+  await neighbour.start({ id: "steady", argv: ["bash", "-c", "echo on; sleep 300"] });
   const before = await boxes.relays(full);
   expect(before).toHaveLength(1);
-  const result = await sh("sleep 30; echo late", full);
-  expect(result.text).toContain("the host's disk is nearly full");
+  const result = await sh("head -c 40M /dev/zero; sleep 50; echo late", full);
+  expect(result.text).toContain("ended with all that ran in the sandbox: the host's disk is nearly full");
   // One signal to all ended it; the worker's way into the box is not a tool's.
   expect(await boxes.relays(full)).toEqual(before);
   expect((await sh("sleep 1; echo second", full)).text).toMatch(/^second\n\[no file could grow/);
+  expect((await neighbour.state("steady"))?.kind).toBe("running");
+});
+
+test("the outputs of commands that still run count too", async () => {
+  const flood = ["bash", "-c", "head -c 60000000 /dev/zero; sleep 300"];
+  await Promise.all(["run-1", "run-2"].map((id) => box.start({ id, argv: flood })));
+  const ends = await Promise.all(["run-1", "run-2"].map((id) => box.wait(id, { timeoutMs: 20_000 })));
+  expect(ends).toMatchObject([
+    { kind: "killed", by: "disk" },
+    { kind: "killed", by: "disk" },
+  ]);
+  expect((await sh("echo free > free.txt; cat free.txt")).text).toBe("free");
 });
 
 test("/tmp and shared memory are full at their size, and nothing else notices [R24]", async () => {

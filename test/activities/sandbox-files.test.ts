@@ -42,6 +42,7 @@ test("writing keeps a file's mode, and a mode that is asked for is set", async (
   await files.write("run.sh", bytes("#!/bin/sh\necho hi\n"));
   await files.write("tool", bytes("x"), { mode: 0o755 });
   expect((await bash(box, "stat -c %a run.sh tool; ./run.sh")).out).toBe("750\n755\nhi\n");
+  expect(await files.read("run.sh")).toMatchObject({ mode: 0o750 });
 });
 
 test("a write that expects another content is refused and changes nothing", async () => {
@@ -62,8 +63,10 @@ test("a write that expects another content is refused and changes nothing", asyn
 });
 
 test("removing takes files and links, not what they point to, nor folders", async () => {
-  await bash(box, "mkdir d; echo x > d/t; ln -s d/t link");
-  expect(await files.remove("link")).toEqual({ ok: true });
+  await bash(box, "mkdir d; echo x > d/t; ln -s d/t link; ln -s nowhere dangling");
+  expect(await files.remove("link", { ifHash: hashOf("y") })).toMatchObject({ reason: "changed" });
+  expect(await files.remove("link", { ifHash: hashOf("x\n") })).toEqual({ ok: true });
+  expect(await files.remove("dangling")).toEqual({ ok: true });
   expect(await textOf("d/t")).toBe("x\n");
   expect(await files.remove("d")).toMatchObject({ reason: "not-a-file" });
   expect(await files.remove("d/t", { ifHash: hashOf("y") })).toMatchObject({ reason: "changed" });

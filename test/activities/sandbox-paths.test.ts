@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTextBorder } from "../../activities/context/text-border.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
+import { DOT_PNG } from "../support/images.ts";
 import { bash, createTestBoxes, newId, type TestBoxes, waitUntil } from "../support/test-boxes.ts";
 import { callTool, createFakeMemory } from "../support/tool-context.ts";
 
@@ -16,7 +17,7 @@ afterAll(() => boxes.dispose());
 const { clean } = createTextBorder([]);
 const call = (name: string, input: object): Promise<InvokedTool> => callTool(box, name, input, {}, { clean });
 
-/** Every tool that takes a path, asked for this one: to read, write, change, remove, move, list, search or look at it. */
+/** Every tool that takes a path, asked for this one: to read, write, change, move to, list, search or look at it. */
 const askAll = (path: string): Promise<[string, InvokedTool][]> => {
   const patch = (lines: string): object => ({ patch: `*** Begin Patch\n${lines}\n*** End Patch` });
   const asked: readonly (readonly [string, object])[] = [
@@ -24,7 +25,6 @@ const askAll = (path: string): Promise<[string, InvokedTool][]> => {
     ["write_file", { path, content: "evil" }],
     ["edit_file", { path, old_string: "root", new_string: "evil" }],
     ["apply_patch", patch(`*** Add File: ${path}\n+evil`)],
-    ["apply_patch", patch(`*** Delete File: ${path}`)],
     ["apply_patch", patch(`*** Update File: ${path}\n@@\n-root\n+evil`)],
     ["apply_patch", patch(`*** Update File: ok.txt\n*** Move to: ${path}\n@@\n-ok\n+evil`)],
     ["view_image", { path }],
@@ -68,6 +68,13 @@ describe("no tool leaves the workspace", () => {
         expect(result.outcome, `${tool} ${path}: ${result.text}`).toBe("error");
         expect(result.text, `${tool} ${path}`).not.toMatch(/root:x:0|daemon:/);
       }
+      // A link is removed as the entry that it is; what it leads to is out of reach.
+      const deleted = await call("apply_patch", {
+        patch: `*** Begin Patch\n*** Delete File: ${path}\n*** End Patch`,
+      });
+      expect(deleted.outcome, `delete ${path}: ${deleted.text}`).toBe(
+        path === "l-dangling" ? "completed" : "error",
+      );
     }
     for (const path of ["l-root", "l-etc", "l-up", "l-proc", "deep/l", ".."]) {
       for (const tool of ["list_directory", "glob_files", "grep_content"]) {
@@ -199,7 +206,7 @@ test("names with newlines, quotes, substitutions, dashes, 255 bytes, and that ar
       const patch = `*** Begin Patch\n*** Update File: ${path}\n@@\n-pin\n+needle\n*** End Patch`;
       expect((await call("apply_patch", { patch })).outcome, name).toBe("completed");
     }
-    await box.files.write(`pics/${name}`, Buffer.from("89504e470d0a1a0a0000000d49484452", "hex"));
+    await box.files.write(`pics/${name}`, DOT_PNG);
     const viewed = await callTool(box, "view_image", { path: `pics/${name}` }, { memory: images });
     expect(viewed.outcome, `${name}: ${viewed.text}`).toBe("completed");
     await bash(box, `mkdir -p dirs`);

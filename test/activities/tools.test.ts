@@ -132,7 +132,6 @@ describe("file tools in the box", () => {
         call("write_file", { path, content: "evil" }),
         call("edit_file", { path, old_string: "root", new_string: "evil" }),
         call("apply_patch", { patch: `*** Begin Patch\n*** Add File: ${path}\n+evil\n*** End Patch` }),
-        call("apply_patch", { patch: `*** Begin Patch\n*** Delete File: ${path}\n*** End Patch` }),
         call("view_image", { path }),
         call("grep_content", { pattern: "root", path }),
         call("list_directory", { path }),

@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
@@ -126,6 +126,18 @@ describe("checkpoints", () => {
     await save(1);
     expect(await files()).toEqual({ "README.md": "# Put in", "more.txt": "more" });
     expect(await files(0)).toEqual({ "README.md": "# Put in" });
+  });
+
+  it("larger than a slice are stored and read slice by slice, and replaced as a whole", async () => {
+    const contents = [randomBytes(9 * 2 ** 20), randomBytes(5 * 2 ** 20)];
+    for (const bytes of contents) {
+      const pack = await packWorkspace([{ kind: "file", path: "large", mode: 0o644, bytes }]);
+      await db.transaction((tx) =>
+        saveCheckpoint(tx, { sessionId, epoch: 1, step: 1, whole: true, ...pack }),
+      );
+      const [file] = (await readWorkspace(db, sessionId)) ?? [];
+      expect(file?.kind === "file" && Buffer.compare(file.bytes, bytes)).toBe(0);
+    }
   });
 
   it("of a small change in 5,000 files hold the change alone", async () => {

@@ -42,7 +42,11 @@ async function newSession(box: Sandbox): Promise<Session> {
 
 function saver(box: Sandbox): (session: Session, step: number) => Promise<{ readonly changed: number }> {
   const deps = { store: database.store, notifier: { wake: () => undefined } } as unknown as AgentDeps;
-  const open: SessionBoxes = { open: async () => ({ box, workspace: "adopted" }), forget: () => undefined };
+  const open: SessionBoxes = {
+    open: async () => ({ box, workspace: "adopted" }),
+    find: async () => box,
+    forget: () => undefined,
+  };
   return (session, step) => saveBox(deps, open, session, step);
 }
 

@@ -7,7 +7,6 @@ import { sources } from "./sources.ts";
  */
 const ALLOWED: Readonly<Record<string, string>> = {
   "activities/model/ai-sdk.ts": "a retry-after given as a date",
-  "activities/sandbox/tar-writer.ts": "times of files",
   "activities/sandbox/workspace-pack.ts": "times of files",
   "activities/tools/bash-output.ts": "since when a command runs, by the box's own clock",
   "client/watch-session.ts": "how long ago an event was",

@@ -149,6 +149,32 @@ describe.concurrent("a command whose workers die", () => {
     expect(marks?.get("n.marks")).toEqual(["line"]);
   });
 
+  it("within moments of taking it over, one after the other, is given to no further worker", async (context) => {
+    const command = "echo line >> n.marks; sleep 250";
+    const session = await start(
+      scriptedModel().calls("bash", { command, timeout_seconds: 300 }).says("It was never asked."),
+      context,
+    );
+    for (const fence of [1, 2, 3]) {
+      const worker = await session.startWorker();
+      await eventually(
+        `worker ${fence} has the command`,
+        async () => (await callRows(database.store, session.id))[0]?.fence === fence,
+        120_000,
+      );
+      if (fence === 1) await untilItRuns(session, "sleep 250");
+      await worker.kill();
+    }
+    await session.startWorker();
+    await expect(session.handle.result()).rejects.toMatchObject({
+      cause: { type: "PoisonedSession", message: expect.stringContaining("2 workers in a row were lost") },
+    });
+    const [row] = await callRows(database.store, session.id);
+    expect(row).toMatchObject({ status: "unknown", fence: 3 });
+    const { marks } = await checkSession(session.place, session);
+    expect(marks?.get("n.marks")).toEqual(["line"]);
+  });
+
   it("gives its end to a worker that comes long after it [R5]", async (context) => {
     const command = "echo line >> n.marks; sleep 8; echo it ended alone; exit 3";
     const session = await start(

@@ -12,6 +12,7 @@ import { resolveConfig } from "../../client/config.ts";
 import { exportDocument } from "../../client/session-export.ts";
 import { readFolder } from "../../client/workspace-folder.ts";
 import { createLogger } from "../../worker/logger.ts";
+import { chainOf } from "../support/chain-of.ts";
 import { CANARY, startAgent, type AgentHarness } from "../support/agent-harness.ts";
 import { call, scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
 import { callRows, wholeDatabase, resultTexts, wholeHistory } from "../support/stored.ts";
@@ -206,7 +207,7 @@ describe("a hostile repository", () => {
     const { manifest, pack } = await packWorkspace([
       { kind: "file", path: "a", mode: 0o644, bytes: Buffer.from("a") },
     ]);
-    expect((await readChain([{ manifest, pack }])).entries).toHaveLength(1);
+    expect((await readChain(chainOf({ manifest, pack }))).entries).toHaveLength(1);
     // A tar head that claims 4 GiB, compressed to nothing.
     const head = Buffer.alloc(512);
     head.write("bomb", 0);
@@ -220,7 +221,7 @@ describe("a hostile repository", () => {
     head.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
     const bomb = gzipSync(Buffer.concat([head, Buffer.alloc(32 * 2 ** 20)]));
     expect(bomb.length).toBeLessThan(64 * 1024);
-    await expect(readChain([{ manifest, pack: bomb }])).rejects.toThrow(/more than was ever saved/);
+    await expect(readChain(chainOf({ manifest, pack: bomb }))).rejects.toThrow(/more than was ever saved/);
   });
 });
 

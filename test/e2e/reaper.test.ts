@@ -3,12 +3,18 @@ import { randomBytes } from "node:crypto";
 import { Client, Connection } from "@temporalio/client";
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
+import { eq } from "drizzle-orm";
 import { recordBox } from "../../activities/store/boxes.ts";
+import { readWorkspace } from "../../activities/store/checkpoints.ts";
+import { createNotifier } from "../../activities/store/events.ts";
+import { sessions } from "../../activities/store/schema.ts";
 import { createSession, findSession, setContainer } from "../../activities/store/sessions.ts";
 import { boxName, createOptions } from "../../activities/sandbox/profile.ts";
+import type { BoxSpec, Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
+import { boxSpec } from "../../activities/session-box/session-box.ts";
 import { reapBoxes } from "../../worker/reaper.ts";
 import { runConfig } from "../support/agent-harness.ts";
-import { createTestBoxes, type TestBoxes } from "../support/test-boxes.ts";
+import { bash, createTestBoxes, type TestBoxes } from "../support/test-boxes.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 
 let boxes: TestBoxes;
@@ -27,26 +33,62 @@ afterAll(async () => {
   await database.drop();
 });
 
+const config = () => {
+  const usual = runConfig();
+  return { ...usual, sandbox: { ...usual.sandbox, network: "none" as const } };
+};
+
 /** A session with a run that nobody serves. */
 async function running(id: string) {
-  await createSession(database.store, { id, task: "Wait.", config: runConfig() });
+  await createSession(database.store, { id, task: "Wait.", config: config() });
   const taskQueue = `nobody-${randomBytes(4).toString("hex")}`;
   return client.workflow.start("codingAgent", { workflowId: id, taskQueue, args: [{}] });
 }
 
+const newSpecs = (count: number) =>
+  Array.from({ length: count }, () => boxSpec(boxes.spec().sessionId, config()));
+
+/** Opens it as a session's own. */
+async function openRecorded(spec: BoxSpec, volume?: string): Promise<Sandbox> {
+  const { db } = database.store;
+  const box = await boxes.host.open(spec);
+  const { container, identity } = box;
+  await recordBox(db, spec.sessionId, {
+    ...identity,
+    volume: volume ?? identity.volume,
+    taskQueue: undefined,
+  });
+  await setContainer(db, spec.sessionId, container, "x");
+  return box;
+}
+
+const isThere = ({ sessionId }: BoxSpec) =>
+  boxes.docker
+    .getContainer(boxName(sessionId))
+    .inspect()
+    .then(
+      () => true,
+      () => false,
+    );
+
+const optionsOf = (host: SandboxHost) => ({
+  host,
+  store: database.store,
+  notifier: createNotifier(database.store),
+  client,
+  logger: pino({ level: "silent" }),
+});
+
 it("boxes of runs that are over go, also those that never ran; of running, unknown and foreign ones none; what moved to another host goes there [A21] [R12] [R58]", async () => {
   const { host, docker } = boxes;
   const { db } = database.store;
-  const [over, created, alive, unknown, moved] = Array.from({ length: 5 }, () => boxes.spec());
+  const [over, created, alive, unknown, moved] = newSpecs(5);
   if (!over || !created || !alive || !unknown || !moved) throw new Error("No specs.");
   const runs = await Promise.all([over, created, alive, moved].map(({ sessionId }) => running(sessionId)));
-  for (const spec of [over, alive, unknown, moved]) {
-    const { container, identity } = await host.open(spec);
-    if (spec === unknown) continue;
-    const volume = spec === moved ? "on another host" : identity.volume;
-    await recordBox(db, spec.sessionId, { ...identity, volume, taskQueue: undefined });
-    await setContainer(db, spec.sessionId, container, "x");
-  }
+  await openRecorded(over);
+  await openRecorded(alive);
+  await openRecorded(moved, "on another host");
+  await host.open(unknown);
   await docker.createContainer(createOptions(created, new Date()));
   const foreign = await docker.createContainer({
     Image: over.image,
@@ -56,20 +98,12 @@ it("boxes of runs that are over go, also those that never ran; of running, unkno
   await runs[0]?.terminate("from the Web UI");
   await runs[1]?.terminate("from the Web UI");
 
-  const options = { host, store: database.store, client, logger: pino({ level: "silent" }) };
+  const options = optionsOf(host);
   const removed = await reapBoxes(options);
   const ours = new Set([over, created, alive, unknown, moved].map(({ sessionId }) => sessionId));
   expect(removed.filter((id) => ours.has(id)).toSorted()).toEqual(
     [over, created, moved].map(({ sessionId }) => sessionId).toSorted(),
   );
-  const isThere = ({ sessionId }: { sessionId: string }) =>
-    docker
-      .getContainer(boxName(sessionId))
-      .inspect()
-      .then(
-        () => true,
-        () => false,
-      );
   expect(await Promise.all([over, created, alive, unknown, moved].map(isThere))).toEqual([
     false,
     false,
@@ -83,4 +117,44 @@ it("boxes of runs that are over go, also those that never ran; of running, unkno
   expect(await findSession(db, alive.sessionId)).toMatchObject({ status: "active" });
   expect(await reapBoxes(options)).not.toContain(alive.sessionId);
   await Promise.all([runs[2]?.terminate("the test is over"), runs[3]?.terminate("the test is over")]);
+}, 240_000);
+
+it("the newest files of a session that is over are saved before its sandbox goes; what goes wrong with one session is its own affair", async () => {
+  const specs = newSpecs(4);
+  const [stuck, unreadable, unsaved, fine] = specs;
+  if (!stuck || !unreadable || !unsaved || !fine) throw new Error("No specs.");
+  const runs = await Promise.all(specs.map(({ sessionId }) => running(sessionId)));
+  for (const spec of specs) await bash(await openRecorded(spec), "echo newest > n.txt");
+  await Promise.all(runs.map((run) => run.terminate("from the Web UI")));
+  const { db } = database.store;
+  await db
+    .update(sessions)
+    .set({ config: {} as never })
+    .where(eq(sessions.id, unreadable.sessionId));
+  const trouble = (spec: BoxSpec, id: string) => {
+    if (id === spec.sessionId) throw new Error("This one does not.");
+  };
+  const ours = new Set(specs.map(({ sessionId }) => sessionId));
+  const sound: SandboxHost = {
+    ...boxes.host,
+    sessions: async () => (await boxes.host.sessions()).filter((id) => ours.has(id)).toSorted(),
+  };
+  const host: SandboxHost = {
+    ...sound,
+    open: async (spec) => (trouble(unsaved, spec.sessionId), boxes.host.open(spec)),
+    remove: async (id) => (trouble(stuck, id), boxes.host.remove(id)),
+  };
+  expect(await reapBoxes(optionsOf(host))).toEqual([fine.sessionId]);
+  expect(await Promise.all(specs.map(isThere))).toEqual([true, true, true, false]);
+  const saved = async ({ sessionId }: BoxSpec) =>
+    (await readWorkspace(db, sessionId))?.map(
+      (file) => file.kind === "file" && String(Buffer.from(file.bytes)),
+    );
+  expect(await Promise.all([stuck, unsaved, fine].map(saved))).toEqual([
+    ["newest\n"],
+    undefined,
+    ["newest\n"],
+  ]);
+  expect(await reapBoxes(optionsOf(sound))).toEqual([stuck.sessionId, unsaved.sessionId]);
+  expect(await saved(unsaved)).toEqual(["newest\n"]);
 }, 240_000);

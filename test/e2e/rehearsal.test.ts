@@ -53,7 +53,7 @@ describe("the flashcard application", () => {
       const answers = await answersOf(agent.database.store, session.id);
       expect(JSON.stringify(answers.map((row) => row.content))).not.toContain("not what the script expects");
       const results = await resultTexts(agent.database.store, session.id);
-      expect(results.findLast((text) => text.includes("# pass"))).toMatch(/# pass 63\n# fail 0\n/);
+      expect(results.findLast((text) => text.includes(" pass "))).toMatch(/pass 63\nℹ fail 0\n/);
       const calls = await db.select().from(modelCalls).where(eq(modelCalls.sessionId, session.id));
       const minutes = ((Date.now() - began) / 60_000).toFixed(1);
       const input = calls.reduce((sum, call) => sum + (call.inputTokens ?? 0), 0);

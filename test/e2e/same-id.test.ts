@@ -1,14 +1,16 @@
 /** The same id twice: two clients at once, and a client whose link broke before it heard the answer. */
 import { eq } from "drizzle-orm";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { messages, sessions } from "../../activities/store/schema.ts";
 import { exitCodes } from "../../client/errors.ts";
 import { sendGuidance } from "../../client/send-guidance.ts";
 import { startSession } from "../../client/start-session.ts";
 import { runConfig, startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
+import { DOT_PNG } from "../support/images.ts";
 import { scriptedModel, text } from "../support/scripted-model.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
+import { wholeDatabase, wholeHistory } from "../support/stored.ts";
 
 let agent: AgentHarness;
 beforeAll(async () => {
@@ -73,10 +75,35 @@ it("a start and a message that are sent again, since nobody heard the answer, co
   const row = await sessionRow(agent, made.id);
   const first = await sendGuidance(services, row, message);
   expect(first).toMatchObject({ queued: true });
-  // Known by its id, it gets the answer that the first one got.
-  expect(await sendGuidance(services, row, message)).toMatchObject({ position: first.position });
+  expect(await sendGuidance(services, row, message)).toMatchObject({ queued: false, acknowledged: true });
   release();
   await made.result();
   const last = made.model.requests.at(-1);
   expect((last ? wordsOf(last) : "").split("use tabs")).toHaveLength(2);
+});
+
+it("what the client sends is clean and masked in Postgres and in Temporal's history", async () => {
+  const secret = "s3cret/of-the-client~42";
+  vi.stubEnv("CLIENT_API_KEY", secret);
+  try {
+    const { made, release } = await prepared("masked");
+    const services = clientServices(agent);
+    const odd = (name: string) => `${name} ${secret}\0\ud83d`;
+    const picture = { bytes: DOT_PNG, mediaType: "image/png", filename: odd("a.png") };
+    const folder = { files: [], bytes: 0, instructions: odd("Rules:"), path: odd("src"), notes: [] };
+    await startSession(services, { ...order(made.id, odd("Build")), attachments: [picture], folder });
+    const row = await sessionRow(agent, made.id);
+    await sendGuidance(services, row, { id: odd("mine"), text: odd("use"), attachments: [picture] });
+    release();
+    await made.result();
+    const { db } = agent.database.store;
+    const [stored] = await db.select().from(sessions).where(eq(sessions.id, made.id));
+    expect([stored?.task, stored?.instructions]).toEqual(["Build [masked]␀\uFFFD", "Rules: [masked]␀\uFFFD"]);
+    expect(await wholeDatabase(agent.database.store)).not.toContain(secret);
+    const history = await wholeHistory(made.handle);
+    expect(history).toContain("[masked]");
+    expect(history).not.toContain(secret);
+  } finally {
+    vi.unstubAllEnvs();
+  }
 });

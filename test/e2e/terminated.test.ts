@@ -13,7 +13,8 @@ import { createRowHolds, type RowHolds } from "../support/crash/row-holds.ts";
 import { eventually } from "../support/eventually.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { isSummaryRequest, longSession, noisyStep, says, wordsOf } from "../support/scripted-summaries.ts";
-import { callRows } from "../support/stored.ts";
+import { untilItRuns } from "../support/lost-box.ts";
+import { callRows, resultTexts } from "../support/stored.ts";
 
 let agent: AgentHarness;
 let connection: NativeConnection;
@@ -53,6 +54,7 @@ async function reap(): Promise<void> {
   const stop = startReaper({
     host: agent.deps.sandboxHost,
     store: store(),
+    notifier: agent.deps.notifier,
     connection,
     namespace: "default",
     logger: pino({ level: "silent" }),
@@ -112,6 +114,21 @@ it.each([
     await expectCleanedAndTakenUp(session);
   },
 );
+
+it("a session whose run was terminated works on with its newest files, in the same worker, once its sandbox was reaped", async () => {
+  const session = await agent.start(
+    scriptedModel()
+      .calls("bash", { command: "echo newest > n.txt; sleep 600" })
+      .calls("bash", { command: "cat n.txt" })
+      .says(HEARD),
+  );
+  await untilItRuns(agent, session, "sleep 600");
+  await park(session);
+  await session.handle.terminate("by hand");
+  await reap();
+  await expectCleanedAndTakenUp(session);
+  expect((await resultTexts(store(), session.id)).at(-1)).toBe("newest");
+});
 
 it("a run that is terminated while its summary is written leaves no box, an ended session, and all that waited [R58]", async () => {
   const noisy = [1, 2, 3, 4].map((step) => noisyStep(step, 80));

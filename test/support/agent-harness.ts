@@ -10,6 +10,7 @@ import { createTextBorder } from "../../activities/context/text-border.ts";
 import { createActivities, type AgentDeps } from "../../activities/index.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import { createDockerHost } from "../../activities/sandbox/docker.ts";
+import { temporalRuns } from "../../activities/session-runs.ts";
 import type { StoredPack } from "../../activities/sandbox/workspace-pack.ts";
 import { createNotifier, readEvents } from "../../activities/store/events.ts";
 import type { EventType, SessionEvent } from "../../activities/store/event.ts";
@@ -83,6 +84,11 @@ export async function startAgent(): Promise<AgentHarness> {
   const address = inject("temporalAddress");
   const models = new Map<string, ReturnType<typeof createAiSdkModel>>();
   const border = createTextBorder([CANARY]);
+  const [native, connection] = await Promise.all([
+    NativeConnection.connect({ address }),
+    Connection.connect({ address }),
+  ]);
+  const client = new Client({ connection, dataConverter });
   const deps: AgentDeps = {
     store: database.store,
     notifier,
@@ -91,6 +97,7 @@ export async function startAgent(): Promise<AgentHarness> {
       ask: (request, onDelta, signal) => pick(models, request.cacheKey).ask(request, onDelta, signal),
     },
     sandboxHost,
+    sessionRuns: temporalRuns(client, border.clean),
     border,
     tools: toolRegistry,
     defaultConfig: undefined,
@@ -98,10 +105,6 @@ export async function startAgent(): Promise<AgentHarness> {
     searchAttributes: false,
     taskQueues: {},
   };
-  const [native, connection] = await Promise.all([
-    NativeConnection.connect({ address }),
-    Connection.connect({ address }),
-  ]);
   const config = readWorkerConfig({
     DATABASE_URL: database.url,
     LONGHAUL_TASK_QUEUE: taskQueue,
@@ -117,7 +120,6 @@ export async function startAgent(): Promise<AgentHarness> {
   });
   const worker = await Worker.create(options as WorkerOptions);
   const running = worker.run();
-  const client = new Client({ connection, dataConverter });
   const servers: ScriptedModelServer[] = [];
   const sessions: string[] = [];
   return {

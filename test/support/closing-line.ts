@@ -1,4 +1,7 @@
-/** Ends the run's output with one line that machines read: `N passed, N failed`, with `, N skipped` where there are. */
+/**
+ * Ends the run's output with its slowest files, and one line that machines read: `N passed, N failed`, with
+ * `, N skipped` where there are.
+ */
 import { writeSync } from "node:fs";
 import type { SerializedError } from "vitest";
 import type { Reporter, TestModule } from "vitest/node";
@@ -35,7 +38,22 @@ export class ClosingLine implements Reporter {
       count.failed += failed === 0 && module.state() === "failed" ? 1 : failed;
     }
     this.#count = count;
+    const slowest = slowestFiles(
+      modules.map((module) => ({ file: module.relativeModuleId, ms: module.diagnostic().duration })),
+    );
+    // Of a whole run alone: who runs a few files sees their times beside them.
+    if (modules.length > SHOWN_FILES) writeSync(2, `\nSlowest files:\n${slowest.join("\n")}\n`);
   }
+}
+
+const SHOWN_FILES = 10;
+
+/** A line for each of the ten slowest, slowest first. */
+export function slowestFiles(files: readonly { readonly file: string; readonly ms: number }[]): string[] {
+  return files
+    .toSorted((a, b) => b.ms - a.ms)
+    .slice(0, SHOWN_FILES)
+    .map(({ file, ms }) => `${(ms / 1_000).toFixed(1).padStart(7)} s  ${file}`);
 }
 
 export function closingLine({ passed, failed, skipped }: Count): string {

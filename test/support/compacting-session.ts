@@ -10,6 +10,7 @@ import type { CompactionFacts, PruneFacts, SummarizeInput, UndoneFacts } from ".
 import type { AgentDeps } from "../../activities/deps.ts";
 import type { Model, ModelAnswer, ModelRequest } from "../../activities/model/model.ts";
 import { createPrune } from "../../activities/prune.ts";
+import { loneRun } from "./lone-run.ts";
 import { createNotifier, readEvents } from "../../activities/store/events.ts";
 import { compactionEvents, messages, modelCalls, sessions } from "../../activities/store/schema.ts";
 import { createSession } from "../../activities/store/sessions.ts";
@@ -81,6 +82,7 @@ export async function compactingSession(database: TestDatabase, steps: Message[]
     notifier: createNotifier(database.store),
     model,
     sandboxHost: undefined as never,
+    sessionRuns: loneRun,
     border: createTextBorder([SECRET]),
     tools: toolRegistry,
     defaultConfig: undefined,

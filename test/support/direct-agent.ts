@@ -16,6 +16,7 @@ import type {
 import { createActivities, type AgentDeps } from "../../activities/index.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import type { Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
+import { loneRun } from "./lone-run.ts";
 import { createNotifier, readEvents } from "../../activities/store/events.ts";
 import { createSession, type NewSession } from "../../activities/store/sessions.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
@@ -37,6 +38,8 @@ export interface DirectAgentOptions {
   readonly config?: Partial<RunConfig>;
   /** What the server says its models take. */
   readonly served?: Readonly<Record<string, ServedModel>>;
+  /** Where its sandbox is, in the place of the folder that is `box`. */
+  readonly sandboxHost?: SandboxHost;
   /** False in long runs: requests are seen by the script and not kept. */
   readonly keepRequests?: boolean;
   /** The server's tokenizer, where it is another than the real one. */
@@ -98,7 +101,8 @@ export async function startDirectAgent(
       providers: { openai: { apiKey: "sk-direct", baseUrl: model.baseUrl } },
       mask: (text) => text,
     }),
-    sandboxHost: hostOf(box),
+    sandboxHost: options.sandboxHost ?? hostOf(box),
+    sessionRuns: loneRun,
     border: createTextBorder([]),
     tools: toolRegistry,
     defaultConfig: undefined,
@@ -162,13 +166,20 @@ export function directConfig(changes: Partial<RunConfig> = {}): RunConfig {
   };
 }
 
+/** A host with this one sandbox, which comes back as it was when it is opened after its removal. */
 function hostOf(box: Sandbox): SandboxHost {
+  let isThere = false;
   return {
     name: "folder",
-    open: async () => box,
-    remove: async () => {},
+    async open() {
+      isThere = true;
+      return box;
+    },
+    async remove() {
+      isThere = false;
+    },
     sessions: async () => [],
-    volume: async () => undefined,
+    volume: async () => (isThere ? box.identity.volume : undefined),
     close: async () => {},
   };
 }

@@ -66,10 +66,10 @@ export async function playLoop(
       continue;
     }
     empty = 0;
-    const next = afterAnswer(state, answer);
+    const next = afterAnswer(state, answer, policy);
     if (next.kind === "completed") return end("completed");
     if (next.kind === "failed") throw new Error(next.message);
-    if (next.kind === "again") continue;
+    if (next.kind === "again" || next.kind === "unfinished") continue;
     await Promise.all(
       answer.calls.map(async (call, index) => {
         ran(state, call, await agent.perform("runTool", { step, index }));

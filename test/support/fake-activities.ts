@@ -82,6 +82,8 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
           maxHistoryEvents: options.maxHistoryEvents ?? 3_000,
           modelTimeoutMs: 10_000,
           toolTimeoutMs: 10_000,
+          keepsInterrupt: true,
+          needsStop: true,
           searchAttributes: false,
           taskQueues: {},
         },

@@ -32,6 +32,14 @@ export function createFakeFiles(root: string): BoxFiles {
     return mine;
   };
 
+  /** Where the entry itself is: links on the way are followed, one at the end is not. */
+  async function locateEntry(name: string): Promise<{ ok: true; at: string } | Refusal> {
+    const lexical = path.posix.resolve("/workspace", name);
+    if (lexical === "/workspace") return { ok: true, at: root };
+    const parent = await locate(path.posix.dirname(lexical));
+    return parent.ok ? { ok: true, at: path.join(parent.at, path.posix.basename(lexical)) } : parent;
+  }
+
   async function locate(name: string): Promise<{ ok: true; at: string } | Refusal> {
     const lexical = path.posix.resolve("/workspace", name);
     const relative = path.posix.relative("/workspace", lexical);
@@ -73,7 +81,7 @@ export function createFakeFiles(root: string): BoxFiles {
       const all = (await contentOf(place.at)) ?? Buffer.alloc(0);
       const offset = options.offset ?? 0;
       const bytes = all.subarray(offset, offset + (options.maxBytes ?? all.length));
-      return { ok: true, bytes, size: all.length, hash: sha256(all) };
+      return { ok: true, bytes, size: all.length, hash: sha256(all), mode: found.mode & 0o777 };
     },
     write: async (name, bytes, options = {}) =>
       inTurn(async () => {
@@ -100,11 +108,12 @@ export function createFakeFiles(root: string): BoxFiles {
       }),
     remove: async (name, options = {}) =>
       inTurn(async () => {
-        const place = await locate(name);
+        const place = await locateEntry(name);
         if (!place.ok) return place;
         const found = await lstat(place.at).catch(() => undefined);
         if (found === undefined) return refuse("not-found", name, "no such file");
         if (found.isDirectory()) return refuse("not-a-file", name, "is a folder");
+        // The hash is of what is read at the path: of a link's target, while the link itself goes.
         if (options.ifHash !== undefined && sha256((await contentOf(place.at)) ?? "") !== options.ifHash) {
           return refuse("changed", name, "was changed meanwhile");
         }
@@ -124,7 +133,7 @@ export function createFakeFiles(root: string): BoxFiles {
       return { ok: true, entries, total: names.length };
     },
     stat: async (name) => {
-      const place = await locate(name);
+      const place = await locateEntry(name);
       if (!place.ok) return place;
       const found = await lstat(place.at).catch(() => undefined);
       if (found === undefined) return refuse("not-found", name, "no such file");

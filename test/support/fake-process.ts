@@ -8,6 +8,8 @@ import type { BoxCommand, CommandState, OutputStream } from "../../activities/sa
 export interface FakeProcess {
   state(): CommandState;
   output(stream: OutputStream): Buffer;
+  /** @returns false where it has ended */
+  feed(bytes: Uint8Array, last: boolean): Promise<boolean>;
   ended(timeoutMs: number | undefined, signal: AbortSignal | undefined): Promise<void>;
   kill(graceMs: number): Promise<CommandState>;
 }
@@ -35,6 +37,7 @@ export async function startProcess(command: BoxCommand, root: string): Promise<F
   const refused = (reason: string): FakeProcess => ({
     state: () => ({ ...sizes(), kind: "refused", reason }),
     output,
+    feed: async () => false,
     ended: async () => {},
     kill: async () => ({ ...sizes(), kind: "refused", reason }),
   });
@@ -58,7 +61,8 @@ export async function startProcess(command: BoxCommand, root: string): Promise<F
   child.stdout?.on("data", (data: Buffer) => chunks.out.push(data));
   child.stderr?.on("data", (data: Buffer) => chunks[command.mergeOutput === true ? "out" : "err"].push(data));
   child.stdin?.on("error", () => {});
-  child.stdin?.end(command.stdin ?? new Uint8Array());
+  child.stdin?.write(command.stdin ?? new Uint8Array());
+  if (command.more !== true) child.stdin?.end();
   // `exit`, not `close`: a child that holds the pipe must not hold the command. What is in the pipe gets one turn.
   const exited = new Promise<void>((resolve) => {
     child.once("exit", (code, signal) => {
@@ -98,6 +102,12 @@ export async function startProcess(command: BoxCommand, root: string): Promise<F
   return {
     state,
     output,
+    feed: async (bytes, last) => {
+      if (end !== undefined) return false;
+      await new Promise((resolve) => child.stdin?.write(bytes, resolve));
+      if (last) child.stdin?.end();
+      return true;
+    },
     ended: async (timeoutMs, signal) => {
       const stop = new AbortController();
       await Promise.race([

@@ -62,6 +62,7 @@ export async function createFakeSandbox(options: FakeSandboxOptions = {}): Promi
     started,
     files: createFakeFiles(root),
     start,
+    feed: (id, _offset, bytes, { last }) => find(id).feed(bytes, last),
     wait,
     run: async (command, waiting) => {
       waiting?.signal?.throwIfAborted();

@@ -14,6 +14,7 @@ import {
 const NEEDS: Readonly<Record<string, readonly Need[]>> = {
   activities: ["postgres", "docker", "image"],
   workflows: ["postgres", "temporal"],
+  commands: ["postgres", "temporal", "docker", "image"],
   e2e: ["postgres", "temporal", "docker", "image"],
   faults: ["postgres", "temporal", "docker", "image"],
 };

@@ -7,17 +7,20 @@ export function png(
   height: number,
   [red, green, blue]: readonly [number, number, number],
 ): Buffer {
-  const line = Buffer.concat([
-    Buffer.from([0]),
-    ...Array.from({ length: width }, () => Buffer.from([red, green, blue])),
-  ]);
+  const line = Buffer.alloc(width * 3, Buffer.from([red, green, blue]));
+  return pngOf(width, height, () => line);
+}
+
+function pngOf(width: number, height: number, line: () => Buffer): Buffer {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);
   header.writeUInt32BE(height, 4);
   // Eight bits a channel, three channels.
   header[8] = 8;
   header[9] = 2;
-  const body = deflateSync(Buffer.concat(Array.from({ length: height }, () => line)));
+  const body = deflateSync(
+    Buffer.concat(Array.from({ length: height }, () => Buffer.concat([Buffer.from([0]), line()]))),
+  );
   return Buffer.concat([
     Buffer.from("\u0089PNG\r\n\u001a\n", "latin1"),
     chunk("IHDR", header),
@@ -28,15 +31,14 @@ export function png(
 
 export const DOT_PNG = png(1, 1, [200, 30, 30]);
 
-/** A PNG of about so many bytes, most of them its comment; another for each seed. */
+/** A PNG of about so many bytes, a picture of noise; another for each seed. */
 export function bigPng(bytes: number, seed: number): Buffer {
-  const comment = Buffer.alloc(bytes, `noise ${seed} `);
-  const end = DOT_PNG.length - 12;
-  return Buffer.concat([
-    DOT_PNG.subarray(0, end),
-    chunk("tEXt", Buffer.concat([Buffer.from("Comment\0"), comment])),
-    DOT_PNG.subarray(end),
-  ]);
+  const width = 1_000;
+  let state = seed + 1;
+  const noise = () => (state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0) >>> 24;
+  return pngOf(width, Math.ceil(bytes / (width * 3)), () =>
+    Buffer.from(Array.from({ length: width * 3 }, noise)),
+  );
 }
 
 function chunk(type: string, data: Buffer): Buffer {

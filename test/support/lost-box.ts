@@ -13,7 +13,8 @@ export async function untilItRuns(agent: AgentHarness, session: RunningSession, 
     `"${text}" runs`,
     async () => {
       const top = await box.top().catch(() => undefined);
-      return top?.Processes.some((row: string[]) => row.join(" ").includes(text));
+      // The shell's own line has the text before it has begun anything.
+      return top?.Processes.some((row: string[]) => row.at(-1) === text);
     },
     BUSY_MS,
   );

@@ -29,7 +29,8 @@ export function modelRequest(request: Partial<ModelRequest> = {}): ModelRequest 
     tools: [bashTool],
     maxOutputTokens: 1_000,
     cacheKey: "session-1",
-    deadlines: { connectMs: 5_000, firstTokenMs: 5_000, silenceMs: 5_000 },
+    deadlines: { connectMs: 5_000, firstTokenMs: 5_000, silenceMs: 5_000, answerMs: 60_000 },
+    windowTokens: 200_000,
     ...request,
   };
 }

@@ -62,7 +62,7 @@ export async function play(
   ) => Promise<void> = async () => {},
   input: CodingAgentInput = {},
 ): Promise<Played> {
-  const { native, client } = await (connecting ??= connect());
+  const { client } = await (connecting ??= connect());
   const fake = fakeActivities(options);
   const closing = fake.activities.closeSandbox.bind(fake.activities);
   let started: Handle | undefined;
@@ -71,19 +71,7 @@ export async function play(
     return closing(input);
   };
   const taskQueue = `loop-${randomUUID()}`;
-  const config = readWorkerConfig({
-    DATABASE_URL: "postgres://unused",
-    LONGHAUL_TASK_QUEUE: taskQueue,
-    LONGHAUL_SHUTDOWN_GRACE_MS: "100",
-  });
-  const [workerOption] = workerOptions({
-    config,
-    connection: native,
-    namespace: "default",
-    bundle: { codePath: inject("workflowBundle") },
-    activities: { ...fake.activities, ...options.activities },
-  });
-  const worker = await Worker.create(workerOption as WorkerOptions);
+  const worker = await workerOn(taskQueue, { ...fake.activities, ...options.activities });
   return worker.runUntil(async () => {
     const handle = await start(client, taskQueue, input);
     started = handle;
@@ -94,6 +82,44 @@ export async function play(
     );
     return { fake, handle, ...ended };
   });
+}
+
+/**
+ * As `play`, on two workers one after the other.
+ * @param between what happens while there is none
+ * @param until when the first one ends
+ */
+export async function playTwice(
+  options: FakeOptions,
+  between: (handle: Handle, client: Client) => Promise<void>,
+  until: () => Promise<unknown>,
+): Promise<Pick<Played, "fake" | "value">> {
+  const { client } = await (connecting ??= connect());
+  const fake = fakeActivities(options);
+  const taskQueue = `loop-${randomUUID()}`;
+  const first = await workerOn(taskQueue, fake.activities);
+  const handle = await start(client, taskQueue, {});
+  await first.runUntil(until);
+  await between(handle, client);
+  const second = await workerOn(taskQueue, fake.activities);
+  return { fake, value: await second.runUntil(handle.result()) };
+}
+
+async function workerOn(taskQueue: string, activities: AgentActivities): Promise<Worker> {
+  const { native } = await (connecting ??= connect());
+  const config = readWorkerConfig({
+    DATABASE_URL: "postgres://unused",
+    LONGHAUL_TASK_QUEUE: taskQueue,
+    LONGHAUL_SHUTDOWN_GRACE_MS: "100",
+  });
+  const [workerOption] = workerOptions({
+    config,
+    connection: native,
+    namespace: "default",
+    bundle: { codePath: inject("workflowBundle") },
+    activities,
+  });
+  return Worker.create(workerOption as WorkerOptions);
 }
 
 function start(client: Client, taskQueue: string, input: CodingAgentInput) {

@@ -9,16 +9,16 @@ interface Asked {
 }
 
 /**
- * Resets a session's newest run to the moment before it asked the model for a step.
+ * Resets a session's newest run, or the one that is named, to the moment before it asked the model for a step.
  * @returns the new run's id
  * @throws Error where that run never asked for it
  */
-export async function resetToStep(client: Client, id: string, step: number): Promise<string> {
-  const asked: Asked | undefined = (await askedIn(client, id)).find((each) => each.step === step);
+export async function resetToStep(client: Client, id: string, step: number, ofRun?: string): Promise<string> {
+  const asked: Asked | undefined = (await askedIn(client, id, ofRun)).find((each) => each.step === step);
   if (!asked) throw new Error(`The run of ${id} has no model call of step ${step}.`);
   const { runId } = await client.workflowService.resetWorkflowExecution({
     namespace: client.options.namespace,
-    workflowExecution: { workflowId: id },
+    workflowExecution: { workflowId: id, ...(ofRun === undefined ? {} : { runId: ofRun }) },
     reason: "a test goes back",
     workflowTaskFinishEventId: asked.taskEventId ?? null,
     requestId: randomUUID(),
@@ -31,8 +31,8 @@ export async function stepsAsked(client: Client, id: string): Promise<number[]> 
   return (await askedIn(client, id)).map(({ step }) => step);
 }
 
-async function askedIn(client: Client, id: string) {
-  const { events } = await client.workflow.getHandle(id).fetchHistory();
+async function askedIn(client: Client, id: string, runId?: string) {
+  const { events } = await client.workflow.getHandle(id, runId).fetchHistory();
   return (events ?? []).flatMap((event) => {
     const scheduled = event.activityTaskScheduledEventAttributes;
     const [input] = scheduled?.input?.payloads ?? [];

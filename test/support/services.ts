@@ -5,6 +5,7 @@ import { join } from "node:path";
 import pg from "pg";
 import { agentConfigSchema } from "../../activities/agent-config.ts";
 import { migrateStore, openStore } from "../../activities/store/db.ts";
+import { ownPostgresUrl } from "../../worker/local/postgres.ts";
 import { birthOf } from "../../worker/local/processes.ts";
 import {
   bringDown,
@@ -44,7 +45,11 @@ function lent(): boolean {
 
 /** Brings up what is needed, on free ports, with data in a folder of this run. @throws ServiceMissing */
 export async function startServices(home: string, need: readonly Need[]): Promise<LocalServices> {
-  if (!lent()) return bringUp({ home, ports: "free", say, need });
+  if (!lent()) {
+    const services = await bringUp({ home, ports: "free", say, need });
+    // Tests make databases of their own, which the worker's role may not.
+    return { ...services, databaseUrl: ownPostgresUrl(home, "superuser") ?? services.databaseUrl };
+  }
   const services = findServices(home);
   return { ...services, sandboxImage: services.sandboxImage ?? agentConfigSchema.parse({}).sandbox.image };
 }

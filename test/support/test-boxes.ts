@@ -39,7 +39,7 @@ export function createTestBoxes(): TestBoxes {
       const create = engine.createContainer.bind(engine) as Dockerode["createContainer"];
       engine.createContainer = ((options: Dockerode.ContainerCreateOptions) =>
         options.HostConfig?.CapAdd?.includes("NET_ADMIN") === true
-          ? Promise.reject(new Error("no helper here"))
+          ? Promise.reject(Object.assign(new Error("no helper here"), { statusCode: 403 }))
           : create(options)) as Dockerode["createContainer"];
       const said: string[] = [];
       const one = createDockerHost({ docker: engine, name: "lame", say: (line) => said.push(line) });
@@ -90,6 +90,24 @@ export async function bash(box: Sandbox, script: string, timeoutMs = 20_000): Pr
   const read = async (stream: "out" | "err"): Promise<string> =>
     Buffer.from(await box.read(id, stream, 0, 1_048_576)).toString("utf8");
   return { state, out: await read("out"), err: await read("err") };
+}
+
+/** Runs a script over the workspace of a sandbox as root, from a container beside it. @throws Error with its exit code */
+export async function asRoot({ docker }: TestBoxes, box: Sandbox, script: string): Promise<void> {
+  const container = await docker.createContainer({
+    Image: inject("sandboxImage"),
+    Entrypoint: ["sh", "-ec", script],
+    User: "0:0",
+    WorkingDir: "/workspace",
+    HostConfig: { NetworkMode: "none", Binds: [`${box.container}:/workspace`] },
+  });
+  try {
+    await container.start();
+    const { StatusCode } = (await container.wait()) as { StatusCode: number };
+    if (StatusCode !== 0) throw new Error(`As root, ${script} ended with ${StatusCode}.`);
+  } finally {
+    await container.remove({ force: true });
+  }
 }
 
 /** Asks every 20 ms until the answer is yes. @throws Error after `timeoutMs` */

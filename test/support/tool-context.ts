@@ -1,24 +1,26 @@
 import { createHash } from "node:crypto";
+import { pageOf } from "../../activities/context/cut-text.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { invokeTool, type InvokedTool, type InvokeOptions } from "../../activities/tools/invoke.ts";
 import { defaultLimits, toolRegistry } from "../../activities/tools/index.ts";
-import type { SessionMemory, ToolContext } from "../../activities/tools/tool.ts";
+import type { HistorySearch, SessionMemory, ToolContext } from "../../activities/tools/tool.ts";
 
 /** A session's memory in a map: whole outputs, rows and blobs as the tests put them in. */
 export function createFakeMemory(
   outputs: ReadonlyMap<string, string> = new Map(),
-  rows: Awaited<ReturnType<SessionMemory["search"]>> = [],
+  rows: HistorySearch["hits"] = [],
 ): SessionMemory & { readonly blobs: Map<string, Uint8Array> } {
   const blobs = new Map<string, Uint8Array>();
   return {
     blobs,
     readOutput: async (handle, offset, limit) => {
       const whole = outputs.get(handle);
-      return whole === undefined
-        ? undefined
-        : { text: whole.slice(offset, offset + limit), total: whole.length };
+      return whole === undefined ? undefined : { ...pageOf(whole, offset, limit), total: whole.length };
     },
-    search: async (query, limit) => rows.filter((row) => row.excerpt.includes(query)).slice(0, limit),
+    search: async (words, limit) => ({
+      hits: rows.filter((row) => words.every((word) => row.excerpt.includes(word))).slice(0, limit),
+      skippedOutputs: 0,
+    }),
     saveBlob: async (bytes, mediaType) => {
       const sha = createHash("sha256").update(bytes).digest("hex");
       blobs.set(sha, bytes);
@@ -45,6 +47,7 @@ export async function callTool(
     limits: defaultLimits(name),
     signal: new AbortController().signal,
     memory: createFakeMemory(),
+    maskWindow: (text, from, to) => text.slice(from, to),
     onProgress: () => {},
     ...overrides,
   };

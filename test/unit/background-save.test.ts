@@ -34,7 +34,7 @@ describe("saving beside the next step", () => {
     expect(saved).toBe(false);
   });
 
-  it("lets no call begin while a save of its session is in progress, and holds up no other session", async () => {
+  it("tells a call of a save of its session that is in progress, and holds up no other session", async () => {
     const saves = createBackgroundSaves();
     const saving = gate();
     const log: string[] = [];
@@ -43,15 +43,28 @@ describe("saving beside the next step", () => {
       { changes: true, save: () => saving.passed.then(() => void log.push("saved")) },
       async () => {},
     );
-    const next = saves.around(
-      "s",
-      { changes: false, save: async () => {} },
-      async () => void log.push("next"),
-    );
-    await saves.around("other", { changes: false, save: async () => {} }, async () => void log.push("other"));
+    const call = (name: string) => async (saved: Promise<void>) => {
+      await saved;
+      log.push(name);
+    };
+    const next = saves.around("s", { changes: false, save: async () => {} }, call("next"));
+    await saves.around("other", { changes: false, save: async () => {} }, call("other"));
     saving.open();
     await next;
     expect(log).toEqual(["other", "saved", "next"]);
+  });
+
+  it("saves once more when asked to, after a save in progress, although a call did not wait for that", async () => {
+    const saves = createBackgroundSaves();
+    const saving = gate();
+    const log: string[] = [];
+    const save = (name: string) => () => saving.passed.then(() => void log.push(name));
+    await saves.around("s", { changes: true, save: save("first") }, async () => {});
+    await saves.around("s", { changes: true, save: save("second") }, async () => {});
+    const third = saves.saving("s", save("third"));
+    saving.open();
+    await third;
+    expect(log).toEqual(["first", "second", "third"]);
   });
 
   it("goes on after a save that failed, and hands on a call's own failure", async () => {

@@ -1,6 +1,7 @@
 import type { ContainerInspectInfo } from "dockerode";
 import { expect, test } from "vitest";
 import { boxName, createOptions, differences } from "../../activities/sandbox/profile.ts";
+import { isolationGaps } from "../../activities/sandbox/isolation.ts";
 import type { BoxSpec } from "../../activities/sandbox/sandbox.ts";
 
 const spec: BoxSpec = {
@@ -12,12 +13,26 @@ const spec: BoxSpec = {
   pids: 256,
 };
 
+const around = { defaultRuntime: "runc", appArmor: true, imageEnvironment: ["LANG=C.UTF-8", "PATH=/bin"] };
+
 /** What the engine tells of a box that was made as asked; newer engines spell capabilities with CAP_. */
 function asMade(host: object = {}, config: object = {}): ContainerInspectInfo {
   const options = createOptions(spec, new Date(0));
-  const { Entrypoint, Cmd, User, Labels } = options;
+  const { Entrypoint, Cmd, User, Labels, Image, WorkingDir, Healthcheck, Env = [] } = options;
   return {
-    Config: { Entrypoint, Cmd: Cmd ?? null, User, Labels, ...config },
+    State: { Running: true },
+    AppArmorProfile: "docker-default",
+    Config: {
+      Entrypoint,
+      Cmd: Cmd ?? null,
+      User,
+      Labels,
+      Image,
+      WorkingDir,
+      Healthcheck,
+      Env: [...Env, "PATH=/bin", "LANG=C.UTF-8"],
+      ...config,
+    },
     Mounts: [{ Type: "volume", Name: "longhaul-s1", Destination: "/workspace" }],
     NetworkSettings: { Networks: { bridge: {} } },
     HostConfig: {
@@ -32,14 +47,20 @@ function asMade(host: object = {}, config: object = {}): ContainerInspectInfo {
       UsernsMode: "",
       PortBindings: {},
       MaskedPaths: ["/proc/kcore"],
+      ReadonlyPaths: ["/proc/sys"],
+      Runtime: "runc",
+      GroupAdd: null,
+      DeviceCgroupRules: null,
+      CgroupParent: "",
+      PublishAllPorts: false,
       ...host,
     },
   } as unknown as ContainerInspectInfo;
 }
 
 test("a box that was made as asked does not differ, on engines old and new", () => {
-  expect(differences(asMade(), spec)).toEqual([]);
-  expect(differences(asMade({ CapAdd: ["SETGID", "SETUID"], MemorySwap: -1 }), spec)).toEqual([]);
+  expect(differences(asMade(), spec, around)).toEqual([]);
+  expect(differences(asMade({ CapAdd: ["SETGID", "SETUID"], MemorySwap: -1 }), spec, around)).toEqual([]);
 });
 
 test.each([
@@ -56,13 +77,55 @@ test.each([
   ["published ports", { PortBindings: { "80/tcp": [{ HostPort: "80" }] } }],
   ["init", { Init: false }],
   ["network", { NetworkMode: "none" }],
+  ["runtime", { Runtime: "runsc" }],
+  ["groups", { GroupAdd: ["docker"] }],
+  ["control group", { CgroupParent: "/" }],
+  ["device rules", { DeviceCgroupRules: ["b *:* rwm"] }],
+  ["shared memory", { ShmSize: 2 ** 34 }],
+  ["kernel settings", { Sysctls: { "net.ipv4.ip_forward": "1" } }],
+  ["runtime's annotations", { Annotations: { "run.oci.keep_original_groups": "1" } }],
+  ["nameservers", { Dns: ["169.254.169.254"] }],
+  ["all ports published", { PublishAllPorts: true }],
+  ["read-only paths", { ReadonlyPaths: [] }],
+  ["restart policy", { RestartPolicy: { Name: "always" } }],
 ])("[R52] a box that differs in %s is told by that word", (what, host) => {
-  expect(differences(asMade(host), spec)).toEqual([expect.stringMatching(new RegExp(`^${what}: `))]);
+  expect(differences(asMade(host), spec, around)).toEqual([expect.stringMatching(new RegExp(`^${what}: `))]);
+});
+
+test.each([
+  ["image", { Image: "other:1" }],
+  ["environment", { Env: ["LONGHAUL_SUPERVISOR=x", "LANG=C.UTF-8", "PATH=/bin", "LD_PRELOAD=/tmp/x.so"] }],
+  ["environment", { Env: ["LONGHAUL_SUPERVISOR=x", "LANG=C.UTF-8", "PATH=/workspace"] }],
+  ["health check", { Healthcheck: { Test: ["CMD", "true"] } }],
+  ["working folder", { WorkingDir: "/" }],
+  ["terminal", { Tty: true }],
+])("[R52] a sandbox whose own configuration differs in %s is told by that word", (what, config) => {
+  expect(differences(asMade({}, config), spec, around)).toEqual([
+    expect.stringMatching(new RegExp(`^${what}: `)),
+  ]);
+});
+
+test("a running sandbox is confined by AppArmor where its engine has it", () => {
+  const found = { ...asMade(), AppArmorProfile: "unconfined" };
+  expect(differences(found, spec, around)).toEqual(['AppArmor: "unconfined" instead of "docker-default"']);
+  expect(differences({ ...asMade(), AppArmorProfile: "" }, spec, { ...around, appArmor: false })).toEqual([]);
+});
+
+test("what the kernel says of a sandbox's confinement is compared: filter, privileges, capabilities", () => {
+  const good = { Seccomp: "2", NoNewPrivs: "1", CapBnd: "00000000000000c0" };
+  expect(isolationGaps(good, undefined)).toEqual([]);
+  expect(isolationGaps({ ...good, Seccomp: "0" }, undefined)).toEqual(["Seccomp is 0 instead of 2"]);
+  expect(isolationGaps({ ...good, NoNewPrivs: "0" }, undefined)).toEqual(["NoNewPrivs is 0 instead of 1"]);
+  expect(isolationGaps({ ...good, CapBnd: "00000000a80425fb" }, undefined)).toHaveLength(1);
+  expect(isolationGaps({}, "runsc")).toEqual([
+    "NoNewPrivs is not told instead of 1",
+    "CapBnd is not told instead of c0",
+  ]);
 });
 
 test("a box that speaks another protocol, or is another session's, differs", () => {
   const labels = { "longhaul.session": "s2", "longhaul.protocol": "0" };
-  expect(differences(asMade({}, { Labels: labels }), spec)).toEqual([
+  expect(differences(asMade({}, { Labels: labels }), spec, around)).toEqual([
     'session: "s2" instead of "s1"',
     'protocol: "0" instead of "1"',
   ]);

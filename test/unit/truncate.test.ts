@@ -1,12 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  countLines,
-  cutChars,
-  cutTail,
-  TRUNCATION_MARK,
-  truncateText,
-} from "../../activities/context/truncate.ts";
+import { countLines, TRUNCATION_MARK, truncateText } from "../../activities/context/truncate.ts";
+import { cutChars, cutTail, pageOf, shorten } from "../../activities/context/cut-text.ts";
 
 const lines = (count: number): string =>
   Array.from({ length: count }, (_value, index) => `line ${index + 1}`).join("\n");
@@ -109,6 +104,30 @@ describe("cutChars and cutTail", () => {
     expect(cutTail("a😀b", 2)).toBe("b");
     expect(cutTail("a😀b", 3)).toBe("😀b");
     expect(cutChars("abc", 0)).toBe("");
+    expect(shorten("ab😀cd", 4)).toBe("ab…");
+    expect(shorten("abc", 3)).toBe("abc");
+  });
+});
+
+describe("pageOf", () => {
+  it("gives every character once, whole, however small the pages are", () => {
+    const text = "a😀é日😀😀b";
+    for (const size of [1, 2, 3, 5, 40]) {
+      let read = "";
+      for (let at = 0; at < text.length;) {
+        const page = pageOf(text, at, size);
+        expect(page.text.isWellFormed()).toBe(true);
+        expect(page.end).toBeGreaterThan(at);
+        read += page.text;
+        at = page.end;
+      }
+      expect(read).toBe(text);
+    }
+  });
+
+  it("begins behind a character that an offset falls into", () => {
+    expect(pageOf("a😀b", 2, 1)).toEqual({ text: "", end: 3 });
+    expect(pageOf("a😀b", 2, 2)).toEqual({ text: "b", end: 4 });
   });
 });
 

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import {
   chmod,
   lstat,
@@ -12,11 +13,15 @@ import {
 } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { MAX_CHAIN, restoreWorkspace, saveWorkspace } from "../../activities/sandbox/workspace.ts";
 import { unpackManifest } from "../../activities/sandbox/workspace-manifest.ts";
+import { LIMITS, runWorkspaceProgram } from "../../activities/sandbox/workspace-program.ts";
 import { packWorkspace, readChain, type StoredPack } from "../../activities/sandbox/workspace-pack.ts";
+import { chainOf } from "../support/chain-of.ts";
 import { createFakeSandbox, type FakeSandbox } from "../support/fake-sandbox.ts";
+
+/** What saves and restores is Python, which every sandbox has and not every machine. */
+const withPython = describe.skipIf(spawnSync("python3", ["--version"]).status !== 0);
 
 const boxes: FakeSandbox[] = [];
 async function newBox(): Promise<FakeSandbox> {
@@ -33,8 +38,8 @@ async function put(box: FakeSandbox, path: string, content: string): Promise<voi
   await writeFile(join(box.root, path), content);
 }
 
-async function contentsOf(chain: readonly StoredPack[]): Promise<Record<string, string>> {
-  const { entries, bytes } = await readChain(chain);
+async function contentsOf(...chain: readonly StoredPack[]): Promise<Record<string, string>> {
+  const { entries, bytes } = await readChain(chainOf(...chain));
   return Object.fromEntries(
     entries.map(({ path, kind, target }) => [
       path,
@@ -53,7 +58,7 @@ async function saved(box: FakeSandbox, latest?: StoredPack & { depth: number }) 
   return { ...result, skipped, depth: result.whole ? 1 : (latest?.depth ?? 0) + 1 };
 }
 
-describe("a saved workspace", () => {
+withPython("a saved workspace", () => {
   it("packs only what changed since the checkpoint before it", async () => {
     const box = await newBox();
     await put(box, "src/a.txt", "one");
@@ -66,8 +71,8 @@ describe("a saved workspace", () => {
     const second = await saved(box, first);
 
     expect([second.changed, second.removed, second.whole]).toEqual([1, 1, false]);
-    expect(await contentsOf([{ ...second }])).toEqual({ src: "/", "src/b.txt": "three" });
-    expect(await contentsOf([first, second])).toEqual({ src: "/", "src/b.txt": "three" });
+    expect(await contentsOf(second)).toEqual({ src: "/", "src/b.txt": "three" });
+    expect(await contentsOf(first, second)).toEqual({ src: "/", "src/b.txt": "three" });
   });
 
   it("keeps names with spaces, line breaks, quotes, leading dashes and other scripts", async () => {
@@ -84,7 +89,7 @@ describe("a saved workspace", () => {
     for (const name of names) await put(box, name, name);
     const first = await saved(box);
     const other = await newBox();
-    await restoreWorkspace(other, [first]);
+    await restoreWorkspace(other, chainOf(first));
     for (const name of names) expect(await readFile(join(other.root, name), "utf8")).toBe(name);
   });
 
@@ -96,42 +101,19 @@ describe("a saved workspace", () => {
     await truncate(join(box.root, "big.bin"), 65 * 1024 * 1024);
     const first = await saved(box);
     expect(first.skipped).toEqual([{ path: "big.bin", bytes: 65 * 1024 * 1024, reason: "too-large" }]);
-    expect(await contentsOf([first])).toEqual({ deep: "/" });
+    expect(await contentsOf(first)).toEqual({ deep: "/" });
     expect((await saveWorkspace(box, first)).saved).toBeUndefined();
   });
 
   it("is whole again after the longest chain, so that restoring stays short", async () => {
     const box = await newBox();
     await put(box, "same.txt", "same");
-    let last = await saved(box);
-    const depths = [last.depth];
-    for (let step = 0; step < MAX_CHAIN; step++) {
-      await put(box, "count.txt", String(step));
-      last = await saved(box, last);
-      depths.push(last.depth);
-    }
-    expect(depths.at(-2)).toBe(MAX_CHAIN);
-    expect(depths.at(-1)).toBe(1);
-    expect(Object.keys(await contentsOf([last]))).toEqual(["count.txt", "same.txt"]);
-  });
-
-  it("never names a file whose content it does not have", async () => {
-    const box = await newBox();
-    await put(box, "stays.txt", "stays");
-    await put(box, "goes.txt", "goes");
-    const racing: Sandbox = {
-      ...box,
-      run: async (command, options) => {
-        if (command.argv[0] === "tar") await rm(join(box.root, "goes.txt"), { force: true });
-        return await box.run(command, options);
-      },
-    };
-    const result = await saveWorkspace(racing, undefined);
-    // It is gone, not left out: nobody is to be told.
-    expect(result.skipped).toEqual([]);
-    expect(unpackManifest(result.saved?.manifest ?? new Uint8Array()).map((entry) => entry.path)).toEqual([
-      "stays.txt",
-    ]);
+    const first = await saved(box);
+    await put(box, "count.txt", "1");
+    expect((await saved(box, { ...first, depth: MAX_CHAIN - 1 })).whole).toBe(false);
+    const last = await saved(box, { ...first, depth: MAX_CHAIN });
+    expect([last.whole, last.depth]).toEqual([true, 1]);
+    expect(Object.keys(await contentsOf(last))).toEqual(["count.txt", "same.txt"]);
   });
 
   it("packs against the base where the same step is saved again", async () => {
@@ -143,11 +125,54 @@ describe("a saved workspace", () => {
     expect((await saveWorkspace(box, latest, { base })).saved).toBeUndefined();
     await put(box, "c.txt", "1");
     const { saved: again } = await saveWorkspace(box, latest, { base });
-    expect(Object.keys(await contentsOf(again ? [base, again] : []))).toEqual(["a.txt", "b.txt", "c.txt"]);
+    if (again === undefined) throw new Error("Nothing was saved.");
+    expect(Object.keys(await contentsOf(base, again))).toEqual(["a.txt", "b.txt", "c.txt"]);
   });
 });
 
-describe("a restored workspace", () => {
+withPython("a workspace beyond the bounds", () => {
+  async function saveWithin(box: FakeSandbox, limits: Partial<typeof LIMITS>, latest?: StoredPack) {
+    const order = { do: "save", whole: false, hasBase: false, limits: { ...LIMITS, ...limits } } as const;
+    const { output, answer } = await runWorkspaceProgram(box, order, [latest?.manifest ?? Buffer.of()]);
+    const { packBytes, skipped } = answer as {
+      packBytes: number;
+      skipped: readonly { path: string; reason: string }[];
+    };
+    const saved = { pack: output.subarray(0, packBytes), manifest: output.subarray(packBytes) };
+    return { saved, skipped: skipped.map(({ path, reason }) => `${path} ${reason}`) };
+  }
+
+  it("loses the folder alone that there is no room for, by name, and keeps what was saved of it before", async () => {
+    const box = await newBox();
+    await put(box, "cache/1.txt", "saved before");
+    await put(box, "src/a.txt", "a");
+    const first = await saved(box);
+    for (let at = 2; at < 12; at++) await put(box, `cache/${at}.txt`, "");
+    await put(box, "src/b.txt", "b");
+    const second = await saveWithin(box, { entries: 8 }, first);
+    expect(second.skipped).toEqual(["cache too-many"]);
+    expect(await contentsOf(first, second.saved)).toEqual({
+      cache: "/",
+      "cache/1.txt": "saved before",
+      src: "/",
+      "src/a.txt": "a",
+      "src/b.txt": "b",
+    });
+    expect((await saveWithin(box, { listingBytes: 400 }, first)).skipped).toEqual(["cache too-many"]);
+  });
+
+  it("loses its largest files, its longest paths and its large files, each by name", async () => {
+    const box = await newBox();
+    for (const [name, size] of Object.entries({ a: 30, b: 50, c: 10, d: 200 }))
+      await put(box, name, "x".repeat(size));
+    await put(box, "long/name", "x");
+    const { saved: kept, skipped } = await saveWithin(box, { bytes: 45, fileBytes: 100, pathBytes: 8 });
+    expect(skipped).toEqual(["b workspace-too-large", "d too-large", "long/name path-too-long"]);
+    expect(Object.keys(await contentsOf(kept))).toEqual(["a", "c", "long"]);
+  });
+});
+
+withPython("a restored workspace", () => {
   it("has the same content, modes, times and links, so that saving it again finds nothing", async () => {
     const box = await newBox();
     await put(box, "run.sh", "#!/bin/sh\n");
@@ -160,7 +185,7 @@ describe("a restored workspace", () => {
     const first = await saved(box);
 
     const other = await newBox();
-    const manifest = await restoreWorkspace(other, [first]);
+    const manifest = await restoreWorkspace(other, chainOf(first));
     expect((await lstat(join(other.root, "run.sh"))).mode & 0o7777).toBe(0o751);
     expect((await lstat(join(other.root, "run.sh"))).mtimeMs).toBeCloseTo(1_700_000_000_123.456, 2);
     expect(await readlink(join(other.root, "link"))).toBe("../../outside");
@@ -181,14 +206,15 @@ describe("a restored workspace", () => {
     await put(box, "node_modules/x.js", "x");
     const inode = (await lstat(join(box.root, "keep.txt"))).ino;
 
-    const manifest = await restoreWorkspace(box, [first]);
+    const manifest = await restoreWorkspace(box, chainOf(first));
     expect((await saveWorkspace(box, { ...first, manifest })).saved).toBeUndefined();
     expect(await readFile(join(box.root, "kind"), "utf8")).toBe("a file");
     expect(await readFile(join(box.root, "node_modules/x.js"), "utf8")).toBe("x");
     expect((await lstat(join(box.root, "keep.txt"))).ino).toBe(inode);
     const commandsBefore = box.started.length;
-    await restoreWorkspace(box, [first]);
+    await restoreWorkspace(box, chainOf(first));
     expect(box.started.length).toBe(commandsBefore + 1);
+    expect((await lstat(join(box.root, "keep.txt"))).ino).toBe(inode);
   });
 
   it("does not write through a link that took the place of a folder", async () => {
@@ -198,7 +224,7 @@ describe("a restored workspace", () => {
     const first = await saved(box);
     await rm(join(box.root, "folder"), { recursive: true });
     await symlink(outside.root, join(box.root, "folder"));
-    await restoreWorkspace(box, [first]);
+    await restoreWorkspace(box, chainOf(first));
     expect(await readFile(join(box.root, "folder/file.txt"), "utf8")).toBe("inside");
     await expect(lstat(join(outside.root, "file.txt"))).rejects.toThrow("ENOENT");
   });
@@ -216,12 +242,12 @@ describe("a restored workspace", () => {
       },
       { kind: "link", path: "here", mode: 0o755, target: "src" },
     ]);
-    await restoreWorkspace(box, [upload]);
+    await restoreWorkspace(box, chainOf(upload));
     expect(await readlink(join(box.root, "here"))).toBe("src");
     const next = await saved(box, { ...upload, depth: 1 });
     // The folders between were made on the way; the file itself is unchanged.
     expect(unpackManifest(next.manifest).filter((entry) => entry.kind === "file")).toHaveLength(1);
-    expect((await readChain([{ ...next }])).bytes.size).toBe(0);
+    expect((await readChain(chainOf(next))).bytes.size).toBe(0);
   });
 
   it("refuses a broken pack with a WorkspaceLost failure before it touches a file", async () => {
@@ -229,7 +255,7 @@ describe("a restored workspace", () => {
     await put(box, "a.txt", "a");
     const { manifest } = await saved(box);
     await put(box, "a.txt", "newer");
-    const broken = restoreWorkspace(box, [{ manifest, pack: Buffer.from("no gzip") }]);
+    const broken = restoreWorkspace(box, chainOf({ manifest, pack: Buffer.from("no gzip") }));
     await expect(broken).rejects.toMatchObject({ type: "WorkspaceLost", nonRetryable: true });
     expect(await readFile(join(box.root, "a.txt"), "utf8")).toBe("newer");
   });

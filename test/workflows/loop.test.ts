@@ -37,6 +37,15 @@ describe("the loop", () => {
     expect(fake.inputsOf("modelStep").map((input) => input.step)).toEqual([1, 2]);
   });
 
+  it("does not take an answer that broke off for the end of the task: one more try, then a typed failure", async () => {
+    const once = await play({ steps: [answered([], { finish: "error" }), answered()] });
+    expect(once.value?.status).toBe("completed");
+    expect(once.fake.inputsOf("modelStep").map((input) => input.step)).toEqual([1, 2]);
+    const twice = await play({ steps: [answered([], { finish: "other" })] });
+    expect(twice.failure?.cause?.type).toBe("UnfinishedAnswer");
+    expect(twice.fake.inputsOf("modelStep").map((input) => input.step)).toEqual([1, 2]);
+  });
+
   it("tries an empty answer once more, then ends with a typed failure [R37]", async () => {
     const { fake, failure } = await play({ steps: [empty] });
     expect(failure?.cause?.type).toBe("EmptyAnswer");

@@ -1,6 +1,8 @@
 /** What Temporal's own tools may send: no converter of ours has looked at it. */
-import { Client, Connection } from "@temporalio/client";
+import { randomUUID } from "node:crypto";
+import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { cleanText } from "../../activities/context/clean-text.ts";
 import type { Guidance, ModelStepFacts } from "../../activities/contract.ts";
 import { answered, bashCall, type FakeActivities } from "../support/fake-activities.ts";
 import { eventually } from "../support/eventually.ts";
@@ -43,6 +45,70 @@ async function afterSending(
   });
 }
 
+interface RawPayload {
+  readonly encoding?: string;
+  readonly data: string;
+}
+const rawOf = ({ encoding, data }: RawPayload) => ({
+  ...(encoding === undefined ? {} : { metadata: { encoding: Buffer.from(encoding) } }),
+  data: Buffer.from(data),
+});
+const executionOf = (workflowId: string) => ({ namespace: "default", workflowExecution: { workflowId } });
+
+async function sendRaw(workflowId: string, signalName: string, payloads: readonly RawPayload[]) {
+  await connection.workflowService.signalWorkflowExecution({
+    ...executionOf(workflowId),
+    signalName,
+    input: { payloads: payloads.map(rawOf) },
+  });
+}
+
+/** @throws Error with the refusal's words */
+async function updateRaw(workflowId: string, payload: RawPayload): Promise<void> {
+  const { outcome } = await connection.workflowService.updateWorkflowExecution({
+    ...executionOf(workflowId),
+    waitPolicy: { lifecycleStage: 3 },
+    request: {
+      meta: { updateId: randomUUID(), identity: "test" },
+      input: { name: "sendGuidance", args: { payloads: [rawOf(payload)] } },
+    },
+  });
+  if (outcome?.failure) throw new Error(outcome.failure.message ?? "");
+}
+
+async function detailsOf(handle: WorkflowHandle): Promise<string> {
+  const { currentDetails } = await handle.query<{ currentDetails?: string }>("__temporal_workflow_metadata");
+  // Temporal leaves it out while it is empty.
+  return currentDetails ?? "";
+}
+
+describe("a start from elsewhere", () => {
+  it.each([
+    ["an argument that cannot be decoded", { encoding: "json/protobuf", data: "{}" }],
+    ["null", { encoding: "json/plain", data: "null" }],
+    ["messages that are none", { encoding: "json/plain", data: '{"guidance":[{"id":"a"}]}' }],
+  ])("with %s fails at once, in words", async (_name, payload) => {
+    const workflowId = `loop-${randomUUID()}`;
+    await play({ steps: [answered()] }, async (handle) => {
+      const { taskQueue } = await client.workflow.getHandle(handle.workflowId).describe();
+      await connection.workflowService.startWorkflowExecution({
+        namespace: "default",
+        workflowId,
+        workflowType: { name: "codingAgent" },
+        taskQueue: { name: taskQueue },
+        requestId: randomUUID(),
+        input: { payloads: [rawOf(payload)] },
+        memo: { fields: { note: rawOf({ encoding: "json/protobuf", data: "{}" }) } },
+      });
+      const failure: unknown = await client.workflow
+        .getHandle(workflowId)
+        .result()
+        .catch((error: unknown) => error);
+      expect(failure).toMatchObject({ cause: { type: "BadConfiguration" } });
+    });
+  });
+});
+
 describe("a signal from elsewhere", () => {
   it("that is no message is shown as ignored, and harms nothing [R49]", async () => {
     const nonsense: unknown[] = [
@@ -65,6 +131,34 @@ describe("a signal from elsewhere", () => {
     });
     expect(value?.status).toBe("completed");
     expect(taken(fake)).toEqual([]);
+  });
+
+  it("that cannot be decoded is dropped with a remark, and the run goes on", async () => {
+    const payloads = [
+      { encoding: "json/protobuf", data: '{"text":"hello"}' },
+      { encoding: "binary/encrypted", data: "\u0001\u0002" },
+      { encoding: "json/plain", data: '{"text":' },
+      { data: '"hello"' },
+    ];
+    const { fake, value } = await afterSending(async (signal, id) => {
+      const handle = client.workflow.getHandle(id);
+      for (const [name, remark] of [
+        ["guidance", "guidance signal was ignored"],
+        ["compact", "signal compact was ignored: it could not be decoded"],
+        ["undoCompaction", "signal undoCompaction was ignored: it could not be decoded"],
+        ["interrupt", "signal interrupt was ignored: it could not be decoded"],
+      ] as const) {
+        for (const payload of payloads) await sendRaw(id, name, [payload]);
+        await eventually(`${name} is remarked`, async () => (await detailsOf(handle)).includes(remark));
+      }
+      for (const payload of payloads)
+        await expect(updateRaw(id, payload)).rejects.toThrow(/Not a message|metadata/);
+      await signal("guidance", { id: "after", text: "after it" });
+    });
+    expect(value?.status).toBe("completed");
+    expect(wordsOf(taken(fake))).toEqual(["after it"]);
+    expect(fake.inputsOf("summarize")).toHaveLength(1);
+    expect(fake.inputsOf("undoCompaction")).toHaveLength(payloads.length);
   });
 
   it("may bring keys that mean something to JavaScript; only what we know is taken", async () => {
@@ -90,7 +184,7 @@ describe("a signal from elsewhere", () => {
     });
     expect(failure).toBeUndefined();
     expect(value?.status).toBe("completed");
-    expect(wordsOf(taken(fake)).join("")).toBe(`${text}after it`);
+    expect(wordsOf(taken(fake)).join("")).toBe(`${cleanText(text)}after it`);
   });
 
   it("of 5 MB is refused to its sender by the server, and the run goes on", async () => {

@@ -1,10 +1,10 @@
 import { ApplicationFailure } from "@temporalio/common";
-import { Context } from "@temporalio/activity";
+import { CompleteAsyncError, Context } from "@temporalio/activity";
 import { describe, expect, it } from "vitest";
 import type { ModelStepFacts } from "../../activities/contract.ts";
 import { eventually } from "../support/eventually.ts";
 import { answered, bashCall, type FakeActivities } from "../support/fake-activities.ts";
-import { play, type Handle } from "../support/play-loop.ts";
+import { play, playTwice, type Handle } from "../support/play-loop.ts";
 
 /** Waits for its cancellation, then does what `then` says. */
 function untilStopped<T>(then: () => T | Promise<T>): () => Promise<T> {
@@ -105,6 +105,59 @@ describe("an interrupt", () => {
   });
 });
 
+describe("an interrupt that finds nothing to abort yet", () => {
+  it("while the sandbox opens keeps the step's calls from beginning, without waiting for it", async () => {
+    const opened = Promise.withResolvers<void>();
+    const { fake, value } = await play(
+      {
+        steps: [answered([bashCall]), answered()],
+        activities: {
+          openSandbox: async () => {
+            await opened.promise;
+            return { container: "fake-box", workspace: "empty" };
+          },
+        },
+      },
+      async (handle, fake) => {
+        await eventually(
+          "the calls wait for the sandbox",
+          async () => (await handle.query<{ phase: string }>("status")).phase === "running tools",
+        );
+        await interrupt(handle, "stop");
+        await asked(fake, 2);
+        opened.resolve();
+      },
+    );
+    expect(value?.status).toBe("completed");
+    expect(fake.inputsOf("runTool")).toEqual([]);
+    expect(heard(fake)).toEqual([[], ["stop"]]);
+  });
+
+  it("in the very task that brings the answer keeps the calls that it asks for from beginning", async () => {
+    const held = Promise.withResolvers<Uint8Array>();
+    const { fake, value } = await playTwice(
+      {
+        steps: [
+          () => {
+            held.resolve(Context.current().info.taskToken);
+            throw new CompleteAsyncError();
+          },
+          answered(),
+        ],
+      },
+      // No worker is there: what comes now is handed to the workflow in one task.
+      async (handle, client) => {
+        await client.activity.complete(await held.promise, answered([bashCall]));
+        await interrupt(handle, "stop");
+      },
+      () => held.promise,
+    );
+    expect(value?.status).toBe("completed");
+    expect(fake.inputsOf("runTool")).toEqual([]);
+    expect(heard(fake)).toEqual([[], ["stop"]]);
+  });
+});
+
 describe("a cancel", () => {
   it.each([
     ["in the middle of an answer", untilStopped(interruptedAnswer)],
@@ -121,6 +174,44 @@ describe("a cancel", () => {
     expect(fake.inputsOf("closeSandbox")).toHaveLength(1);
   });
 
+  it("while the files are saved for a fresh history ends the session, and no run follows", async () => {
+    let started: Handle | undefined;
+    const { fake, handle, failure } = await play(
+      {
+        steps: [answered([bashCall])],
+        maxHistoryEvents: 50,
+        activities: {
+          saveWorkspace: async () => {
+            await started?.cancel();
+            return untilStopped(() => ({ changed: 0, bytes: 0 }))();
+          },
+        },
+      },
+      async (handle) => {
+        started = handle;
+      },
+    );
+    expect(failure?.cause?.name).toBe("CancelledFailure");
+    expect((await handle.describe()).status.name).toBe("CANCELLED");
+    expect(fake.inputsOf("openSession")).toHaveLength(1);
+    expect(fake.inputsOf("closeSession")).toEqual([expect.objectContaining({ status: "cancelled" })]);
+  });
+
+  it("while a completed session closes, told something more, is heard: that waits for the next run", async () => {
+    const { fake, handle, failure } = await play({
+      steps: [answered()],
+      whileClosing: async (handle) => {
+        await handle.signal("guidance", { id: "more", text: "more" });
+        await handle.cancel();
+      },
+    });
+    expect(failure?.cause?.name).toBe("CancelledFailure");
+    expect((await handle.describe()).status.name).toBe("CANCELLED");
+    expect(fake.inputsOf("openSession")).toHaveLength(1);
+    const parked = fake.inputsOf("parkGuidance").flatMap((input) => input.items.map((item) => item.id));
+    expect(parked).toEqual(["more"]);
+  });
+
   it("keeps what was said and not read, for the session's next run", async () => {
     const { fake } = await play({ steps: [unreachable] }, async (handle, fake) => {
       await asked(fake, 1);
@@ -130,6 +221,38 @@ describe("a cancel", () => {
     const parked = fake.inputsOf("parkGuidance").flatMap((input) => input.items.map((item) => item.id));
     expect(parked).toEqual(["late"]);
   });
+});
+
+it("a message that comes while a failed run closes is kept, and its sender hears that it waits for the next run", async () => {
+  let reply: unknown;
+  const { fake, failure } = await play({
+    steps: [
+      () => {
+        throw ApplicationFailure.nonRetryable("No such key.", "ModelCredentials");
+      },
+    ],
+    whileClosing: async (handle) => {
+      reply = await handle.executeUpdate("sendGuidance", { args: [{ id: "late", text: "late" }] });
+    },
+  });
+  expect(failure?.cause?.type).toBe("ModelCredentials");
+  expect(reply).toEqual({ queued: true, position: 1, waitsForNextRun: true });
+  const parked = fake.inputsOf("parkGuidance").flatMap((input) => input.items.map((item) => item.id));
+  expect(parked).toEqual(["late"]);
+});
+
+it("a run that could not open its session says so to the activities that close it", async () => {
+  const { fake, failure } = await play({
+    steps: [answered()],
+    activities: {
+      openSession: async () => {
+        throw ApplicationFailure.nonRetryable("Postgres: away.", "DatabaseUnavailable");
+      },
+    },
+  });
+  expect(failure?.cause?.type).toBe("DatabaseUnavailable");
+  expect(fake.inputsOf("closeSandbox")).toEqual([{ step: 0, neverOpened: {} }]);
+  expect(fake.inputsOf("closeSession")).toEqual([expect.objectContaining({ neverOpened: {} })]);
 });
 
 it("a box that cannot be closed does not keep the run from ending, and the session is told why [invariant 14]", async () => {

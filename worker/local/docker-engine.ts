@@ -1,7 +1,8 @@
 /** A Docker engine: the one configured or running, else, on Debian or Ubuntu with root, installed and started. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { probeDocker } from "./probe.ts";
+import { childEnvironment } from "./environment.ts";
+import { isPermissionDenied, probeDocker } from "./probe.ts";
 import { isAlive, launch, run, tail, until } from "./processes.ts";
 import { type Say, slowly } from "./progress.ts";
 import { ServiceMissing } from "./service-missing.ts";
@@ -34,22 +35,27 @@ export async function ensureDocker(options: DockerOptions): Promise<void> {
     (error: unknown) => error as ServiceMissing,
   );
   if (missing === undefined) return;
+  // An engine is there: nothing is to be installed.
+  if (isPermissionDenied(missing.cause)) throw missing;
   if (findOnPath("dockerd") === undefined) await install(options, missing);
-  else if (process.getuid?.() !== 0) throw refused("it runs not, and starting it needs root", missing);
+  else if (process.getuid?.() !== 0)
+    throw refused("the Docker daemon is not running, and starting it requires root", missing);
   await startDaemon(options);
 }
 
 async function install(options: DockerOptions, missing: ServiceMissing): Promise<void> {
-  if (!options.mayInstall) throw refused("LONGHAUL_NO_INSTALL is set", missing);
-  if (process.getuid?.() !== 0) throw refused("installing it needs root", missing);
-  if (!isDebian() || findOnPath("apt-get") === undefined) throw refused("not Debian or Ubuntu", missing);
-  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
+  if (!options.mayInstall) throw refused("it is not installed, and LONGHAUL_NO_INSTALL is set", missing);
+  if (process.getuid?.() !== 0)
+    throw refused("it is not installed, and installing it requires root", missing);
+  if (!isDebian() || findOnPath("apt-get") === undefined)
+    throw refused("it is not installed, and this is not Debian or Ubuntu", missing);
+  const env = { ...childEnvironment("installer"), DEBIAN_FRONTEND: "noninteractive" };
   const apt = (...args: string[]) =>
     run("apt-get", ["-q", "-y", ...args], { env, maxBuffer: 64 * 1024 * 1024, timeout: 10 * 60_000 });
   try {
     await slowly(
       options.say,
-      `Installing Docker with apt-get (${PACKAGES.join(", ")}): no engine answers`,
+      `Installing Docker with apt-get (${PACKAGES.join(", ")}): no engine was found`,
       async () => {
         await apt("update");
         // Without --no-install-recommends a desktop's worth of packages comes along.
@@ -70,7 +76,12 @@ async function startDaemon(options: DockerOptions): Promise<void> {
     if (await answers(10_000)) return;
   }
   const log = join(home, "logs", "dockerd.log");
-  const mark = await launch({ command: "dockerd", args: ["--host", `unix://${SOCKET}`], log });
+  const mark = await launch({
+    command: "dockerd",
+    args: ["--host", `unix://${SOCKET}`],
+    log,
+    env: childEnvironment("dockerd"),
+  });
   remember(home, "docker", { ...mark, address: `unix://${SOCKET}`, log });
   const up = await until(
     async () => {
@@ -100,8 +111,9 @@ function notStarted(log: string): ServiceMissing {
   return new ServiceMissing({
     service: "Docker engine",
     address: SOCKET,
-    reason: `dockerd ended: ${tail(log, 2)}`,
-    mend: `See ${log}. In a container, dockerd needs it to be privileged; else set DOCKER_HOST to an engine elsewhere.`,
+    problem: "did not start",
+    reason: `dockerd exited: ${tail(log, 2)}`,
+    mend: `See ${log}. Inside a container, dockerd needs the container to be privileged; otherwise set DOCKER_HOST to an engine elsewhere.`,
   });
 }
 
@@ -109,8 +121,9 @@ function refused(reason: string, cause: ServiceMissing): ServiceMissing {
   return new ServiceMissing({
     service: "Docker engine",
     address: SOCKET,
+    problem: "is not available",
     reason,
-    mend: `As root: ${COMMANDS}. Or set DOCKER_HOST to an engine that runs.`,
+    mend: `As root: ${COMMANDS}. Or set DOCKER_HOST to a running engine.`,
     cause,
   });
 }

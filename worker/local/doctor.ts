@@ -1,10 +1,12 @@
 /** What is found, what is missing, and how to mend it. Starts nothing but one box for a second; takes at most 10 s. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { probeDocker, probePostgres, probeTemporal, withoutPassword } from "./probe.ts";
+import { type AgentConfig, agentConfigSchema } from "../../activities/agent-config.ts";
+import { DEFAULT_IMAGE } from "../../activities/sandbox/sandbox.ts";
+import { isPermissionDenied, probeDocker, probePostgres, probeTemporal, withoutPassword } from "./probe.ts";
 import { isAlive } from "./processes.ts";
 import { ServiceMissing } from "./service-missing.ts";
-import { checkNetwork, runcFinding, runcVersion } from "./sandbox-check.ts";
+import { checkSandbox, runcFinding, runcVersion } from "./sandbox-check.ts";
 import { findServices, type LocalServices, projectHome, settingOf } from "./services.ts";
 import { readState } from "./state.ts";
 import { cacheFolder, findOnPath } from "./temporal-binary.ts";
@@ -13,6 +15,8 @@ import { configuredTemporal } from "./temporal.ts";
 export interface Check {
   readonly name: string;
   readonly ok: boolean;
+  /** Not as it should be, or not measured; nothing that stops a task. */
+  readonly warning?: true;
   readonly found: string;
   /** What to do, where it is not all right. */
   readonly mend?: string;
@@ -31,9 +35,13 @@ export interface Diagnosis {
   readonly settings: readonly Setting[];
 }
 
-const BRINGS_UP = "`npm start` brings one up, or `longhaul up`.";
+const BRINGS_UP = "`npm start` or `longhaul up` starts one.";
 
-export async function diagnose(options: { readonly home?: string } = {}): Promise<Diagnosis> {
+export async function diagnose(options: {
+  readonly home?: string;
+  /** The configuration's; default its defaults. */
+  readonly sandbox?: AgentConfig["sandbox"] | undefined;
+}): Promise<Diagnosis> {
   const home = options.home ?? projectHome;
   const services = findServices(home);
   const [postgres, temporal, docker, worker] = await Promise.all([
@@ -42,7 +50,8 @@ export async function diagnose(options: { readonly home?: string } = {}): Promis
     probed("Docker", () => probeDocker(services.dockerHost), "DOCKER_HOST"),
     workerCheck(home),
   ]);
-  const walls = docker.ok ? await sandboxChecks(services) : [];
+  const sandbox = options.sandbox ?? agentConfigSchema.parse({}).sandbox;
+  const walls = docker.ok ? await sandboxChecks(services, sandbox) : [];
   const checks = [
     nodeCheck(),
     postgres,
@@ -66,8 +75,8 @@ async function probed(name: string, probe: () => Promise<string>, variable: stri
   } catch (error) {
     if (!(error instanceof ServiceMissing)) throw error;
     // Where its address was given, bringing another one up would not help.
-    const mend = settingOf(variable) === undefined ? BRINGS_UP : error.mend;
-    return { name, ok: false, found: `no answer at ${error.address}`, mend };
+    const isOurs = settingOf(variable) === undefined && !isPermissionDenied(error.cause);
+    return { name, ok: false, found: error.problem, mend: isOurs ? BRINGS_UP : error.mend };
   }
 }
 
@@ -81,14 +90,16 @@ function modelCheck(services: LocalServices): Check {
   return { name: "Model", ok: true, found: `no key: the rehearsal model plays a written script${place}` };
 }
 
-async function sandboxChecks(services: LocalServices): Promise<Check[]> {
-  const [network, runtime] = await Promise.all([
-    checkNetwork(services.sandboxImage),
-    runcVersion().then(runcFinding, () => ({ ok: true, found: "not told" })),
+async function sandboxChecks(services: LocalServices, sandbox: AgentConfig["sandbox"]): Promise<Check[]> {
+  const image = services.sandboxImage ?? sandbox.image;
+  const [{ network, isolation }, runtime] = await Promise.all([
+    checkSandbox({ image, guardImage: settingOf("LONGHAUL_GUARD_IMAGE"), sandbox }),
+    runcVersion().then(runcFinding, () => ({ ok: true, warning: true as const, found: "unknown" })),
   ]);
   return [
     { name: "container runtime", ...runtime },
     { name: "sandbox network", ...network },
+    { name: "sandbox isolation", ...isolation },
   ];
 }
 
@@ -100,7 +111,7 @@ async function workerCheck(home: string): Promise<Check> {
   return {
     name: "Worker",
     ok: false,
-    found: "none of this machine's",
+    found: "none is running on this machine",
     mend: "`npm start` starts one, or `longhaul worker`.",
   };
 }
@@ -110,7 +121,7 @@ function temporalProgram(): Check {
   const program = findOnPath("temporal");
   if (program !== undefined) return { name, ok: true, found: program };
   if (existsSync(cacheFolder())) return { name, ok: true, found: `kept in ${cacheFolder()}` };
-  return { name, ok: true, found: "none; needed only where no server answers, and fetched then" };
+  return { name, ok: true, found: "not installed; it is downloaded if no server is running" };
 }
 
 function settingsOf(services: LocalServices, home: string): Setting[] {
@@ -133,7 +144,7 @@ function settingsOf(services: LocalServices, home: string): Setting[] {
     },
     {
       name: "SANDBOX_IMAGE",
-      value: services.sandboxImage ?? "longhaul-sandbox:1",
+      value: services.sandboxImage ?? DEFAULT_IMAGE,
       source: from("SANDBOX_IMAGE", "default"),
     },
     {

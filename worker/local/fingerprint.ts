@@ -2,17 +2,17 @@
 import { createHash } from "node:crypto";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { WORKER_SETTINGS } from "./environment.ts";
 import { projectFolder } from "./services.ts";
 
 const SOURCES = ["activities", "workflows", "worker", "package-lock.json"];
-const SETTINGS = /^(OPENAI_|LONGHAUL_|TEMPORAL_|DOCKER_|DATABASE_|SANDBOX_IMAGE$|OTEL_)/;
 
 /** A hash; secrets go into it and cannot be read from it. */
 export function workerFingerprint(environment: Readonly<Record<string, string | undefined>>): string {
   const hash = createHash("sha256").update(process.version);
   for (const source of SOURCES) addFile(hash, join(projectFolder, source));
   for (const name of Object.keys(environment)
-    .filter((key) => SETTINGS.test(key))
+    .filter((key) => WORKER_SETTINGS.test(key))
     .sort()) {
     hash.update(`${name}=${environment[name] ?? ""}\0`);
   }

@@ -1,5 +1,5 @@
 /** Postgres refuses to run as root: as root it is started as the user `postgres`, wherever the project lies. */
-import { chownSync, statSync } from "node:fs";
+import { chownSync, readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { run } from "./processes.ts";
 import type { Say } from "./progress.ts";
@@ -24,6 +24,7 @@ export async function postgresOwner(paths: readonly string[], say: Say): Promise
   // A clone in /root or in a private temporary folder cannot be entered by another user: then, and only then, the
   // server keeps the one capability that lets it through, rather than our opening the folders to everyone.
   const closed = !paths.every(reachableByAll);
+  const capability = passingCapability();
   return {
     own: (path) => chownSync(path, uid, gid),
     wrap: (command, args) =>
@@ -36,8 +37,8 @@ export async function postgresOwner(paths: readonly string[], say: Say): Promise
               "--clear-groups",
               // Without it access(2), by which initdb looks for its programs, would not count the capability.
               "--securebits=+no_setuid_fixup",
-              "--inh-caps=+dac_override",
-              "--ambient-caps=+dac_override",
+              `--inh-caps=+${capability}`,
+              `--ambient-caps=+${capability}`,
               command,
               ...args,
             ],
@@ -46,10 +47,20 @@ export async function postgresOwner(paths: readonly string[], say: Say): Promise
   };
 }
 
+/** Numbers of the kernel's capability.h. */
+const DAC_READ_SEARCH = 2n;
+
+/** What reads but never writes, where we have it to give: a container's default set lacks it. */
+function passingCapability(): "dac_read_search" | "dac_override" {
+  const status = readFileSync("/proc/self/status", "utf8");
+  const effective = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)/m.exec(status)?.[1] ?? "0"}`);
+  return (effective >> DAC_READ_SEARCH) & 1n ? "dac_read_search" : "dac_override";
+}
+
 async function postgresUser(say: Say): Promise<{ uid: number; gid: number }> {
   const known = await ids();
   if (known !== undefined) return known;
-  say("Adding the system user postgres: Postgres does not run as root.");
+  say("Postgres refuses to run as root: adding the system user postgres.");
   await run("useradd", [
     "--system",
     "--user-group",
@@ -63,6 +74,7 @@ async function postgresUser(say: Say): Promise<{ uid: number; gid: number }> {
   throw new ServiceMissing({
     service: "Postgres",
     address: "this machine",
+    problem: "cannot run as root",
     reason: "the user postgres could not be added",
     mend: "Run as an ordinary user, or set DATABASE_URL.",
   });

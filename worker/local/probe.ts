@@ -3,6 +3,7 @@ import { request } from "node:http";
 import { connect } from "node:net";
 import { Connection } from "@temporalio/client";
 import pg from "pg";
+import { cutChars } from "../../activities/context/cut-text.ts";
 import { temporalConnection } from "../temporal-connection.ts";
 import { ServiceMissing } from "./service-missing.ts";
 import { within } from "./within.ts";
@@ -77,14 +78,28 @@ export async function probeDocker(dockerHost?: string, timeoutMs = PROBE_MS): Pr
     const version: { Version?: string } = JSON.parse(await get(address, "/version", timeoutMs));
     return `Docker ${version.Version ?? "?"}`;
   } catch (error) {
-    throw new ServiceMissing({
-      service: "Docker engine",
-      address,
-      reason: reasonOf(error),
-      mend: "Start Docker, or set DOCKER_HOST to an engine that runs.",
-      cause: error,
+    throw dockerMissing(address, error);
+  }
+}
+
+export function dockerMissing(address: string, cause: unknown): ServiceMissing {
+  const common = { service: "Docker engine", address, cause };
+  if (isPermissionDenied(cause)) {
+    return new ServiceMissing({
+      ...common,
+      problem: `does not let this user in at ${address}`,
+      reason: "permission denied",
+      mend: "Add yourself to the group docker, then log in again: sudo usermod -aG docker $USER",
     });
   }
+  const mend = "Start Docker, or set DOCKER_HOST to a running engine.";
+  return new ServiceMissing({ ...common, reason: reasonOf(cause), mend });
+}
+
+/** Whether a socket is there that this user may not open. */
+export function isPermissionDenied(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return code === "EACCES" || code === "EPERM";
 }
 
 /** Whether the engine has an image; false also where that cannot be told, so that the one who asks looks closer. */
@@ -148,5 +163,5 @@ export function withoutPassword(url: string): string {
 function reasonOf(error: unknown): string {
   const first = error instanceof AggregateError ? error.errors[0] : error;
   const text = first instanceof Error ? first.message || first.name : String(first);
-  return text.split("\n")[0]?.slice(0, 200) ?? "";
+  return cutChars(text.split("\n")[0] ?? "", 200);
 }

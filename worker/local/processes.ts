@@ -1,12 +1,23 @@
 /** Processes that outlive us: started detached, named by pid and start time so that a recycled pid is never killed. */
-import { execFile, spawn } from "node:child_process";
-import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { execFile, type ExecFileOptions, spawn } from "node:child_process";
+import { closeSync, fchmodSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
+import { childEnvironment } from "./environment.ts";
+import { PRIVATE_FILE, PRIVATE_FOLDER } from "./private-folder.ts";
 
-export const run = promisify(execFile);
+const execute = promisify(execFile);
+
+/** Runs a program to its end. It is told of our environment what any service is, unless `env` says otherwise. */
+export function run(
+  command: string,
+  args: readonly string[],
+  options: ExecFileOptions = {},
+): Promise<{ stdout: string; stderr: string }> {
+  return execute(command, [...args], { env: childEnvironment("service"), ...options, encoding: "utf8" });
+}
 
 /** A process as it can be found again: `born` is its start time as the system tells it. */
 export interface ProcessMark {
@@ -18,25 +29,33 @@ export interface Launch {
   readonly command: string;
   readonly args: readonly string[];
   readonly log: string;
+  /** Default: what any service is told of ours. */
   readonly env?: NodeJS.ProcessEnv;
   readonly cwd?: string;
   readonly uid?: number;
   readonly gid?: number;
 }
 
-/** Starts a process in its own session, with its output in `log`: Ctrl-C in our terminal does not reach it. */
+/**
+ * Starts a process in its own session, with its output in `log`: Ctrl-C in our terminal does not reach it. The files that
+ * it makes are its user's alone.
+ */
 export async function launch(what: Launch): Promise<ProcessMark> {
-  mkdirSync(dirname(what.log), { recursive: true });
-  const log = openSync(what.log, "a");
+  mkdirSync(dirname(what.log), { recursive: true, mode: PRIVATE_FOLDER });
+  const log = openSync(what.log, "a", PRIVATE_FILE);
+  // A child inherits it, and nothing else runs while it differs from ours.
+  const umask = process.umask(0o077);
   try {
+    fchmodSync(log, PRIVATE_FILE);
     const child = spawn(what.command, what.args, {
       detached: true,
       stdio: ["ignore", log, log],
-      env: what.env ?? process.env,
+      env: what.env ?? childEnvironment("service"),
       ...(what.cwd === undefined ? {} : { cwd: what.cwd }),
       ...(what.uid === undefined ? {} : { uid: what.uid }),
       ...(what.gid === undefined ? {} : { gid: what.gid }),
     });
+    process.umask(umask);
     await new Promise<void>((resolve, reject) => {
       child.once("spawn", resolve);
       child.once("error", reject);
@@ -45,6 +64,7 @@ export async function launch(what: Launch): Promise<ProcessMark> {
     const pid = child.pid ?? 0;
     return { pid, born: (await birthOf(pid)) ?? "gone" };
   } finally {
+    process.umask(umask);
     closeSync(log);
   }
 }

@@ -9,7 +9,7 @@ export async function slowly<T>(say: Say, what: string, work: () => Promise<T>):
   say(`${what} …`);
   const began = Date.now();
   const seconds = () => Math.round((Date.now() - began) / 1_000);
-  const timer = setInterval(() => say(`  still at it after ${seconds()} s: ${what}`), 10_000);
+  const timer = setInterval(() => say(`  still working after ${seconds()} s: ${what}`), 10_000);
   try {
     const result = await work();
     if (seconds() >= 2) say(`  done in ${seconds()} s`);

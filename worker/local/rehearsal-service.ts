@@ -1,5 +1,6 @@
 /** The rehearsal model as a service: started only where no real model is configured. */
 import { join } from "node:path";
+import { childEnvironment } from "./environment.ts";
 import { freePort, isAlive, launch, tail, until } from "./processes.ts";
 import type { Say } from "./progress.ts";
 import { ServiceMissing } from "./service-missing.ts";
@@ -29,18 +30,19 @@ export async function ensureRehearsal(options: {
   const mark = await launch({
     command: process.execPath,
     args: [script],
-    env: { ...process.env, LONGHAUL_REHEARSAL_PORT: String(port) },
+    env: { ...childEnvironment("rehearsal"), LONGHAUL_REHEARSAL_PORT: String(port) },
     log,
   });
   const failed = (reason: string) =>
     new ServiceMissing({
       service: "Rehearsal model",
+      problem: "did not start",
       address,
       reason,
       mend: `See ${log}, or set OPENAI_API_KEY to use a real model.`,
     });
   const up = await until(async () => {
-    if (!(await isAlive(mark))) throw failed(`it ended: ${tail(log, 2)}`);
+    if (!(await isAlive(mark))) throw failed(`it exited: ${tail(log, 2)}`);
     return listens(address);
   }, 20_000);
   if (!up) throw failed("it does not answer");

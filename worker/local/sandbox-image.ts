@@ -1,15 +1,14 @@
 /** The image in which commands run: there already, built from the Dockerfile, or made without an image registry. */
 import { fileURLToPath } from "node:url";
 import type Dockerode from "dockerode";
+import { cutChars } from "../../activities/context/cut-text.ts";
+import { DEFAULT_IMAGE } from "../../activities/sandbox/sandbox.ts";
 import { type Say, slowly } from "./progress.ts";
 import { bootstrapImage, bootstrapObstacle, followProgress } from "./sandbox-image/bootstrap-image.ts";
 import { ServiceMissing } from "./service-missing.ts";
 
-/** The tag that is made where `SANDBOX_IMAGE` names no other. */
-export const SANDBOX_IMAGE = "longhaul-sandbox:1";
-
 /** What the Dockerfile begins with. */
-const BASE_IMAGE = "debian:bookworm-slim";
+const BASE_IMAGES = ["debian:bookworm-slim", "node:24-bookworm-slim"];
 const CONTEXT = ["Dockerfile", "packages.txt", "setup.sh"];
 /** So long a registry may take for its first word; one that is not reachable often says nothing at all. */
 const REGISTRY_TIMEOUT_MS = 15_000;
@@ -30,12 +29,12 @@ export interface SandboxImageOptions {
 export async function ensureSandboxImage(options: SandboxImageOptions): Promise<void> {
   const { docker, tag, say } = options;
   if (await isThere(docker, tag)) return;
-  if (tag !== SANDBOX_IMAGE) {
+  if (tag !== DEFAULT_IMAGE) {
     const trouble = await pull(docker, tag, say);
     if (trouble !== undefined) throw missing(tag, trouble, `docker pull ${tag}, or unset SANDBOX_IMAGE`);
     return;
   }
-  const trouble = (await isThere(docker, BASE_IMAGE)) ? undefined : await pull(docker, BASE_IMAGE, say);
+  const trouble = await pullMissing(docker, BASE_IMAGES, say);
   if (trouble === undefined) {
     await slowly(say, `Building the sandbox image ${tag}`, () => build(docker, tag));
     return;
@@ -43,11 +42,24 @@ export async function ensureSandboxImage(options: SandboxImageOptions): Promise<
   const mayInstall = options.mayInstall ?? process.env["LONGHAUL_NO_INSTALL"] !== "1";
   const obstacle = bootstrapObstacle(mayInstall);
   if (obstacle !== undefined) {
-    const mend = `With a registry: docker build -t ${tag} worker/local/sandbox-image. Without one, as root on Debian: apt-get install debootstrap, and again.`;
+    const mend = `With a registry: docker build -t ${tag} worker/local/sandbox-image. Without one, as root on Debian: apt-get install debootstrap, then try again.`;
     throw missing(tag, `no image registry answers (${trouble}), and ${obstacle}`, mend);
   }
   say(`No image registry answers (${trouble}): making the sandbox image from Debian packages.`);
   await bootstrapImage({ docker, tag, say, mayInstall });
+}
+
+/** @returns why the first that could not be pulled was not, or undefined where all are there */
+async function pullMissing(
+  docker: Dockerode,
+  tags: readonly string[],
+  say: Say,
+): Promise<string | undefined> {
+  for (const tag of tags) {
+    const trouble = (await isThere(docker, tag)) ? undefined : await pull(docker, tag, say);
+    if (trouble !== undefined) return trouble;
+  }
+  return undefined;
 }
 
 async function isThere(docker: Dockerode, tag: string): Promise<boolean> {
@@ -63,7 +75,7 @@ async function isThere(docker: Dockerode, tag: string): Promise<boolean> {
 /** @returns why it could not be pulled, or undefined */
 async function pull(docker: Dockerode, tag: string, say: Say): Promise<string | undefined> {
   const silence = new AbortController();
-  const timer = setTimeout(() => silence.abort(new Error("it says nothing")), REGISTRY_TIMEOUT_MS);
+  const timer = setTimeout(() => silence.abort(new Error("no response")), REGISTRY_TIMEOUT_MS);
   try {
     const progress = await docker.pull(tag, { abortSignal: silence.signal });
     clearTimeout(timer);
@@ -82,8 +94,14 @@ async function build(docker: Dockerode, tag: string): Promise<void> {
 }
 
 function missing(tag: string, reason: string, mend: string): ServiceMissing {
-  return new ServiceMissing({ service: "Sandbox image", address: tag, reason, mend });
+  return new ServiceMissing({
+    service: "Sandbox image",
+    address: tag,
+    problem: `${tag} is not available`,
+    reason,
+    mend,
+  });
 }
 
 const firstLine = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).split("\n", 1)[0]?.slice(0, 200) ?? "";
+  cutChars((error instanceof Error ? error.message : String(error)).split("\n", 1)[0] ?? "", 200);

@@ -4,7 +4,9 @@ export interface MissingService {
   readonly service: string;
   /** Where it was looked for; no secrets. */
   readonly address: string;
-  /** One way to mend it. */
+  /** What is the matter, as said after the service's name. Default: it does not answer at the address. */
+  readonly problem?: string;
+  /** One way to fix it. */
   readonly mend: string;
   /** What happened, in a few words. */
   readonly reason?: string;
@@ -16,12 +18,14 @@ export class ServiceMissing extends Error {
   readonly service: string;
   readonly address: string;
   readonly mend: string;
+  /** What is the matter and why, to be said after the service's name. */
+  readonly problem: string;
 
   constructor(missing: MissingService) {
     const reason = missing.reason === undefined ? "" : ` (${missing.reason})`;
-    super(`${missing.service} does not answer at ${missing.address}${reason}. ${missing.mend}`, {
-      cause: missing.cause,
-    });
+    const problem = `${missing.problem ?? `does not answer at ${missing.address}`}${reason}`;
+    super(`${missing.service} ${problem}. ${missing.mend}`, { cause: missing.cause });
+    this.problem = problem;
     this.service = missing.service;
     this.address = missing.address;
     this.mend = missing.mend;

@@ -1,11 +1,11 @@
 /** Brings up what is missing and finds what is there: everything a worker needs, in one call. */
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ensureDocker } from "./docker-engine.ts";
 import { ensurePostgres, ownPostgresUrl, POSTGRES_PORT } from "./postgres.ts";
-import { agentConfigSchema } from "../../activities/agent-config.ts";
+import { DEFAULT_IMAGE } from "../../activities/sandbox/sandbox.ts";
 import { dockerHasImage, probePostgres } from "./probe.ts";
+import { makePrivate } from "./private-folder.ts";
 import { endProcess } from "./processes.ts";
 import type { Say } from "./progress.ts";
 import { ensureRehearsal, wantsRehearsal } from "./rehearsal-service.ts";
@@ -43,8 +43,6 @@ export interface LocalServices {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-const DEFAULT_IMAGE = agentConfigSchema.parse({}).sandbox.image;
-
 export const projectFolder = fileURLToPath(new URL("../../", import.meta.url)).replace(/\/$/, "");
 export const projectHome = join(projectFolder, ".longhaul");
 
@@ -53,14 +51,14 @@ export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
   const { say, need } = options;
   const home = options.home ?? projectHome;
   const ports = options.ports ?? "fixed";
-  mkdirSync(join(home, "logs"), { recursive: true });
+  makePrivate(home);
   return locked(home, say, async () => {
     const dockerHost = settingOf("DOCKER_HOST");
     const docker = async () => {
       if (!need.includes("docker") && !need.includes("image")) return undefined;
       const mayInstall = settingOf("LONGHAUL_NO_INSTALL") !== "1";
       await ensureDocker({ home, say, dockerHost, mayInstall });
-      return need.includes("image") ? ensureImage(say, dockerHost) : undefined;
+      return need.includes("image") ? ensureImages(say, dockerHost) : undefined;
     };
     // Each writes its own entry of the state, synchronously: they do not overwrite each other's.
     const [, temporal, image] = await allOrFirstFailure([
@@ -134,7 +132,7 @@ export async function bringDown(options: {
     }
     // The Docker engine is left running: other work on the machine may use it by now.
     if (readState(home).services.docker !== undefined) {
-      options.say("The Docker engine is left running; end it with `kill $(cat /var/run/docker.pid)`.");
+      options.say("The Docker engine keeps running; stop it with `kill $(cat /var/run/docker.pid)`.");
     }
     return { ended };
   });
@@ -155,15 +153,18 @@ async function postgres(home: string, ports: "fixed" | "free", say: Say): Promis
   });
 }
 
-async function ensureImage(say: Say, dockerHost: string | undefined): Promise<string> {
+/** The image of sandboxes, and the one from which their walls are put up. */
+async function ensureImages(say: Say, dockerHost: string | undefined): Promise<string> {
   const tag = settingOf("SANDBOX_IMAGE") ?? DEFAULT_IMAGE;
-  if (await dockerHasImage(tag, dockerHost)) return tag;
-  // Loaded only now: a start with everything there does not pay for the engine's client.
-  const [{ connectDocker }, { ensureSandboxImage }] = await Promise.all([
-    import("../../activities/sandbox/connect-docker.ts"),
-    import("./sandbox-image.ts"),
-  ]);
-  await ensureSandboxImage({ docker: connectDocker(), tag, say });
+  for (const each of new Set([tag, settingOf("LONGHAUL_GUARD_IMAGE") ?? DEFAULT_IMAGE])) {
+    if (await dockerHasImage(each, dockerHost)) continue;
+    // Loaded only now: a start with everything there does not pay for the engine's client.
+    const [{ connectDocker }, { ensureSandboxImage }] = await Promise.all([
+      import("../../activities/sandbox/connect-docker.ts"),
+      import("./sandbox-image.ts"),
+    ]);
+    await ensureSandboxImage({ docker: connectDocker(), tag: each, say });
+  }
   return tag;
 }
 

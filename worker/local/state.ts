@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { birthOf, isAlive, type ProcessMark } from "./processes.ts";
+import { PRIVATE_FILE, PRIVATE_FOLDER } from "./private-folder.ts";
 import type { Say } from "./progress.ts";
 
 export type ServiceName = "postgres" | "temporal" | "docker" | "rehearsal" | "worker";
@@ -38,10 +39,10 @@ export function readState(home: string): LocalState {
 
 /** Whole or not at all: a reader never sees half a file. */
 export function writeState(home: string, state: LocalState): void {
-  mkdirSync(home, { recursive: true });
+  mkdirSync(home, { recursive: true, mode: PRIVATE_FOLDER });
   const file = join(home, "services.json");
   const next = `${file}.${process.pid}`;
-  writeFileSync(next, `${JSON.stringify(state, null, 2)}\n`, { mode: 0o600 });
+  writeFileSync(next, `${JSON.stringify(state, null, 2)}\n`, { mode: PRIVATE_FILE });
   renameSync(next, file);
 }
 
@@ -63,7 +64,7 @@ export function rememberFound(home: string, name: FoundName, address: string | u
 
 /** Does `work` while no other process sets up or ends services of this home. A dead holder's lock is taken over. */
 export async function locked<T>(home: string, say: Say, work: () => Promise<T>): Promise<T> {
-  mkdirSync(home, { recursive: true });
+  mkdirSync(home, { recursive: true, mode: PRIVATE_FOLDER });
   const file = join(home, "lock");
   const mine = JSON.stringify({ pid: process.pid, born: (await birthOf(process.pid)) ?? "" });
   const end = Date.now() + LOCK_WAIT_MS;
@@ -76,7 +77,9 @@ export async function locked<T>(home: string, say: Say, work: () => Promise<T>):
       if (!said) say(`Waiting for another longhaul (process ${holder?.pid ?? "?"}) to finish its set-up …`);
       said = true;
       if (Date.now() > end)
-        throw new Error(`${file} is still held after 15 minutes. Remove it if nothing runs.`);
+        throw new Error(
+          `The lock ${file} is still held after 15 minutes. Remove it if no other longhaul is running.`,
+        );
       await sleep(100);
     }
   }
@@ -89,7 +92,7 @@ export async function locked<T>(home: string, say: Say, work: () => Promise<T>):
 
 function take(file: string, content: string): boolean {
   try {
-    writeFileSync(file, content, { flag: "wx" });
+    writeFileSync(file, content, { flag: "wx", mode: PRIVATE_FILE });
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;

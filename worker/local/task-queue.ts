@@ -26,7 +26,9 @@ export async function chooseQueue(options: {
   if (others.length === 0) return;
   const queue = `${DEFAULT_QUEUE}-${createHash("sha256").update(home).digest("hex").slice(0, 8)}`;
   rememberFound(home, "queue", queue);
-  say(`Another worker serves the queue ${DEFAULT_QUEUE} at ${temporalAddress}; ours is ${queue}.`);
+  say(
+    `Another worker serves the queue ${DEFAULT_QUEUE} at ${temporalAddress}; this installation uses ${queue}.`,
+  );
 }
 
 /** Identities of those that poll it; our own worker's left out. None where it cannot be told. */

@@ -1,13 +1,15 @@
-/** Where the `temporal` program is: PATH, our cache, the SDK's own download, or built by Go. */
+/** Where the `temporal` program is: PATH, our cache, its release, or built by Go. */
 import { accessSync, constants, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
+import { cutChars } from "../../activities/context/cut-text.ts";
+import { childEnvironment } from "./environment.ts";
 import { run } from "./processes.ts";
 import { type Say, slowly } from "./progress.ts";
 import { ServiceMissing } from "./service-missing.ts";
+import { downloadTemporal, TEMPORAL_RELEASE } from "./temporal-download.ts";
 
-/** Known to build with `go install`; 1.9.1 does not (its go.mod has replace lines). */
-const CLI_VERSION = "v1.5.1";
+const CLI_VERSION = `v${TEMPORAL_RELEASE.version}`;
 const DOWNLOAD_MS = 60_000;
 const BUILD_MS = 20 * 60_000;
 
@@ -27,16 +29,14 @@ export async function temporalBinary(options: { cache: string; say: Say }): Prom
   const failures: string[] = [];
   const downloaded = await slowly(
     say,
-    "Fetching the Temporal development server (none on this machine)",
+    "Downloading the Temporal development server (none found on this machine)",
     () => download(cache, failures),
   );
   if (downloaded) return moveInto(downloaded, cached);
   const go = findOnPath("go");
   if (go !== undefined) {
-    const built = await slowly(
-      say,
-      "It could not be fetched: building it with Go, once (3 to 8 minutes)",
-      () => build(go, cache, failures),
+    const built = await slowly(say, "The download failed: building it with Go, once (3 to 8 minutes)", () =>
+      build(go, cache, failures),
     );
     if (built) return moveInto(built, cached);
   } else {
@@ -45,8 +45,9 @@ export async function temporalBinary(options: { cache: string; say: Say }): Prom
   throw new ServiceMissing({
     service: "Temporal",
     address: "127.0.0.1:7233",
+    problem: "is not running, and no server could be installed",
     reason: failures.join("; "),
-    mend: "Install the `temporal` command line tool or Go 1.24, or set TEMPORAL_ADDRESS to a server that runs.",
+    mend: "Install the `temporal` command line tool or Go 1.24, or set TEMPORAL_ADDRESS to a running server.",
   });
 }
 
@@ -64,27 +65,27 @@ export function findOnPath(name: string): string | undefined {
   return undefined;
 }
 
-/** The SDK downloads with no bound of its own and cannot be told to stop, so it is a process that we can end. */
 async function download(cache: string, failures: string[]): Promise<string | undefined> {
   const folder = join(cache, `download-${process.pid}`);
-  mkdirSync(folder, { recursive: true });
-  const script = new URL("./temporal-download.ts", import.meta.url).pathname;
   try {
-    const { stdout } = await run(process.execPath, [script, folder], { timeout: DOWNLOAD_MS });
-    return stdout.trim();
+    return await downloadTemporal(TEMPORAL_RELEASE, folder, AbortSignal.timeout(DOWNLOAD_MS));
   } catch (error) {
-    const { stderr, killed } = error as { stderr?: string; killed?: boolean };
-    failures.push(killed ? `no download in ${DOWNLOAD_MS / 1_000} s` : `download: ${lastLine(stderr)}`);
-    rmSync(folder, { recursive: true, force: true });
+    failures.push(`download: ${reasonOf(error)}`);
     return undefined;
   }
+}
+
+/** Node's fetch says only "fetch failed"; its cause says why. */
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  return cause instanceof Error ? cause.message : String(cause);
 }
 
 async function build(go: string, cache: string, failures: string[]): Promise<string | undefined> {
   const folder = join(cache, `build-${process.pid}`);
   try {
     await run(go, ["install", `github.com/temporalio/cli/cmd/temporal@${CLI_VERSION}`], {
-      env: { ...process.env, GOBIN: folder },
+      env: { ...childEnvironment("installer"), GOBIN: folder },
       timeout: BUILD_MS,
       maxBuffer: 64 * 1024 * 1024,
     });
@@ -96,11 +97,13 @@ async function build(go: string, cache: string, failures: string[]): Promise<str
   }
 }
 
+/** Out of a folder of its own, which goes. */
 function moveInto(file: string, place: string): string {
   renameSync(file, place);
+  rmSync(dirname(file), { recursive: true, force: true });
   return place;
 }
 
 function lastLine(text: string | undefined): string {
-  return text?.trim().split("\n").at(-1)?.slice(0, 300) ?? "failed";
+  return cutChars(text?.trim().split("\n").at(-1) ?? "failed", 300);
 }

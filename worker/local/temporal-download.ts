@@ -1,20 +1,92 @@
-/** A process of its own: lets the SDK fetch the Temporal development server into a folder, and prints its path. */
-import { readdirSync } from "node:fs";
+/** Fetches the Temporal command line program as it was released, and keeps it only if its checksum is the known one. */
+import { createHash } from "node:crypto";
+import { createWriteStream, mkdirSync, rmSync } from "node:fs";
+import { chmod } from "node:fs/promises";
 import { join } from "node:path";
-import { TestWorkflowEnvironment } from "@temporalio/testing";
+import { Readable, Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createGunzip } from "node:zlib";
+import { extract } from "tar-stream";
 
-const folder = process.argv[2];
-if (folder === undefined) throw new Error("usage: temporal-download.ts FOLDER");
+export interface Release {
+  /** Folder of the archives, without a final slash. */
+  readonly address: string;
+  readonly version: string;
+  /** SHA-256 of each archive, in hex, by `os_arch`. */
+  readonly checksums: Readonly<Record<string, string>>;
+}
 
-// Starting one is the SDK's only way to fetch one.
-const environment = await TestWorkflowEnvironment.createLocal({
-  server: {
-    executable: { type: "cached-download", downloadDir: folder },
-    log: { format: "pretty", level: "error" },
+/**
+ * Version 1.5.1 is the newest that also builds with `go install` (the go.mod of 1.9.1 has replace lines). The checksums
+ * are those of the release's own checksums.txt, as two package collections repeat them (read 2026-11-22).
+ */
+export const TEMPORAL_RELEASE: Release = {
+  address: "https://github.com/temporalio/cli/releases/download/v1.5.1",
+  version: "1.5.1",
+  checksums: {
+    linux_amd64: "ddc95e08b0b076efd4ea9733a3f488eb7d2be875f8834e616cd2a37358b4852d",
+    linux_arm64: "bd1b0db9f18b051026de8bf6cc1505f2510f14bbb7a8b9a4a91fff46c77454f5",
+    darwin_amd64: "bbb73e2a31135abe50a1f1cdb35030c42961df618e8ce9c60ae89f201540c5d9",
+    darwin_arm64: "cca01b7ea35ad56e2a328d9ae596bf716bd22313ef63c7a761c88354457c2415",
   },
-});
-await environment.teardown();
-const file = readdirSync(folder).find((name) => name.startsWith("temporal"));
-if (file === undefined) throw new Error(`nothing was fetched into ${folder}`);
-process.stdout.write(`${join(folder, file)}\n`);
-process.exit(0);
+};
+
+/** A build of it has 40 to 60 MB; what is far larger is something else. */
+const MAX_ARCHIVE_BYTES = 300_000_000;
+
+/**
+ * @returns the program, executable, in `folder`
+ * @throws Error where there is no such archive or its checksum differs; `folder` is removed then
+ */
+export async function downloadTemporal(
+  release: Release,
+  folder: string,
+  signal: AbortSignal,
+  platform = `${process.platform}_${process.arch === "x64" ? "amd64" : process.arch}`,
+): Promise<string> {
+  const expected = release.checksums[platform];
+  if (expected === undefined) throw new Error(`there is no release for ${platform}`);
+  mkdirSync(folder, { recursive: true });
+  try {
+    const address = `${release.address}/temporal_cli_${release.version}_${platform}.tar.gz`;
+    const response = await fetch(address, { signal });
+    if (!response.ok || response.body === null) throw new Error(`${address} answered ${response.status}`);
+    const file = join(folder, "temporal");
+    const sum = await unpack(Readable.fromWeb(response.body), file, signal);
+    if (sum !== expected) throw new Error(`the checksum of ${address} is ${sum}, not ${expected}`);
+    // Executable only now: nothing unverified can be run.
+    await chmod(file, 0o755);
+    return file;
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** Writes the archive's program to `file`. @returns the archive's SHA-256 */
+async function unpack(archive: Readable, file: string, signal: AbortSignal): Promise<string> {
+  const hash = createHash("sha256");
+  let bytes = 0;
+  const measured = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      bytes += chunk.length;
+      hash.update(chunk);
+      done(bytes > MAX_ARCHIVE_BYTES ? new Error("the archive is too large") : null, chunk);
+    },
+  });
+  const entries = extract();
+  let found = false;
+  entries.on("entry", (header, content, next) => {
+    const wanted = header.type === "file" && header.name.replace(/^\.\//, "") === "temporal";
+    found ||= wanted;
+    if (!wanted) {
+      content.on("end", next);
+      content.resume();
+      return;
+    }
+    pipeline(content, createWriteStream(file, { mode: 0o600 }), { signal }).then(() => next(), next);
+  });
+  await pipeline(archive, measured, createGunzip(), entries, { signal });
+  if (!found) throw new Error("the archive holds no program `temporal`");
+  return hash.digest("hex");
+}

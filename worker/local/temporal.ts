@@ -112,7 +112,8 @@ function notStarted(address: string, log: string): ServiceMissing {
   return new ServiceMissing({
     service: "Temporal",
     address,
-    reason: `its own words: ${tail(log, 3)}`,
-    mend: `See ${log}, or set TEMPORAL_ADDRESS to a server that runs.`,
+    problem: `did not start at ${address}`,
+    reason: `last log lines: ${tail(log, 3)}`,
+    mend: `See ${log}, or set TEMPORAL_ADDRESS to a running server.`,
   });
 }

@@ -20,7 +20,9 @@ export async function prepare(options: LocalOptions): Promise<LocalServices> {
 export async function up(options: LocalOptions): Promise<number> {
   const services = await bringUp({ ...options, need: ALL });
   const ui = services.uiUrl === undefined ? "" : ` The Web UI is at ${services.uiUrl}.`;
-  options.say(`All is up.${ui} Ctrl-C ends the worker and these services; data stays in .longhaul.`);
+  options.say(
+    `Everything is running.${ui} Ctrl-C ends the worker and these services; data stays in .longhaul.`,
+  );
   try {
     return await runWorker({ services });
   } finally {
@@ -33,8 +35,8 @@ export async function down(options: LocalOptions): Promise<number> {
   const { ended } = await bringDown(options);
   options.say(
     ended.length === 0
-      ? "Nothing of ours was running."
-      : `Ended: ${ended.join(", ")}. Data stays in .longhaul.`,
+      ? "Nothing started by longhaul was running."
+      : `Stopped: ${ended.join(", ")}. Data stays in .longhaul.`,
   );
   return 0;
 }

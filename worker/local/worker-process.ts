@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { childEnvironment } from "./environment.ts";
 import { workerFingerprint } from "./fingerprint.ts";
 import { endProcess, isAlive, launch, tail, until } from "./processes.ts";
 import type { Say } from "./progress.ts";
@@ -31,7 +32,7 @@ export async function ensureWorker(options: {
   const home = options.home ?? projectHome;
   const log = join(home, "logs", "worker.log");
   return locked(home, options.say, async () => {
-    const environment = { ...process.env, ...options.services.environment };
+    const environment = { ...childEnvironment("worker"), ...options.services.environment };
     const fingerprint = workerFingerprint(environment);
     const old = readState(home).services.worker;
     const oldRuns = old !== undefined && (await isAlive(old));
@@ -71,14 +72,20 @@ async function start(
     log,
   });
   const failed = (reason: string) =>
-    new ServiceMissing({ service: "Worker", address: `process ${mark.pid}`, reason, mend: `See ${log}.` });
+    new ServiceMissing({
+      service: "Worker",
+      address: `process ${mark.pid}`,
+      problem: "did not start",
+      reason,
+      mend: `See ${log}.`,
+    });
   const up = await until(async () => {
-    if (!(await isAlive(mark))) throw failed(`it ended: ${tail(log, 2)}`);
+    if (!(await isAlive(mark))) throw failed(`it exited: ${tail(log, 2)}`);
     return existsSync(readyFile) && Number(readFileSync(readyFile, "utf8")) === mark.pid;
   }, READY_MS);
   if (!up) {
     await endProcess(mark, { graceMs: 1_000 });
-    throw failed(`it did not poll within ${READY_MS / 1_000} s: ${tail(log, 2)}`);
+    throw failed(`it was not ready within ${READY_MS / 1_000} s: ${tail(log, 2)}`);
   }
   remember(home, "worker", { ...mark, address: "", log, fingerprint });
   return mark;

@@ -44,6 +44,10 @@ class Command(Ending):
         self.status = None
         self.pipes = {}
         self.stdin = None
+        # Bytes of its input so far, whether more is to follow, and who waits to send it.
+        self.fed = 0
+        self.more = False
+        self.feeders = []
         # Ours and the child's ends until the program runs.
         self.opened = []
         self.listeners = []
@@ -64,6 +68,9 @@ class Command(Ending):
             total, kept = sizes.get(stream, (size, size))
             # Without a file it was thrown away to make room.
             self.outputs[stream] = Output(output.path, self.limit, total, kept if size else 0)
+
+    def kept_bytes(self):
+        return sum(output.kept for output in self.outputs.values())
 
     def state(self):
         out, err = self.outputs["out"], self.outputs["err"]
@@ -116,7 +123,8 @@ class Command(Ending):
             return reader, writer
 
         self.stdin_bytes = memoryview(request.get("stdin") or b"")
-        if self.stdin_bytes:
+        self.fed, self.more = len(self.stdin_bytes), request.get("more", False)
+        if self.stdin_bytes or self.more:
             stdin, self.stdin = pipe()
         else:
             stdin = os.open("/dev/null", os.O_RDONLY)
@@ -184,6 +192,25 @@ class Command(Ending):
         for call in calls:
             call()
 
+    def take(self, offset, data, last, done):
+        """More of its input. What was taken before, by a request whose answer was lost, is not taken again. `done` is
+        called once there is room for the next."""
+        self.feeders.append(done)
+        if offset == self.fed and not self.end:
+            self.fed += len(data)
+            self.more = not last
+            self.stdin_bytes = memoryview(bytes(self.stdin_bytes) + data)
+            if self.stdin is not None and self.started:
+                self.loop.unwatch(self.stdin)
+                self.loop.watch(self.stdin, selectors.EVENT_WRITE, self.feed)
+        if self.end or self.stdin is None or (self.more and not self.stdin_bytes):
+            self.let_feeders_go()
+
+    def let_feeders_go(self):
+        feeders, self.feeders = self.feeders, []
+        for done in feeders:
+            done()
+
     def feed(self):
         try:
             self.stdin_bytes = self.stdin_bytes[os.write(self.stdin, self.stdin_bytes[:CHUNK]) :]
@@ -191,9 +218,14 @@ class Command(Ending):
             return
         except OSError:
             # It does not read its input; that is its own affair.
-            self.stdin_bytes = memoryview(b"")
-        if not self.stdin_bytes:
+            self.stdin_bytes, self.more = memoryview(b""), False
+        if self.stdin_bytes:
+            return
+        if self.more:
+            self.loop.unwatch(self.stdin)
+        else:
             self.close_stdin()
+        self.let_feeders_go()
 
     def close_stdin(self):
         if self.stdin is not None:
@@ -263,6 +295,7 @@ class Command(Ending):
         if self.ending and self.ending.get("swept"):
             # Or who kills it once more, because the answer was lost, would wait for a sweep that is over.
             self.ending = None
+        self.let_feeders_go()
         self.box.shelve(self)
         self.box.journal.ended(self)
         for fd in self.pipes:

@@ -1,26 +1,29 @@
-"""Bounds what tools put on the host's disk: Docker has no limit that works on every engine. Part of the supervisor: see
-box-source.ts.
+"""Bounds what a sandbox puts on the host's disk: Docker has no limit that works on every engine. Part of the supervisor:
+see box-source.ts.
 
-Free space is asked for (2 µs) four times a second while something runs; only when it has shrunk are files counted, by a
-child as uid 1000. Over the limit what runs is ended, and what is started from then on can make no file grow, so that
-deleting is all it can do. One file alone can never exceed the limit: the kernel refuses that at once.
+Free space is asked for (2 µs) four times a second while a process of the tools lives. When it has shrunk, files are
+counted by a child as uid 1000 (usage.py). What that child cannot count (a process that cannot be looked into, descriptors on
+their way through a socket, a count that was killed) is taken to be all that the disk has lost since no such process
+lived. Over the limit what runs is ended, and what is started from then on can make no file grow, so that deleting is all
+it can do. One file alone can never exceed the limit: the kernel refuses that at once.
 """
 
 import os
 import signal
-import stat
 import time
 
 TICK_SECONDS = 0.25
 # Counting takes at most so small a share of a processor.
 REST_SHARE = 20
-# On a busy host others may free what we take.
+# On a busy host others may free what we take: so often it is counted without a reason, and where the disk is nearly full.
 RECOUNT_SECONDS = 20
+RECOUNT_SHORT_SECONDS = 1
 # Shrinking by so small a part of the limit is worth a count.
 NOTABLE_PART = 16
-GIVE_UP_SECONDS = 20
-# An empty file takes an inode and a line in its folder.
-SMALLEST_BYTES = 4096
+# Where the host's disk is nearly full, a sandbox that grew by less is not ended for it.
+GROWN_BYTES = 16 << 20
+# A count that takes longer is not waited for before the disk's loss is judged.
+PATIENCE_SECONDS = 20
 # Longest that a command waits for the count when the disk was full.
 START_WAIT_SECONDS = 10
 
@@ -30,38 +33,45 @@ class Disk:
         self.box = box
         self.limit = None
         self.floor = 0
-        self.used = 0
         self.free = 0
         self.room = None
+        # Bytes as last counted, and with what could not be counted.
+        self.seen = 0
+        self.used = 0
+        # Room and bytes counted when no process of the tools lived last: nothing can be held then.
+        self.settled_room = None
+        self.settled_seen = None
         self.full = False
-        # As things stood when all was ended.
+        # Whether all was ended for it, and how things stood then.
+        self.ended = False
         self.reached = None
         self.ticking = False
         self.counting = False
         self.counted_at = 0.0
         self.count_seconds = 0.0
-        # Bytes and files, with which a count begins anew when they shrink.
         self.room_when_counted = None
         self.waiting = []
         self.outdated = False
 
     def bound(self, order):
+        first = self.limit is None
         self.limit = order["bytes"]
         self.floor = order["freeBytes"]
+        if first:
+            self.look()
+            self.settled_room = self.room_when_counted = self.room
+            self.count()
 
     def file_limit(self):
         """Bytes that one file may have; None where nothing is bounded."""
         return 0 if self.full else self.limit
 
     def facts(self):
-        return {"usedBytes": self.used, "limitBytes": self.limit, "freeBytes": self.free}
+        unseen = max(0, self.used - self.seen)
+        return {"usedBytes": self.used, "unseenBytes": unseen, "limitBytes": self.limit, "freeBytes": self.free}
 
     def look(self):
-        """Whether the host has too little left."""
         self.free, self.room = room_left()
-        if self.room_when_counted is None:
-            self.room_when_counted = self.room
-        return self.free < self.floor
 
     def before_start(self, start):
         """Calls `start` once it is known whether files may grow: at once, but where they might not last time."""
@@ -89,18 +99,27 @@ class Disk:
         self.count()
 
     def tick(self):
-        short = self.look()
+        self.look()
         now = time.monotonic()
-        shrunk = max(then - left for then, left in zip(self.room_when_counted, self.room))
-        rested = now - self.counted_at > self.count_seconds * REST_SHARE
-        if short and not self.full:
-            self.overrun()
-        elif rested and (shrunk > self.limit // NOTABLE_PART or now - self.counted_at > RECOUNT_SECONDS):
-            self.count()
-        busy = bool(self.box.running) or self.counting or (not self.full and anybody())
-        self.ticking = busy
-        if busy:
+        shrunk = loss(self.room_when_counted, self.room)
+        recount = RECOUNT_SHORT_SECONDS if self.free < self.floor else RECOUNT_SECONDS
+        since = now - self.counted_at
+        over = self.seen + self.box.trim_outputs() > self.limit
+        if self.counting:
+            if since > PATIENCE_SECONDS:
+                self.judge(self.seen, True)
+        elif since > self.count_seconds * REST_SHARE:
+            if over or shrunk > self.limit // NOTABLE_PART or since > recount:
+                self.count()
+        alive = bool(self.box.running) or any(tool_processes(os.getpid(), self.box.running))
+        if not alive and not self.counting:
+            self.settle()
+        self.ticking = alive or self.counting
+        if self.ticking:
             self.box.loop.after(TICK_SECONDS, self.tick)
+
+    def settle(self):
+        self.settled_room, self.settled_seen = self.room, self.seen
 
     def count(self):
         if self.counting:
@@ -113,25 +132,41 @@ class Disk:
         def counted(answer):
             self.counting = False
             self.room_when_counted = room
-            self.used = (answer or {}).get("bytes", self.used)
-            self.count_seconds = (answer or {}).get("seconds", 0.1)
+            if answer is None or "bytes" not in answer:
+                # Killed, or not to be had: then what was lost counts.
+                answer = {"bytes": self.seen, "unseen": True, "seconds": 0.1}
+            self.count_seconds = answer["seconds"]
             if self.outdated:
                 self.outdated = False
                 self.count()
                 return
-            over = self.used > self.limit or self.look()
-            if over and not self.full:
-                self.overrun()
-            self.full = over
+            self.look()
+            self.judge(answer["bytes"], answer["unseen"])
             waiting, self.waiting = self.waiting, []
             for start in waiting:
                 start()
 
-        self.box.ask_child({"do": "usage", "path": ".", "most": self.limit}, counted)
+        running = list(self.box.running)
+        self.box.ask_child({"do": "usage", "path": ".", "most": self.limit, "running": running}, counted)
+
+    def judge(self, counted, unseen):
+        self.seen = counted
+        if self.settled_seen is None:
+            self.settled_seen = counted
+        grown = max(0, counted - self.settled_seen)
+        hidden = max(0, loss(self.settled_room, self.room) - grown) if unseen else 0
+        outputs = self.box.trim_outputs()
+        self.used = counted + outputs + hidden
+        short = self.free < self.floor
+        over = self.used > self.limit
+        if not self.ended and (over or (short and grown + outputs + hidden > GROWN_BYTES)):
+            self.overrun()
+        self.full = over or short
+        self.ended = self.ended and self.full
 
     def overrun(self):
         """Ends all there is, since nobody can say who wrote: what runs is told why, what was left behind just goes."""
-        self.full = True
+        self.ended = True
         self.reached = self.facts()
         for command in list(self.box.running.values()):
             command.kill("disk", 0)
@@ -150,143 +185,5 @@ def room_left():
     return min(free), (*free, *(info.f_favail * SMALLEST_BYTES for info in found))
 
 
-def anybody():
-    """Whether a process of the tools' uid is there but the child kept ready."""
-    count = 0
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                count += os.stat(f"/proc/{name}").st_uid == TOOL_UID
-            except OSError:
-                pass
-    return count > 1
-
-
-def usage(request):
-    """As uid 1000: bytes on the disk of what it can write to, and of files it has deleted but holds open. Stops at
-    `most`."""
-    tally = Tally(request["most"])
-    try:
-        for place in [WORKSPACE, *writable_places()]:
-            tally.folder(place)
-        tally.deleted()
-    except Enough:
-        pass
-    finally:
-        tally.close_again()
-    return {"bytes": tally.bytes, "seconds": time.process_time()}
-
-
-class Enough(Exception):
-    pass
-
-
-class Tally:
-    def __init__(self, most):
-        self.most = most
-        self.bytes = 0
-        self.several = set()
-        self.opened = []
-        self.end = time.monotonic() + GIVE_UP_SECONDS
-
-    def add(self, info):
-        if info.st_nlink != 1 and not stat.S_ISDIR(info.st_mode):
-            key = (info.st_dev, info.st_ino)
-            if key in self.several:
-                return
-            self.several.add(key)
-        self.bytes += max(info.st_blocks * 512, SMALLEST_BYTES)
-        if self.bytes > self.most or time.monotonic() > self.end:
-            raise Enough
-
-    def folder(self, place):
-        try:
-            device = os.lstat(place).st_dev
-        except OSError:
-            return
-        todo = [place]
-        while todo:
-            path = todo.pop()
-            for item in self.items_of(path):
-                try:
-                    info = item.stat(follow_symlinks=False)
-                except OSError:
-                    continue
-                self.add(info)
-                if stat.S_ISDIR(info.st_mode) and info.st_dev == device:
-                    todo.append(item.path)
-
-    def items_of(self, path):
-        """What is in a folder, also in one that its owner has closed: opened till the count is over."""
-        try:
-            try:
-                entries = os.scandir(path)
-            except PermissionError:
-                mode = stat.S_IMODE(os.lstat(path).st_mode)
-                os.chmod(path, mode | 0o500)
-                self.opened.append((path, mode))
-                entries = os.scandir(path)
-            with entries:
-                yield from entries
-        except OSError:
-            # Gone, or not ours.
-            pass
-
-    def close_again(self):
-        for path, mode in reversed(self.opened):
-            try:
-                os.chmod(path, mode)
-            except OSError:
-                pass
-
-    def deleted(self):
-        memory = memory_devices()
-        for name in os.listdir("/proc"):
-            if not name.isdigit():
-                continue
-            try:
-                for item in os.scandir(f"/proc/{name}/fd"):
-                    info = os.stat(item.path)
-                    if stat.S_ISREG(info.st_mode) and info.st_nlink == 0 and info.st_dev not in memory:
-                        self.add(info)
-            except OSError:
-                # Ended, or not ours.
-                pass
-
-
-def memory_devices():
-    """Of /tmp and /dev/shm, which count as memory."""
-    found = set()
-    for place in ("/tmp", "/dev/shm"):
-        try:
-            found.add(os.stat(place).st_dev)
-        except OSError:
-            pass
-    return found
-
-
-def writable_places():
-    """Folders of the image that uid 1000 may write to, two levels deep: its home, /var/tmp and the like."""
-    root = os.stat("/").st_dev
-    found = []
-    level = ["/"]
-    for _ in range(2):
-        folders = []
-        for parent in level:
-            try:
-                with os.scandir(parent) as entries:
-                    folders.extend(item.path for item in entries if item.is_dir(follow_symlinks=False))
-            except OSError:
-                pass
-        level = []
-        for path in folders:
-            try:
-                if path == WORKSPACE or os.lstat(path).st_dev != root:
-                    continue
-                (found if os.access(path, os.W_OK) else level).append(path)
-            except OSError:
-                pass
-    return found
-
-
-FILE_OPERATIONS["usage"] = usage
+def loss(before, now):
+    return max(then - left for then, left in zip(before, now))

@@ -141,14 +141,15 @@ def hash_of(fd):
 
 def read_file(request):
     fd = open_regular(walk(request["path"]))
-    size = os.fstat(fd).st_size
+    info = os.fstat(fd)
     left = min(request.get("maxBytes") or MAX_READ_BYTES, MAX_READ_BYTES)
     offset, pieces = request.get("offset") or 0, []
     while left > 0 and (data := os.pread(fd, min(left, 1 << 20), offset)):
         pieces.append(data)
         offset += len(data)
         left -= len(data)
-    return {"data": b"".join(pieces), "size": size, "hash": hash_of(fd)}
+    mode = stat.S_IMODE(info.st_mode) & 0o777
+    return {"data": b"".join(pieces), "size": info.st_size, "hash": hash_of(fd), "mode": mode}
 
 
 def lock_folder(place):
@@ -229,7 +230,8 @@ def remove_file(request):
         raise IsADirectoryError(errno.EISDIR, "")
     if request.get("ifHash") is not None:
         lock_folder(place)
-        check_unchanged(place, request["ifHash"], None)
+        # The hash is of what is read at the path; of a link that is its target, while the link itself is removed.
+        check_unchanged(walk(request["path"]), request["ifHash"], None)
     os.unlink(place.name, dir_fd=place.folder)
     return {}
 

@@ -18,7 +18,6 @@ import signal
 import socket
 import time
 
-WORKSPACE = "/workspace"
 STIR_SECONDS = 0.25
 MAX_TRIES = 5
 FILE_SECONDS = 60
@@ -100,6 +99,7 @@ def serve(link):
     number = order.pop("number", None)
     if number is not None:
         set_number(number)
+    open_workspace()
     if fds:
         become_program(link, order, fds)
     else:
@@ -147,7 +147,9 @@ def become_program(link, order, fds):
 def run_program(argv, env):
     """Like os.execvpe, which imports a module first (1 ms in a child). @raises OSError"""
     name = argv[0]
-    folders = [""] if "/" in name else env.get("PATH", os.defpath).split(":")
+    # Saves and restores are run by the Python that the image has, not by one that a tool put first on its path.
+    path = os.environ if "LONGHAUL_WORKSPACE" in env else env
+    folders = [""] if "/" in name else path.get("PATH", os.defpath).split(":")
     trouble = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     for folder in folders:
         try:

@@ -24,7 +24,6 @@ CHUNK = 1 << 18
 MAX_READ_BYTES_OF_OUTPUT = 1 << 20
 # Of all commands that ended together, beyond the newest one: whole outputs are in the store by then.
 MAX_SHELF_BYTES = 1 << 30
-DISCARD_PORT = 9
 COMMAND_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}")
 
 
@@ -61,14 +60,21 @@ class Box:
         return self.number
 
     def shelve(self, command):
-        """Bounds what ended commands' outputs take on the disk: the oldest go first."""
         self.shelf.append(command)
-        self.shelf_bytes += sum(output.kept for output in command.outputs.values())
+        self.shelf_bytes += command.kept_bytes()
+        self.trim_outputs()
+
+    def trim_outputs(self):
+        """Bounds what outputs take on the disk: the oldest of ended commands go first, the newest stays.
+        @returns bytes kept of the commands that run"""
+        running = sum(command.kept_bytes() for command in self.running.values())
         most = min(MAX_SHELF_BYTES, self.disk.limit or MAX_SHELF_BYTES)
-        while self.shelf_bytes > most and len(self.shelf) > 1:
-            for output in self.shelf.popleft().outputs.values():
-                self.shelf_bytes -= output.kept
+        while self.shelf_bytes + running > most and len(self.shelf) > 1:
+            oldest = self.shelf.popleft()
+            self.shelf_bytes -= oldest.kept_bytes()
+            for output in oldest.outputs.values():
                 output.drop()
+        return running
 
     def handle(self, client, request):
         q = request["q"]
@@ -82,11 +88,13 @@ class Box:
 
     def do_hello(self, client, request):
         with as_tool():
+            open_workspace()
             empty = not os.listdir(WORKSPACE)
         if "disk" in request:
             self.disk.bound(request["disk"])
         reachable = [address for address in request.get("probe", []) if is_reachable(address)]
-        return {"protocol": PROTOCOL, "empty": empty, "boot": self.boot, "reachable": reachable}
+        answer = {"protocol": PROTOCOL, "empty": empty, "boot": self.boot, "reachable": reachable}
+        return {**answer, "isolation": own_isolation()}
 
     def do_ping(self, client, request):
         return {}
@@ -109,6 +117,14 @@ class Box:
             return command.state()
         command.when_started.append(lambda: client.send({"q": request["q"], "ok": command.state()}))
         return None
+
+    def do_feed(self, client, request):
+        command = self.known(request)
+
+        def done():
+            client.send({"q": request["q"], "ok": {"taken": not command.end}})
+
+        command.take(request["offset"], binascii.a2b_base64(request["data"]), request["last"], done)
 
     def do_wait(self, client, request):
         return self.follow(client, request, self.known(request))
@@ -151,6 +167,7 @@ class Box:
     def do_discard(self, client, request):
         command = self.known(request)
         if command.end:
+            self.shelf_bytes -= command.kept_bytes()
             for output in command.outputs.values():
                 output.discard()
         return {}
@@ -241,21 +258,11 @@ class Box:
         self.loop.run()
 
 
-def is_reachable(address):
-    """Whether the kernel lets anything out to it, by its routes or from a socket bound to a device. What is asked with is
-    an empty datagram to the port that discards."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    for device in ("", *(name for _, name in socket.if_nameindex() if name != "lo")):
-        try:
-            with socket.socket(family, socket.SOCK_DGRAM) as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
-                if device:
-                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
-                probe.sendto(b"", (address, DISCARD_PORT))
-            return True
-        except OSError:
-            pass
-    return False
+def own_isolation():
+    """As the kernel tells it; what tools run by can only be less."""
+    with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+        lines = (line.partition(":") for line in file)
+        return {name: value.strip() for name, _, value in lines if name in ("Seccomp", "NoNewPrivs", "CapBnd")}
 
 
 def tool_environment():
@@ -268,6 +275,8 @@ def tool_environment():
         home, name = WORKSPACE, "agent"
     env.setdefault("LANG", "C.UTF-8")
     env.update(HOME=home, USER=name, LOGNAME=name, SHELL="/bin/bash", TERM="dumb", PAGER="cat", GIT_PAGER="cat")
+    # First on the tools' path only: the supervisor itself, which is root, runs nothing from a folder that they can write to.
+    env["PATH"] = f"{home}/.local/bin:{env.get('PATH', os.defpath)}"
     env.update(GIT_TERMINAL_PROMPT="0", GIT_EDITOR="true", DEBIAN_FRONTEND="noninteractive")
     return env
 

@@ -1,6 +1,7 @@
 /** What long tasks cost under our context policy and under others', replayed without any service. */
 import { fileURLToPath } from "node:url";
 import { prefixMaker } from "../../../activities/model/request.ts";
+import { DEFAULT_IMAGE } from "../../../activities/sandbox/sandbox.ts";
 import { systemPrompt } from "../../../activities/system-prompt.ts";
 import { toolRegistry } from "../../../activities/tools/index.ts";
 import { ourPolicy } from "../policies/ours.ts";
@@ -137,7 +138,9 @@ let prefix: string | undefined;
 
 function prefixText(): string {
   if (prefix === undefined) {
-    const { system, tools } = prefixMaker(toolRegistry)(systemPrompt(undefined));
+    const { system, tools } = prefixMaker(toolRegistry)(
+      systemPrompt({ instructions: undefined, config: { sandbox: { image: DEFAULT_IMAGE } } }),
+    );
     const shown = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
     prefix = `${system}\n${JSON.stringify(shown)}`;
   }

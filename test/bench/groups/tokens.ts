@@ -4,6 +4,7 @@ import type { Message, StoredMessage } from "../../../activities/context/message
 import { viewSize } from "../../../activities/context/size.ts";
 import { estimateText, learnRatio, type TokenRatio } from "../../../activities/context/tokens.ts";
 import { prefixMaker } from "../../../activities/model/request.ts";
+import { DEFAULT_IMAGE } from "../../../activities/sandbox/sandbox.ts";
 import { systemPrompt } from "../../../activities/system-prompt.ts";
 import { toolRegistry, toolSpecs } from "../../../activities/tools/index.ts";
 import { Biller } from "../../../worker/local/model-server/bill.ts";
@@ -91,7 +92,7 @@ interface Conversation {
 
 /** Bills each request with a real tokenizer, as the strict model server does, and compares what was foreseen. */
 function converse(texts: Texts): Conversation {
-  const system = systemPrompt(undefined);
+  const system = systemPrompt({ instructions: undefined, config: { sandbox: { image: DEFAULT_IMAGE } } });
   const prefix = prefixMaker(toolRegistry)(system);
   const biller = new Biller((text) => encode(text).length);
   const tools = toolSpecs().map(({ name, description, inputSchema: schema }) => ({

@@ -30,6 +30,8 @@ const sandboxHost: SandboxHost = {
   open: (spec, signal) =>
     spec.sessionId.startsWith("bulk-") ? Promise.resolve(box) : bound.deps.sandboxHost.open(spec, signal),
   remove: (id) => (id.startsWith("bulk-") ? Promise.resolve() : bound.deps.sandboxHost.remove(id)),
+  volume: (id) =>
+    id.startsWith("bulk-") ? Promise.resolve(box.identity.volume) : bound.deps.sandboxHost.volume(id),
 };
 const { model } = bound.deps;
 const deps: AgentDeps = {

@@ -27,6 +27,5 @@ export const probe = defineTool<z.infer<typeof input>>({
   input,
   readOnly: true,
   about: ({ key }) => key,
-  timeoutMs: (_given, limits) => limits.timeoutMs,
   run: async ({ key, chars }) => ({ text: wordsOf(key, chars) }),
 });

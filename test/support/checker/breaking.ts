@@ -32,6 +32,7 @@ export const parked = (id: string, deliveredSequence: number | null) => ({
   parts: [],
   queuedAt: "",
   deliveredSequence,
+  dropped: false,
 });
 export const container = { kind: "container", name: "longhaul-sound" } as const;
 

@@ -12,14 +12,15 @@ export function checkGuidance(evidence: Needed): Violation[] {
   for (const [id, count] of counts)
     if (count > 1) list.push(violation(`message ${id}`, "one delivery", `${count} deliveries`));
   const waiting = new Set(
-    evidence.parked.filter((row) => row.deliveredSequence === null).map((row) => row.id),
+    evidence.parked.filter((row) => row.deliveredSequence === null && !row.dropped).map((row) => row.id),
   );
+  const dropped = new Set(evidence.parked.filter((row) => row.dropped).map((row) => row.id));
   for (const id of waiting)
     if (counts.has(id))
       list.push(violation(`guidance ${id}`, "delivered, as the transcript says", "waiting"));
   const accepted = acceptedIds(evidence);
   for (const id of accepted.owed)
-    if (!counts.has(id) && !waiting.has(id))
+    if (!counts.has(id) && !waiting.has(id) && !dropped.has(id))
       list.push(violation(`message ${id}`, "delivered or kept as undelivered", "neither"));
   list.push(...inOrder(accepted.order, delivered), ...parkedRows(evidence));
   return list;
@@ -32,14 +33,16 @@ const violation = (where: string, expected: string, found: string): Violation =>
   found,
 });
 
-/** A run that goes on may hold messages in its memory, and one that was terminated took them along. */
+/** A run that goes on may hold messages in its memory, and so may one that was ended from outside, until another follows. */
 function acceptedIds(evidence: Needed): { owed: Set<string>; order: string[] } {
   const order = new Set<string>();
   const owed = new Set<string>();
   for (const { accepted, status } of evidence.histories) {
+    const isKept = status !== "TERMINATED" && status !== "TIMED_OUT" && status !== "RUNNING";
+    const isFollowed = evidence.histories.at(-1)?.accepted !== accepted;
     for (const { id } of accepted) {
       order.add(id);
-      if (status !== "TERMINATED" && status !== "TIMED_OUT" && status !== "RUNNING") owed.add(id);
+      if (isKept || isFollowed) owed.add(id);
     }
   }
   // The last run of all decides what is still on its way: what was handed to it is its to deliver.
@@ -67,8 +70,8 @@ function inOrder(accepted: readonly string[], delivered: readonly string[]): Vio
 }
 
 function parkedRows({ parked, messages }: Needed): Violation[] {
-  return parked.flatMap(({ id, deliveredSequence }) => {
-    if (deliveredSequence === null) return [];
+  return parked.flatMap(({ id, deliveredSequence, dropped }) => {
+    if (deliveredSequence === null || dropped) return [];
     const row = messages.find((each) => each.sequence === deliveredSequence);
     if (row && row.supersededEpoch === null && (metaOf(row).ids ?? []).includes(id)) return [];
     const found = row ? `${placeOf(row)}, which does not carry it` : "no such message";

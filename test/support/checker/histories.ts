@@ -4,7 +4,7 @@ import { Worker } from "@temporalio/worker";
 import { ensureWorkflowBundle } from "../../../worker/bundle.ts";
 import { dataConverter } from "../../../worker/data-converter.ts";
 import { isEmptyMessage } from "../../../activities/context/coalesce.ts";
-import { idOf, partsOf } from "../../../workflows/guidance-items.ts";
+import { idOf, partsOf } from "../../../activities/context/guidance-items.ts";
 import { quietRuntime } from "../quiet-runtime.ts";
 import type { AcceptedGuidance, RunHistory } from "./evidence.ts";
 
@@ -41,7 +41,16 @@ export async function collectHistories(
   return list;
 }
 
-async function replayFailure(workflowId: string, history: History): Promise<string | undefined> {
+/** One at a time: the SDK ends its runtime with the last worker, also where another is just being made. */
+let replays: Promise<unknown> = Promise.resolve();
+
+function replayFailure(workflowId: string, history: History): Promise<string | undefined> {
+  const replay = replays.then(() => replayOne(workflowId, history));
+  replays = replay;
+  return replay;
+}
+
+async function replayOne(workflowId: string, history: History): Promise<string | undefined> {
   const { codePath } = await ensureWorkflowBundle();
   try {
     await Worker.runReplayHistory({ workflowBundle: { codePath }, dataConverter }, history, workflowId);

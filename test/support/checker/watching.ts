@@ -38,7 +38,7 @@ function told({ events, messages, calls }: Needed): Violation[] {
   const own = forkedAt({ messages });
   for (const row of messages.filter(({ sequence }) => sequence > own)) {
     const meta = metaOf(row);
-    if (row.slot === "assistant" && meta.finish !== "interrupted")
+    if (row.slot === "assistant")
       list.push(...once(responses.get(stepOf(row)), placeOf(row), "llm:response"));
     if (row.kind === "guidance")
       list.push(
@@ -49,8 +49,8 @@ function told({ events, messages, calls }: Needed): Violation[] {
     const mine = events.filter((event) => isResultOf(event, call));
     const where = `call ${call.step}.${call.index} (epoch ${call.epoch}, ${call.name})`;
     const count = mine.length;
-    // A call that the session's end gave its result has none of its own.
-    const must = call.status === "completed" || call.status === "error";
+    // Also one that the session's end gave its result.
+    const must = call.status !== "pending" && call.status !== "running";
     if (count > 1 || (must && count === 0))
       list.push(violation(where, `${must ? "one" : "at most one"} llm:tool-result`, `${count}`));
   }

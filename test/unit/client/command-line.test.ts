@@ -53,8 +53,16 @@ describe("the command line", { timeout: 60_000 }, () => {
     expect(verb).toMatchObject({ code: 2, out: "" });
     expect(verb.err).toContain("Did you mean status?");
     expect(steps).toMatchObject({ code: 2, out: "" });
+    expect(steps.err).toContain("Expected a positive integer.");
     expect(id).toMatchObject({ code: 2, out: "" });
     expect(empty).toMatchObject({ code: 2, out: "" });
+  });
+
+  it("prints no error that steers a terminal, whatever it quotes", async () => {
+    const { err } = await longhaul(["start", "--config", "x\u001b]52;c;eA==\u0007\u009b2Jy", "task"]);
+    expect(err).toContain("There is no configuration file x2Jy");
+    // oxlint-disable-next-line no-control-regex -- control characters are what this is about
+    expect(err).not.toMatch(/[\u0007\u001b\u009b]/);
   });
 
   it("ends with 2 for a wrong configuration, with file, line and the nearest key [U20]", async () => {

@@ -28,6 +28,19 @@ describe("parseConfigFile", () => {
     );
   });
 
+  it("names the nearest tool of one that is not there, and refuses what a tool has no use for", () => {
+    expect(mistakesOf("tools:\n  edit_fil:\n    limits: { maxChars: 5000 }\n")).toContain(
+      "longhaul.yaml:2:3: unknown key tools.edit_fil: did you mean edit_file?",
+    );
+    expect(mistakesOf("tools:\n  write_file:\n    timeout: 5000\n")).toContain(
+      "longhaul.yaml:3:5: unknown key tools.write_file.timeout: known are limits",
+    );
+    expect(mistakesOf("tools:\n  bash:\n    limits:\n      maxMatches: 5\n")).toContain(
+      "longhaul.yaml:4:7: unknown key tools.bash.limits.maxMatches: known are maxTimeout, maxChars",
+    );
+    expect(mistakesOf("tools:\n  grep_content:\n    timeout: 5000\n")).toBe("none");
+  });
+
   it("lists the known keys where none is near", () => {
     expect(mistakesOf("limits:\n  zebra: 1\n")).toMatch(/unknown key limits\.zebra: known are maxSteps, /);
   });

@@ -1,8 +1,10 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { agentConfigSchema } from "../../../activities/agent-config.ts";
 import { resolveConfig } from "../../../client/config.ts";
+import { ClientError } from "../../../client/errors.ts";
 
 const key = { OPENAI_API_KEY: "sk-test" };
 let folder: string;
@@ -20,18 +22,20 @@ describe("resolveConfig", () => {
   });
 
   it("takes the environment before the file, and flags before both", () => {
-    file("model: openai/gpt-4o\nlimits: {maxSteps: 7}\nsandbox: {image: file:1}\n");
-    expect(resolveConfig({}, key, folder).run).toMatchObject({
+    file("model: openai/gpt-4o\nlimits: {maxSteps: 7}\nsandbox: {image: file:1}\n", "mine.yaml");
+    const named = { config: "mine.yaml" };
+    expect(resolveConfig(named, key, folder).run).toMatchObject({
       model: "openai/gpt-4o",
       limits: { maxSteps: 7 },
       sandbox: { image: "file:1" },
     });
     const environment = { ...key, LONGHAUL_MODEL: "openai/gpt-4.1", SANDBOX_IMAGE: "env:1" };
-    expect(resolveConfig({}, environment, folder).run).toMatchObject({
+    expect(resolveConfig(named, environment, folder).run).toMatchObject({
       model: "openai/gpt-4.1",
       sandbox: { image: "env:1" },
     });
-    expect(resolveConfig({ model: "openai/gpt-5", maxSteps: 3 }, environment, folder).run).toMatchObject({
+    const flags = { ...named, model: "openai/gpt-5", maxSteps: 3 };
+    expect(resolveConfig(flags, environment, folder).run).toMatchObject({
       model: "openai/gpt-5",
       limits: { maxSteps: 3 },
     });
@@ -74,4 +78,101 @@ describe("resolveConfig", () => {
       expect.objectContaining({ exitCode: 2 }),
     );
   });
+
+  it("reads no configuration from a workspace that is named by a link", () => {
+    file("model: openai/gpt-4o\n");
+    symlinkSync(folder, join(folder, "link"));
+    expect(resolveConfig({ workspace: "link" }, key, folder).file).toBeUndefined();
+  });
 });
+
+describe("a longhaul.yaml of the current folder that nobody named", () => {
+  it.each([
+    ["sandbox.image", "sandbox: {image: evil:1}"],
+    ["sandbox.allow", "sandbox: {allow: [10.0.0.0/8]}"],
+    ["sandbox.runtime", "sandbox: {runtime: other}"],
+    ["sandbox.guard", "sandbox: {guard: best-effort}"],
+    ["sandbox.memory", "sandbox: {memory: 64g}"],
+    ["sandbox.disk", "sandbox: {disk: 1000g}"],
+    ["sandbox.diskFree", "sandbox: {diskFree: 1m}"],
+    ["sandbox.pids", "sandbox: {pids: 100000}"],
+    ["sandbox.cpus", "sandbox: {cpus: 64}"],
+    ["mcpServers", "mcpServers: {}"],
+  ])("may not set %s, and is told which line to type", (name, text) => {
+    file(`model: openai/gpt-4o\n${text}\n`);
+    const wrong = thrownBy(() => resolveConfig({}, key, folder));
+    expect(wrong.exitCode).toBe(2);
+    expect(wrong.message).toMatch(new RegExp(`longhaul\\.yaml:2:\\d+: ${name}$`, "m"));
+    expect(wrong.mend).toContain("--config ./longhaul.yaml");
+    expect(resolveConfig({ config: "./longhaul.yaml" }, key, folder).run.model).toBe("openai/gpt-4o");
+    expect(resolveConfig({}, { ...key, LONGHAUL_CONFIG: "longhaul.yaml" }, folder).run.model).toBe(
+      "openai/gpt-4o",
+    );
+  });
+
+  it("may set all that gives no rights, and keep less of the sandbox", () => {
+    file(
+      "models: {openai/x: {contextWindow: 9000}}\ncontext: {strategy: threshold-rounds}\nlimits: {maxSteps: 2}\n" +
+        "tools: {bash: {limits: {maxChars: 5000}}}\n" +
+        "sandbox: {network: none, memory: 512m, disk: 2g, diskFree: 2g, pids: 64, cpus: 1, allow: [], image: " +
+        agentConfigSchema.parse({}).sandbox.image +
+        "}\n",
+    );
+    expect(resolveConfig({}, key, folder).run.sandbox).toMatchObject({
+      network: "none",
+      memory: "512m",
+      pids: 64,
+    });
+  });
+});
+
+describe("the person's own file", () => {
+  const mine = (text: string, name = ".config/longhaul") => {
+    mkdirSync(join(folder, "home", name), { recursive: true });
+    writeFileSync(join(folder, "home", name, "longhaul.yaml"), text);
+  };
+  const environment = () => ({ ...key, HOME: join(folder, "home") });
+
+  it("may set everything, and lies beneath a project's", () => {
+    mine(
+      "sandbox: {image: mine:1, allow: [10.1.0.0/16], network: none}\nlimits: {maxSteps: 9, silenceTimeout: 77}\n",
+    );
+    expect(resolveConfig({}, environment(), folder)).toMatchObject({
+      file: join(folder, "home/.config/longhaul/longhaul.yaml"),
+      run: { sandbox: { image: "mine:1", allow: ["10.1.0.0/16"] } },
+    });
+    file("limits: {maxSteps: 4}\nsandbox: {memory: 1g, allow: [10.1.0.0/16]}\n");
+    const { run, file: read } = resolveConfig({}, environment(), folder);
+    expect(read).toBe(join(folder, "longhaul.yaml"));
+    expect(run.limits).toMatchObject({ maxSteps: 4, silenceTimeout: 77 });
+    expect(run.sandbox).toMatchObject({ image: "mine:1", memory: "1g", network: "none" });
+  });
+
+  it("is what a project's is measured by", () => {
+    mine("sandbox: {network: none, memory: 8g}\n");
+    file("sandbox: {memory: 6g}\n");
+    expect(resolveConfig({}, environment(), folder).run.sandbox.memory).toBe("6g");
+    file("sandbox: {network: bridge}\n");
+    expect(thrownBy(() => resolveConfig({}, environment(), folder)).message).toContain("sandbox.network");
+  });
+
+  it("is looked for where XDG_CONFIG_HOME says, and trusted also in its own folder", () => {
+    mine("sandbox: {image: mine:2}\n", "xdg/longhaul");
+    const xdg = { ...environment(), XDG_CONFIG_HOME: join(folder, "home/xdg") };
+    expect(resolveConfig({}, xdg, folder).run.sandbox.image).toBe("mine:2");
+    expect(resolveConfig({}, xdg, join(folder, "home/xdg/longhaul")).run.sandbox.image).toBe("mine:2");
+    expect(resolveConfig({}, { ...xdg, XDG_CONFIG_HOME: "relative" }, folder).run.sandbox.image).not.toBe(
+      "mine:2",
+    );
+  });
+});
+
+function thrownBy(work: () => unknown): ClientError {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof ClientError) return error;
+    throw error;
+  }
+  throw new Error("nothing was thrown");
+}

@@ -1,8 +1,19 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { bytesOfText } from "../../../activities/sandbox/path-text.ts";
 import type { WorkspaceFile } from "../../../activities/sandbox/workspace-pack.ts";
 import { diffWorkspaces } from "../../../client/workspace-diff.ts";
 
@@ -28,11 +39,13 @@ function applied(
   const git = (...args: string[]) => execFileSync("git", args, { cwd: folder });
   git("init", "-q");
   for (const entry of before) {
-    if (entry.kind !== "file") continue;
+    if (entry.kind === "folder") continue;
     mkdirSync(dirname(join(folder, entry.path)), { recursive: true });
-    writeFileSync(join(folder, entry.path), entry.bytes);
+    if (entry.kind === "link") symlinkSync(entry.target, join(folder, entry.path));
+    else writeFileSync(join(folder, entry.path), entry.bytes);
   }
-  writeFileSync(join(folder, "the.patch"), diffWorkspaces(before, after).patch);
+  writeFileSync(join(folder, "the.patch"), diffWorkspaces(before, after, { binaries: "bytes" }).patch);
+  git("apply", "--check", "the.patch");
   git("apply", "the.patch");
   return paths.map((path) => {
     try {
@@ -57,15 +70,66 @@ describe("diffWorkspaces", () => {
 
   it("says nothing where nothing changed, and notes modes and binaries", () => {
     const old = [file("x", "1\n"), file("b", Buffer.from([0, 1]))];
-    expect(diffWorkspaces(old, old)).toEqual({ patch: "", changed: 0 });
-    const { patch, changed } = diffWorkspaces(old, [file("x", "1\n", 0o755), file("b", Buffer.from([0, 2]))]);
+    expect(diffWorkspaces(old, old, { binaries: "named" })).toEqual({ patch: "", changed: 0 });
+    const { patch, changed } = diffWorkspaces(
+      old,
+      [file("x", "1\n", 0o755), file("b", Buffer.from([0, 2]))],
+      { binaries: "named" },
+    );
     expect(changed).toBe(2);
     expect(patch).toContain("old mode 100644\nnew mode 100755\n");
     expect(patch).toContain("Binary files a/b and b/b differ\n");
   });
 
+  it("makes a patch of binaries, links and odd names that git applies, byte for byte", () => {
+    const noise = (length: number) =>
+      Buffer.from(Array.from({ length }, (_, at) => (at * at * 31 + at * 7) % 256));
+    const link = (path: string, to: string): WorkspaceFile => ({
+      kind: "link",
+      path,
+      mode: 0o777,
+      target: to,
+    });
+    const before = [
+      file("changed.bin", noise(5_000)),
+      file("gone.bin", noise(77)),
+      file("text-to-binary", "a\n"),
+      file("emptied.bin", noise(9)),
+      file("to-link", "a\n"),
+      file("folder-next", "a\n"),
+      link("to-file", "changed.bin"),
+      file("mode.bin", noise(60)),
+      file("latin1.txt", Buffer.from("gr\xfc\xdfe\n", "latin1")),
+    ];
+    const sizes = Array.from({ length: 60 }, (_, at) =>
+      file(`sizes/${at}.bin`, Buffer.concat([Buffer.of(0), noise(at)])),
+    );
+    const after = [
+      file("changed.bin", Buffer.concat([noise(4_000), Buffer.of(0, 1), noise(100)])),
+      file("text-to-binary", noise(300)),
+      file("emptied.bin", ""),
+      link("to-link", "changed.bin"),
+      file("folder-next/inside.bin", noise(20)),
+      file("to-file", noise(20)),
+      file("mode.bin", noise(61), 0o755),
+      file("latin1.txt", Buffer.from("gr\xfc\xdfer\n", "latin1")),
+      file('odd "name\t\u009b\\.bin', noise(30)),
+      file("no text \udcff.bin", noise(31)),
+      ...sizes,
+    ];
+    applied(before, after, []);
+    for (const entry of after) {
+      const path = Buffer.concat([Buffer.from(`${folder}/`), bytesOfText(entry.path)]);
+      if (entry.kind === "link") expect(readlinkSync(path)).toBe(entry.target);
+      if (entry.kind !== "file") continue;
+      expect(readFileSync(path).equals(entry.bytes), entry.path).toBe(true);
+      expect(lstatSync(path).mode & 0o111, entry.path).toBe(entry.mode & 0o111);
+    }
+    expect(existsSync(join(folder, "gone.bin"))).toBe(false);
+  });
+
   it("leaves out what is built or fetched, as .gitignore has it", () => {
     const after = [file(".gitignore", "dist\n"), file("dist/x", "1"), file("node_modules/y/z", "1")];
-    expect(diffWorkspaces([], after).changed).toBe(1);
+    expect(diffWorkspaces([], after, { binaries: "bytes" }).changed).toBe(1);
   });
 });

@@ -49,3 +49,58 @@ it("refuses what is no folder as wrong usage", async () => {
     await expect(readFolder(join(folder, path))).rejects.toMatchObject({ exitCode: 2 });
   }
 });
+
+it("takes a repository as a clone has it: no credentials, hooks or programs, each of them named", async () => {
+  put(
+    ".git/config",
+    '[remote "origin"]\n\turl = https://me:secret-1@example.org/a.git\n' +
+      '[http "https://example.org/"]\n\textraheader = AUTHORIZATION: basic secret-2\n[credential]\n\thelper = store\n',
+  );
+  put(".git/HEAD", "ref: refs/heads/main\n");
+  put(
+    ".git/logs/HEAD",
+    `${"0".repeat(40)} ${"1".repeat(40)} a <a@b.c> 1 +0000\tclone: from https://secret-3@example.org/\n`,
+  );
+  put(".git/modules/lib/HEAD", "ref: refs/heads/main\n");
+  put(".git/modules/lib/config", '[remote "origin"]\n\turl = https://secret-4@example.org/lib.git\n');
+  put(".git/credentials", "https://me:secret-5@example.org\n");
+  put(".git/hooks/pre-push", "curl -H 'secret-6'\n");
+  put("mirror.git/HEAD", "ref: refs/heads/main\n");
+  put("mirror.git/objects/x");
+  put("mirror.git/refs/x");
+  put("mirror.git/config", '[remote "origin"]\n\turl = https://secret-7@example.org/m.git\n');
+  const { files, notes } = await readFolder(folder);
+  const all = files
+    .map((file) => (file.kind === "file" ? Buffer.from(file.bytes).toString() : ""))
+    .join("\n");
+  expect(all).not.toContain("secret");
+  expect(all).toContain('url = "https://example.org/a.git"');
+  expect(files.map(({ path }) => path)).toContain("mirror.git/HEAD");
+  expect(notes).toHaveLength(1);
+  expect(notes[0]).toMatch(
+    /^The repository goes into the sandbox as a clone would have it, without .*credentials/,
+  );
+  expect(notes[0]).not.toContain("secret");
+});
+
+it("names files that usually hold secrets, unless they are ignored or templates", async () => {
+  put(".gitignore", "/.env.local\n");
+  for (const path of [
+    ".env",
+    ".env.local",
+    ".env.example",
+    "api/.env.production",
+    "id_ed25519",
+    "env",
+    "a.env.ts",
+  ])
+    put(path);
+  const { notes } = await readFolder(folder);
+  expect(notes).toEqual([
+    expect.stringMatching(/^Warning: \.env, api\/\.env\.production, id_ed25519 may hold secrets/),
+  ]);
+  rmSync(join(folder, ".env"));
+  rmSync(join(folder, "api"), { recursive: true });
+  rmSync(join(folder, "id_ed25519"));
+  expect((await readFolder(folder)).notes).toEqual([]);
+});

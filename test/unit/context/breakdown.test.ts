@@ -6,12 +6,36 @@ const sizes = { windowTokens: 10_000, outputTokens: 1_000, system: 500, tools: 1
 
 describe("breakdownOf", () => {
   it("gives messages what system and tools leave of the bill, and the rest as free", () => {
-    expect(breakdownOf({ ...sizes, used: 4_000 })).toMatchObject({ messages: 2_000, free: 5_000 });
+    const { parts, capped } = breakdownOf({ ...sizes, used: 4_000 });
+    expect(parts).toEqual({ system: 500, tools: 1_500, messages: 2_000, free: 5_000, outputBuffer: 1_000 });
+    expect(capped).toEqual([]);
   });
 
-  it("never shows less than nothing", () => {
-    expect(breakdownOf({ ...sizes, used: 1_000 }).messages).toBe(0);
-    expect(breakdownOf({ ...sizes, used: 20_000 }).free).toBe(0);
+  it("says so where messages come out below nothing", () => {
+    const { parts, capped } = breakdownOf({ ...sizes, used: 1_000 });
+    expect(parts).toEqual({ system: 500, tools: 1_500, messages: 0, free: 7_000, outputBuffer: 1_000 });
+    expect(capped).toEqual([{ part: "messages", wanted: -1_000 }]);
+  });
+
+  it("says so where the request takes from the output buffer, or is larger than the window", () => {
+    const tight = breakdownOf({ ...sizes, used: 9_400 });
+    expect(tight.parts).toMatchObject({ messages: 7_400, outputBuffer: 600, free: 0 });
+    expect(tight.capped).toEqual([{ part: "outputBuffer", wanted: 1_000 }]);
+    const over = breakdownOf({ ...sizes, used: 20_000 });
+    expect(over.parts).toMatchObject({ messages: 8_000, outputBuffer: 0, free: 0 });
+    expect(over.capped.map(({ part }) => part)).toEqual(["messages", "outputBuffer"]);
+  });
+
+  it("has parts that add up to the window, whatever the figures", () => {
+    const size = fc.nat(300_000);
+    fc.assert(
+      fc.property(size, size, size, size, (used, system, tools, outputTokens) => {
+        const { parts } = breakdownOf({ windowTokens: 128_000, used, system, tools, outputTokens });
+        const amounts = Object.values(parts);
+        expect(amounts.reduce((sum, amount) => sum + amount, 0)).toBe(128_000);
+        expect(Math.min(...amounts)).toBeGreaterThanOrEqual(0);
+      }),
+    );
   });
 });
 
@@ -23,7 +47,7 @@ describe("barOf", () => {
         fc.nat(20_000),
         fc.integer({ min: 10, max: 80 }),
         (used, output, cells) => {
-          const parts = breakdownOf({ ...sizes, windowTokens: 128_000, outputTokens: output, used });
+          const { parts } = breakdownOf({ ...sizes, windowTokens: 128_000, outputTokens: output, used });
           const bar = barOf(parts, cells);
           expect(bar.reduce((sum, [, wide]) => sum + wide, 0)).toBe(cells);
           for (const [, wide] of bar) expect(wide).toBeGreaterThanOrEqual(0);
@@ -33,7 +57,7 @@ describe("barOf", () => {
   });
 
   it("shows half a window of messages as half the bar", () => {
-    const bar = Object.fromEntries(barOf(breakdownOf({ ...sizes, used: 7_000 }), 20));
+    const bar = Object.fromEntries(barOf(breakdownOf({ ...sizes, used: 7_000 }).parts, 20));
     expect(bar).toEqual({ system: 1, tools: 3, messages: 10, free: 4, outputBuffer: 2 });
   });
 });

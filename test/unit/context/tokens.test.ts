@@ -107,6 +107,7 @@ describe("estimatedNextInput", () => {
     ["infinite", { input: Infinity, output: 0 }],
     ["a sum over many calls", { input: 900_000, output: 200 }],
     ["a tenth of the request", { input: 300, output: 20 }],
+    ["ten times the request", { input: 54_000, output: 200 }],
   ])("ignores a bill that is %s [case 18]", (_what, strange) => {
     const next = { bill: strange, newTokens: 100, pureTokens, windowTokens: 128_000 };
     expect(estimatedNextInput(next)).toEqual({ tokens: 5_400, estimated: true });
@@ -143,6 +144,12 @@ describe("learnRatio", () => {
     expect(learnRatio(before, 1_000, 0)).toEqual(before);
     expect(learnRatio(before, Number.NaN, 1_000)).toEqual(before);
     expect(learnRatio(before, 0, 1_000)).toEqual(before);
+  });
+
+  it("learns nothing from bills that are of another request", () => {
+    const before = { ratio: 1, samples: 3 };
+    expect(learnRatio(before, 5_000, 50_000)).toEqual(before);
+    expect(learnRatio(before, 5_000, 400)).toEqual(before);
   });
 
   it("always stays within 0.5 and 2", () => {

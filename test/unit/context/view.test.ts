@@ -85,7 +85,9 @@ describe("viewSize", () => {
     const pureTokens = 3_000 + rows[0]!.tokens;
     expect(viewSize({ rows, ...options })).toEqual({
       next: { tokens: pureTokens, estimated: true },
+      basis: undefined,
       pureTokens,
+      ratio: options.ratio,
       prunableTokens: 0,
       growthTokens: undefined,
     });

@@ -10,18 +10,30 @@ it.each([
   ["1.4.0", false],
   ["v2.0.0", false],
 ])("of runc %s it says whether known ways out of a box are open: %s", (version, open) => {
-  expect(runcFinding(version).mend !== undefined).toBe(open);
-  expect(runcFinding(version).found).toContain(version);
+  const finding = runcFinding(version);
+  expect(finding.mend !== undefined).toBe(open);
+  expect(finding.warning === true).toBe(open);
+  expect(finding.found).toContain(version);
 });
 
-it("says what a box can reach, and what to do where that is too much", () => {
-  expect(networkFinding({ reach: "internet" })).toEqual({
-    ok: true,
-    found: expect.stringContaining("not the host"),
+it("a runtime whose version is not known is not reported as all right", () => {
+  expect(runcFinding(undefined)).toMatchObject({
+    warning: true,
+    found: expect.stringContaining("not judged"),
   });
-  expect(networkFinding({ reach: "everything", why: "no rights" })).toMatchObject({
+});
+
+it("says what a sandbox can reach, and fails where tasks would be refused for it", () => {
+  const shut = networkFinding({ reach: "internet", tried: 40 }, "required");
+  expect(shut).toEqual({ ok: true, found: expect.stringContaining("40 addresses tried") });
+  const open = { reach: "everything", why: "no rights" } as const;
+  expect(networkFinding(open, "required")).toMatchObject({
+    ok: false,
     found: expect.stringContaining("no rights"),
-    mend: expect.stringContaining("network: none"),
+    mend: expect.stringContaining("sandbox.guard: best-effort"),
   });
-  expect(runcFinding(undefined).mend).toBeUndefined();
+  expect(networkFinding(open, "best-effort")).toMatchObject({ ok: true, warning: true });
+  expect(networkFinding({ reach: "allowed", reachable: ["10.0.0.1"] }, "required").found).toContain(
+    "10.0.0.1",
+  );
 });

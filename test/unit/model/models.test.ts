@@ -36,8 +36,28 @@ describe("resolving a model [U21]", () => {
     );
     expect(resolved).toEqual({
       ok: true,
-      model: { model: "local/qwen", contextWindow: 32_768, maxOutput: 4_096, api: "chat", input: ["text"] },
+      model: {
+        model: "local/qwen",
+        modelName: "local/qwen",
+        contextWindow: 32_768,
+        maxOutput: 4_096,
+        api: "chat",
+        input: ["text"],
+      },
     });
+  });
+
+  it("keeps the name as it was written for a server behind OPENAI_BASE_URL", () => {
+    const gptOss = { contextWindow: 131_072, api: "chat" as const };
+    const environment = { OPENAI_BASE_URL: "http://x/v1" };
+    for (const name of ["openai/gpt-oss-120b", "gpt-oss-120b"]) {
+      expect(resolveModel(name, { "gpt-oss-120b": gptOss }, environment)).toMatchObject({
+        model: { model: "openai/gpt-oss-120b", modelName: name },
+      });
+    }
+    expect(resolveModel("openai/gpt-4.1", {}).ok && resolveModel("openai/gpt-4.1", {})).not.toHaveProperty(
+      "model.modelName",
+    );
   });
 
   it("refuses an unknown one with lines that really make it known, and the nearest names", () => {

@@ -4,23 +4,29 @@ import { trustedUsage } from "../../../activities/model/usage.ts";
 describe("usage [R43]", () => {
   it("keeps a bill that can be true, cached within input and reasoning within output", () => {
     expect(
-      trustedUsage({
-        inputTokens: 2_000,
-        outputTokens: 50,
-        inputTokenDetails: { cacheReadTokens: 1_024 },
-        outputTokenDetails: { reasoningTokens: 10 },
-      }),
+      trustedUsage(
+        {
+          inputTokens: 2_000,
+          outputTokens: 50,
+          inputTokenDetails: { cacheReadTokens: 1_024 },
+          outputTokenDetails: { reasoningTokens: 10 },
+        },
+        128_000,
+      ),
     ).toEqual({ input: 2_000, output: 50, cached: 1_024, reasoning: 10 });
   });
 
   it("bounds the parts of a figure by the figure", () => {
     expect(
-      trustedUsage({
-        inputTokens: 100,
-        outputTokens: 5,
-        inputTokenDetails: { cacheReadTokens: 900 },
-        outputTokenDetails: { reasoningTokens: NaN },
-      }),
+      trustedUsage(
+        {
+          inputTokens: 100,
+          outputTokens: 5,
+          inputTokenDetails: { cacheReadTokens: 900 },
+          outputTokenDetails: { reasoningTokens: NaN },
+        },
+        128_000,
+      ),
     ).toEqual({ input: 100, output: 5, cached: 100, reasoning: 0 });
   });
 

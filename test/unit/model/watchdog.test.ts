@@ -7,9 +7,8 @@ afterEach(() => void vi.useRealTimers());
 
 function watch() {
   const barks: ModelError[] = [];
-  const watchdog = new Watchdog({ connectMs: 100, firstTokenMs: 1_000, silenceMs: 300 }, (error) =>
-    barks.push(error),
-  );
+  const deadlines = { connectMs: 100, firstTokenMs: 1_000, silenceMs: 300, answerMs: 20_000 };
+  const watchdog = new Watchdog(deadlines, (error) => barks.push(error));
   return { barks, watchdog };
 }
 
@@ -58,11 +57,24 @@ describe("the watchdog [R32] [R33] [R34]", () => {
     expect(barks).toHaveLength(1);
   });
 
+  it("ends an answer that goes on past answerMs, however lively it is", () => {
+    const { barks, watchdog } = watch();
+    watchdog.connected();
+    for (let ms = 0; ms < 20_000; ms += 100) {
+      expect(barks).toEqual([]);
+      watchdog.heard();
+      vi.advanceTimersByTime(100);
+    }
+    expect(barks).toMatchObject([
+      { class: "too-long", message: expect.stringContaining("20 s (limits.modelTimeout)") },
+    ]);
+  });
+
   it("is quiet once stopped, and barks once", () => {
     const stopped = watch();
     stopped.watchdog.stop();
     const left = watch();
-    vi.advanceTimersByTime(10_000);
+    vi.advanceTimersByTime(30_000);
     expect(stopped.barks).toEqual([]);
     expect(left.barks).toHaveLength(1);
   });

@@ -33,9 +33,18 @@ describe("an error of the database", () => {
     (error) => expect(databaseErrorOf(error)).toMatchObject({ final: true }),
   );
 
+  it("of a statement that the tables do not know may be the code's age: the caller looks", () => {
+    expect(databaseErrorOf(fromServer("42703", "column does not exist"))?.unknownToSchema).toBe(true);
+    expect(databaseErrorOf(fromServer("22P02", "invalid input syntax"))?.unknownToSchema).toBe(false);
+  });
+
   it("is told without its query and its parameters [invariant 12]", () => {
     const error = new DrizzleQueryError("insert … $1", ["the transcript"], fromServer("53100", "disk full"));
-    expect(databaseErrorOf(error)).toEqual({ message: "disk full (53100)", final: false });
+    expect(databaseErrorOf(error)).toEqual({
+      message: "disk full (53100)",
+      final: false,
+      unknownToSchema: false,
+    });
     expect(databaseErrorOf(new DrizzleQueryError("insert … $1", ["the transcript"]))?.message).toBe(
       "a query failed",
     );

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createTextBorder } from "../../../activities/context/text-border.ts";
 import { LeaveRunning } from "../../../activities/tools/failure.ts";
 import { defaultLimits } from "../../../activities/tools/index.ts";
 import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";
@@ -229,6 +230,25 @@ describe("bash", () => {
       offset = Number(/next offset=(\d+)/.exec(page.text)?.[1]);
     }
     expect(text).toBe("é".repeat(30_000));
+  });
+
+  it("masks a secret that lies over the edge of a page, from whatever offset it is read", async () => {
+    const secret = "s3cret/Value+with=odd chars~42";
+    const { maskWindow } = createTextBorder([secret]);
+    const command = `printf 'é%.0s' $(seq 100); printf '${secret}'; printf 'é%.0s' $(seq 100)`;
+    await callTool(sandbox, "bash", { command, background: true }, { callKey: "s6c0" });
+    await sandbox.wait("s6c0");
+    const limits = { ...defaultLimits("bash_output"), maxChars: 400 + 20 };
+    let whole = "";
+    for (let offset = 195; offset < 235; offset += 1) {
+      const page = await callTool(sandbox, "bash_output", { id: "s6c0", offset }, { limits, maskWindow });
+      const shown = page.text.replace(/\n\[exited.*$/s, "");
+      for (let at = 0; at + 6 <= secret.length; at += 1)
+        expect(shown).not.toContain(secret.slice(at, at + 6));
+      whole += shown;
+    }
+    expect(whole).toContain("é[masked]");
+    expect(whole).toContain("[masked]é");
   });
 
   it("names the running commands when an id is unknown", async () => {

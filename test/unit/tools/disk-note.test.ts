@@ -15,6 +15,9 @@ const HOST = { usedBytes: 1e9, limitBytes: 10e9, freeBytes: 4e8 };
 it("says which bound was reached and what to do, and nothing where the disk had no part in it", () => {
   const ended: CommandState = { ...base, kind: "killed", by: "disk", signal: "SIGKILL", disk: OVER };
   expect(diskNote(ended)).toMatch(/^\[ended with all .*10 GB of its disk limit .*rm /);
+  expect(diskNote({ ...ended, disk: { ...OVER, unseenBytes: 9e9 } })).toContain(
+    "9.0 GB of them where they cannot",
+  );
   expect(diskNote(exited(1, HOST))).toMatch(
     /^\[no file could grow .*host's disk is nearly full, 400 MB left/,
   );

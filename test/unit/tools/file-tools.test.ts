@@ -1,7 +1,6 @@
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { BoxFiles, FileAnswer, Sandbox } from "../../../activities/sandbox/sandbox.ts";
 import { defaultLimits } from "../../../activities/tools/index.ts";
 import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";
 import { callTool } from "../../support/tool-context.ts";
@@ -145,47 +144,6 @@ describe("edit_file", () => {
       (await callTool(sandbox, "edit_file", { path: "a.txt", old_string: "caf", new_string: "x" })).text,
     ).toContain("not UTF-8");
     expect(await readFile(path.join(sandbox.root, "a.txt"))).toEqual(bytes);
-  });
-});
-
-describe("apply_patch", () => {
-  const patch =
-    "*** Begin Patch\n*** Update File: a.txt\n@@\n-a\n+A\n*** Add File: new.txt\n+new\n*** Update File: b.txt\n@@\n-b\n+B\n*** Delete File: c.txt\n*** End Patch";
-
-  /** The sandbox, but the nth write is answered by `answer`, after `before` was done. */
-  function withFault(
-    nth: number,
-    answer: FileAnswer<never> | undefined,
-    before = async (): Promise<void> => {},
-  ): Sandbox {
-    let writes = 0;
-    const write: BoxFiles["write"] = async (...args) => {
-      writes += 1;
-      if (writes !== nth) return sandbox.files.write(...args);
-      await before();
-      return answer ?? sandbox.files.write(...args);
-    };
-    return { ...sandbox, files: { ...sandbox.files, write } };
-  }
-
-  it("puts back what it wrote when a later file cannot be written", async () => {
-    for (const name of ["a", "b", "c"]) await put(`${name}.txt`, `${name}\n`);
-    const full = { ok: false, reason: "no-space", message: "b.txt: no space left" } as const;
-    const result = await callTool(withFault(3, full), "apply_patch", { patch });
-    expect(result).toMatchObject({ outcome: "error" });
-    expect(result.text).toContain("all files are as they were. b.txt: no space left");
-    for (const name of ["a", "b", "c"]) {
-      expect(await readFile(path.join(sandbox.root, `${name}.txt`), "utf8")).toBe(`${name}\n`);
-    }
-    await expect(readFile(path.join(sandbox.root, "new.txt"))).rejects.toThrow("ENOENT");
-  });
-
-  it("plans anew when a file changes between reading and writing, and keeps that change", async () => {
-    for (const name of ["a", "b", "c"]) await put(`${name}.txt`, `${name}\n`);
-    const other = withFault(3, undefined, () => put("b.txt", "b\nby somebody else\n"));
-    expect(await callTool(other, "apply_patch", { patch })).toMatchObject({ outcome: "completed" });
-    expect(await readFile(path.join(sandbox.root, "b.txt"), "utf8")).toBe("B\nby somebody else\n");
-    expect(await readFile(path.join(sandbox.root, "a.txt"), "utf8")).toBe("A\n");
   });
 });
 

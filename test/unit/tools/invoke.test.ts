@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { toolsConfigSchema } from "../../../activities/agent-config.ts";
 import { SandboxLost } from "../../../activities/sandbox/sandbox-lost.ts";
 import { ToolFailure } from "../../../activities/tools/failure.ts";
 import {
@@ -32,6 +33,7 @@ const context = (): ToolContext => ({
   limits: defaultLimits("probe"),
   signal: new AbortController().signal,
   memory: createFakeMemory(),
+  maskWindow: (text, from, to) => text.slice(from, to),
   onProgress: () => {},
 });
 
@@ -43,7 +45,6 @@ function probe(run: () => Promise<ToolResult>): ReturnType<typeof createToolRegi
     input: z.strictObject({}),
     readOnly: true,
     about: () => "probe",
-    timeoutMs: () => 1_000,
     run,
   });
   return createToolRegistry([anyTool(tool)]);
@@ -52,6 +53,10 @@ function probe(run: () => Promise<ToolResult>): ReturnType<typeof createToolRegi
 describe("tool registry", () => {
   it("shows the model the same schemas as before", () => {
     expect(toolSpecs()).toMatchSnapshot();
+  });
+
+  it("can be configured, tool by tool", () => {
+    expect(Object.keys(toolsConfigSchema.shape)).toEqual([...toolRegistry.keys()]);
   });
 
   it("describes every field of every tool and refuses unknown ones", () => {

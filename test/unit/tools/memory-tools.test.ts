@@ -1,6 +1,9 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createTextBorder } from "../../../activities/context/text-border.ts";
+import { wordsOf } from "../../../activities/tools/search-history.ts";
+import { DOT_PNG } from "../../support/images.ts";
 import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";
 import { callTool, createFakeMemory } from "../../support/tool-context.ts";
 
@@ -22,7 +25,7 @@ async function put(name: string, content: string | Uint8Array): Promise<void> {
 
 describe("view_image, todo, read_output and search_history", () => {
   it("shows an image by its content, whatever its name, and no other file", async () => {
-    const png = Buffer.from("89504e470d0a1a0a0000000d", "hex");
+    const png = DOT_PNG;
     const memory = createFakeMemory();
     await put("shot.dat", png);
     await put("fake.png", "text");
@@ -32,8 +35,32 @@ describe("view_image, todo, read_output and search_history", () => {
       { type: "file", mediaType: "image/png", data: expect.stringMatching(/^@blob:[0-9a-f]{64}$/) },
     ]);
     expect([...memory.blobs.values()]).toEqual([png]);
+    await put("cut.png", png.subarray(0, 40));
+    expect((await callTool(sandbox, "view_image", { path: "cut.png" })).text).toContain("damaged");
     expect((await callTool(sandbox, "view_image", { path: "fake.png" })).text).toContain("no PNG");
     expect((await callTool(sandbox, "view_image", { path: "big.gif" })).text).toContain("at most 5.0 MB");
+  });
+
+  it("shows no image whose bytes hold a secret", async () => {
+    const secret = "s3cret/Value+with=odd chars~42";
+    const { maskWindow } = createTextBorder([secret]);
+    const picture = Buffer.concat([DOT_PNG.subarray(0, 37), Buffer.from(secret), DOT_PNG.subarray(37)]);
+    // Within the chunk of the coded picture.
+    picture.writeUInt32BE(picture.readUInt32BE(33) + secret.length, 33);
+    const shifted = Buffer.concat([
+      picture.subarray(0, 37),
+      Buffer.from("IDAT"),
+      Buffer.from(secret),
+      picture.subarray(37 + secret.length + 4),
+    ]);
+    await put("noted.png", shifted);
+    const memory = createFakeMemory();
+    const shown = await callTool(sandbox, "view_image", { path: "noted.png" }, { memory, maskWindow });
+    expect(shown).toMatchObject({
+      outcome: "error",
+      text: expect.stringContaining("hold a secret") as string,
+    });
+    expect(memory.blobs.size).toBe(0);
   });
 
   it("renders the checklist and takes one item in progress", async () => {
@@ -71,11 +98,27 @@ describe("view_image, todo, read_output and search_history", () => {
     const memory = createFakeMemory(new Map(), [
       { sequence: 7, step: 3, role: "tool", excerpt: "a port\n8080" },
     ]);
-    expect((await callTool(sandbox, "search_history", { query: "port" }, { memory })).text).toBe(
+    expect((await callTool(sandbox, "search_history", { query: "8080 port" }, { memory })).text).toBe(
       "[message 7, step 3, tool] a port 8080",
     );
-    expect((await callTool(sandbox, "search_history", { query: "zzz" }, { memory })).text).toContain(
-      "Nothing in this session",
+    const output = { handle: "s4c0", offset: 31_000 };
+    const whole = createFakeMemory(new Map(), [
+      { sequence: 9, step: 4, role: "tool", excerpt: "…the port…", output },
+    ]);
+    expect((await callTool(sandbox, "search_history", { query: "port" }, { memory: whole })).text).toBe(
+      '[whole output of step 4: read_output handle="s4c0" offset=31000] …the port…',
     );
+    expect((await callTool(sandbox, "search_history", { query: "zzz" }, { memory })).text).toContain(
+      'Nothing in this session holds "zzz". Try',
+    );
+  });
+
+  it("takes a query apart into words, and what stands in quotes as one", () => {
+    expect(wordsOf('port "address in use"  EADDR port')).toEqual(["port", "address in use", "EADDR"]);
+    expect(wordsOf('an "open quote')).toEqual(["an", "open", "quote"]);
+    expect(wordsOf(' "" ')).toEqual([]);
+    expect(
+      wordsOf("w ".repeat(50).concat(Array.from({ length: 50 }, (_v, i) => `x${i}`).join(" "))),
+    ).toHaveLength(12);
   });
 });

@@ -1,6 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { bytesOf, idOf, itemsOf, MAX_ITEM_BYTES, partsOf } from "../../../workflows/guidance-items.ts";
+import {
+  bytesOf,
+  idOf,
+  itemsOf,
+  MAX_ITEM_BYTES,
+  partsOf,
+} from "../../../activities/context/guidance-items.ts";
 import { createInbox, firstOf, latestIds } from "../../../workflows/inbox.ts";
 
 const AT = "2026-11-21T12:00:00.000Z";
@@ -12,12 +18,60 @@ describe("what a person sends", () => {
     expect(partsOf("stop")).toEqual([{ type: "text", text: "stop" }]);
     expect(partsOf({ text: "stop" })).toEqual([{ type: "text", text: "stop" }]);
     const file = { type: "file", mediaType: "image/png", data: "@blob:00" };
-    expect(partsOf({ text: "look", parts: [file, { type: "nonsense" }] })).toEqual([
-      { type: "text", text: "look" },
-      file,
-    ]);
-    for (const nonsense of [undefined, null, 7, [], {}, { parts: [{ type: "file" }] }, { parts: "x" }])
+    expect(partsOf({ text: "look", parts: [file] })).toEqual([{ type: "text", text: "look" }, file]);
+    expect(partsOf({ parts: file })).toEqual([file]);
+    for (const nonsense of [
+      undefined,
+      null,
+      7,
+      [],
+      {},
+      { parts: [{ type: "file" }] },
+      { parts: "x" },
+      { text: " ", parts: [7] },
+    ])
       expect(partsOf(nonsense)).toBeUndefined();
+  });
+
+  it("takes an image as other programs write it, and says what it cannot read", () => {
+    const data = "data:image/png;base64,iVBORw0KGgo=";
+    expect(partsOf({ text: "look", parts: [{ type: "image", image: data }] })).toEqual([
+      { type: "text", text: "look" },
+      { type: "file", mediaType: "image/png", data },
+    ]);
+    expect(partsOf({ parts: [{ type: "image", image: "iVBORw0KGgo=" }] })).toEqual([
+      { type: "file", mediaType: "image/*", data: "iVBORw0KGgo=" },
+    ]);
+    expect(partsOf({ parts: [{ type: "file", data }] })?.[0]).toMatchObject({ mediaType: "image/png" });
+    const [words, left, other] = partsOf({ text: "look", parts: [{ type: "image_url" }, 7] }) ?? [];
+    expect(words).toEqual({ type: "text", text: "look" });
+    expect(left).toMatchObject({
+      text: expect.stringMatching(/type "image_url".*left out.*base64/) as string,
+    });
+    expect(other).toMatchObject({ text: expect.stringMatching(/^\[A part came/) as string });
+  });
+
+  it("is clean wherever it may bring text: words, ids, names, media types", () => {
+    const odd = "a\0b\ud83d\u001b[31m";
+    const file = { type: "file", mediaType: `image/${odd}`, data: `@blob:${odd}`, filename: odd };
+    const sent = { id: odd, text: odd, parts: [{ type: "text", text: odd }, file] };
+    const texts = [idOf(sent), ...(partsOf(sent) ?? []).flatMap((part) => Object.values(part) as string[])];
+    expect(texts.filter((text) => text?.includes("b"))).toHaveLength(6);
+    for (const text of texts) {
+      expect(text?.isWellFormed()).toBe(true);
+      // oxlint-disable-next-line no-control-regex -- control characters are what this is about
+      expect(text).not.toMatch(/[\0\u001b]/);
+    }
+  });
+
+  it("is cut between characters where an id or a name is too long", () => {
+    const long = `a${"🎈".repeat(200)}`;
+    const [file] = partsOf({ parts: [{ type: "file", data: "x", mediaType: long, filename: long }] }) ?? [];
+    const names = [idOf({ id: long }), ...Object.values(file ?? {})] as string[];
+    for (const name of names.filter((each) => each.startsWith("a"))) {
+      expect(name.isWellFormed()).toBe(true);
+      expect(name).toHaveLength(199);
+    }
   });
 
   it("bounds a sender's id and ignores one that is none", () => {

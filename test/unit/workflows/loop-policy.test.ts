@@ -82,6 +82,27 @@ describe("a compaction", () => {
     expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
   });
 
+  it("pauses where every step needs another, and is tried again after 20 steps", () => {
+    const state = using(budget.triggerTokens);
+    const { context } = state;
+    const usage = { input: 1, output: 1, cached: 0, reasoning: 0 };
+    const breaking = { ...policy, maxFutileRounds: 3 };
+    const rounds: number[] = [];
+    for (let step = 1; step <= 50; step += 1) {
+      if (compactionDue(state, breaking)) {
+        rounds.push(step);
+        compacted(state, { kind: "compacted", round: rounds.length, before: 9_000, after: 8_000, context });
+      }
+      stepped(state, { kind: "answered", calls: [], finish: "stop", usage, context, epoch: 1 });
+    }
+    expect(rounds).toEqual([1, 2, 3, 4, 24, 25, 45, 46]);
+    state.compactRequest = {};
+    expect(compactionDue(state, breaking)).toEqual({ trigger: "manual" });
+    // Runs from before there was a breaker go on as they began.
+    state.compactRequest = undefined;
+    expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
+  });
+
   it("asked for twice before a boundary is one round, with the newest focus [case 29]", () => {
     const state = using(0);
     state.compactRequest = { focus: "the ports" };
@@ -130,16 +151,21 @@ describe("an answer", () => {
     ["length", 1, "run tools"],
     ["content-filter", 1, "run tools"],
     ["stop", 0, "completed"],
-    ["other", 0, "completed"],
+    ["other", 0, "unfinished"],
+    ["error", 0, "unfinished"],
     ["length", 0, "again"],
     ["content-filter", 0, "failed"],
   ])("that ends with %s and %i calls means: %s [case 32]", (finish, calls, kind) => {
-    expect(afterAnswer(createState({}), answer(finish, calls)).kind).toBe(kind);
+    expect(afterAnswer(createState({}), answer(finish, calls), { needsStop: true }).kind).toBe(kind);
+  });
+
+  it("that broke off completes a run from before that counted, so that its history replays", () => {
+    expect(afterAnswer(createState({}), answer("other"), {}).kind).toBe("completed");
   });
 
   it("is not the last while a message waits [case 22] [case 32]", () => {
     const state = createState({});
     state.inbox.queue.push({ id: "a", parts: [{ type: "text", text: "one more" }], queuedAt: "" });
-    expect(afterAnswer(state, answer("stop")).kind).toBe("again");
+    expect(afterAnswer(state, answer("stop"), { needsStop: true }).kind).toBe("again");
   });
 });

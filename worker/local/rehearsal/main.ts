@@ -14,7 +14,7 @@ function setting(name: string, fallback: number, highest: number): number {
   if (text === undefined || text === "") return fallback;
   const value = Number(text);
   if (Number.isInteger(value) && value >= 0 && value <= highest) return value;
-  console.error(`${name} is a whole number from 0 to ${highest}, not "${text}".`);
+  console.error(`${name} must be an integer from 0 to ${highest}, not "${text}".`);
   process.exit(2);
 }
 

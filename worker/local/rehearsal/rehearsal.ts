@@ -1,4 +1,5 @@
 /** The rehearsal model's answers: the next step of its script, whatever it is asked. */
+import { shorten } from "../../../activities/context/cut-text.ts";
 import type { ParsedRequest, Reply, ReplyPart } from "../model-server/wire.ts";
 import { callId, positionOf, textOf, type Position } from "./position.ts";
 import { summaryAt, wrapUpAt } from "./report.ts";
@@ -94,7 +95,7 @@ function introduction(request: ParsedRequest): string {
   const first = request.items.find((item) => item.type === "message" && item.role === "user");
   const task = (first?.type === "message" ? textOf(first) : "").replaceAll(/\s+/g, " ").trim();
   const isOurs = /flash\s?-?cards?|\banki\b|rehears/i.test(task);
-  const shown = task.length <= MAX_TASK_CHARS ? task : `${task.slice(0, MAX_TASK_CHARS - 1).toWellFormed()}…`;
+  const shown = shorten(task, MAX_TASK_CHARS);
   const instead = isOurs || task === "" ? "" : ` instead of your task (“${shown}”)`;
   return (
     `No model is configured: this is the rehearsal model, which plays a written script, the making of a flashcard ` +

@@ -1,4 +1,5 @@
 /** What came since the script's last step: results that are no good, and words of the person. Pure. */
+import { shorten } from "../../../activities/context/cut-text.ts";
 import type { WireItem } from "../model-server/wire.ts";
 import { callId, textOf, type Position } from "./position.ts";
 import type { ScriptStep } from "./script-step.ts";
@@ -57,5 +58,5 @@ function guidanceIn(items: readonly WireItem[]): string[] {
 
 function quote(text: string): string {
   const flat = text.replaceAll(/\s+/g, " ").trim();
-  return flat.length <= MAX_QUOTE_CHARS ? flat : `${flat.slice(0, MAX_QUOTE_CHARS - 1).toWellFormed()}…`;
+  return shorten(flat, MAX_QUOTE_CHARS);
 }

@@ -2,10 +2,12 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import type Dockerode from "dockerode";
+import { cutTail } from "../../../activities/context/cut-text.ts";
+import { childEnvironment } from "../environment.ts";
 import { run } from "../processes.ts";
 import { type Say, slowly } from "../progress.ts";
 import { findOnPath } from "../temporal-binary.ts";
@@ -13,8 +15,11 @@ import { type AptSource, findAptSource } from "./apt-source.ts";
 
 /** The release of the Dockerfile, where the machine's own is not known. */
 const DEFAULT_SUITE = "bookworm";
-/** On a disk, unlike /tmp on many machines: it takes 400 MB for a while. */
+/** On a disk, unlike /tmp on many machines: it takes 900 MB for a while. */
 const WORK_FOLDER = "/var/tmp";
+/** Of Node's long-term line 24 (until 2028-04), as in the Dockerfile; npm is the newest of its line 11 (2026-11). */
+const NODE_VERSION = "24.21.0";
+const NPM_VERSION = "11.21.2";
 const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const MAX_LOG_BYTES = 64 * 1024 * 1024;
 const TIMEOUT_MS = 15 * 60_000;
@@ -49,10 +54,13 @@ export async function bootstrapImage({ docker, tag, say, mayInstall }: Bootstrap
       `Sandbox image: laying out ${suite} with ${packages.length} packages (debootstrap)`,
       () =>
         run("debootstrap", debootstrapArguments(root, suite, packages, source), {
-          env: { ...process.env, PATH: SYSTEM_PATH },
+          env: { ...childEnvironment("installer"), PATH: SYSTEM_PATH },
           maxBuffer: MAX_LOG_BYTES,
           timeout: TIMEOUT_MS,
         }),
+    );
+    await slowly(say, `Sandbox image: adding Node ${NODE_VERSION} and npm ${NPM_VERSION}`, () =>
+      addNode(root),
     );
     await setUp(root);
     await slowly(say, `Sandbox image: importing it into Docker as ${tag}`, () =>
@@ -66,7 +74,7 @@ export async function bootstrapImage({ docker, tag, say, mayInstall }: Bootstrap
 async function installDebootstrap(say: Say): Promise<void> {
   const apt = (...args: string[]) =>
     run("apt-get", ["-q", "-y", ...args], {
-      env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+      env: { ...childEnvironment("installer"), DEBIAN_FRONTEND: "noninteractive" },
       maxBuffer: MAX_LOG_BYTES,
       timeout: TIMEOUT_MS,
     });
@@ -113,6 +121,32 @@ function debootstrapArguments(
   ];
 }
 
+/** From npm's registry, which brought our own packages: Debian's Node is past its end, and its npm has 400 packages. */
+async function addNode(root: string): Promise<void> {
+  const program = `node-linux-${process.arch}`;
+  const local = join(root, "usr", "local");
+  const npm = npmCommand();
+  const options = ["--global", "--prefix", local, "--no-audit", "--no-fund", "--loglevel=error"];
+  const packages = [`${program}@${NODE_VERSION}`, `npm@${NPM_VERSION}`];
+  await run(npm.command, [...npm.args, "install", ...options, ...packages], {
+    env: childEnvironment("installer"),
+    maxBuffer: MAX_LOG_BYTES,
+    timeout: TIMEOUT_MS,
+  });
+  // setup.sh makes the links of npm, as it does after `docker build`.
+  for (const name of ["npm", "npx", "node"]) await rm(join(local, "bin", name), { force: true });
+  await rename(join(local, "lib", "node_modules", program, "bin", "node"), join(local, "bin", "node"));
+  await rm(join(local, "lib", "node_modules", program), { recursive: true });
+}
+
+/** The npm that runs us, or the one on PATH. */
+function npmCommand(): { readonly command: string; readonly args: readonly string[] } {
+  const running = process.env["npm_execpath"];
+  return running?.endsWith("npm-cli.js") === true
+    ? { command: process.execPath, args: [running] }
+    : { command: "npm", args: [] };
+}
+
 async function setUp(root: string): Promise<void> {
   const child = spawn("chroot", [root, "sh", "-s"], {
     env: { PATH: SYSTEM_PATH, DEBIAN_FRONTEND: "noninteractive" },
@@ -124,6 +158,7 @@ async function setUp(root: string): Promise<void> {
 
 async function importFolder(docker: Dockerode, root: string, tag: string): Promise<void> {
   const child = spawn("tar", ["--numeric-owner", "-C", root, "-c", "."], {
+    env: childEnvironment("service"),
     stdio: ["ignore", "pipe", "pipe"],
   });
   const [repo, version] = splitTag(tag);
@@ -156,7 +191,7 @@ async function finished(child: Child, what: string): Promise<void> {
   let trouble = "";
   child.stderr.setEncoding("utf8");
   child.stderr.on("data", (text: string) => {
-    trouble = (trouble + text).slice(-500);
+    trouble = cutTail(trouble + text, 500);
   });
   const [code] = (await once(child as unknown as NodeJS.EventEmitter, "close")) as [number | null];
   if (code !== 0) throw new Error(`${what} failed (exit code ${code}): ${trouble.trim()}`);

@@ -19,9 +19,9 @@ export const FIRST_STEPS: readonly ScriptStep[] = [
     calls: [bash("node --version; git --version; python3 --version; rg --version | head -n 1; uname -sr")],
   },
   {
-    text: "Node 18 and git are here. I lay down the package and what git should not see.",
+    text: "Node and git are here. I lay down the package and what git should not see.",
     calls: [put("package.json"), put(".gitignore")],
-    decision: "Node 18 with its own test runner (node --test), ES modules.",
+    decision: "Node 24 with its own test runner (node --test), ES modules.",
   },
   {
     text: "From the start everything goes under version control.",

@@ -1,0 +1,82 @@
+/** Secrets known by how they look, whoever's they are. Pure. Source: the vendors' documented formats. */
+
+/** Some characters of a class, by their codes below 128. */
+export interface Run {
+  readonly chars: Uint8Array;
+  readonly min: number;
+  readonly max: number;
+}
+
+export interface TokenRule {
+  /** Literals (without regard to ASCII case where `caseless`) and runs, one after the other; the last may be endless. */
+  readonly parts: readonly (string | Run)[];
+  /** So many parts stay readable: the name in front of a value. */
+  readonly shown: number;
+  readonly caseless: boolean;
+  /** It begins where no word goes on: `task-…` holds no `sk-` token. */
+  readonly atWord: boolean;
+}
+
+const WORD = /[A-Za-z0-9]/;
+const URL_SAFE = /[A-Za-z0-9_-]/;
+const BASE64 = /[A-Za-z0-9+/=]/;
+const ASSIGNED = /[\s:='"\\,>]/;
+
+function run(chars: RegExp, min: number, max = Number.POSITIVE_INFINITY): Run {
+  const table = Uint8Array.from({ length: 128 }, (_none, code) =>
+    Number(chars.test(String.fromCharCode(code))),
+  );
+  return { chars: table, min, max };
+}
+
+function token(prefix: string, chars: RegExp, min: number): TokenRule {
+  return { parts: [prefix, run(chars, min)], shown: 0, caseless: false, atWord: true };
+}
+
+/** A value that only what stands in front of it tells to be a secret. */
+function named(name: readonly (string | Run)[], value: Run): TokenRule {
+  return { parts: [...name, value], shown: name.length, caseless: true, atWord: false };
+}
+
+const PRIVATE_KEYS = ["", "RSA ", "EC ", "DSA ", "OPENSSH ", "ENCRYPTED "].map(
+  (kind) => `${kind}PRIVATE KEY`,
+);
+
+export const TOKEN_RULES: readonly TokenRule[] = [
+  // `sk-` plus words is common in CSS, hence the longer forms.
+  ...["sk-proj-", "sk-ant-", "sk-svcacct-", "sk-or-"].map((prefix) => token(prefix, URL_SAFE, 20)),
+  token("sk-", WORD, 32),
+  ...["ghp_", "gho_", "ghu_", "ghs_", "ghr_"].map((prefix) => token(prefix, WORD, 36)),
+  token("github_pat_", /[A-Za-z0-9_]/, 22),
+  token("glpat-", URL_SAFE, 20),
+  ...["AKIA", "ASIA"].map((prefix) => token(prefix, /[A-Z0-9]/, 16)),
+  ...["xoxa-", "xoxb-", "xoxp-", "xoxr-", "xoxs-", "xapp-"].map((prefix) =>
+    token(prefix, /[A-Za-z0-9-]/, 20),
+  ),
+  token("AIza", URL_SAFE, 35),
+  token("ya29.", URL_SAFE, 20),
+  token("npm_", WORD, 36),
+  token("pypi-Ag", URL_SAFE, 50),
+  token("hf_", WORD, 30),
+  ...["sk_live_", "rk_live_"].map((prefix) => token(prefix, WORD, 20)),
+  // A JSON web token: header and payload are objects, so both begin with `{"`.
+  {
+    ...token("eyJ", URL_SAFE, 8),
+    parts: ["eyJ", run(URL_SAFE, 8, 512), ".eyJ", run(URL_SAFE, 8, 8_192), ".", run(URL_SAFE, 16)],
+  },
+  // The body of a private key, up to the dashes of its end; in JSON its line ends are `\n`.
+  ...[...PRIVATE_KEYS, "PGP PRIVATE KEY BLOCK"].map((kind) => ({
+    ...token("", BASE64, 0),
+    parts: [`-----BEGIN ${kind}-----`, run(/[A-Za-z0-9+/=\s\\]/, 40)],
+    atWord: false,
+  })),
+  named(
+    ["secret", run(/[_-]/, 0, 1), "access", run(/[_-]/, 0, 1), "key", run(ASSIGNED, 1, 12)],
+    run(/[A-Za-z0-9+/]/, 40),
+  ),
+  named(["accountkey=", run(/[\s'"]/, 0, 2)], run(BASE64, 40)),
+  // What git keeps as `http.extraheader`, and any other header with credentials.
+  ...["basic", "bearer", "token"].map((scheme) =>
+    named(["authorization", run(ASSIGNED, 1, 8), scheme, run(/\s/, 1, 4)], run(/[A-Za-z0-9+/=_.~-]/, 20)),
+  ),
+];

@@ -1,0 +1,81 @@
+/** An attempt of an activity as the next one finds it: its heartbeats carry the mark of lost-attempts.ts. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Context } from "@temporalio/activity";
+import { defaultPayloadConverter } from "@temporalio/common";
+import { lossesBefore, refuseWhatKillsWorkers, Suspects, type AttemptMark } from "./lost-attempts.ts";
+
+/** Of this process. */
+const suspects = new Suspects();
+
+/** The heartbeats of the attempt in hand, and what they leave to the next one. */
+export function markedAttempt(context: Context) {
+  const { info, heartbeat, cancelled } = context;
+  const startedAt = performance.now();
+  const elapsedMs = () => performance.now() - startedAt;
+  const losses = lossesBefore(info.attempt, info.heartbeatDetails);
+  let runsSince = startedAt;
+  let state: AttemptMark["state"] = "running";
+  let waits = false;
+  let note: string | undefined;
+  let endTurn: (() => void) | undefined;
+  const mark = (): AttemptMark => {
+    const lifeMs = Math.round(performance.now() - runsSince);
+    return { attempt: info.attempt, lifeMs, losses, state, ...(note === undefined ? {} : { note }) };
+  };
+  const beat = () => {
+    if (info.attempt === 1) heartbeat(note);
+    // It has begun nothing: what the last one left stands.
+    else heartbeat(waits ? info.heartbeatDetails : mark());
+  };
+  return {
+    elapsedMs,
+    heartbeat: beat,
+    note: (text: string) => (note = text),
+    /** @throws PoisonedSession (fatal), or the cancellation while it waits */
+    async begin() {
+      if (info.attempt === 1) return;
+      refuseWhatKillsWorkers(losses, info.activityType);
+      if (losses.quick > 0) {
+        waits = true;
+        endTurn = await suspects.turn(() => cancelled);
+        waits = false;
+        runsSince = performance.now();
+      }
+      await leave(context, mark());
+    },
+    /** In good order, whatever it throws: Temporal's SDK sends this before the failure. */
+    ended() {
+      state = "ended";
+      if (info.attempt > 1 && !waits) beat();
+    },
+    close: () => endTurn?.(),
+  };
+}
+
+/** How long a mark may take to arrive, in ms: work does not wait for a Temporal that is away. */
+const MARK_MS = 1_000;
+
+/**
+ * Leaves a mark before the work begins, which may end this process or stop its thread at once. A heartbeat of the SDK is on its
+ * way for some ms, and nothing tells when it has arrived; so this one is sent by the client.
+ */
+async function leave(context: Context, mark: AttemptMark): Promise<void> {
+  const client = clientOf(context);
+  if (client === undefined) return context.heartbeat(mark);
+  const { namespace, taskToken } = context.info;
+  const details = { payloads: [defaultPayloadConverter.toPayload(mark)] };
+  const sent = client.workflowService.recordActivityTaskHeartbeat({ namespace, taskToken, details }).then(
+    () => undefined,
+    () => context.heartbeat(mark),
+  );
+  await Promise.race([sent, sleep(MARK_MS, undefined, { ref: false })]);
+}
+
+/** Undefined in a test's own environment, where asking for it throws. */
+function clientOf(context: Context): Context["client"] | undefined {
+  try {
+    return context.client;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,22 @@
+"""Whether an address can be reached from here. Part of the supervisor and of the guard: see box-source.ts."""
+
+import socket
+
+DISCARD_PORT = 9
+
+
+def is_reachable(address):
+    """Whether the kernel lets anything out to it, by its routes or from a socket bound to a device. What is asked with is
+    an empty datagram to the port that discards."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    for device in ("", *(name for _, name in socket.if_nameindex() if name != "lo")):
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+                if device:
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
+                probe.sendto(b"", (address, DISCARD_PORT))
+            return True
+        except OSError:
+            pass
+    return False

@@ -1,0 +1,254 @@
+"""Makes the workspace what it was: with save.py the program that box-source.ts joins, and what the worker asks of it."""
+
+import errno
+import json
+import os
+import sys
+import time
+import zlib
+
+MAX_LISTING_BYTES = 256 << 20
+CHUNK = 1 << 18
+STAGE = ".longhaul-restore-"
+
+
+class Part:
+    """One part of the standard input, which is read no further."""
+
+    def __init__(self, source, left):
+        self.source = source
+        self.left = left
+
+    def read(self, count=-1):
+        data = self.source.read(self.left if count < 0 else min(count, self.left))
+        self.left -= len(data)
+        if not data and count != 0 and self.left:
+            raise EOFError("the input ended too early")
+        return data
+
+
+class Unpacked:
+    """What a gzipped part holds, read to the end and no further than `most`. @raises Lost"""
+
+    def __init__(self, part, most):
+        self.part = part
+        self.left = most
+        self.inflate = zlib.decompressobj(31)
+        self.ready = b""
+
+    def read(self, count):
+        while not self.ready and not self.inflate.eof:
+            data = self.inflate.unconsumed_tail or self.part.read(CHUNK)
+            if not data:
+                raise Lost("a pack of files is cut off")
+            try:
+                self.ready = self.inflate.decompress(data, CHUNK)
+            except zlib.error as error:
+                raise Lost(f"a pack of files is damaged: {error}") from None
+        data, self.ready = self.ready[:count], self.ready[count:]
+        self.left -= len(data)
+        if self.left < 0:
+            raise Lost("a pack holds more than was ever saved")
+        return data
+
+
+class Parts:
+    """What follows the order on the standard input: each part behind a line with its length."""
+
+    def __init__(self, source):
+        self.source = source
+
+    def next(self):
+        """None behind the last."""
+        line = self.source.readline()
+        return Part(self.source, int(line)) if line else None
+
+    def read(self):
+        return self.next().read()
+
+
+def check(target):
+    """@raises Lost where a path would lead out of the workspace"""
+    blocked = None
+    for path in sorted(target, key=tree_order):
+        around = b"/%b/" % path
+        if b"//" in around or b"/./" in around or b"/../" in around:
+            raise Lost(f"the path {os.fsdecode(path)!r} does not stay in the workspace")
+        if blocked is not None and path.startswith(blocked + b"/"):
+            raise Lost(f"the path {os.fsdecode(path)!r} lies below what is no folder")
+        if not target[path].startswith(b"d"):
+            blocked = path
+
+
+def extract(part, wanted, target, stage, most):
+    """Writes the wanted files of a pack into the stage, each under its number. -> those that were found. @raises Lost"""
+    import tarfile
+
+    found, source = set(), Unpacked(part, most)
+    try:
+        with tarfile.open(mode="r|", fileobj=source, encoding="utf-8", errors="surrogateescape") as tar:
+            for member in tar:
+                # It would keep every head.
+                tar.members = []
+                path = os.fsencode(member.name).removeprefix(b"./")
+                if not member.isreg() or path not in wanted:
+                    continue
+                content = tar.extractfile(member)
+                fd = os.open(wanted[path], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600, dir_fd=stage)
+                try:
+                    while data := content.read(CHUNK):
+                        write_all(fd, data)
+                    set_facts(fd, target[path])
+                finally:
+                    os.close(fd)
+                found.add(path)
+        while source.read(CHUNK):
+            pass
+    except tarfile.TarError as error:
+        raise Lost(f"a pack of files is damaged: {error}") from None
+    return found
+
+
+def write_all(fd, data):
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def set_facts(fd, value):
+    """The mode and time of a file."""
+    _, mode, _, mtime, _, _ = fields(value)
+    seconds, _, fraction = mtime.partition(b".")
+    ns = int(seconds) * 10**9 + int((fraction + b"0" * 9)[:9])
+    os.utime(fd, ns=(ns, ns))
+    os.fchmod(fd, int(mode, 8) & 0o7777)
+
+
+def remove_tree(name, parent, stage):
+    """Removes whatever has this name. Folders are moved up into the stage first, so that no depth is too deep."""
+    todo, moved = [(name, parent)], 0
+    while todo:
+        name, parent = todo.pop()
+        try:
+            os.unlink(name, dir_fd=parent)
+            continue
+        except FileNotFoundError:
+            continue
+        except (IsADirectoryError, PermissionError):
+            pass
+        folder, _ = enter(name, parent, 0o700)
+        with os.scandir(folder) as items:
+            names = [os.fsencode(item.name) for item in items]
+        for inner in names:
+            try:
+                os.unlink(inner, dir_fd=folder)
+            except (IsADirectoryError, PermissionError):
+                moved += 1
+                handle, _ = enter(inner, folder, 0o700)
+                os.close(handle)
+                away = b"removed-%d" % moved
+                os.rename(inner, away, src_dir_fd=folder, dst_dir_fd=stage)
+                todo.append((away, stage))
+        os.close(folder)
+        os.rmdir(name, dir_fd=parent)
+
+
+def place(path, value, folders, stage, numbers):
+    """Puts what belongs at this path in the place of what is there."""
+    kind, _, _, _, _, target = fields(value)
+    folder, name = folders.of(path)
+    if kind == b"d":
+        make_folder(name, folder, 0o700)
+    elif path in numbers:
+        try:
+            os.rename(numbers[path], name, src_dir_fd=stage, dst_dir_fd=folder)
+        except IsADirectoryError:
+            remove_tree(name, folder, stage)
+            os.rename(numbers[path], name, src_dir_fd=stage, dst_dir_fd=folder)
+    elif kind == b"f":
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        try:
+            file = os.open(name, flags, 0o600, dir_fd=folder)
+        except FileExistsError:
+            remove_tree(name, folder, stage)
+            file = os.open(name, flags, 0o600, dir_fd=folder)
+        set_facts(file, value)
+        os.close(file)
+    else:
+        remove_tree(name, folder, stage)
+        os.symlink(target, name, dir_fd=folder)
+
+
+def apply(target, changed, removed, stage, numbers):
+    folders = Folders(0o700, make=True)
+    try:
+        for path in sorted(removed, key=tree_order, reverse=True):
+            folder, name = folders.of(path)
+            remove_tree(name, folder, stage)
+        for path in sorted(changed, key=tree_order):
+            place(path, target[path], folders, stage, numbers)
+        # Innermost first: a folder that is closed hides what is in it.
+        for path in sorted(changed, key=tree_order, reverse=True):
+            if target[path].startswith(b"d"):
+                folder, name = folders.of(path)
+                opened, _ = enter(name, folder, 0o700)
+                os.fchmod(opened, int(fields(target[path])[1], 8) & 0o7777)
+                os.close(opened)
+    finally:
+        folders.close()
+
+
+def most_unpacked(limits):
+    """Bytes of the largest tar that a save may have written: each round anew, for each entry its header, a long name and
+    padding. What it holds goes to the disk, not into memory."""
+    return MAX_ROUNDS * (limits["bytes"] + 4 * BLOCK * limits["entries"] + limits["listingBytes"])
+
+
+def restore(order, parts, write):
+    """Parts: the listing of what is to be there, then packs, newest first, as many as are asked for. Until all that is
+    missing was read, nothing of the workspace is touched. Writes the listing with the times its files have now.
+    @raises Lost"""
+    target = read_listing(parts.read(), MAX_LISTING_BYTES)
+    check(target)
+    now = Survey(UNBOUNDED, order["rebuilt"]).entries
+    os.umask(0)
+    name = STAGE.encode() + os.urandom(8).hex().encode()
+    os.mkdir(name, 0o700)
+    top, stage = os.open(".", FOLDER), os.open(name, FOLDER)
+    try:
+        changed = {path for path in target if not is_same(now.get(path), target[path], use_ctime=False)}
+        # An empty file needs no pack.
+        files = [path for path in changed if fields(target[path])[2] > 0]
+        numbers = {path: b"%d" % at for at, path in enumerate(files)}
+        missing = dict(numbers)
+        while missing and (part := parts.next()):
+            for path in extract(part, missing, target, stage, most_unpacked(order["limits"])):
+                del missing[path]
+        # What no pack has went away while it was saved.
+        changed.difference_update(missing)
+        target = {path: value for path, value in target.items() if path not in missing}
+        apply(target, changed, [path for path in now if path not in target], stage, numbers)
+    finally:
+        remove_tree(name, top, stage)
+    # Else all that was just written would be looked at twice.
+    time.sleep(TICK_NS / 10**9)
+    now = Survey(UNBOUNDED, order["rebuilt"]).entries
+    lacking = [path for path, value in target.items() if now.get(path, b"-")[:1] != value[:1]]
+    if lacking:
+        raise OSError(errno.EAGAIN, f"{len(lacking)} of {len(target)} paths are missing, such as {lacking[0]!r}")
+    for piece in written_listing({path: now[path] for path in target}):
+        write(piece)
+    return {}
+
+
+def main():
+    source, out = sys.stdin.buffer, sys.stdout.buffer
+    order = json.loads(source.readline())
+    try:
+        answer = {"save": save, "restore": restore}[order["do"]](order, Parts(source), out.write)
+    except Lost as error:
+        answer = {"lost": str(error)}
+    out.flush()
+    sys.stderr.write(json.dumps(answer))
+
+
+main()

@@ -1,0 +1,171 @@
+"""Packs what changed since an earlier listing. Part of the program that saves and restores a workspace: box-source.ts."""
+
+import errno
+import os
+import stat
+import zlib
+
+# A file that is renamed between the listing and the pack would be in neither under its new name: so often it begins again.
+MAX_ROUNDS = 3
+MAX_REPORTED = 200
+CHUNK = 1 << 18
+BLOCK = 512
+
+
+class Pack:
+    """A gzipped tar. Where a path is in it twice, the later entry counts."""
+
+    def __init__(self, write):
+        self.write = write
+        self.deflate = zlib.compressobj(3, zlib.DEFLATED, 31)
+        self.bytes = 0
+
+    def put(self, data):
+        self.wrote(self.deflate.compress(data))
+
+    def wrote(self, piece):
+        self.write(piece)
+        self.bytes += len(piece)
+
+    def close(self):
+        self.put(bytes(2 * BLOCK))
+        self.wrote(self.deflate.flush())
+
+    def add(self, path, value, folders, most):
+        """-> the file's value as it was packed, marked where it is not as it was listed. @raises OSError"""
+        kind, listed_mode, listed_size, mtime, _, _ = fields(value)
+        if listed_size == 0:
+            self.put(head_of(path, 0, listed_mode, mtime))
+            return value
+        folder, name = folders.of(path)
+        fd, mode = open_file(name, folder)
+        try:
+            info = os.fstat(fd)
+            if not stat.S_ISREG(info.st_mode):
+                raise OSError(errno.ENOENT, "no longer a file")
+            # A file may have grown since: the next save packs all of it, or leaves it out.
+            left = size = min(info.st_size, most)
+            self.put(head_of(path, size, listed_mode, mtime))
+            while left and (data := os.read(fd, min(left, CHUNK))):
+                self.put(data)
+                left -= len(data)
+            # It may have shrunk, too.
+            self.put(bytes(left + -size % BLOCK))
+        finally:
+            if mode is not None:
+                os.fchmod(fd, mode)
+            info = os.fstat(fd)
+            os.close(fd)
+        if left or size != listed_size or fields(value_of(info))[2:4] != (listed_size, mtime):
+            return b"%b %b %d %b/?\0" % (kind, listed_mode, size, mtime)
+        # To be read it had to be given a permission for a moment, which shows in its times.
+        return value if mode is None else value_of(info)
+
+
+def head_of(path, size, mode, mtime):
+    # Slow to import, and most saves find nothing to pack.
+    import tarfile
+
+    head = tarfile.TarInfo(os.fsdecode(path))
+    head.size, head.mode, head.mtime = size, int(mode, 8), int(mtime.partition(b".")[0])
+    return head.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
+
+
+def open_file(name, folder):
+    """-> the open file, and the mode it must get back. @raises OSError"""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+    try:
+        return os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder), None
+    except PermissionError:
+        handle = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=folder)
+        try:
+            mode = widen(handle, 0o400)
+            return os.open(f"/proc/self/fd/{handle}", flags), mode
+        finally:
+            os.close(handle)
+
+
+def pack_files(pack, survey, wanted):
+    """-> values of the files packed, and how many went away meanwhile. Those that cannot be read are put on the survey's
+    list of them."""
+    packed, gone = {}, 0
+    folders = Folders(0o500)
+    try:
+        for path in sorted(wanted, key=tree_order):
+            try:
+                packed[path] = pack.add(path, survey.entries[path], folders, survey.limits["fileBytes"])
+            except OSError as error:
+                if error.errno in GONE:
+                    del survey.entries[path]
+                    gone += 1
+                else:
+                    survey.skip(path, fields(survey.entries[path])[2], "not-readable")
+    finally:
+        folders.close()
+    return packed, gone
+
+
+def look_and_keep(order, before):
+    """What is there now, with what could not be read as it was before."""
+    survey = Survey(order["limits"], order["rebuilt"])
+    kept = survey.keep(before, survey.unread)
+    survey.drop_largest(order["limits"]["bytes"])
+    return survey, kept
+
+
+def differences(before, now):
+    changed = [path for path, value in now.items() if not is_same(before.get(path), value)]
+    return changed, [path for path in before if path not in now]
+
+
+def save(order, parts, write):
+    """Order: `whole`, `hasBase`, `limits`, `rebuilt`. Parts: the newest listing that was stored, and where `hasBase` says
+    so the one that the pack is made against. Writes the pack, then the listing; nothing where nothing changed."""
+    latest = listing_of(parts)
+    base = listing_of(parts) if order["hasBase"] else latest
+    survey, kept = look_and_keep(order, base or {})
+    if not any(differences(latest or {}, survey.entries)):
+        return report(survey, unchanged=True)
+    # What could not be read is in earlier packs alone.
+    whole = base is None or (order["whole"] and not kept)
+    have, pack = {} if whole else dict(base), Pack(write)
+    for rounds in range(1, MAX_ROUNDS + 1):
+        files = [path for path, value in survey.entries.items() if value.startswith(b"f") and path not in kept]
+        first = len(survey.unread)
+        packed, gone = pack_files(pack, survey, [p for p in files if not is_same(have.get(p), survey.entries[p])])
+        have.update(packed)
+        survey.entries.update(packed)
+        # Of those that cannot be read the earlier content counts, where there is one.
+        still = survey.keep(have, survey.unread[first:])
+        kept |= still
+        for path in survey.unread[first:]:
+            if path not in still:
+                survey.entries.pop(path, None)
+        if not gone or rounds == MAX_ROUNDS:
+            break
+        survey, kept = look_and_keep(order, have)
+    pack.close()
+    if not any(differences(latest or {}, survey.entries)):
+        return report(survey, unchanged=True)
+    changed, removed = differences(base or {}, survey.entries)
+    for piece in written_listing(survey.entries):
+        write(piece)
+    return report(survey, packBytes=pack.bytes, changed=len(changed), removed=len(removed), whole=whole)
+
+
+def listing_of(parts):
+    """The next part; None where there is none, or where it is not to be read: then everything is saved."""
+    data = parts.read()
+    try:
+        return read_listing(data, MAX_LISTING_BYTES) if data else None
+    except Lost:
+        return None
+
+
+def report(survey, **facts):
+    skipped = sorted(survey.skipped, key=lambda each: tree_order(each[0]))
+    named = [
+        {"path": os.fsdecode(path)[:1000] or ".", "bytes": size, "reason": reason}
+        for path, size, reason in skipped[:MAX_REPORTED]
+    ]
+    return {**facts, "skipped": named, "skippedCount": len(skipped)}

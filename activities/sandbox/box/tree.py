@@ -1,0 +1,169 @@
+"""The workspace's tree: walked from open folders, listed, compared. Part of the program that saves and restores a
+workspace, which runs in the sandbox as the tools' user: see box-source.ts.
+
+A listing maps each path to its value: `kind mode size mtime/ctime`, a NUL, a link's target. Paths and names are bytes.
+"""
+
+import os
+import stat
+import zlib
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+# Kernels keep a file's times by their tick, at most 10 ms: a file may be written again that long without its times telling.
+TICK_NS = 20_000_000
+MAX_LOOKS = 3
+UNBOUNDED = {"entries": 1 << 60, "listingBytes": 1 << 60, "pathBytes": 1 << 60, "fileBytes": 1 << 60, "bytes": 1 << 60}
+
+
+class Lost(Exception):
+    """What was saved cannot be read back."""
+
+
+def tree_order(path):
+    """Sorts a folder before what is in it, and that before all else: so each folder is opened once."""
+    return path.replace(b"/", b"\0")
+
+
+def enter(name, parent, need):
+    """-> an open folder, and the mode it must get back where its owner, us, lacked one of the permissions `need`."""
+    try:
+        folder = os.open(name, FOLDER, dir_fd=parent)
+    except PermissionError:
+        handle = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=parent)
+        try:
+            mode = widen(handle, need)
+            folder = os.open(f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_DIRECTORY)
+        finally:
+            os.close(handle)
+        return folder, mode
+    return folder, widen(folder, need)
+
+
+def widen(fd, need):
+    """Gives the owner the permissions `need` of what is open here, also by O_PATH. -> the mode before, None = unchanged"""
+    info = os.fstat(fd)
+    mode = stat.S_IMODE(info.st_mode)
+    if mode & need == need or info.st_uid != os.geteuid() or stat.S_ISLNK(info.st_mode):
+        return None
+    try:
+        os.fchmod(fd, mode | need)
+    except OSError:
+        # Opened by O_PATH.
+        os.chmod(f"/proc/self/fd/{fd}", mode | need)
+    return mode
+
+
+class Folders:
+    """The open folders on the way to a path. Nothing is looked up by a path: names may be exchanged meanwhile, and paths be
+    longer than the kernel takes. In tree order every folder is opened once."""
+
+    def __init__(self, need, make=False):
+        self.need = need
+        self.make = make
+        self.stack = [(b"", *enter(b".", None, need))]
+
+    def open(self, path):
+        while (top := self.stack[-1][0]) and top != path and not path.startswith(top + b"/"):
+            self.leave()
+        while (top := self.stack[-1][0]) != path:
+            start = len(top) + 1 if top else 0
+            end = path.find(b"/", start)
+            here = path if end < 0 else path[:end]
+            self.stack.append((here, *self.enter(here[start:], self.stack[-1][1])))
+        return self.stack[-1][1]
+
+    def of(self, path):
+        """-> the open folder that a path lies in, and its name there"""
+        parent, _, name = path.rpartition(b"/")
+        return self.open(parent), name
+
+    def enter(self, name, parent):
+        if self.make:
+            make_folder(name, parent, 0o755)
+        return enter(name, parent, self.need)
+
+    def leave(self):
+        _, folder, mode = self.stack.pop()
+        if mode is not None:
+            os.fchmod(folder, mode)
+        os.close(folder)
+
+    def close(self):
+        while self.stack:
+            self.leave()
+
+
+def make_folder(name, parent, mode):
+    """A folder of this name, in place of whatever else has it."""
+    try:
+        os.mkdir(name, mode, dir_fd=parent)
+    except FileExistsError:
+        if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+            os.unlink(name, dir_fd=parent)
+            os.mkdir(name, mode, dir_fd=parent)
+
+
+def value_of(info, target=b""):
+    """Of a file, folder or link; None for sockets, pipes and devices, which hold nothing that could be saved."""
+    mode = stat.S_IMODE(info.st_mode)
+    if stat.S_ISREG(info.st_mode):
+        mtime, ctime = divmod(info.st_mtime_ns, 10**9), divmod(info.st_ctime_ns, 10**9)
+        return b"f %o %d %d.%09d0/%d.%09d0\0" % (mode, info.st_size, *mtime, *ctime)
+    if stat.S_ISDIR(info.st_mode):
+        return b"d %o 0 \0" % mode
+    return b"l 777 0 \0" + target if stat.S_ISLNK(info.st_mode) else None
+
+
+def fields(value):
+    """-> kind, mode, size, mtime, ctime, target"""
+    head, _, target = value.partition(b"\0")
+    kind, mode, size, times = head.split(b" ")
+    mtime, _, ctime = times.partition(b"/")
+    return kind, mode, int(size), mtime, ctime, target
+
+
+def uncertain(value):
+    """The same with a mark: the file may have changed since."""
+    return value.partition(b"/")[0] + b"/?\0"
+
+
+def is_same(before, now, use_ctime=True):
+    if before is None:
+        return False
+    if before == now and not before.endswith(b"/?\0"):
+        return True
+    kind, mode, size, mtime, ctime, target = fields(before)
+    other = fields(now)
+    if (kind, target) != (other[0], other[5]) or (kind != b"l" and mode != other[1]):
+        return False
+    if kind != b"f":
+        return True
+    # One that a client packed has no ctime.
+    may_differ = use_ctime and ctime and other[4] and (ctime == b"?" or ctime != other[4])
+    return (size, mtime) == other[2:4] and not may_differ
+
+
+def read_listing(data, most):
+    """A stored listing. @raises Lost"""
+    inflate = zlib.decompressobj(31)
+    try:
+        text = inflate.decompress(data, most)
+    except zlib.error as error:
+        raise Lost(f"a list of files is damaged: {error}") from None
+    if not inflate.eof:
+        raise Lost("a list of files is cut off or too long")
+    entries, parts = {}, text.split(b"\0")
+    for at in range(0, len(parts) - 1, 2):
+        kind, mode, size, times, path = parts[at].split(b" ", 4)
+        entries[path] = b"%b %b %b %b\0%b" % (kind, mode, size, times, parts[at + 1])
+    return entries
+
+
+def written_listing(entries):
+    """Pieces of the stored form."""
+    deflate = zlib.compressobj(3, zlib.DEFLATED, 31)
+    for path in sorted(entries):
+        head, _, target = entries[path].partition(b"\0")
+        if piece := deflate.compress(b"%b %b\0%b\0" % (head, path, target)):
+            yield piece
+    yield deflate.flush()

@@ -1,0 +1,239 @@
+"""Counts what the tools have on the disk, as uid 1000: files by their folders, and files that are deleted but held. Part of
+the supervisor: see box-source.ts.
+
+Folders are opened one inside the other, so that no path is too long. Every entry counts, so that a count ends: at the
+latest when there are as many as the limit has room for.
+"""
+
+import errno
+import os
+import signal
+import stat
+import time
+
+# An empty file takes an inode and a line in its folder.
+SMALLEST_BYTES = 4096
+# Mappings that are no files on a disk, or such in memory.
+MEMORY_MAPS = ("/memfd:", "/dev/zero", "/dev/shm/", "/SYSV", "/tmp/", "/[")
+
+
+def usage(request):
+    """`bytes`: stops beyond `most`. `unseen`: whether something may be held that cannot be counted."""
+    # Its answer is worth waiting for; who gives it its order ends it after a minute.
+    signal.alarm(0)
+    tally = Tally(request["most"])
+    unseen = False
+    try:
+        for place in [WORKSPACE, *writable_places()]:
+            unseen |= tally.tree(place)
+        for pid in tool_processes(os.getppid(), request["running"]):
+            unseen |= tally.held(pid)
+    except Enough:
+        pass
+    return {"bytes": tally.bytes, "unseen": unseen, "seconds": time.process_time()}
+
+
+class Enough(Exception):
+    pass
+
+
+class Tally:
+    def __init__(self, most):
+        self.most = most
+        self.bytes = 0
+        self.several = set()
+        self.in_memory = memory_devices()
+
+    def add(self, info):
+        size = info.st_blocks * 512
+        if info.st_nlink != 1 and not stat.S_ISDIR(info.st_mode):
+            key = (info.st_dev, info.st_ino)
+            size = 0 if key in self.several else size
+            self.several.add(key)
+        self.bytes += max(size, SMALLEST_BYTES)
+        if self.bytes > self.most:
+            raise Enough
+
+    def tree(self, place):
+        """Whether it has a part that cannot be looked into, such as one too deep."""
+        try:
+            device = os.lstat(place).st_dev
+        except OSError:
+            return False
+        deep = False
+        # From the outermost to the innermost: the folder, the mode to give it back, its folders to come.
+        opened = [(None, None, [place])]
+        try:
+            while opened:
+                folder, mode, todo = opened[-1]
+                if not todo:
+                    leave(*opened.pop()[:2])
+                    continue
+                try:
+                    opened.append(self.enter(todo.pop(), folder, device))
+                except OSError as error:
+                    # One that is not ours has nothing of ours in it, one that is gone nothing at all.
+                    deep = deep or error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+        finally:
+            while opened:
+                leave(*opened.pop()[:2])
+        return deep
+
+    def enter(self, name, parent, device):
+        """Counts what is in a folder, also in one that its owner has closed: it is open till all below it is counted."""
+        mode = None
+        try:
+            folder = open_folder(name, parent)
+            if not os.access(".", os.X_OK, dir_fd=folder):
+                mode = stat.S_IMODE(os.fstat(folder).st_mode)
+        except PermissionError:
+            mode = stat.S_IMODE(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+            os.chmod(name, mode | 0o500, dir_fd=parent)
+            folder = open_folder(name, parent)
+        try:
+            if mode is not None:
+                os.fchmod(folder, mode | 0o500)
+            inner = []
+            with os.scandir(folder) as entries:
+                for item in entries:
+                    try:
+                        info = item.stat(follow_symlinks=False)
+                    except OSError:
+                        continue
+                    self.add(info)
+                    if stat.S_ISDIR(info.st_mode) and info.st_dev == device:
+                        inner.append(item.name)
+            return folder, mode, inner
+        except BaseException:
+            leave(folder, mode)
+            raise
+
+    def held(self, pid):
+        """Counts deleted files that a process holds. Whether it may hold some whose size cannot be seen: in a thread that
+        cannot be looked into, on their way through a socket, in an io_uring, in a mapping alone."""
+        counted = set()
+        unseen = False
+        for thread in names_in(f"/proc/{pid}/task"):
+            place = f"/proc/{pid}/task/{thread}"
+            try:
+                handles = os.listdir(f"{place}/fd")
+            except PermissionError:
+                unseen |= is_alive(place)
+                continue
+            except OSError:
+                continue
+            for handle in handles:
+                try:
+                    info = os.stat(f"{place}/fd/{handle}")
+                    if stat.S_ISREG(info.st_mode):
+                        if info.st_nlink == 0 and info.st_dev not in self.in_memory:
+                            counted.add(info.st_ino)
+                            if (info.st_dev, info.st_ino) not in self.several:
+                                self.add(info)
+                    elif stat.S_ISSOCK(info.st_mode):
+                        unseen |= carries_descriptors(f"{place}/fdinfo/{handle}")
+                    elif stat.S_IFMT(info.st_mode) == 0:
+                        unseen |= "io_uring" in os.readlink(f"{place}/fd/{handle}")
+                except OSError:
+                    # Closed meanwhile.
+                    pass
+        return unseen or maps_deleted_files(pid, counted)
+
+
+def open_folder(name, parent):
+    return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+
+
+def leave(folder, mode):
+    if folder is None:
+        return
+    if mode is not None:
+        os.fchmod(folder, mode)
+    os.close(folder)
+
+
+def carries_descriptors(path):
+    with open(path, "rb") as file:
+        counts = [line.split()[1] for line in file if line.startswith(b"scm_fds:")]
+    return any(count != b"0" for count in counts)
+
+
+def maps_deleted_files(pid, counted):
+    try:
+        with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if line.endswith(" (deleted)\n"):
+                    _, _, _, _, inode, path = line.split(maxsplit=5)
+                    if not path.startswith(MEMORY_MAPS) and int(inode) not in counted:
+                        return True
+    except OSError:
+        pass
+    return False
+
+
+def tool_processes(supervisor, running):
+    """Ids of what runs as the tools' user, also of what cannot be looked into; without the supervisor's own children that
+    wait or do a file operation."""
+    for name in names_in("/proc"):
+        if name.isdigit():
+            status = status_of(f"/proc/{name}")
+            if status.get("Uid", "").split()[:1] == [str(TOOL_UID)] and not is_over(status):
+                if status["PPid"] != str(supervisor) or int(name) in running:
+                    yield int(name)
+
+
+def status_of(place):
+    try:
+        with open(f"{place}/status", encoding="utf-8", errors="replace") as file:
+            return {name: value.strip() for name, _, value in (line.partition(":") for line in file)}
+    except OSError:
+        return {}
+
+
+def is_over(status):
+    """A zombie holds nothing; one that leads living threads is none of these."""
+    return status["State"][:1] in "ZX" and status.get("Threads") in (None, "1")
+
+
+def is_alive(place):
+    status = status_of(place)
+    return bool(status) and status["State"][:1] not in "ZX"
+
+
+def names_in(folder):
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def memory_devices():
+    """Of /tmp and /dev/shm, which count as memory."""
+    return {os.stat(place).st_dev for place in ("/tmp", "/dev/shm") if os.path.exists(place)}
+
+
+def writable_places():
+    """Folders of the image that uid 1000 may write to, two levels deep: its home, /var/tmp and the like."""
+    root = os.stat("/").st_dev
+    found = []
+    level = ["/"]
+    for _ in range(2):
+        folders = []
+        for parent in level:
+            try:
+                with os.scandir(parent) as entries:
+                    folders.extend(item.path for item in entries if item.is_dir(follow_symlinks=False))
+            except OSError:
+                pass
+        level = []
+        for path in folders:
+            try:
+                if path == WORKSPACE or os.lstat(path).st_dev != root:
+                    continue
+                (found if os.access(path, os.W_OK) else level).append(path)
+            except OSError:
+                pass
+    return found
+
+
+FILE_OPERATIONS["usage"] = usage

@@ -1,0 +1,74 @@
+/** IP addresses and prefixes: read, written in one form, compared. Pure. */
+import { BlockList, isIP } from "node:net";
+
+export interface Prefix {
+  /** With the bits behind `length` zero, in its canonical form. */
+  readonly address: string;
+  readonly length: number;
+  readonly version: 4 | 6;
+}
+
+/** Whether it is an IP address, or a prefix such as `10.1.0.0/16`. */
+export function isPrefix(text: string): boolean {
+  try {
+    toPrefix(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** @throws RangeError for what is no address or prefix */
+export function toPrefix(text: string): Prefix {
+  const [address = "", length, ...more] = text.split("/");
+  const kind = isIP(address);
+  const bits = kind === 4 ? 32 : 128;
+  const count = length === undefined ? bits : /^\d{1,3}$/.test(length) ? Number(length) : Number.NaN;
+  if (kind === 0 || address.includes("%") || more.length > 0 || !(count <= bits)) {
+    throw new RangeError(`${JSON.stringify(text)} is no IP address and no prefix such as 10.1.0.0/16`);
+  }
+  return kind === 4
+    ? { address: masked4(address, count), length: count, version: 4 }
+    : { address: masked6(address, count), length: count, version: 6 };
+}
+
+export const prefixText = ({ address, length }: Prefix): string => `${address}/${length}`;
+
+export const isSingle = ({ length, version }: Prefix): boolean => length === (version === 4 ? 32 : 128);
+
+/** Whether an address is in one of the prefixes. */
+export function containedIn(prefixes: readonly Prefix[]): (address: string) => boolean {
+  const list = new BlockList();
+  for (const { address, length, version } of prefixes) list.addSubnet(address, length, `ipv${version}`);
+  return (address) => list.check(address, isIP(address) === 4 ? "ipv4" : "ipv6");
+}
+
+/** How NAT64 writes an IPv4 prefix in IPv6 (RFC 6052, the well-known prefix); of an IPv6 prefix nothing. */
+export function nat64(prefix: Prefix): Prefix[] {
+  return prefix.version === 4 ? [toPrefix(`64:ff9b::${prefix.address}/${96 + prefix.length}`)] : [];
+}
+
+function masked4(address: string, length: number): string {
+  const number = address.split(".").reduce((sum, part) => sum * 256 + Number(part), 0);
+  const kept = length === 0 ? 0 : number - (number % 2 ** (32 - length));
+  return [24, 16, 8, 0].map((shift) => Math.floor(kept / 2 ** shift) % 256).join(".");
+}
+
+function masked6(address: string, length: number): string {
+  // The URL parser writes an address in its one canonical form.
+  const groups = expand(new URL(`http://[${address}]`).hostname.slice(1, -1));
+  const kept = groups.map((group, at) => {
+    const bits = Math.min(16, Math.max(0, length - at * 16));
+    return group - (group % 2 ** (16 - bits));
+  });
+  return new URL(`http://[${kept.map((group) => group.toString(16)).join(":")}]`).hostname.slice(1, -1);
+}
+
+function expand(address: string): number[] {
+  const [left = "", right] = address.split("::");
+  const parts = (text: string): string[] => (text === "" ? [] : text.split(":"));
+  const head = parts(left);
+  const tail = right === undefined ? [] : parts(right);
+  const middle = right === undefined ? [] : Array<string>(8 - head.length - tail.length).fill("0");
+  return [...head, ...middle, ...tail].map((group) => Number.parseInt(group, 16));
+}

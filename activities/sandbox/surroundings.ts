@@ -1,0 +1,49 @@
+/** What a container gets from its engine and its image: asked of the engine, and kept. */
+import type Dockerode from "dockerode";
+import type { ContainerInspectInfo } from "dockerode";
+import { unless } from "./docker-errors.ts";
+import type { Surroundings } from "./profile.ts";
+
+/** An engine that is restarted may come back with other settings. */
+const ENGINE_MS = 60_000;
+
+interface EngineFacts {
+  readonly DefaultRuntime?: string;
+  readonly SecurityOptions?: readonly string[] | null;
+}
+
+/** @returns asks for one container's surroundings; it throws SandboxUnavailable (retryable) */
+export function createSurroundings(
+  docker: Dockerode,
+): (found: ContainerInspectInfo) => Promise<Surroundings> {
+  let engine: { readonly facts: Promise<EngineFacts | undefined>; readonly atMs: number } | undefined;
+  /** By the image's id, which names its content. */
+  const environments = new Map<string, readonly string[]>();
+
+  function engineFacts(): Promise<EngineFacts | undefined> {
+    if (engine === undefined || performance.now() - engine.atMs > ENGINE_MS) {
+      const facts = unless([], () => docker.info() as Promise<EngineFacts>);
+      facts.catch(() => (engine = undefined));
+      engine = { facts, atMs: performance.now() };
+    }
+    return engine.facts;
+  }
+
+  async function imageEnvironment(id: string): Promise<readonly string[]> {
+    const known = environments.get(id);
+    if (known !== undefined) return known;
+    const image = await unless([404], () => docker.getImage(id).inspect());
+    const found = image?.Config.Env ?? [];
+    if (image !== undefined) environments.set(id, found);
+    return found;
+  }
+
+  return async (found) => {
+    const [facts, environment] = await Promise.all([engineFacts(), imageEnvironment(found.Image)]);
+    return {
+      defaultRuntime: facts?.DefaultRuntime ?? "runc",
+      appArmor: facts?.SecurityOptions?.some((option) => option.startsWith("name=apparmor")) === true,
+      imageEnvironment: environment,
+    };
+  };
+}

@@ -1,0 +1,108 @@
+/** The other runs of a session, as Temporal knows them: which one is current, and what the ended ones were told. */
+import { WorkflowNotFoundError, type Client, type WorkflowExecutionInfo } from "@temporalio/client";
+import { acceptedGuidance } from "./accepted-guidance.ts";
+import { cleanDeep } from "./context/clean-deep.ts";
+import type { Guidance } from "./contract.ts";
+
+export interface SessionRuns {
+  /** Whether Temporal has this run as the session's newest, and it has not ended. */
+  isCurrent(sessionId: string, runId: string): Promise<boolean>;
+  /**
+   * Messages that were given to runs which then were terminated, reset or timed out, and so could not keep them: the run
+   * that was in charge, and those after it that never came to open the session. Oldest first, delivered ones too.
+   */
+  unkept(sessionId: string, runs: UnkeptRuns): Promise<Guidance[]>;
+}
+
+export interface UnkeptRuns {
+  /** Undefined where the session never had a run. */
+  readonly inCharge: string | undefined;
+  /** The run that asks: it has its own messages. */
+  readonly asking?: string;
+  /** One that is about to be ended: its messages are told as well. */
+  readonly ending?: string | undefined;
+}
+
+interface KnownRun {
+  readonly runId: string;
+  readonly isKept: boolean;
+  readonly startedMs: number;
+}
+
+interface ListedRun extends KnownRun {
+  /** By the list, which may lag behind. */
+  readonly isRunning: boolean;
+}
+
+/** @param clean what every text is cleaned with before it is stored */
+export function temporalRuns(client: Client, clean: (text: string) => string): SessionRuns {
+  const describe = (sessionId: string, runId?: string) =>
+    whereFound(client.workflow.getHandle(sessionId, runId).describe());
+  const known = async (sessionId: string, runId: string): Promise<KnownRun | undefined> => {
+    const found = await describe(sessionId, runId);
+    return (
+      found && {
+        runId,
+        isKept: isKept(found),
+        startedMs: found.startTime.getTime(),
+      }
+    );
+  };
+  return {
+    async isCurrent(sessionId, runId) {
+      const found = await describe(sessionId);
+      return found?.runId === runId && found.status.name === "RUNNING";
+    },
+    async unkept(sessionId, { inCharge, asking, ending }) {
+      const [before, all] = await Promise.all([
+        inCharge === undefined ? undefined : known(sessionId, inCharge),
+        listRuns(client, sessionId, ending),
+      ]);
+      const others = all.filter(({ runId }) => runId !== inCharge && runId !== asking);
+      // What has ended stays as it was listed; only of what may have ended since is asked again.
+      const asked = others.map(async (run) => (run.isRunning ? known(sessionId, run.runId) : run));
+      const later = (await Promise.all(asked)).filter(
+        (run) => run !== undefined && (before === undefined || run.startedMs >= before.startedMs),
+      );
+      const runs = [before, ...later]
+        .filter((run) => run !== undefined)
+        .filter((run) => !run.isKept || run.runId === ending)
+        .toSorted((a, b) => a.startedMs - b.startedMs);
+      const messages: Guidance[] = [];
+      for (const { runId } of runs) {
+        // The list may still name a run whose history is gone.
+        const history = await whereFound(client.workflow.getHandle(sessionId, runId).fetchHistory());
+        if (history) messages.push(...(cleanDeep(acceptedGuidance(history), clean) as Guidance[]));
+      }
+      return messages;
+    },
+  };
+}
+
+/** @returns undefined for a run that never began, or whose retention is over */
+async function whereFound<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return undefined;
+    throw error;
+  }
+}
+
+/** By Temporal's list, which may lag behind by a moment, and the run that the caller knows of. */
+async function listRuns(client: Client, sessionId: string, known: string | undefined): Promise<ListedRun[]> {
+  const found = new Map<string, ListedRun>();
+  if (known !== undefined) found.set(known, { runId: known, isRunning: true, isKept: true, startedMs: 0 });
+  const query = `WorkflowId = '${sessionId.replaceAll(/['\\]/g, "\\$&")}'`;
+  for await (const run of client.workflow.list({ query })) {
+    const { runId, startTime, status } = run;
+    const isRunning = runId === known || status.name === "RUNNING";
+    found.set(runId, { runId, isRunning, isKept: isKept(run), startedMs: startTime.getTime() });
+  }
+  return [...found.values()];
+}
+
+/** A run that ended by itself has parked what it had not delivered; one that failed may have found no Postgres for it. */
+function isKept({ status }: Pick<WorkflowExecutionInfo, "status">): boolean {
+  return !["TERMINATED", "TIMED_OUT", "FAILED"].includes(status.name);
+}

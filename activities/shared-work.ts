@@ -1,0 +1,57 @@
+/** Waiting that can be given up: by one caller alone, and by all of them, which ends the work itself. */
+
+/**
+ * The promise's outcome, or the signal's reason as soon as it is aborted: the promise itself goes on.
+ * @throws the signal's reason
+ */
+export async function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
+  promise.catch(() => undefined);
+  signal.throwIfAborted();
+  let onAbort = (): void => undefined;
+  const aborted = new Promise<never>((_resolve, reject) => {
+    onAbort = () => reject(signal.reason as Error);
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+export interface SharedWork<T> {
+  /** Waits for the work's outcome. @throws the signal's reason as soon as it is aborted */
+  join(signal?: AbortSignal): Promise<T>;
+  /** False once the work was aborted because no caller waited any more: it cannot be joined then. */
+  readonly canJoin: boolean;
+  /** Resolves when the work is over, however it ended. Never rejects. */
+  readonly over: Promise<void>;
+}
+
+/** Starts work that several callers may wait for. It is aborted when the last of them has given up waiting. */
+export function shareWork<T>(work: (signal: AbortSignal) => Promise<T>): SharedWork<T> {
+  const controller = new AbortController();
+  const result = work(controller.signal);
+  let isOver = false;
+  let waiting = 0;
+  const over = result.then(
+    () => void (isOver = true),
+    () => void (isOver = true),
+  );
+  return {
+    over,
+    get canJoin() {
+      return !controller.signal.aborted;
+    },
+    async join(signal) {
+      waiting += 1;
+      try {
+        return await abortable(result, signal);
+      } finally {
+        waiting -= 1;
+        if (waiting === 0 && !isOver) controller.abort(signal?.reason);
+      }
+    },
+  };
+}

@@ -1,0 +1,111 @@
+/** Search by words over a session's transcript and the whole outputs behind cut results. */
+import { sql } from "drizzle-orm";
+import type { HistorySearch } from "../tools/tool.ts";
+import { outputHandle } from "./tool-calls.ts";
+import type { Queryable } from "./db.ts";
+
+const EXCERPT_CHARS = 300;
+/**
+ * Characters of whole outputs that one search goes through, the newest first. A word takes the server 25 ms a Mi character
+ * on a busy machine (measured, 2026-11-22).
+ */
+const MAX_SEARCHED_CHARS = 64 * 1024 * 1024;
+
+interface FoundRow extends Record<string, unknown> {
+  readonly sequence: string | null;
+  readonly step: number;
+  readonly role: string;
+  readonly handle: string | null;
+  readonly offset: string;
+  readonly excerpt: string;
+  readonly skipped: number;
+}
+
+/**
+ * Rows of the live line that hold every word, compacted ones too, and whole outputs that do; newest first. One query. Words
+ * are compared without case, anywhere in a text; the excerpt is around the longest.
+ * @param words at least one
+ */
+export async function searchHistory(
+  db: Queryable,
+  sessionId: string,
+  words: readonly string[],
+  limit: number,
+  maxSearchedChars = MAX_SEARCHED_CHARS,
+): Promise<HistorySearch> {
+  const longest = words.reduce((long, word) => (word.length > long.length ? word : long), "");
+  const patterns = words.map(like);
+  // Beside the text itself: a row's JSON is looked at first, without being taken apart.
+  const escaped = words.map((word) => like(JSON.stringify(word).slice(1, -1)));
+  const list = (values: readonly string[]) =>
+    sql`array(select json_array_elements_text(${JSON.stringify(values)}::json))`;
+  const found = (text: unknown) => sql`greatest(1, position(lower(${longest}) in lower(${text})))`;
+  const excerptOf = (text: unknown) => {
+    const from = sql`greatest(1, ${found(text)} - ${EXCERPT_CHARS / 2})`;
+    return sql`case when ${from} > 1 then '…' else '' end || substr(${text}, ${from}, ${EXCERPT_CHARS})
+      || case when length(${text}) >= ${from} + ${EXCERPT_CHARS} then '…' else '' end`;
+  };
+  const body = sql.raw("t.body");
+  const content = sql.raw("hit.content");
+  const { rows } = await db.execute<FoundRow>(sql`
+    with outputs as (
+      select c.sequence, c.step, key.handle, sum(size.chars) over (order by c.sequence desc) - size.chars as before
+      from tool_calls c
+      cross join lateral (select ${outputHandle("c")} as handle) key
+      cross join lateral (
+        select max("offset" + length(content)) as chars from tool_outputs o
+        where o.session_id = c.session_id and o.handle = key.handle
+          and o.part = (select max(part) from tool_outputs last where last.session_id = c.session_id and last.handle = key.handle)
+      ) size
+      where c.session_id = ${sessionId} and c.superseded_epoch is null and c.truncated and size.chars is not null
+    ), found as (
+      select m.sequence, m.step, m.role, null::text as handle, 0::bigint as "offset", ${excerptOf(body)} as excerpt
+      from stored_messages m
+      cross join lateral (
+        select string_agg(concat_ws(' ', part->>'toolName', part->>'text', part->>'input', part->>'filename'), E'\n') as body
+        from json_array_elements(m.content) part
+      ) t
+      where m.session_id = ${sessionId} and m.superseded_epoch is null
+        and m.content::text ilike all (${list(escaped)}) and t.body ilike all (${list(patterns)})
+      union all
+      select w.sequence, w.step, 'tool', w.handle, hit."offset" + ${found(content)} - 1, ${excerptOf(content)}
+      from outputs w
+      cross join lateral (
+        select o.content, o."offset" from tool_outputs o
+        where o.session_id = ${sessionId} and o.handle = w.handle and o.content ilike ${like(longest)}
+        order by o.part limit 1
+      ) hit
+      where w.before < ${maxSearchedChars} and not exists (
+        select from unnest(${list(patterns)}) as word where not exists (
+          select from tool_outputs o
+          where o.session_id = ${sessionId} and o.handle = w.handle and o.content ilike word
+        )
+      )
+    ), newest as (
+      -- A cut result whose whole output holds the words as well is told once, by its output.
+      select distinct on (sequence) * from found order by sequence desc, handle nulls last limit ${limit}
+    )
+    select newest.*, (select count(*)::int from outputs where before >= ${maxSearchedChars}) as skipped
+    from (select 1) as one left join newest on true order by newest.sequence desc`);
+  return {
+    hits: rows.flatMap(({ sequence, step, role, handle, offset, excerpt }) =>
+      sequence === null
+        ? []
+        : [
+            {
+              sequence: Number(sequence),
+              step,
+              role,
+              excerpt,
+              ...(handle === null ? {} : { output: { handle, offset: Number(offset) } }),
+            },
+          ],
+    ),
+    skippedOutputs: rows[0]?.skipped ?? 0,
+  };
+}
+
+/** A pattern of SQL's LIKE for a text that holds the word. */
+function like(word: string): string {
+  return `%${word.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;
+}

@@ -1,0 +1,77 @@
+/** Messages of persons that no step has taken yet, as far as rows tell. Writes nothing. */
+import { and, asc, eq, inArray, isNull } from "drizzle-orm";
+import type { Database } from "./db.ts";
+import type { EventData, EventType } from "./event.ts";
+import { events, guidance } from "./schema.ts";
+
+export interface WaitingMessage {
+  readonly id: string;
+  readonly text: string;
+  readonly queuedAt: string;
+}
+
+/** Messages that wait, as far as rows tell: those told of as queued and not yet taken, and those parked. */
+export async function readWaiting(db: Database, sessionId: string): Promise<WaitingMessage[]> {
+  const told = await db
+    .select({ type: events.type, data: events.data, at: events.at })
+    .from(events)
+    .where(
+      and(
+        eq(events.sessionId, sessionId),
+        inArray(events.type, ["message:queued", "message:dequeued"] satisfies EventType[]),
+      ),
+    )
+    .orderBy(asc(events.seq));
+  const waiting = new Map<string, WaitingMessage>();
+  // Who sends tells afterwards, so a quick step may have taken a message before it was told of.
+  const taken = new Set(
+    told.flatMap(({ type, data }) =>
+      type === "message:dequeued" ? (data as EventData["message:dequeued"]).ids : [],
+    ),
+  );
+  for (const { type, data, at } of told) {
+    if (type !== "message:queued") continue;
+    const { id, excerpt } = data as EventData["message:queued"];
+    if (!taken.has(id)) waiting.set(id, { id, text: excerpt, queuedAt: at.toISOString() });
+  }
+  // What is kept in Postgres is older than what only a run has so far, and its rows know best.
+  const [known, parked] = await Promise.all([
+    db
+      .select({ id: guidance.id })
+      .from(guidance)
+      .where(and(eq(guidance.sessionId, sessionId), inArray(guidance.id, [...waiting.keys()]))),
+    readParked(db, sessionId),
+  ]);
+  for (const { id } of known) waiting.delete(id);
+  return [...parked, ...waiting.values()];
+}
+
+/** Messages that wait in Postgres, oldest first: those that no run has in its memory. */
+export async function readParked(db: Database, sessionId: string): Promise<WaitingMessage[]> {
+  const rows = await db
+    .select({ id: guidance.id, parts: guidance.parts, queuedAt: guidance.queuedAt })
+    .from(guidance)
+    .where(
+      and(eq(guidance.sessionId, sessionId), isNull(guidance.deliveredSequence), eq(guidance.dropped, false)),
+    )
+    .orderBy(asc(guidance.ordinal));
+  return rows.map(({ id, parts, queuedAt }) => ({ id, text: textOf(parts), queuedAt }));
+}
+
+/** Whether a message with this id was kept: delivered, waiting or dropped. */
+export async function isKnownMessage(db: Database, sessionId: string, id: string): Promise<boolean> {
+  const rows = await db
+    .select({ id: guidance.id })
+    .from(guidance)
+    .where(and(eq(guidance.sessionId, sessionId), eq(guidance.id, id)));
+  return rows.length > 0;
+}
+
+function textOf(parts: unknown): string {
+  if (!Array.isArray(parts)) return "";
+  return parts
+    .map((part: { type?: string; text?: string; mediaType?: string }) =>
+      part.type === "text" ? (part.text ?? "") : `[${part.mediaType ?? "file"}]`,
+    )
+    .join("\n");
+}

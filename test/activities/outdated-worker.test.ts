@@ -1,0 +1,30 @@
+/** A worker that still runs when a deploy has changed the tables under it. */
+import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
+import { startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+let database: TestDatabase;
+let agent: DirectAgent;
+beforeEach(async () => {
+  database = await createTestDatabase(5);
+  agent = await startDirectAgent(database, scriptedModel().says("Done."));
+  onTestFinished(() => agent.close());
+  await database.store.pool.query("alter table sessions rename column task to task_text");
+});
+afterEach(() => database.drop());
+
+it("hands its work on to a newer worker and says so", async () => {
+  await database.store.pool.query(
+    "insert into longhaul_migrations (hash, created_at) values ('newer', 9000000000000)",
+  );
+  await expect(agent.step(1)).rejects.toMatchObject({
+    type: "WorkerOutdated",
+    nonRetryable: false,
+    message: expect.stringMatching(/older than the database's tables .*Replace the old workers/),
+  });
+});
+
+it("ends the run where the tables are those it knows: the fault is in the code", async () => {
+  await expect(agent.step(1)).rejects.toMatchObject({ type: "DatabaseRejected", nonRetryable: true });
+});

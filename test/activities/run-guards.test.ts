@@ -1,0 +1,136 @@
+/** What activities write is their run's to write, and writers of one session do not wait for each other for ever. */
+import { eq } from "drizzle-orm";
+import pg from "pg";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { deliverGuidance } from "../../activities/deliver-guidance.ts";
+import { createActivities } from "../../activities/index.ts";
+import { boxes } from "../../activities/store/schema.ts";
+import { countParked } from "../../activities/store/guidance.ts";
+import { findSession } from "../../activities/store/sessions.ts";
+import { guidance, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
+import { eventually } from "../support/eventually.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import { callRows, resultTexts, transcriptOf } from "../support/stored.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase(8);
+});
+afterAll(() => database.drop());
+
+async function start(script = scriptedModel().says("Done.")): Promise<DirectAgent> {
+  const agent = await startDirectAgent(database, script);
+  onTestFinished(() => agent.close());
+  await agent.perform("openSession", { chain: agent.runId });
+  return agent;
+}
+
+it("a run that another has taken over from neither delivers nor parks what was said", async () => {
+  const agent = await start();
+  const before = await findSession(database.store.db, agent.id);
+  agent.runId = "run-2";
+  await agent.perform("openSession", { chain: agent.runId });
+  agent.runId = "run-1";
+  const superseded = { type: "Superseded" };
+  await expect(agent.perform("parkGuidance", { items: [guidance("late")] })).rejects.toMatchObject(
+    superseded,
+  );
+  const delivery = deliverGuidance(
+    agent.deps,
+    { runId: "run-1" },
+    before ?? expect.fail("The session is there."),
+    { step: 1, guidance: [guidance("late")] },
+    1_000,
+  );
+  await expect(delivery).rejects.toMatchObject(superseded);
+  expect(await countParked(database.store.db, agent.id)).toBe(0);
+  expect((await transcriptOf(database.store, agent.id)).map((row) => row.kind)).toEqual(["task"]);
+});
+
+it("a run that never opened its session leaves it as it is, whatever it is closed with", async () => {
+  const agent = await start();
+  await agent.step(1);
+  await agent.perform("closeSession", { step: 1, status: "completed" });
+  const rows = await transcriptOf(database.store, agent.id);
+  const before = await findSession(database.store.db, agent.id);
+  const events = await agent.events();
+  agent.runId = "run-2";
+  await agent.perform("closeSandbox", { step: 0, neverOpened: {} });
+  const closed = await agent.perform("closeSession", { step: 0, status: "cancelled", neverOpened: {} });
+  expect(closed).toMatchObject({ status: "cancelled" });
+  expect(await transcriptOf(database.store, agent.id)).toEqual(rows);
+  expect(await findSession(database.store.db, agent.id)).toEqual(before);
+  expect(await agent.events()).toEqual(events);
+});
+
+it("a run that was to continue the one in charge as new ends its session, at the step where it stood", async () => {
+  const agent = await start();
+  await agent.step(1);
+  agent.runId = "run-2";
+  const neverOpened = { continuedFrom: "run-1" };
+  await agent.perform("closeSession", { step: 0, status: "cancelled", neverOpened });
+  expect(await findSession(database.store.db, agent.id)).toMatchObject({ status: "cancelled", epoch: 1 });
+  const rows = await transcriptOf(database.store, agent.id);
+  expect(rows.filter((row) => row.supersededEpoch !== null)).toEqual([]);
+});
+
+it("a second attempt to close the sandbox opens none, so that none seems lost", async () => {
+  const agent = await start(scriptedModel().calls("bash", { command: "true" }));
+  await agent.step(1);
+  await agent.perform("closeSandbox", { step: 1 });
+  const events = await agent.events();
+  expect(events).toContain("sandbox:removed");
+  await agent.perform("closeSandbox", { step: 1 }, { attempt: 2 });
+  expect(await agent.events()).toEqual(events);
+});
+
+it("calls that an interrupt kept from beginning have their results before the next step asks", async () => {
+  const agent = await start(scriptedModel().calls("bash", { command: "true" }).says("Done."));
+  await agent.perform("modelStep", { step: 1, guidance: [] });
+  // Asked again, as after a crash, the step leaves its calls to be run.
+  await agent.perform("modelStep", { step: 1, guidance: [] }, { attempt: 2 });
+  expect((await callRows(database.store, agent.id)).map((row) => row.status)).toEqual(["pending"]);
+  await agent.perform("modelStep", { step: 2, guidance: [guidance("something else")] });
+  expect((await callRows(database.store, agent.id)).map((row) => row.status)).toEqual(["interrupted"]);
+  expect(await resultTexts(database.store, agent.id)).toEqual([
+    "The run was stopped before this call was started.",
+  ]);
+});
+
+it("a step that is answered takes no message that comes to wait: the next one does", async () => {
+  const agent = await start(scriptedModel().calls("bash", { command: "true" }).says("Heard."));
+  await agent.perform("modelStep", { step: 1, guidance: [] });
+  await agent.perform("parkGuidance", { items: [guidance("mark-late")] });
+  const again = await agent.perform("modelStep", { step: 1, guidance: [] }, { attempt: 2 });
+  expect(again).toMatchObject({ kind: "answered", parked: 1 });
+  await agent.perform("runTool", { step: 1, index: 0 });
+  await agent.perform("modelStep", { step: 2, guidance: [] });
+  const said = (await transcriptOf(database.store, agent.id)).filter((row) => row.kind === "guidance");
+  expect(said.map((row) => row.step)).toEqual([2]);
+});
+
+it("who opens a sandbox locks the session before its box, as who saves one does", async () => {
+  const agent = await start();
+  await agent.perform("openSandbox", { step: 1 });
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  await client.query("begin");
+  await client.query("select 1 from sessions where id = $1 for no key update", [agent.id]);
+  // As another worker, which has not opened it.
+  const other = createActivities(agent.deps);
+  const opening = agent.environment().run((input: { step: number }) => other.openSandbox(input), { step: 1 });
+  await eventually("the other one waits", async () => {
+    const { rows } = await database.store.pool.query(
+      "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+    );
+    return rows.length > 0;
+  });
+  await client.query("set local lock_timeout = '2s'");
+  await client.query("update boxes set saved_step = 0 where session_id = $1", [agent.id]);
+  await client.query("commit");
+  await opening;
+  const [row] = await database.store.db.select().from(boxes).where(eq(boxes.sessionId, agent.id));
+  expect(row).toMatchObject({ savedStep: 0 });
+});

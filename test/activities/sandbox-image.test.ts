@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
+import { bash, createTestBoxes, type TestBoxes } from "../support/test-boxes.ts";
+
+let sandboxes: TestBoxes;
+let sandbox: Sandbox;
+beforeAll(async () => {
+  sandboxes = createTestBoxes();
+  sandbox = await sandboxes.host.open(sandboxes.spec({ memoryBytes: 1_024 * 2 ** 20 }));
+});
+afterAll(() => sandboxes.dispose());
+
+test("the default image has what the system prompt says", async () => {
+  const { out: said } = await bash(
+    sandbox,
+    `for tool in npm npx pip gcc g++ make cmake git curl wget jq rg sqlite3 zip unzip xz file tree ssh python pkg-config
+     do command -v $tool > /dev/null || echo "no $tool"; done
+     python -m venv /tmp/venv && /tmp/venv/bin/pip --version | cut -d' ' -f1
+     node --version | cut -d. -f1; python -c 'import sys; print(sys.version_info.major)'`,
+    90_000,
+  );
+  expect(said.trim().split("\n")).toEqual(["pip", "v24", "3"]);
+});
+
+test("what the tools install globally lands in the home, on their path, without root", async () => {
+  const { out: said } = await bash(
+    sandbox,
+    `mkdir -p /tmp/tool && cd /tmp/tool && printf '#!/usr/bin/env node\\nconsole.log("installed")\\n' > cli.js && chmod +x cli.js
+     echo '{"name":"tool","version":"1.0.0","bin":{"tool":"cli.js"}}' > package.json
+     npm install --global --offline . > /dev/null && tool && command -v tool; npm config get prefix; id -u`,
+    90_000,
+  );
+  expect(said.trim().split("\n")).toEqual([
+    "installed",
+    "/home/agent/.local/bin/tool",
+    "/home/agent/.local",
+    "1000",
+  ]);
+});
+
+test("C is compiled", async () => {
+  const { out } = await bash(
+    sandbox,
+    "cd /tmp && echo 'int main(void){return 7;}' > seven.c && gcc seven.c -o seven && ./seven; echo $?",
+  );
+  expect(out).toBe("7\n");
+});
+
+test("a program that a tool puts first on its path is run by the tools, never by the supervisor, which is root", async () => {
+  const { out } = await bash(
+    sandbox,
+    "mkdir -p ~/.local/bin && printf '#!/bin/sh\\necho mine\\n' > ~/.local/bin/python3 && chmod +x ~/.local/bin/python3; python3",
+  );
+  expect(out).toBe("mine\n");
+  const { Config } = await sandboxes.docker.getContainer(sandbox.container).inspect();
+  expect(Config.Env.find((each) => each.startsWith("PATH="))).not.toContain("home");
+  expect((await bash(sandbox, "echo still here")).out).toBe("still here\n");
+});

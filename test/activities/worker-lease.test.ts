@@ -1,0 +1,87 @@
+/** Who counts as a lost worker, where leases are lost for other reasons than a worker's end. */
+import pg from "pg";
+import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
+import { holdLease, type WorkerLease } from "../../activities/store/worker-lease.ts";
+import { eventually } from "../support/eventually.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+let database: TestDatabase;
+beforeEach(async () => {
+  database = await createTestDatabase(5);
+});
+afterEach(() => database.drop());
+
+const SETTLING_MS = 1_500;
+const FROZEN_MS = 1_500;
+
+async function hold(identity: string): Promise<WorkerLease> {
+  const lease = await holdLease({
+    url: database.url,
+    identity,
+    namespace: "default",
+    frozenMs: FROZEN_MS,
+    settlingMs: SETTLING_MS,
+  });
+  onTestFinished(() => lease.close());
+  return lease;
+}
+
+/** A worker that holds its lease and does nothing else. */
+async function holdSilently(identity: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: database.url });
+  client.on("error", () => undefined);
+  onTestFinished(() => client.end().catch(() => undefined));
+  await client.connect();
+  const { rows } = await client.query<{ id: number }>(
+    "insert into workers (identity, namespace) values ($1, 'default') returning id",
+    [identity],
+  );
+  await client.query("select pg_advisory_lock(7305143, $1)", [rows[0]?.id]);
+  return client;
+}
+
+const backends = async () => {
+  const { rows } = await database.store.pool.query<{ pid: number }>(
+    "select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and application_name like 'longhaul-lease%'",
+  );
+  return rows.map(({ pid }) => pid);
+};
+const identities = async (lease: WorkerLease) => (await lease.missing()).map(({ identity }) => identity);
+/** Of a server that is up for long: one that a test has just started tells nothing for as long as leases settle. */
+const untilMissing = (lease: WorkerLease, identity: string) =>
+  eventually(`${identity} is missing`, async () => (await identities(lease)).includes(identity), 20_000);
+
+it("where another server takes Postgres' place, nobody is until leases have had the time to come back", async () => {
+  const lease = await hold("survivor");
+  const gone = await holdSilently("gone before");
+  await gone.end();
+  await untilMissing(lease, "gone before");
+  const other = await holdSilently("slow to come back");
+  const before = await backends();
+  // What a failover is to its clients: every connection is lost at once, and a server answers that has been up for long.
+  await database.store.pool.query(
+    "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()",
+  );
+  await eventually("the lease is held again", async () =>
+    (await backends()).some((pid) => !before.includes(pid)),
+  );
+  expect(await lease.missing()).toEqual([]);
+  await untilMissing(lease, "slow to come back");
+  await other.end().catch(() => undefined);
+});
+
+it("a worker that holds its lease and says nothing is frozen; it is not ended, and one at a time frees its work", async () => {
+  const lease = await hold("live");
+  const second = await hold("live too");
+  await holdSilently("frozen");
+  await untilMissing(lease, "frozen");
+  const [frozen] = await lease.missing();
+  expect(frozen).toMatchObject({ identity: "frozen", frozen: true });
+  if (!frozen) return;
+  const done = await lease.settle(frozen, async () => {
+    expect(await second.settle(frozen, () => Promise.reject(new Error("two at once")))).toBe(false);
+  });
+  expect(done).toBe(true);
+  // It may wake up: it still counts as a worker.
+  expect(await identities(lease)).toEqual(["frozen"]);
+});

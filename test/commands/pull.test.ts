@@ -1,0 +1,24 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { emptyFolder, finished, longhaul } from "../support/commands/longhaul.ts";
+
+test("copies the files out, and writes over one that differs with --force alone", async () => {
+  const id = await finished("run: mkdir src && echo new > src/a.txt\nsay: Done.");
+  const folder = emptyFolder();
+  const { code, out, err } = await longhaul(["pull", id, folder]);
+  expect({ code, out }).toEqual({ code: 0, out: "" });
+  expect(err).toContain("1 file");
+  const file = join(folder, "src", "a.txt");
+  expect(readFileSync(file, "utf8")).toBe("new\n");
+  writeFileSync(file, "mine\n");
+  expect((await longhaul(["pull", id, folder])).code).not.toBe(0);
+  expect(readFileSync(file, "utf8")).toBe("mine\n");
+  expect((await longhaul(["pull", id, folder, "--force"])).code).toBe(0);
+  expect(readFileSync(file, "utf8")).toBe("new\n");
+});
+
+test("an unknown session, and one without files, are 5", async () => {
+  const folder = emptyFolder();
+  expect((await longhaul(["pull", "no-such-session", folder])).code).toBe(5);
+});

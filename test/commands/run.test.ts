@@ -1,0 +1,77 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { eventually } from "../support/eventually.ts";
+import { emptyFolder, longhaul, starting, untilStatus } from "../support/commands/longhaul.ts";
+
+test("shows the work on stderr, the final text alone on stdout, and writes the files", async () => {
+  const cwd = emptyFolder();
+  const { code, out, err } = await longhaul(["run", "run: echo made > made.txt\nsay: It is made."], { cwd });
+  expect({ code, out }).toEqual({ code: 0, out: "It is made.\n" });
+  expect(err).toContain("echo made > made.txt");
+  const folder = /Files \(1\) are in (.*)$/m.exec(err)?.[1] ?? "";
+  expect(readFileSync(join(folder, "made.txt"), "utf8")).toBe("made\n");
+});
+
+test("with --json gives one event a line, and nothing else on stdout", async () => {
+  const { code, out } = await longhaul(["run", "--json", "run: true\nsay: Done."]);
+  expect(code).toBe(0);
+  const events = out
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { type: string; seq: number });
+  expect(events[0]?.type).toBe("session:started");
+  expect(events.at(-1)?.type).toBe("session:ended");
+  expect(events.map(({ seq }) => seq)).toEqual(events.map(({ seq }) => seq).toSorted((a, b) => a - b));
+});
+
+test("ends with 1 where the provider refuses, and says what it said", async () => {
+  const { code, out, err } = await longhaul(["run", "refuse: not today"]);
+  expect({ code, out }).toEqual({ code: 1, out: "" });
+  expect(err).toContain("not today");
+});
+
+test("ends with 3 at the step limit", async () => {
+  const { code } = await longhaul(["run", "--max-steps", "1", "run: true\nrun: true\nsay: Never."]);
+  expect(code).toBe(3);
+});
+
+test("ends with 6 where somebody else cancels", async () => {
+  const running = starting(["run", "--id", "run-cancelled", "run: sleep 100\nsay: Never."]);
+  await eventually("the command runs", () => running.err().includes("sleep 100"), 60_000);
+  expect((await longhaul(["cancel", "run-cancelled"])).code).toBe(0);
+  expect((await running.ended).code).toBe(6);
+});
+
+test("Ctrl-C ends with 130, says that the task goes on, and it does", async () => {
+  const running = starting(["run", "--id", "run-detached", "run: sleep 100\nsay: Done alone."]);
+  await eventually("the command runs", () => running.err().includes("sleep 100"), 60_000);
+  running.kill("SIGINT");
+  const { code, err } = await running.ended;
+  expect(code).toBe(130);
+  expect(err).toMatch(/goes on/);
+  await longhaul(["interrupt", "run-detached"]);
+  expect((await untilStatus("run-detached", ({ status }) => status === "completed")).result).toBe(
+    "Done alone.",
+  );
+});
+
+test("a reader that closes the pipe ends it quietly", async () => {
+  const running = starting(["run", "--json", "--id", "run-closed-pipe", "run: sleep 1\nsay: Done."]);
+  await eventually("the first event", () => running.out().includes("session:started"), 60_000);
+  running.closeOutput();
+  const { err } = await running.ended;
+  expect(err).not.toContain("EPIPE");
+  expect(err).not.toContain("    at ");
+});
+
+test("no service, no worker: 4 with what is missing, in one line, and nothing is left behind", async () => {
+  const cwd = emptyFolder();
+  const { code, out, err } = await longhaul(["run", "say: Done."], {
+    cwd,
+    environment: { TEMPORAL_ADDRESS: "127.0.0.1:1" },
+  });
+  expect({ code, out }).toEqual({ code: 4, out: "" });
+  expect(err).toContain("127.0.0.1:1");
+  expect(existsSync(join(cwd, ".longhaul"))).toBe(false);
+});

@@ -1,0 +1,48 @@
+import { expect, test } from "vitest";
+import {
+  begin,
+  finished,
+  longhaul,
+  temporal,
+  untilRunning,
+  untilStatus,
+} from "../support/commands/longhaul.ts";
+
+test("queues a message with its position, counts an id once, and delivers all in order", async () => {
+  const id = await begin("run: sleep 100\nsay: Not heard.");
+  await untilRunning(id);
+  const first = await longhaul(["say", id, "run: echo one", "--id", "m1"]);
+  expect(first).toMatchObject({ code: 0, out: "queued, position 1\n" });
+  const again = await longhaul(["say", id, "run: echo one", "--id", "m1"]);
+  expect(again.out).toContain("already sent");
+  const second = await longhaul(["say", id, "--json", "-"], { input: "say: Both heard.\n" });
+  expect(JSON.parse(second.out)).toMatchObject({ id, queued: true, position: 2 });
+  await longhaul(["interrupt", id]);
+  const { result, queue } = await untilStatus(id, ({ status }) => status === "completed");
+  expect({ result, queue }).toEqual({ result: "Both heard.", queue: [] });
+});
+
+test("takes up a session that has ended", async () => {
+  const id = await finished("say: First.");
+  const { code, err } = await longhaul(["say", id, "say: Second."]);
+  expect(code).toBe(0);
+  expect(err).toContain(`longhaul watch ${id}`);
+  expect((await untilStatus(id, ({ step }) => step === 2)).result).toBe("Second.");
+});
+
+test("an unknown session is 5, an empty message and a wrong id of a message are 2", async () => {
+  expect(await longhaul(["say", "no-such-session", "hello"])).toMatchObject({ code: 5, out: "" });
+  expect((await longhaul(["say", "no-such-session", "   "])).code).toBe(2);
+  expect((await longhaul(["say", "no-such-session", "--id", "a b", "hello"])).code).toBe(2);
+});
+
+test("a signal typed into the Web UI is heard like a message that was said", async () => {
+  const id = await begin("run: sleep 100\nsay: Not heard.");
+  await untilRunning(id);
+  const client = await temporal();
+  await client.workflow.getHandle(id).signal("guidance", "say: Heard from the Web UI.");
+  await client.workflow.getHandle(id).signal("interrupt");
+  expect((await untilStatus(id, ({ status }) => status === "completed")).result).toBe(
+    "Heard from the Web UI.",
+  );
+});

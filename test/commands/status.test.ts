@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import { begin, finished, longhaul, statusOf, temporal, untilRunning } from "../support/commands/longhaul.ts";
+
+test("says where a running session stands, as text and as one JSON document with the promised fields", async () => {
+  const id = await begin("run: sleep 100\nsay: Done.");
+  await untilRunning(id);
+  await longhaul(["say", id, "say: Later."]);
+  const status = await statusOf(id);
+  expect(status).toMatchObject({
+    id,
+    workflowId: id,
+    runId: expect.any(String),
+    status: "active",
+    step: 1,
+    epoch: 1,
+    model: "openai/gpt-4o",
+    queue: [{ id: expect.any(String), text: "say: Later.", queuedAt: expect.any(String) }],
+    context: { used: expect.any(Number), limit: 128_000, estimated: expect.any(Boolean) },
+    compactionRounds: 0,
+    usage: { calls: expect.any(Number), input: expect.any(Number), output: expect.any(Number) },
+    result: null,
+    error: null,
+  });
+  const { code, out, err } = await longhaul(["status", id]);
+  expect(code).toBe(0);
+  expect(out).toContain("openai/gpt-4o");
+  expect(err).toBe("");
+  expect((await longhaul(["cancel", id])).code).toBe(0);
+});
+
+test("is the same session for Temporal: its search attributes, its queries and its details", async () => {
+  const id = await finished("run: true\nsay: Done.");
+  const handle = (await temporal()).workflow.getHandle(id);
+  const run = await handle.describe();
+  expect(run.searchAttributes).toMatchObject({ AgentPhase: ["completed"], AgentModel: ["openai/gpt-4o"] });
+  expect(await handle.query("status")).toMatchObject({ status: "completed", step: 2 });
+  expect(await handle.query("queue")).toEqual([]);
+  expect(String(await handle.query("__temporal_workflow_metadata").then(JSON.stringify))).toContain("step");
+});
+
+test("an unknown session is 5", async () => {
+  expect(await longhaul(["status", "no-such-session", "--json"])).toMatchObject({ code: 5, out: "" });
+});

@@ -1,0 +1,143 @@
+/** What a person hears who cancels or interrupts: what was kept, and the truth about the run that was meant. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createSession } from "../../activities/store/sessions.ts";
+import { cancelSession } from "../../client/cancel-session.ts";
+import type { Services } from "../../client/connection.ts";
+import { exitCodes } from "../../client/errors.ts";
+import { interruptSession } from "../../client/interrupt-session.ts";
+import { readStatus } from "../../client/session-status.ts";
+import { sendGuidance } from "../../client/send-guidance.ts";
+import { runConfig, startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { clientServices, sessionRow } from "../support/client-services.ts";
+import { eventually } from "../support/eventually.ts";
+import { call, scriptedModel, text } from "../support/scripted-model.ts";
+import { wordsOf } from "../support/scripted-summaries.ts";
+import { callRows } from "../support/stored.ts";
+
+let agent: AgentHarness;
+beforeAll(async () => {
+  agent = await startAgent();
+});
+afterAll(() => agent.close());
+
+const cancel = async (id: string, services: Services = clientServices(agent)) =>
+  cancelSession(services, await sessionRow(agent, id));
+const untilCallRuns = ({ id }: RunningSession) =>
+  eventually("a call runs", async () => (await callRows(agent.database.store, id, "running")).length > 0);
+
+describe("a cancel", () => {
+  it("says that the text so far was kept, and the messages that wait", async () => {
+    const script = scriptedModel().answers(text("I begin"), { type: "hang" }).says("Heard.");
+    const session = await agent.start(script);
+    await session.until("llm:chunk");
+    const say = async (id: string) =>
+      sendGuidance(clientServices(agent), await sessionRow(agent, session.id), {
+        id,
+        text: id,
+        attachments: [],
+      });
+    expect(await say("mark-a")).toMatchObject({ queued: true });
+    // The same id again, in the same run, and when it waits for the next.
+    expect(await say("mark-a")).toMatchObject({ queued: false });
+    expect(await cancel(session.id)).toMatchObject({
+      kept: "partial text",
+      step: 1,
+      text: "I begin [interrupted]",
+      tools: [],
+    });
+    const status = await readStatus(clientServices(agent), await sessionRow(agent, session.id));
+    expect(status).toMatchObject({ status: "cancelled", queue: [{ id: "mark-a", text: "mark-a" }] });
+    expect(await say("mark-a")).toMatchObject({ queued: false, position: 1, resumed: false });
+    expect(await say("mark-b")).toMatchObject({ queued: true, resumed: true });
+    await agent.client.workflow.getHandle(session.id).result();
+    const last = session.model.requests.at(-1);
+    const words = last ? wordsOf(last) : "";
+    expect(["mark-a", "mark-b"].map((mark) => words.split(mark).length)).toEqual([2, 2]);
+    expect(await say("mark-a")).toMatchObject({ queued: false, position: 0, resumed: false });
+    await expect(cancel(session.id)).rejects.toMatchObject({ exitCode: exitCodes.impossible });
+  });
+
+  it("says that the output of the tools in progress was kept", async () => {
+    const bash = call("bash", { command: "echo one; sleep 600" });
+    const session = await agent.start(scriptedModel().answers(bash));
+    await untilCallRuns(session);
+    expect(await cancel(session.id)).toMatchObject({
+      kept: "tools in progress",
+      step: 1,
+      tools: [{ name: "bash", outcome: "interrupted" }],
+    });
+  });
+
+  it("follows its own run, and says so where another replaced that", async () => {
+    const like = await agent.start(scriptedModel().says("It lends its model."));
+    await like.result();
+    const { id } = agent.adopt(`${like.id}-replaced`, like);
+    await createSession(agent.database.store, { id, task: "Do it.", config: runConfig() });
+    const options = { workflowId: id, taskQueue: `${agent.taskQueue}-nobody`, args: [{}] };
+    const first = await agent.client.workflow.start("codingAgent", options);
+    const cancelled = cancel(id);
+    cancelled.catch(() => undefined);
+    await eventually("the cancel is asked for", async () => {
+      const { events } = await first.fetchHistory();
+      return events?.some((event) => event.workflowExecutionCancelRequestedEventAttributes);
+    });
+    await agent.client.workflow.start("codingAgent", {
+      ...options,
+      workflowIdConflictPolicy: "TERMINATE_EXISTING",
+    });
+    await expect(cancelled).rejects.toMatchObject({
+      exitCode: exitCodes.impossible,
+      message: expect.stringContaining("replaced"),
+    });
+  });
+
+  it("that comes when the run has just closed is not possible any more", async () => {
+    const session = await agent.start(scriptedModel().calls("bash", { command: "sleep 1" }).says("Done."));
+    await untilCallRuns(session);
+    const services = clientServices(agent);
+    // Temporal's client, which is slow to cancel: the run closes between the look and the request.
+    const client = Object.create(agent.client, {
+      workflow: {
+        value: Object.create(agent.client.workflow, {
+          getHandle: {
+            value: (id: string, runId?: string) => {
+              const handle = agent.client.workflow.getHandle(id, runId);
+              return { ...handle, cancel: () => session.result().then(() => handle.cancel()) };
+            },
+          },
+        }),
+      },
+    }) as AgentHarness["client"];
+    const slow = { ...services, temporal: { ...services.temporal, client: async () => client } };
+    await expect(cancel(session.id, slow)).rejects.toMatchObject({ exitCode: exitCodes.impossible });
+  });
+});
+
+describe("an interrupt", () => {
+  it("says what was kept of the step that it ended, and the session goes on with the message", async () => {
+    const script = scriptedModel()
+      .answers(text("I begin"), { type: "hang" })
+      .answers(call("bash", { command: "sleep 600" }))
+      .says("Something else, then.");
+    const session = await agent.start(script);
+    await session.until("llm:chunk");
+    const services = clientServices(agent);
+    expect(await interruptSession(services, session.id, "mark-a")).toMatchObject({
+      acknowledged: true,
+      kept: "partial text",
+      text: "I begin [interrupted]",
+    });
+    await untilCallRuns(session);
+    expect(await interruptSession(services, session.id, undefined)).toMatchObject({
+      acknowledged: true,
+      kept: "tools in progress",
+      tools: [{ name: "bash", outcome: "interrupted" }],
+    });
+    expect(await session.result()).toMatchObject({ result: "Something else, then." });
+    const last = session.model.requests.at(-1);
+    expect((last ? wordsOf(last) : "").split("mark-a")).toHaveLength(2);
+    await expect(interruptSession(services, session.id, undefined)).rejects.toMatchObject({
+      exitCode: exitCodes.impossible,
+    });
+  });
+});

@@ -1,0 +1,193 @@
+/**
+ * Workspaces made to break whoever saves them, in real sandboxes: each is saved into Postgres, found unchanged, restored in
+ * another sandbox, pulled, compared and reported. Bounded time and memory, nothing lost, nothing left out unsaid, nothing
+ * executed, nothing outside the folder. What each took is printed at the end.
+ */
+import { execFile } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdtemp, readdir, realpath, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { AgentDeps } from "../../activities/deps.ts";
+import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
+import { restoreWorkspace, saveWorkspace } from "../../activities/sandbox/workspace.ts";
+import { saveBox } from "../../activities/session-box/save-box.ts";
+import type { SessionBoxes } from "../../activities/session-box/session-box.ts";
+import { recordBox } from "../../activities/store/boxes.ts";
+import { checkpointChain, latestCheckpoint, readWorkspace } from "../../activities/store/checkpoints.ts";
+import { createSession, findSession, type Session } from "../../activities/store/sessions.ts";
+import { gather } from "../../client/commands/report.ts";
+import { pullWorkspace } from "../../client/pull-workspace.ts";
+import { reportPage } from "../../client/report/report-page.ts";
+import { diffWorkspaces } from "../../client/workspace-diff.ts";
+import { runConfig } from "../support/agent-harness.ts";
+import { HASH, HOSTILE, MARKER, TOOLS } from "../support/hostile-workspaces.ts";
+import { createTestBoxes, type TestBoxes } from "../support/test-boxes.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+let boxes: TestBoxes;
+let database: TestDatabase;
+beforeAll(async () => {
+  boxes = createTestBoxes();
+  database = await createTestDatabase(3);
+});
+afterAll(async () => {
+  console.log(table());
+  await boxes.dispose();
+  await database.drop();
+});
+
+const rows: (readonly string[])[] = [];
+
+describe("a hostile workspace of", () => {
+  it.each(Object.entries(HOSTILE))(
+    "%s is saved, restored, pulled, compared and reported, in bounded time and memory",
+    async (name, hostile) => {
+      const [box, other] = await Promise.all([boxes.host.open(boxes.spec()), boxes.host.open(boxes.spec())]);
+      const session = await newSession(box);
+      await python(box, TOOLS + hostile.fill);
+      if (hostile.beside !== undefined)
+        await box.start({ id: "beside", argv: ["python3", "-c", TOOLS + hostile.beside] });
+      const save = await measured(() => saveBox(depsOf(), holding(box), session, 1));
+      if (hostile.beside !== undefined) {
+        await python(box, `open("/tmp/stop", "w")`);
+        expect(await box.wait("beside", { timeoutMs: 20_000 })).toMatchObject({
+          kind: "exited",
+          exitCode: 0,
+        });
+        await saveBox(depsOf(), holding(box), session, 2);
+      }
+      const { db } = database.store;
+      const latest = await latestCheckpoint(db, session.id);
+      const again = await measured(() => saveWorkspace(box, latest));
+      expect(again.result.saved).toBeUndefined();
+      const named = again.result.skipped.map(({ path, reason }) => `${path} ${reason}`);
+      if (hostile.skipped === undefined) expect(named).toEqual([]);
+      else expect(named).toEqual([expect.stringContaining(hostile.skipped[0])]);
+      const restore = await measured(async () =>
+        restoreWorkspace(other, await checkpointChain(db, latest?.id ?? 0)),
+      );
+      expect((await saveWorkspace(other, { manifest: restore.result, depth: 1 })).saved).toBeUndefined();
+      await python(box, TOOLS + (hostile.skipped?.[1] ?? ""));
+      const [was, is] = await Promise.all([box, other].map((each) => python(each, TOOLS + HASH)));
+      expect(is).toBe(was);
+      const worker = { save, again, restore };
+      const all = { ...worker, ...(await client(session.id)) };
+      rows.push([name, String(was).split(" ", 1)[0] ?? "", ...Object.values(all).map((one) => one.text)]);
+      // Every file of 200,000 is made on this machine, too.
+      for (const [what, one] of Object.entries(all)) expect(one.ms, what).toBeLessThan(240_000);
+      for (const [what, one] of Object.entries(worker)) {
+        expect(one.cpuMs, what).toBeLessThan(5_000);
+        expect(one.grownMb, what).toBeLessThan(400);
+      }
+    },
+    400_000,
+  );
+});
+
+const run = promisify(execFile);
+
+/** What a person does with the session's files. */
+async function client(sessionId: string) {
+  const { store } = database;
+  const files = (await readWorkspace(store.db, sessionId)) ?? [];
+  const around = await realpath(await mkdtemp(join(tmpdir(), "longhaul-hostile-")));
+  const folder = join(around, "pulled");
+  try {
+    const pull = await measured(() => pullWorkspace(store, sessionId, folder));
+    const written = pull.result;
+    if (written === undefined) throw new Error("Nothing was pulled.");
+    const left = new Set([...written.skipped, ...written.unsafe]);
+    const missing = files.filter(({ kind, path }) => kind !== "folder" && left.has(path.toWellFormed()));
+    // A repository's configuration is written as a safe one, and its settings are named instead.
+    const there = files.filter(({ kind }) => kind !== "folder").length - missing.length;
+    expect(written.files).toBe(there);
+    expect(await readdir(around)).toEqual(["pulled"]);
+    await expectInside(folder, folder);
+    await run("git", ["-C", folder, "status"], { env: { PATH: process.env["PATH"], HOME: around } }).catch(
+      () => undefined,
+    );
+    expect(existsSync(MARKER)).toBe(false);
+    const diff = await measured(async () => diffWorkspaces([], files, { binaries: "bytes" }));
+    const report = await measured(async () => reportPage(await gather({ store }, sessionId)));
+    expect(report.result).toContain("</html>");
+    return { pull, diff, report };
+  } finally {
+    await rm(around, { recursive: true, force: true });
+  }
+}
+
+/** No link in a folder leads out of it. */
+async function expectInside(folder: string, root: string): Promise<void> {
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) await expectInside(path, root);
+    if (!entry.isSymbolicLink()) continue;
+    const end = await realpath(path).catch(() => root);
+    expect(`${end}/`.startsWith(`${root}/`), path).toBe(true);
+  }
+}
+
+async function python(box: Sandbox, program: string): Promise<string> {
+  const id = randomUUID();
+  const state = await box.run({ id, argv: ["python3", "-c", program], timeoutMs: 200_000 });
+  if (state.kind !== "exited" || state.exitCode !== 0)
+    throw new Error(
+      `${JSON.stringify(state)}: ${Buffer.from(await box.read(id, "err", 0, 2_000)).toString()}`,
+    );
+  return Buffer.from(await box.read(id, "out", 0, 1_000)).toString();
+}
+
+async function newSession(box: Sandbox): Promise<Session> {
+  const id = randomUUID();
+  const { db } = database.store;
+  await createSession(database.store, { id, task: "Break it.", config: runConfig() });
+  await recordBox(db, id, { ...box.identity, taskQueue: undefined, savedStep: 0 });
+  const session = await findSession(db, id);
+  if (!session) throw new Error("No session.");
+  return session;
+}
+
+const depsOf = (): AgentDeps =>
+  ({ store: database.store, notifier: { wake: () => undefined } }) as unknown as AgentDeps;
+const holding = (box: Sandbox): SessionBoxes => ({
+  open: async () => ({ box, workspace: "adopted" }),
+  find: async () => box,
+  forget: () => undefined,
+});
+
+interface Measured<T> {
+  readonly result: T;
+  readonly ms: number;
+  /** Of this process, which stands for the worker. */
+  readonly cpuMs: number;
+  readonly grownMb: number;
+  readonly text: string;
+}
+
+async function measured<T>(work: () => Promise<T>): Promise<Measured<T>> {
+  const delay = monitorEventLoopDelay({ resolution: 5 });
+  const rss = (): number => process.memoryUsage.rss() / 2 ** 20;
+  const [beganMs, cpu, before] = [performance.now(), process.cpuUsage(), rss()];
+  let most = before;
+  const sampling = setInterval(() => (most = Math.max(most, rss())), 20);
+  delay.enable();
+  const result = await work().finally(() => clearInterval(sampling));
+  delay.disable();
+  const { user, system } = process.cpuUsage(cpu);
+  const [ms, cpuMs, grownMb] = [performance.now() - beganMs, (user + system) / 1_000, most - before];
+  const text = `${(ms / 1_000).toFixed(1)} s, ${cpuMs.toFixed(0)} ms, ${(delay.max / 1e6).toFixed(0)} ms, ${grownMb.toFixed(0)} MB`;
+  return { result, ms, cpuMs, grownMb, text };
+}
+
+function table(): string {
+  const head = ["workspace", "entries", "save", "again", "restore", "pull", "diff", "report"];
+  const lines = [head, ...rows].map((row) => row.join(" | "));
+  return ["Each: time, the worker's processor time, its longest pause, its memory's growth", ...lines].join(
+    "\n",
+  );
+}

@@ -1,0 +1,133 @@
+/** Which run may write: one that has opened the session and is Temporal's current one. All others change nothing. */
+import { randomBytes } from "node:crypto";
+import { NativeConnection, Worker, type WorkerOptions } from "@temporalio/worker";
+import { afterAll, beforeAll, expect, inject, it } from "vitest";
+import { createActivities } from "../../activities/index.ts";
+import { findSession } from "../../activities/store/reading.ts";
+import { readWaiting } from "../../activities/store/waiting.ts";
+import { takeOver } from "../../activities/store/runs.ts";
+import { createSession } from "../../activities/store/sessions.ts";
+import { retrySession } from "../../client/retry-session.ts";
+import { readWorkerConfig } from "../../worker/config.ts";
+import { workerOptions } from "../../worker/worker-options.ts";
+import { runConfig, startAgent, type AgentHarness } from "../support/agent-harness.ts";
+import { checkSession } from "../support/checker/check-session.ts";
+import { clientServices, sessionRow } from "../support/client-services.ts";
+import { resetToStep } from "../support/reset-run.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import { wordsOf } from "../support/scripted-summaries.ts";
+import { resultTexts, transcriptOf } from "../support/stored.ts";
+
+let agent: AgentHarness;
+let connection: NativeConnection;
+beforeAll(async () => {
+  agent = await startAgent();
+  connection = await NativeConnection.connect({ address: inject("temporalAddress") });
+});
+afterAll(async () => {
+  await agent.close();
+  await connection.close();
+});
+
+/** A worker for a queue that had none so far. */
+async function workOn<T>(taskQueue: string, body: () => Promise<T>): Promise<T> {
+  const config = readWorkerConfig({ DATABASE_URL: agent.database.url, LONGHAUL_TASK_QUEUE: taskQueue });
+  const [options] = workerOptions({
+    config,
+    connection,
+    namespace: "default",
+    bundle: { codePath: inject("workflowBundle") },
+    activities: createActivities(agent.deps),
+  });
+  const worker = await Worker.create(options as WorkerOptions);
+  return worker.runUntil(body);
+}
+
+const newQueue = () => `test-late-${randomBytes(4).toString("hex")}`;
+
+it("a message to an ended session, cancelled before its run began, changes nothing but that the message waits", async () => {
+  const script = scriptedModel()
+    .calls("write_file", { path: "kept.txt", content: "kept" })
+    .says("The first task is done.")
+    .calls("bash", { command: "cat kept.txt" })
+    .says("The second task is done.");
+  const session = await agent.start(script);
+  await session.result();
+  const rows = await transcriptOf(agent.database.store, session.id);
+  const before = await findSession(agent.database.store.db, session.id);
+  const taskQueue = newQueue();
+  const late = await agent.client.workflow.signalWithStart("codingAgent", {
+    workflowId: session.id,
+    taskQueue,
+    args: [{}],
+    signal: "guidance",
+    signalArgs: [{ id: "second", text: "now the second task" }],
+  });
+  await late.cancel();
+  await expect(workOn(taskQueue, () => late.result())).rejects.toThrow();
+  expect((await late.describe()).status.name).toBe("CANCELLED");
+  expect(await transcriptOf(agent.database.store, session.id)).toEqual(rows);
+  expect(await findSession(agent.database.store.db, session.id)).toEqual(before);
+  expect(await readWaiting(agent.database.store.db, session.id)).toMatchObject([{ id: "second" }]);
+
+  const again = await agent.client.workflow.start("codingAgent", {
+    workflowId: session.id,
+    taskQueue: agent.taskQueue,
+    args: [{}],
+  });
+  expect(await again.result()).toMatchObject({ result: "The second task is done." });
+  expect((await resultTexts(agent.database.store, session.id)).at(-1)).toBe("kept");
+  const last = session.model.requests.at(-1);
+  expect((last ? wordsOf(last) : "").split("now the second task")).toHaveLength(2);
+  await checkSession(agent, session);
+});
+
+it("a new session that is cancelled before its run began is cancelled, and can be taken up", async () => {
+  const like = await agent.start(scriptedModel().says("It lends its model.").says("Done."));
+  await like.result();
+  const made = agent.adopt(`${like.id}-new`, like);
+  await createSession(agent.database.store, { id: made.id, task: "Do it.", config: runConfig() });
+  const taskQueue = newQueue();
+  const first = await agent.client.workflow.start("codingAgent", {
+    workflowId: made.id,
+    taskQueue,
+    args: [{}],
+  });
+  await first.cancel();
+  await expect(workOn(taskQueue, () => first.result())).rejects.toThrow();
+  expect(await findSession(agent.database.store.db, made.id)).toMatchObject({
+    status: "cancelled",
+    epoch: 1,
+  });
+  const again = await agent.client.workflow.start("codingAgent", {
+    workflowId: made.id,
+    taskQueue: agent.taskQueue,
+    args: [{}],
+  });
+  expect(await again.result()).toMatchObject({ status: "completed", result: "Done." });
+});
+
+it("of two retries at once, the one whose run was replaced does not take the session from the other's", async () => {
+  const like = await agent.start(scriptedModel().says("It lends its model.").says("One.").says("Two."));
+  await like.result();
+  const made = agent.adopt(`${like.id}-two`, like);
+  await createSession(agent.database.store, { id: made.id, task: "Do it.", config: runConfig() });
+  const taskQueue = newQueue();
+  const first = await agent.client.workflow.start("codingAgent", {
+    workflowId: made.id,
+    taskQueue,
+    args: [{}],
+  });
+  await workOn(taskQueue, () => first.result());
+  // No worker is there meanwhile: the clients alone decide.
+  const replaced = await resetToStep(agent.client, made.id, 1);
+  const retried = await retrySession(clientServices(agent), await sessionRow(agent, made.id), {
+    fromStep: 1,
+    dropMessages: false,
+  });
+  const at = { step: 1, phase: "model" } as const;
+  expect(await takeOver(agent.deps, { sessionId: made.id, runId: replaced }, at)).toBe("superseded");
+  const current = agent.client.workflow.getHandle(made.id);
+  expect((await current.describe()).runId).toBe(retried.runId);
+  expect(await workOn(taskQueue, () => current.result())).toMatchObject({ result: "Two." });
+});

@@ -1,0 +1,189 @@
+/** What a person said is heard, whatever is reset, retried or terminated after it: once, in order, or dropped on request. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readWaiting } from "../../activities/store/waiting.ts";
+import { retrySession } from "../../client/retry-session.ts";
+import { sendGuidance } from "../../client/send-guidance.ts";
+import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { checkSession } from "../support/checker/check-session.ts";
+import { clientServices, sessionRow } from "../support/client-services.ts";
+import { eventually } from "../support/eventually.ts";
+import { resetToStep } from "../support/reset-run.ts";
+import { scriptedModel, text } from "../support/scripted-model.ts";
+import { says, wordsOf } from "../support/scripted-summaries.ts";
+
+let agent: AgentHarness;
+beforeAll(async () => {
+  agent = await startAgent();
+});
+afterAll(() => agent.close());
+
+const store = () => agent.database.store;
+const say = async (id: string, message: string, words = message) =>
+  sendGuidance(clientServices(agent), await sessionRow(agent, id), {
+    id: message,
+    text: words,
+    attachments: [],
+  });
+const retry = async (id: string, fromStep?: number, dropMessages = false) =>
+  retrySession(clientServices(agent), await sessionRow(agent, id), { fromStep, dropMessages });
+const current = ({ id }: RunningSession) => agent.client.workflow.getHandle(id);
+const resultOf = (session: RunningSession) => current(session).result();
+const waiting = async ({ id }: RunningSession) =>
+  (await readWaiting(store().db, id)).map((message) => message.id);
+
+/** How often the model was shown each of these in a request, -1 being the newest. */
+function shown(session: RunningSession, marks: readonly string[], request = -1): number[] {
+  const asked = session.model.requests.at(request);
+  const words = asked ? wordsOf(asked) : "";
+  return marks.map((mark) => words.split(mark).length - 1);
+}
+
+/** As `say`, to a session that has ended, while no worker is there for its new run. */
+const tellNobody = ({ id }: RunningSession) =>
+  agent.client.workflow.signalWithStart("codingAgent", {
+    workflowId: id,
+    taskQueue: `${agent.taskQueue}-nobody`,
+    args: [{}],
+    signal: "guidance",
+    signalArgs: [{ id: "mark-a", text: "mark-a" }],
+  });
+const runIdOf = async (session: RunningSession) => (await current(session).describe()).runId;
+
+describe("what was said to a session that had completed", () => {
+  it("is said again after a retry from a step before it, whose run then knows nothing of it", async () => {
+    const script = scriptedModel().says("One.").says("Two.").says("Three.").says("Four.");
+    const session = await agent.start(script);
+    await session.result();
+    await say(session.id, "mark-a");
+    await resultOf(session);
+    await say(session.id, "mark-b");
+    await resultOf(session);
+    await retry(session.id, 1);
+    await resultOf(session);
+    expect(shown(session, ["mark-a", "mark-b"])).toEqual([1, 1]);
+    const words = session.model.requests.at(-1);
+    expect(words && wordsOf(words).indexOf("mark-a")).toBeLessThan(
+      words ? wordsOf(words).indexOf("mark-b") : -1,
+    );
+    expect(await waiting(session)).toEqual([]);
+    await checkSession(agent, session);
+  });
+
+  it("is said again after a reset of the earlier run in the Web UI", async () => {
+    const script = scriptedModel().says("One.").says("Two.").says("Three.");
+    const session = await agent.start(script);
+    await session.result();
+    const first = await runIdOf(session);
+    await say(session.id, "mark-a");
+    await resultOf(session);
+    await resetToStep(agent.client, session.id, 1, first);
+    await resultOf(session);
+    expect(shown(session, ["mark-a"])).toEqual([1]);
+    await checkSession(agent, session);
+  });
+
+  it("is not said again where messages are dropped, now or later", async () => {
+    const script = scriptedModel().says("One.").says("Two.").says("Three.").says("Four.");
+    const session = await agent.start(script);
+    await session.result();
+    await say(session.id, "mark-a");
+    await resultOf(session);
+    await retry(session.id, 1, true);
+    await resultOf(session);
+    expect(shown(session, ["mark-a"])).toEqual([0]);
+    expect(await waiting(session)).toEqual([]);
+    await say(session.id, "mark-b");
+    await resultOf(session);
+    expect(shown(session, ["mark-a", "mark-b"])).toEqual([0, 1]);
+  });
+});
+
+describe("what was said to an ended session whose new run has not asked the model yet", () => {
+  async function saidAndNotHeard(): Promise<RunningSession> {
+    const script = scriptedModel().says("One.").says("Two.").says("Three.");
+    const session = await agent.start(script);
+    await session.result();
+    await tellNobody(session);
+    return session;
+  }
+
+  it("is said by the retry, which goes back in the run before it", async () => {
+    const session = await saidAndNotHeard();
+    await retry(session.id);
+    await resultOf(session);
+    expect(shown(session, ["mark-a"])).toEqual([1]);
+    expect(await waiting(session)).toEqual([]);
+  });
+
+  it("is said after a reset of the earlier run in the Web UI", async () => {
+    const session = await saidAndNotHeard();
+    const { rows } = await store().pool.query<{ run_id: string }>(
+      "select run_id from runs where session_id = $1",
+      [session.id],
+    );
+    await resetToStep(agent.client, session.id, 1, rows[0]?.run_id);
+    await resultOf(session);
+    expect(shown(session, ["mark-a"])).toEqual([1]);
+  });
+
+  it("is not said where messages are dropped, now or later", async () => {
+    const session = await saidAndNotHeard();
+    await retry(session.id, undefined, true);
+    await resultOf(session);
+    expect(shown(session, ["mark-a"])).toEqual([0]);
+    await say(session.id, "mark-b");
+    await resultOf(session);
+    expect(shown(session, ["mark-a", "mark-b"])).toEqual([0, 1]);
+  });
+});
+
+describe("what waited in a run that was terminated", () => {
+  it("is said by the next message's run, before it, also what came without an id", async () => {
+    const script = scriptedModel().answers(text("I begin"), { type: "hang" }).says("Heard.");
+    const session = await agent.start(script);
+    await session.until("llm:chunk");
+    await say(session.id, "mark-a");
+    await session.handle.signal("guidance", "mark-b");
+    await session.handle.terminate("by hand");
+    await say(session.id, "mark-c");
+    await resultOf(session);
+    expect(shown(session, ["mark-a", "mark-b", "mark-c"])).toEqual([1, 1, 1]);
+    expect(await waiting(session)).toEqual([]);
+  });
+
+  it("is said by the next message's run where the terminated one had not even begun", async () => {
+    const session = await agent.start(scriptedModel().says("One.").says("Two."));
+    await session.result();
+    await tellNobody(session);
+    await current(session).terminate("by hand");
+    await say(session.id, "mark-b");
+    await resultOf(session);
+    expect(shown(session, ["mark-a", "mark-b"])).toEqual([1, 1]);
+  });
+});
+
+describe("a reset in the Web UI that applies the same signals again", () => {
+  it("has each heard once, also those that came without an id", async () => {
+    const said = Promise.withResolvers<void>();
+    const script = scriptedModel()
+      .calls("bash", { command: "true" })
+      .replies(async () => {
+        await said.promise;
+        return says("All ears.");
+      })
+      .says("Heard.")
+      .says("Heard again.");
+    const session = await agent.start(script);
+    await eventually("the second step is asked for", () => session.model.requests.length === 2);
+    await session.handle.signal("guidance", { id: "a", text: "mark-a" });
+    await session.handle.signal("guidance", "mark-b");
+    await session.handle.signal("guidance", "mark-b");
+    said.resolve();
+    await session.result();
+    expect(shown(session, ["mark-a", "mark-b"])).toEqual([1, 2]);
+    await resetToStep(agent.client, session.id, 2);
+    await resultOf(session);
+    expect(shown(session, ["mark-a", "mark-b"])).toEqual([1, 2]);
+    expect(await waiting(session)).toEqual([]);
+  });
+});

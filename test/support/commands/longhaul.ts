@@ -1,0 +1,122 @@
+/** The real program, as a person or a script starts it. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Client, Connection } from "@temporalio/client";
+import { inject, onTestFinished } from "vitest";
+import { eventually } from "../eventually.ts";
+
+const MAIN = fileURLToPath(new URL("../../../client/main.ts", import.meta.url));
+
+export interface Ended {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+export interface Started {
+  readonly out: () => string;
+  readonly err: () => string;
+  readonly kill: (signal: NodeJS.Signals) => void;
+  /** Closes the reader's end of its standard output, as `| head` does. */
+  readonly closeOutput: () => void;
+  readonly ended: Promise<Ended>;
+}
+
+export interface Options {
+  readonly input?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+}
+
+/** A new empty folder for this test. */
+export function emptyFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "longhaul-command-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+export function starting(words: readonly string[], options: Options = {}): Started {
+  let out = "";
+  let err = "";
+  const child = spawn(process.execPath, [MAIN, ...words], {
+    cwd: options.cwd ?? emptyFolder(),
+    env: { PATH: process.env["PATH"], ...inject("commandsEnvironment"), ...options.environment },
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  child.stdin.on("error", () => undefined);
+  child.stdin.end(options.input ?? "");
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
+  return {
+    out: () => out,
+    err: () => err,
+    kill: (signal) => void child.kill(signal),
+    closeOutput: () => child.stdout.destroy(),
+    ended: once(child, "close").then(() => ({ code: child.exitCode, out, err })),
+  };
+}
+
+/** Runs a command to its end. */
+export function longhaul(words: readonly string[], options?: Options): Promise<Ended> {
+  return starting(words, options).ended;
+}
+
+/** Starts a session on `task`. @returns its id */
+export async function begin(task: string, ...flags: readonly string[]): Promise<string> {
+  const { code, out, err } = await longhaul(["start", task, ...flags]);
+  if (code !== 0) throw new Error(`start ended with ${code}: ${err}`);
+  return out.trim();
+}
+
+/** Starts a session and waits for its end. @returns its id */
+export async function finished(task: string, ...flags: readonly string[]): Promise<string> {
+  const id = await begin(task, ...flags);
+  await longhaul(["watch", id]);
+  return id;
+}
+
+export interface Status {
+  readonly id: string;
+  readonly status: string;
+  readonly step: number;
+  readonly epoch: number;
+  readonly compactionRounds: number;
+  readonly queue: readonly { readonly text: string }[];
+  readonly result: string | null;
+}
+
+export async function statusOf(id: string): Promise<Status> {
+  const { out } = await longhaul(["status", id, "--json"]);
+  return JSON.parse(out) as Status;
+}
+
+/** Waits until the session's status is so. */
+export async function untilStatus(id: string, fits: (status: Status) => boolean): Promise<Status> {
+  let found: Status | undefined;
+  await eventually(`the status of ${id}`, async () => fits((found = await statusOf(id))), 60_000);
+  return found as Status;
+}
+
+/** Waits until a command of step `step` runs. */
+export async function untilRunning(id: string, step = 1): Promise<void> {
+  const handle = (await temporal()).workflow.getHandle(id);
+  const runs = async () => {
+    const status = (await handle.query("status").catch(() => undefined)) as
+      | { readonly step: number; readonly phase: string }
+      | undefined;
+    return status !== undefined && status.step === step && status.phase === "running tools";
+  };
+  await eventually(`step ${step} of ${id} runs its tools`, runs, 60_000);
+}
+
+/** Temporal's own client, as the Web UI has it. */
+export async function temporal(): Promise<Client> {
+  const address = inject("commandsEnvironment")["TEMPORAL_ADDRESS"] ?? "";
+  const connection = await Connection.connect({ address });
+  onTestFinished(() => connection.close());
+  return new Client({ connection });
+}

@@ -1,0 +1,47 @@
+/**
+ * A model that does what the newest message says, a line a step: `run: COMMAND` calls bash, `say: TEXT` ends the task,
+ * `slowly: TEXT` ends it word by word, `refuse` is an error of the provider. So one server serves any number of sessions,
+ * and a test reads like what it does. A message without such lines is answered with "Done.".
+ */
+import type { ParsedRequest, Reply } from "../../../worker/local/model-server/wire.ts";
+import { call, text } from "../scripted-model.ts";
+import { goodSummary, isSummaryRequest } from "../scripted-summaries.ts";
+
+const ORDER = /^(?:.*?\s)?(run|say|slowly|refuse)\b:? ?(.*)$/;
+
+export function obey(request: ParsedRequest): Reply {
+  if (isSummaryRequest(request)) return goodSummary(request);
+  const { orders, done } = newestOrders(request);
+  const [verb, words] = orders[done] ?? ["say", "Done."];
+  switch (verb) {
+    case "run":
+      return { parts: [call("bash", { command: words })] };
+    case "slowly":
+      return { parts: [text(words)], chunkChars: 5, chunkDelayMs: 100 };
+    case "refuse":
+      return { error: { status: 400, body: { error: { message: words || "No.", code: "refused" } } } };
+    default:
+      return { parts: [text(words)] };
+  }
+}
+
+type Order = readonly [verb: string, words: string];
+
+/** The orders of the last message that has some, and how many of them were carried out since. */
+function newestOrders(request: ParsedRequest): { readonly orders: readonly Order[]; readonly done: number } {
+  let orders: readonly Order[] = [];
+  let done = 0;
+  for (const item of request.items) {
+    if (item.type === "call") done += 1;
+    if (item.type !== "message" || item.role !== "user") continue;
+    const lines = item.parts.flatMap((part) => (part.type === "text" ? part.text.split("\n") : []));
+    const found = lines.flatMap((line): Order[] => {
+      const [, verb, words] = ORDER.exec(line) ?? [];
+      return verb === undefined ? [] : [[verb, words ?? ""]];
+    });
+    if (found.length === 0) continue;
+    orders = found;
+    done = 0;
+  }
+  return { orders, done };
+}

@@ -1,0 +1,70 @@
+/** A session without Temporal whose sandbox is on a fake engine: its steps, its end, and the run that takes it up. */
+import { onTestFinished } from "vitest";
+import type { AgentActivities } from "../../activities/contract.ts";
+import { createActivities, type AgentDeps } from "../../activities/index.ts";
+import { readWorkspace } from "../../activities/store/checkpoints.ts";
+import { startDirectAgent, type DirectAgent } from "./direct-agent.ts";
+import { eventually } from "./eventually.ts";
+import { createFakeEngine, type FakeEngine } from "./fake-engine.ts";
+import { call, type ModelScript } from "./scripted-model.ts";
+import type { TestDatabase } from "./test-database.ts";
+
+/** Closed with the test. */
+export function newEngine(name?: string): FakeEngine {
+  const engine = createFakeEngine(name);
+  onTestFinished(() => engine.close());
+  return engine;
+}
+
+/** Closed with the test. */
+export async function startOn(
+  database: TestDatabase,
+  script: ModelScript,
+  engine: FakeEngine,
+): Promise<DirectAgent> {
+  const agent = await startDirectAgent(database, script, { sandboxHost: engine.host });
+  onTestFinished(() => agent.close());
+  return agent;
+}
+
+type Worker = Pick<DirectAgent, "perform">;
+
+/** Another worker of the session, with nothing in its memory. */
+export function otherWorker(agent: DirectAgent, changes: Partial<AgentDeps> = {}): Worker {
+  const activities: AgentActivities = createActivities({ ...agent.deps, ...changes });
+  return {
+    perform: (name, input, { attempt, environment } = {}) => {
+      const body = activities[name] as (given: unknown) => Promise<unknown>;
+      return (environment ?? agent.environment(attempt)).run(body, input) as never;
+    },
+  };
+}
+
+/** The saved files, by path. */
+export async function saved({ id, deps }: DirectAgent): Promise<Record<string, string>> {
+  const files = (await readWorkspace(deps.store.db, id)) ?? [];
+  return Object.fromEntries(
+    files.map((file) => [file.path, file.kind === "file" ? Buffer.from(file.bytes).toString() : file.kind]),
+  );
+}
+
+export const untilSaved = (agent: DirectAgent, times = 1) =>
+  eventually(
+    `${times} saves`,
+    async () => (await agent.events()).filter((type) => type === "sandbox:saved").length >= times,
+  );
+
+/** Ends the run in charge after a step, as the workflow does. */
+export async function close(agent: DirectAgent, step: number, by: Worker = agent): Promise<void> {
+  await by.perform("closeSandbox", { step });
+  await by.perform("closeSession", { step, status: "completed" });
+}
+
+/** A new run takes the session up. @returns its first step */
+export async function resume(agent: DirectAgent, runId: string): Promise<number> {
+  agent.runId = runId;
+  return (await agent.perform("openSession", { chain: runId })).step + 1;
+}
+
+/** What the model calls. */
+export const bash = (command: string) => call("bash", { command });

@@ -1,0 +1,92 @@
+/** An engine that makes sandboxes of folders, one a session, and loses them for good: hosts of several workers share it. */
+import type { Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
+import { SandboxLost } from "../../activities/sandbox/sandbox-lost.ts";
+import { createFakeSandbox, type FakeSandbox } from "./fake-sandbox.ts";
+
+export interface FakeEngine {
+  readonly host: SandboxHost;
+  /** The session's sandbox as it is now. */
+  box(sessionId: string): FakeSandbox | undefined;
+  /** How many were made so far. */
+  readonly made: number;
+  /** What an opening waits for before it is done; default nothing. */
+  beforeOpen: (signal: AbortSignal | undefined) => Promise<void>;
+  /** What a program of ours waits for in a sandbox, as for saving or restoring its files; default nothing. */
+  beforeProgram: (signal: AbortSignal | undefined) => Promise<void>;
+  /** What writing a file waits for; default nothing. */
+  beforeFile: () => Promise<void>;
+  close(): Promise<void>;
+}
+
+export function createFakeEngine(name = "engine"): FakeEngine {
+  const boxes = new Map<string, { box: FakeSandbox; sandbox: Sandbox; isGone: boolean }>();
+  const engine: FakeEngine = {
+    host: {
+      name,
+      async open({ sessionId }, signal) {
+        const made = boxes.get(sessionId) ?? (await make(sessionId));
+        await engine.beforeOpen(signal);
+        return made.sandbox;
+      },
+      async remove(sessionId) {
+        const found = boxes.get(sessionId);
+        boxes.delete(sessionId);
+        if (found === undefined) return;
+        found.isGone = true;
+        await found.box.dispose();
+      },
+      sessions: async () => [...boxes.keys()],
+      volume: async (sessionId) => boxes.get(sessionId)?.box.root,
+      close: async () => {},
+    },
+    box: (sessionId) => boxes.get(sessionId)?.box,
+    made: 0,
+    beforeOpen: async () => {},
+    beforeProgram: async () => {},
+    beforeFile: async () => {},
+    async close() {
+      await Promise.all([...boxes.keys()].map((id) => engine.host.remove(id)));
+    },
+  };
+
+  async function make(sessionId: string) {
+    const box = await createFakeSandbox();
+    Object.assign(engine, { made: engine.made + 1 });
+    const container = `${name}-${engine.made}`;
+    const alive = () => {
+      if (made.isGone) throw new SandboxLost("the sandbox was removed");
+    };
+    const sandbox: Sandbox = {
+      ...box,
+      container,
+      identity: { host: name, volume: box.root, container, boot: "1" },
+      files: {
+        ...box.files,
+        async write(...given) {
+          await engine.beforeFile();
+          return box.files.write(...given);
+        },
+      },
+      async run(command, options) {
+        alive();
+        if (command.id.startsWith("ws-")) await engine.beforeProgram(options?.signal);
+        return box.run(command, options);
+      },
+      async state(id) {
+        alive();
+        return box.state(id);
+      },
+    };
+    const made = { box, sandbox, isGone: false };
+    boxes.set(sessionId, made);
+    return made;
+  }
+  return engine;
+}
+
+/** Never resolves by itself, as an engine that hangs. @throws the signal's reason */
+export function untilAborted(signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((_resolve, reject) => {
+    signal?.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+  });
+}

@@ -1,0 +1,7 @@
+/** For activities that are called without Temporal: whichever run asks is the current one, and nobody else was told anything. */
+import type { SessionRuns } from "../../activities/session-runs.ts";
+
+export const loneRun: SessionRuns = {
+  isCurrent: () => Promise.resolve(true),
+  unkept: () => Promise.resolve([]),
+};

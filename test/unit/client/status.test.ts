@@ -1,0 +1,57 @@
+import { expect, it } from "vitest";
+import { statusText } from "../../../client/commands/status.ts";
+import { keptText } from "../../../client/kept-text.ts";
+import type { SessionStatusDocument } from "../../../client/session-status.ts";
+
+const DOCUMENT: SessionStatusDocument = {
+  id: "s",
+  workflowId: "s",
+  runId: "run",
+  status: "active",
+  task: "Do it.",
+  step: 3,
+  maxSteps: 50,
+  epoch: 1,
+  model: "openai/gpt-4o",
+  queue: [],
+  context: { used: 1_000, limit: 128_000, estimated: false },
+  compactionRounds: 0,
+  usage: { input: 1, cached: 0, output: 1, reasoning: 0, calls: 1 },
+  costUsd: null,
+  result: null,
+  error: null,
+  createdAt: "2026-11-22T10:00:00.000Z",
+  endedAt: null,
+  live: false,
+  workflowStatus: "RUNNING",
+  lastSeq: 9,
+};
+const shown = (changes: Partial<SessionStatusDocument>) =>
+  statusText({ ...DOCUMENT, ...changes }, undefined, (_look, text) => text, new Date("2026-11-22T10:01:00Z"));
+
+it("a run that Temporal has forgotten is not one that was never started", () => {
+  expect(shown({ workflowStatus: "GONE", runId: null })).toContain("not started yet");
+  const gone = shown({ workflowStatus: "GONE" });
+  expect(gone).not.toContain("not started yet");
+  expect(gone).toContain('Temporal no longer has its run; resume it with: longhaul say s "…"');
+});
+
+it("messages that an ended session left unread are shown, with what makes it read them", () => {
+  const queue = [{ id: "a", text: "use tabs", queuedAt: "2026-11-22T10:00:30.000Z" }];
+  const ended = shown({ status: "failed", endedAt: "2026-11-22T10:00:40.000Z", queue });
+  expect(ended).toContain('1 message waiting for its next run (longhaul say s "…")');
+  expect(ended).toContain("1. use tabs");
+  expect(shown({ queue })).not.toContain("next run");
+});
+
+it("what a stop kept is said in a sentence", () => {
+  const nothing = { kept: "nothing", step: null, text: null, tools: [] } as const;
+  expect(keptText(nothing)).toBe("Nothing was in progress.");
+  expect(keptText({ ...nothing, kept: "partial text", step: 4, text: "I begin [interrupted]" })).toBe(
+    'Kept: what the model had said in step 4 ("I begin [interrupted]").',
+  );
+  const tools = [{ name: "bash", outcome: "interrupted" }];
+  expect(keptText({ ...nothing, kept: "tools in progress", step: 2, tools })).toBe(
+    "Kept: the output so far of bash (step 2).",
+  );
+});

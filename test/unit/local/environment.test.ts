@@ -1,0 +1,100 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { childEnvironment, type Purpose } from "../../../worker/local/environment.ts";
+import { makePrivate } from "../../../worker/local/private-folder.ts";
+import { isAlive, launch, run, until } from "../../../worker/local/processes.ts";
+import { sources } from "../../architecture/sources.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "longhaul-private-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const ours = {
+  PATH: "/bin",
+  HOME: "/somewhere",
+  LC_ALL: "C",
+  HTTPS_PROXY: "http://me:secret@proxy:1",
+  OPENAI_API_KEY: "sk-1",
+  DATABASE_URL: "postgres://a:b@c/d",
+  TEMPORAL_API_KEY: "key",
+  AWS_SECRET_ACCESS_KEY: "aws",
+  GITHUB_TOKEN: "ghp",
+  NODE_AUTH_TOKEN: "npm",
+  GOPROXY: "https://example.org/go",
+  LONGHAUL_REHEARSAL_DELAY_MS: "1",
+};
+const common = ["PATH", "HOME", "LC_ALL"];
+
+describe("the environment of child processes", () => {
+  it.each<[Purpose, string[]]>([
+    ["service", []],
+    ["installer", ["HTTPS_PROXY", "GOPROXY"]],
+    ["dockerd", ["HTTPS_PROXY"]],
+    ["rehearsal", ["LONGHAUL_REHEARSAL_DELAY_MS"]],
+    [
+      "worker",
+      ["HTTPS_PROXY", "OPENAI_API_KEY", "DATABASE_URL", "TEMPORAL_API_KEY", "LONGHAUL_REHEARSAL_DELAY_MS"],
+    ],
+  ])("has for a %s what it needs and no more", (purpose, more) => {
+    expect(Object.keys(childEnvironment(purpose, ours)).sort()).toEqual([...common, ...more].sort());
+  });
+
+  it("holds no key where nobody chose one", async () => {
+    process.env["OPENAI_API_KEY"] = "sk-very-secret";
+    try {
+      const log = join(folder, "log");
+      const mark = await launch({ command: "env", args: [], log });
+      await until(async () => !(await isAlive(mark)), 10_000);
+      const { stdout } = await run("env", []);
+      for (const text of [readFileSync(log, "utf8"), stdout]) {
+        expect(text).toContain("PATH=");
+        expect(text).not.toContain("very-secret");
+      }
+    } finally {
+      delete process.env["OPENAI_API_KEY"];
+    }
+  });
+
+  it("has for the worker every variable that the worker reads", () => {
+    const [config] = sources(/^worker\/config\.ts$/);
+    const names = (config?.text.match(/^ {2}[A-Z]+_[A-Z_]+(?=:)/gm) ?? []).map((name) => name.trim());
+    expect(names.length).toBeGreaterThan(20);
+    const set = Object.fromEntries(names.map((name) => [name, "x"]));
+    expect(childEnvironment("worker", set)).toEqual(set);
+  });
+
+  it("is never all of ours", () => {
+    const whole = sources(/^worker\/local\/(?!rehearsal\/flashcards\/).*\.ts$/).filter(({ text }) =>
+      /\.\.\.process\.env|env: process\.env/.test(text),
+    );
+    expect(whole.map(({ path }) => path)).toEqual([]);
+  });
+});
+
+describe("the folder of our data", () => {
+  it("is closed to others, with what an earlier version left open in it", () => {
+    const home = join(folder, "home");
+    mkdirSync(join(home, "logs"), { recursive: true, mode: 0o755 });
+    for (const path of ["temporal.db", "logs/worker.log"])
+      writeFileSync(join(home, path), "x", { mode: 0o644 });
+    makePrivate(home);
+    const modes = ["", "logs", "temporal.db", "logs/worker.log"].map(
+      (path) => statSync(join(home, path)).mode & 0o777,
+    );
+    expect(modes).toEqual([0o700, 0o700, 0o600, 0o600]);
+  });
+
+  it("gets only private files from what is started with it", async () => {
+    const log = join(folder, "logs", "x.log");
+    const before = process.umask();
+    const mark = await launch({ command: "sh", args: ["-c", `echo made > ${join(folder, "made")}`], log });
+    await until(async () => !(await isAlive(mark)), 10_000);
+    expect(statSync(join(folder, "made")).mode & 0o777).toBe(0o600);
+    expect(statSync(log).mode & 0o777).toBe(0o600);
+    expect(process.umask()).toBe(before);
+  });
+});

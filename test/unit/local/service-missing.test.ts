@@ -1,0 +1,48 @@
+import { createServer } from "node:net";
+import { chmodSync, chownSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { readWorkerConfig } from "../../../worker/config.ts";
+import { dockerMissing, isPermissionDenied, probeDocker } from "../../../worker/local/probe.ts";
+
+const denied = Object.assign(new Error("connect EACCES /var/run/docker.sock"), { code: "EACCES" });
+
+it("says of a Docker socket without the right to use it that permission is denied, and the line that gives it", () => {
+  const missing = dockerMissing("unix:///var/run/docker.sock", denied);
+  expect(missing.message).toBe(
+    "Docker engine does not let this user in at unix:///var/run/docker.sock (permission denied). " +
+      "Add yourself to the group docker, then log in again: sudo usermod -aG docker $USER",
+  );
+  expect(isPermissionDenied(missing.cause)).toBe(true);
+});
+
+it.runIf(process.getuid?.() === 0 && process.platform === "linux")("says so of a real socket", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "longhaul-socket-"));
+  const path = join(folder, "docker.sock");
+  const server = createServer().listen(path);
+  await new Promise((resolve) => server.once("listening", resolve));
+  chmodSync(path, 0o600);
+  chownSync(folder, 65_534, 65_534);
+  process.seteuid?.(65_534);
+  try {
+    await expect(probeDocker(`unix://${path}`)).rejects.toThrow(/permission denied.*usermod -aG docker/);
+  } finally {
+    process.seteuid?.(0);
+    server.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+it("says of another error that the engine does not answer, and why", () => {
+  const { message } = dockerMissing("unix:///x", new Error("connect ENOENT /x"));
+  expect(message).toMatch(
+    /^Docker engine does not answer at unix:\/\/\/x \(connect ENOENT \/x\)\. Start Docker/,
+  );
+});
+
+it("says what is the matter with a service that has no address", () => {
+  expect(() => readWorkerConfig({})).toThrow(
+    /^Postgres has no address \(DATABASE_URL is not set\)\. Set it to/,
+  );
+});

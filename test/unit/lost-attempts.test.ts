@@ -1,0 +1,112 @@
+/** What an attempt learns of those that were lost with their worker before it. */
+import { MockActivityEnvironment } from "@temporalio/testing";
+import { DefaultLogger } from "@temporalio/worker";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { inScope } from "../../activities/activity-scope.ts";
+import { createTextBorder } from "../../activities/context/text-border.ts";
+import { lossesBefore, NO_LOSSES, Suspects, type AttemptMark } from "../../activities/lost-attempts.ts";
+
+const mark = (attempt: number, changes: Partial<AttemptMark> = {}): AttemptMark => ({
+  attempt,
+  lifeMs: 300,
+  losses: NO_LOSSES,
+  state: "running",
+  ...changes,
+});
+
+describe("losses before an attempt", () => {
+  it("are none after a first attempt, whatever it left, and after one that ended in good order", () => {
+    for (const details of [undefined, null, "asks for bash", {}, { attempt: 2 }])
+      expect(lossesBefore(3, details)).toEqual(NO_LOSSES);
+    expect(lossesBefore(3, mark(2, { state: "ended", losses: { quick: 1, total: 1 } }))).toEqual(NO_LOSSES);
+  });
+
+  it("are quick where the attempt was lost soon after it began, and start from nothing where it was not", () => {
+    const losses = { quick: 1, total: 3 };
+    expect(lossesBefore(5, mark(4, { losses }))).toEqual({ quick: 2, total: 4 });
+    expect(lossesBefore(5, mark(4, { losses, lifeMs: 5_001 }))).toEqual({ quick: 0, total: 4 });
+  });
+
+  it("do not count attempts that began nothing: handed to a frozen worker, or lost before their turn", () => {
+    expect(lossesBefore(5, mark(2))).toEqual({ quick: 1, total: 1 });
+  });
+});
+
+describe("an attempt", () => {
+  /** Runs one after what the one before left. @returns what it did, and its heartbeats */
+  async function run(attempt: number, heartbeatDetails: unknown, body: () => Promise<unknown>) {
+    const environment = new MockActivityEnvironment(
+      { attempt, heartbeatDetails, activityType: "runTool" },
+      { logger: new DefaultLogger("ERROR") },
+    );
+    const beats: unknown[] = [];
+    environment.on("heartbeat", (details) => beats.push(details));
+    const deps = { heartbeatMs: 60_000, border: createTextBorder([]), store: undefined as never };
+    const ended = await environment
+      .run(() => inScope(deps, body))
+      .then(
+        (value) => ({ value }),
+        (error: unknown) => ({ error }),
+      );
+    return { ...ended, beats };
+  }
+
+  it("that is the first sends nothing at its start or end", async () => {
+    expect((await run(1, undefined, async () => "done")).beats).toEqual([]);
+    expect((await run(1, undefined, () => Promise.reject(new Error("no")))).beats).toEqual([]);
+  });
+
+  it("that follows another says that it runs, and when it failed in good order that it ended", async () => {
+    expect((await run(2, undefined, async () => "done")).beats).toMatchObject([
+      { attempt: 2, state: "running", losses: NO_LOSSES },
+    ]);
+    const { beats } = await run(2, undefined, () => Promise.reject(new Error("no")));
+    expect(beats).toMatchObject([{ state: "running" }, { state: "ended" }]);
+  });
+
+  it("runs after one quick loss, and is refused after two or after many", async () => {
+    const after = (losses: AttemptMark["losses"], lifeMs = 300) =>
+      run(9, mark(8, { losses, lifeMs }), async () => "done");
+    expect(await after(NO_LOSSES)).toMatchObject({ value: "done" });
+    expect(await after({ quick: 0, total: 8 }, 60_000)).toMatchObject({ value: "done" });
+    for (const refused of [await after({ quick: 1, total: 1 }), await after({ quick: 0, total: 9 }, 60_000)])
+      expect(refused).toMatchObject({
+        error: {
+          type: "PoisonedSession",
+          nonRetryable: true,
+          message: expect.stringMatching(/workers in a row were lost while they ran it.*kept.*say something/),
+        },
+      });
+  });
+});
+
+describe("suspects", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+  const never = () => new Promise<never>(() => undefined);
+
+  it("start one after the other: when the one before has ended, or has lived for a while", async () => {
+    const suspects = new Suspects();
+    const begun: string[] = [];
+    const start = (name: string) => suspects.turn(never).then((end) => (begun.push(name), end));
+    const first = await start("first");
+    const second = start("second");
+    const third = start("third");
+    await vi.advanceTimersByTimeAsync(4_999);
+    expect(begun).toEqual(["first"]);
+    first();
+    await second;
+    expect(begun).toEqual(["first", "second"]);
+    await vi.advanceTimersByTimeAsync(5_000);
+    await third;
+    expect(begun).toEqual(["first", "second", "third"]);
+  });
+
+  it("that are cancelled while they wait hold nobody up", async () => {
+    const suspects = new Suspects();
+    const end = await suspects.turn(never);
+    await expect(suspects.turn(() => Promise.reject(new Error("cancelled")))).rejects.toThrow("cancelled");
+    end();
+    await suspects.turn(never);
+  });
+});

@@ -1,0 +1,59 @@
+import { expect, it } from "vitest";
+import { carry, createState, type AgentState } from "../../../workflows/agent-state.ts";
+import { createInbox } from "../../../workflows/inbox.ts";
+
+/** All that a run knows, each unlike what a new run begins with. */
+const STATE: AgentState = {
+  phase: "thinking",
+  inbox: createInbox(
+    [{ id: "a", parts: [{ type: "text", text: "hello" }], queuedAt: "2026-11-22T10:00:00Z" }],
+    2,
+    ["a"],
+  ),
+  step: 7,
+  steps: 5,
+  epoch: 3,
+  context: { used: 5_000, estimated: true, prunable: 100 },
+  round: 2,
+  cold: true,
+  breaker: 1,
+  futile: 1,
+  roundStep: 4,
+  compacted: true,
+  compactRequest: { focus: "the port" },
+  undoRequests: ["u"],
+  interrupting: true,
+  recentCalls: ["x"],
+  nudged: true,
+  nudge: true,
+  overflows: 1,
+  emptyAnswers: 1,
+  unfinished: 1,
+  usage: { input: 9, output: 8, cached: 7, reasoning: 6, calls: 5 },
+  lastCalls: [{ step: 7, call: { name: "bash", about: "ls", readOnly: false }, facts: undefined }],
+  sandbox: { container: "c", taskQueue: undefined },
+  remark: "a remark",
+};
+
+/** What opening the session tells again, what belongs to a step in flight, and what is for people alone. */
+const NOT_CARRIED = ["phase", "epoch", "cold", "interrupting", "lastCalls", "sandbox", "remark"] as const;
+
+it("what the loop decides by outlives continue-as-new, the hint of the stuck check too", () => {
+  const next = createState({ carried: carry(STATE) });
+  const fresh = createState({});
+  const expected = { ...STATE, ...Object.fromEntries(NOT_CARRIED.map((name) => [name, fresh[name]])) };
+  expect(next).toEqual(expected);
+  for (const name of NOT_CARRIED) expect(fresh[name], name).not.toEqual(STATE[name]);
+});
+
+it("what a run of an older version carried is understood", () => {
+  const { nudge, compacted, overflows, emptyAnswers, unfinished, ...older } = carry(STATE);
+  expect([nudge, compacted, overflows, emptyAnswers, unfinished]).toEqual([true, true, 1, 1, 1]);
+  expect(createState({ carried: older })).toMatchObject({
+    nudge: false,
+    compacted: false,
+    overflows: 0,
+    emptyAnswers: 0,
+    unfinished: 0,
+  });
+});

@@ -1,0 +1,35 @@
+/** What a child process is told of our environment: an allow-list each, so that a key reaches only what needs it. */
+
+/** Whom a process serves: everything, with packages to fetch, the engine, our own programs, the worker. */
+export type Purpose = "service" | "installer" | "dockerd" | "rehearsal" | "worker";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const ANY =
+  /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR|TMP|TEMP|XDG_[A-Z_]+|LD_LIBRARY_PATH|SYSTEMROOT)$/i;
+/** An address of a proxy may hold a password; who fetches through it needs that. */
+const NETWORK =
+  /^((https?|ftp|all|no)_proxy|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS|NODE_USE_SYSTEM_CA|NODE_USE_ENV_PROXY|CURL_CA_BUNDLE)$/i;
+const NODE = /^NODE_(OPTIONS|ENV|NO_WARNINGS|TLS_REJECT_UNAUTHORIZED)$/;
+
+/** Settings of the worker: a change of one starts a new worker. `PGSSLROOTCERT` and the like are the database client's. */
+export const WORKER_SETTINGS =
+  /^(OPENAI_|LONGHAUL_|TEMPORAL_|DOCKER_|DATABASE_|SANDBOX_IMAGE$|OTEL_|PG[A-Z]+$)/;
+
+const ALLOWED: Readonly<Record<Purpose, readonly RegExp[]>> = {
+  service: [ANY],
+  installer: [ANY, NETWORK, /^(DEBIAN_FRONTEND|APT_CONFIG|CGO_ENABLED|GO[A-Z0-9]+|npm_config_.+)$/i],
+  dockerd: [ANY, NETWORK, /^(DOCKER_(RAMDISK|TMPDIR)|DOCKERD_[A-Z_]+|MOBY_[A-Z_]+)$/],
+  rehearsal: [ANY, NODE, /^LONGHAUL_REHEARSAL_/],
+  // The engine may be reached over ssh.
+  worker: [ANY, NETWORK, NODE, WORKER_SETTINGS, /^SSH_AUTH_SOCK$/],
+};
+
+export function childEnvironment(
+  purpose: Purpose,
+  environment: Environment = process.env,
+): NodeJS.ProcessEnv {
+  return Object.fromEntries(
+    Object.entries(environment).filter(([name]) => ALLOWED[purpose].some((pattern) => pattern.test(name))),
+  );
+}

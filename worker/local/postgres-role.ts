@@ -1,0 +1,75 @@
+/** The database and the role that owns it: what the worker connects as may do anything in it, and nothing outside. */
+import pg from "pg";
+
+export const WORKER_ROLE = "longhaul";
+
+/** Ownership of a database that an earlier version made as the superuser. */
+const TAKE_OVER = `do $$
+declare found record;
+begin
+  for found in select nspname as name from pg_namespace
+    where nspname !~ '^pg_' and nspname not in ('information_schema', 'public') and nspowner <> '${WORKER_ROLE}'::regrole
+  loop execute format('alter schema %I owner to ${WORKER_ROLE}', found.name); end loop;
+  for found in select oid::regclass as name from pg_class
+    where relkind in ('r', 'p', 'v', 'm', 'S') and relowner <> '${WORKER_ROLE}'::regrole
+      and relnamespace not in (select oid from pg_namespace where nspname ~ '^pg_' or nspname = 'information_schema')
+      and not exists (select from pg_depend where objid = pg_class.oid and deptype in ('a', 'i', 'e') and relkind = 'S')
+  loop execute format('alter table %s owner to ${WORKER_ROLE}', found.name); end loop;
+  for found in select oid::regprocedure as name from pg_proc
+    where proowner <> '${WORKER_ROLE}'::regrole
+      and pronamespace not in (select oid from pg_namespace where nspname ~ '^pg_' or nspname = 'information_schema')
+  loop execute format('alter routine %s owner to ${WORKER_ROLE}', found.name); end loop;
+  for found in select oid::regtype as name from pg_type
+    where typtype in ('e', 'd') and typowner <> '${WORKER_ROLE}'::regrole
+      and typnamespace not in (select oid from pg_namespace where nspname ~ '^pg_' or nspname = 'information_schema')
+  loop execute format('alter type %s owner to ${WORKER_ROLE}', found.name); end loop;
+end $$`;
+
+/**
+ * Makes both where they are missing, and hands over a database that is there. Idempotent.
+ * @param maintenanceUrl of a database that is always there, as a superuser
+ * @param password of the worker's role
+ */
+export async function ensureRoleAndDatabase(
+  maintenanceUrl: string,
+  database: string,
+  password: string,
+): Promise<void> {
+  const owner = await onDatabase(maintenanceUrl, async (client) => {
+    const { rowCount } = await client.query("select from pg_roles where rolname = $1", [WORKER_ROLE]);
+    const verb = rowCount === 0 ? "create" : "alter";
+    await client.query(
+      `${verb} role ${WORKER_ROLE} login nosuperuser nocreatedb nocreaterole noreplication nobypassrls` +
+        ` password ${client.escapeLiteral(password)}`,
+    );
+    const found = await client.query<{ owner: string }>(
+      "select pg_get_userbyid(datdba) as owner from pg_database where datname = $1",
+      [database],
+    );
+    if (found.rows[0] === undefined)
+      await client.query(`create database ${client.escapeIdentifier(database)} owner ${WORKER_ROLE}`);
+    return found.rows[0]?.owner ?? WORKER_ROLE;
+  });
+  if (owner === WORKER_ROLE) return;
+  const url = new URL(maintenanceUrl);
+  url.pathname = `/${database}`;
+  await onDatabase(url.href, async (client) => {
+    // Sessions at work hold their tables for moments only.
+    await client.query("set lock_timeout = '15s'");
+    await client.query("begin");
+    await client.query(TAKE_OVER);
+    // Last, so that an attempt that broke off is made again.
+    await client.query(`alter database ${client.escapeIdentifier(database)} owner to ${WORKER_ROLE}`);
+    await client.query("commit");
+  });
+}
+
+async function onDatabase<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,69 @@
+/**
+ * What happens to arguments that could not be decoded: the signal counts without them and the run says so; a start with
+ * them fails with a typed error. Temporal loads this file by the name of its export, as an interceptor.
+ */
+import { ApplicationFailure } from "@temporalio/common";
+import type { WorkflowInterceptors } from "@temporalio/workflow";
+import { Undecodable } from "../activities/context/undecodable.ts";
+import { partsOf } from "../activities/context/guidance-items.ts";
+import type { CodingAgentInput } from "./messages.ts";
+
+/** Of this run: each has its own instance of the module. */
+let remark: ((text: string) => void) | undefined;
+
+/** Says where remarks for people go. */
+export function remarkOn(by: (text: string) => void): void {
+  remark = by;
+}
+
+/** The name is Temporal's. */
+export function interceptors(): WorkflowInterceptors {
+  return {
+    inbound: [
+      {
+        handleSignal(input, next) {
+          const bad = input.args.find((argument) => argument instanceof Undecodable);
+          if (bad === undefined) return next(input);
+          remark?.(
+            `The argument of the signal ${input.signalName} was ignored: it could not be decoded (${bad.description}). Send JSON.`,
+          );
+          return next({
+            ...input,
+            args: input.args.filter((argument) => !(argument instanceof Undecodable)),
+          });
+        },
+        async execute(input, next) {
+          const reason = startRefusal(input.args[0]);
+          if (reason !== undefined)
+            throw ApplicationFailure.nonRetryable(
+              `The run was not started: ${reason}. Nothing was done. Start it with the client, or with {"task": "…"} as JSON.`,
+              "BadConfiguration",
+            );
+          return next(input);
+        },
+      },
+    ],
+  };
+}
+
+/** Why a start's argument cannot be one of ours; undefined where it can. Pure. */
+export function startRefusal(input: unknown): string | undefined {
+  if (input === undefined) return undefined;
+  if (input instanceof Undecodable) return `its argument could not be decoded (${input.description})`;
+  if (typeof input !== "object" || input === null || Array.isArray(input))
+    return "its argument is not an object";
+  const { task, guidance, carried } = input as { readonly [Name in keyof CodingAgentInput]: unknown };
+  if (task !== undefined && typeof task !== "string") return "its task is not a text";
+  if (guidance !== undefined && !(Array.isArray(guidance) && guidance.every(isItem)))
+    return "its guidance is not a list of messages";
+  if (carried !== undefined && (typeof carried !== "object" || carried === null))
+    return "what it carries over is not an object";
+  return undefined;
+}
+
+function isItem(item: unknown): boolean {
+  if (typeof item !== "object" || item === null || !("id" in item) || !("parts" in item)) return false;
+  return (
+    typeof item.id === "string" && Array.isArray(item.parts) && partsOf({ parts: item.parts }) !== undefined
+  );
+}
