@@ -43,7 +43,11 @@ function project(name: string, options: ProjectOptions) {
       hookTimeout: options.testTimeout,
       teardownTimeout: 30_000,
       ...(options.services === true
-        ? { globalSetup: ["./test/support/global-setup.ts", ...(options.globalSetup ?? [])] }
+        ? {
+            // A second try tells a fault from a machine that is too busy; the closing report names every test that took one.
+            retry: 1,
+            globalSetup: ["./test/support/global-setup.ts", ...(options.globalSetup ?? [])],
+          }
         : {}),
     },
   };

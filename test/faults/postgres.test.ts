@@ -12,7 +12,6 @@ import { startKillableSession, type KillableSession } from "../support/killable-
 import { expectMarkerSteps, markerSteps } from "../support/marker-steps.ts";
 import { startOwnPostgres, type OwnPostgres } from "../support/own-postgres.ts";
 import { scriptedModel, type ModelScript } from "../support/scripted-model.ts";
-import { callRows } from "../support/stored.ts";
 import { mountSmallDisk, noSmallDisk } from "../support/small-disk.ts";
 import { onServer } from "../support/services.ts";
 import type { WorkerProcess } from "../support/worker-process.ts";
@@ -26,6 +25,13 @@ async function start(script: ModelScript): Promise<{ session: KillableSession; w
 
 const untilStep = (session: KillableSession, step: number) =>
   eventually(`step ${step} is asked for`, () => session.model.requests.length >= step, 120_000);
+
+/** False where there is no sandbox yet. */
+const hasWritten = ({ box }: KillableSession, file: string): Promise<boolean> =>
+  box.infoArchive({ path: `/workspace/${file}` }).then(
+    () => true,
+    () => false,
+  );
 
 describe("a worker whose Postgres", () => {
   beforeEach(async () => {
@@ -96,11 +102,8 @@ describe("a worker whose Postgres", () => {
   it("is away when the run is cancelled is waited for: the last files are saved, the box is gone, the run Cancelled [R24]", async () => {
     const script = scriptedModel().calls("bash", { command: "echo kept > kept.txt; sleep 3; echo done" });
     const { session, worker } = await start(script);
-    await eventually(
-      "the command runs",
-      async () => (await callRows(postgres.store, session.id, "running")).length > 0,
-      120_000,
-    );
+    // Not by its row, which says "running" before there is a sandbox to save.
+    await eventually("the command has written its file", () => hasWritten(session, "kept.txt"), 120_000);
     await postgres.stop("immediate");
     await session.handle.cancel();
     await eventually(

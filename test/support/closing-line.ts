@@ -1,6 +1,6 @@
 /**
- * Ends the run's output with its slowest files, and one line that machines read: `N passed, N failed`, with
- * `, N skipped` where there are.
+ * Ends the run's output with the tests that passed only on the second try, its slowest files, and one line that machines
+ * read: `N passed, N failed`, with `, N skipped` where there are.
  */
 import { writeSync } from "node:fs";
 import type { SerializedError } from "vitest";
@@ -26,10 +26,12 @@ export class ClosingLine implements Reporter {
 
   onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): void {
     const count: Count = { passed: 0, failed: errors.length, skipped: 0 };
+    const flaky: string[] = [];
     for (const module of modules) {
       let failed = 0;
       for (const test of module.children.allTests()) {
         const { state } = test.result();
+        if (test.diagnostic()?.flaky === true) flaky.push(`  ${module.relativeModuleId} > ${test.fullName}`);
         if (state === "failed") failed += 1;
         else if (state === "passed") count.passed += 1;
         else count.skipped += 1;
@@ -41,6 +43,7 @@ export class ClosingLine implements Reporter {
     const slowest = slowestFiles(
       modules.map((module) => ({ file: module.relativeModuleId, ms: module.diagnostic().duration })),
     );
+    if (flaky.length > 0) writeSync(2, `\nPassed only on the second try:\n${flaky.join("\n")}\n`);
     // Of a whole run alone: who runs a few files sees their times beside them.
     if (modules.length > SHOWN_FILES) writeSync(2, `\nSlowest files:\n${slowest.join("\n")}\n`);
   }
