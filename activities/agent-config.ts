@@ -12,7 +12,7 @@ const tokens = z.number().int().positive();
 const ms = z.number().int().positive();
 const size = z.string().regex(/^\d+(m|g)$/, "a number with m or g, such as 2g");
 
-export const modelConfigSchema = z.strictObject({
+const modelConfigSchema = z.strictObject({
   contextWindow: tokens.min(4_000),
   maxOutput: tokens.optional(),
   /** Largest request, where that is less than the window. */
@@ -88,7 +88,7 @@ export const toolsConfigSchema = z.strictObject({
   todo: charsOnly,
 });
 
-export const sandboxConfigSchema = z.strictObject({
+const sandboxConfigSchema = z.strictObject({
   image: z.string().default(DEFAULT_IMAGE),
   /** Source: requirement D4 (bridge). `none` closes it. */
   network: z.enum(["bridge", "none"]).default("bridge"),
@@ -108,7 +108,7 @@ export const sandboxConfigSchema = z.strictObject({
   runtime: z.string().min(1).optional(),
 });
 
-export const limitsConfigSchema = z.strictObject({
+const limitsConfigSchema = z.strictObject({
   /** Source: requirements, default 50; a day's work needs more, so the product's default is 500. */
   maxSteps: z.number().int().positive().default(500),
   /** Continue as new past this many events; the server itself suggests it at 4,096. Source: survey of durable engines, 1b. */
@@ -119,7 +119,7 @@ export const limitsConfigSchema = z.strictObject({
   silenceTimeout: ms.default(90_000),
 });
 
-export const contextConfigSchema = z.strictObject({
+const contextConfigSchema = z.strictObject({
   strategy: z.enum(strategyNames).default("reactive-overflow"),
   options: z
     .strictObject({
@@ -142,7 +142,7 @@ export const contextConfigSchema = z.strictObject({
     .default({}),
 });
 
-export const mcpServerSchema = z.union([
+const mcpServerSchema = z.union([
   z.strictObject({
     command: z.string(),
     args: z.array(z.string()).default([]),

@@ -33,7 +33,7 @@ export const NO_LOSSES: Losses = { quick: 0, total: 0 };
  * does so within moments, since the model's answer and the tool's output are there already; a worker that is killed from
  * outside while it follows a long command lives longer (the soak kills one every 50 s, a deploy drains for 10 s).
  */
-export const QUICK_LOSS_MS = 5_000;
+const QUICK_LOSS_MS = 5_000;
 /** Source: a lost worker is an accident; two more, each within moments of taking the same work over, are the work's. */
 const MAX_QUICK_LOSSES = 2;
 /** However long each lived. Source: ours: more than any chaos test kills under one command, a sixth of a tool call's attempts. */

@@ -14,7 +14,7 @@ export interface SessionRuns {
   unkept(sessionId: string, runs: UnkeptRuns): Promise<Guidance[]>;
 }
 
-export interface UnkeptRuns {
+interface UnkeptRuns {
   /** Undefined where the session never had a run. */
   readonly inCharge: string | undefined;
   /** The run that asks: it has its own messages. */

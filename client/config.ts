@@ -13,7 +13,7 @@ import { wideningSettings } from "./config-rights.ts";
 import { ClientError, missing, usageError } from "./errors.ts";
 
 /** Plays a written script when there is no model to be had. */
-export const REHEARSAL_MODEL = "rehearsal/flashcards";
+const REHEARSAL_MODEL = "rehearsal/flashcards";
 /** What an API key without a word about the model gets. */
 /** Source: decision 0036. */
 const DEFAULT_MODEL = "gpt-6.1-sol";

@@ -122,7 +122,7 @@ function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
 }
 
 /** The innermost words of an error, on one line. */
-export function reasonOf(error: unknown): string {
+function reasonOf(error: unknown): string {
   let inner = error;
   while (inner instanceof Error && (inner.cause instanceof Error || inner instanceof AggregateError)) {
     inner = inner instanceof AggregateError ? inner.errors[0] : inner.cause;

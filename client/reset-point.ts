@@ -2,7 +2,7 @@
 import { WorkflowNotFoundError, type Client } from "@temporalio/client";
 import { optionalTsToMs } from "@temporalio/common/lib/time.js";
 
-export interface ResetPoint {
+interface ResetPoint {
   readonly runId: string;
   readonly step: number;
   /** Compaction rounds done by then; undefined where the run did not say so. */

@@ -4,7 +4,7 @@ import { cleanText } from "../activities/context/clean-text.ts";
 import { usageError } from "./errors.ts";
 
 /** Most characters of a task or a message, input from stdin included. Source: requirement 4.1. */
-export const MAX_TEXT_CHARS = 1_048_576;
+const MAX_TEXT_CHARS = 1_048_576;
 
 /**
  * How long stdin may keep silent before it counts as not meant for us: a shell's pipe is (its first words may take a

@@ -66,7 +66,7 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
 }
 
 /** What a person reads who detached. */
-export function detachedText(sessionId: string): string {
+function detachedText(sessionId: string): string {
   return [
     `Detached: ${sessionId} goes on without this client.`,
     `  watch it again:  longhaul watch ${sessionId}`,

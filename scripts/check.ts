@@ -1,4 +1,4 @@
-/** `npm run check`: types, lint and format in one command; says which of them failed. Exit 1 if one did. */
+/** `npm run check`: types, lint, format and dead code in one command; says which of them failed. Exit 1 if one did. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -16,6 +16,7 @@ const steps = {
   workflow: { name: "types of the workflow", command: ["tsc", "-p", "workflows"] },
   lint: { name: "lint", command: ["oxlint"] },
   format: { name: "format", command: ["oxfmt", "--check"] },
+  unused: { name: "unused files, exports and dependencies", command: ["knip"] },
 } as const satisfies Record<string, Step>;
 
 function run({ name, command: [program, ...args] }: Step): Promise<boolean> {
@@ -39,5 +40,6 @@ function run({ name, command: [program, ...args] }: Step): Promise<boolean> {
 const results = [
   ...(await Promise.all([run(steps.types), run(steps.format)])),
   ...(await Promise.all([run(steps.workflow), run(steps.lint)])),
+  await run(steps.unused),
 ];
 process.exitCode = results.every(Boolean) ? 0 : 1;

@@ -92,7 +92,7 @@ export interface WorkerConfig {
 }
 
 /** By role; the default lays all on one, since eager dispatch works only within a queue. */
-export interface TaskQueues {
+interface TaskQueues {
   readonly workflows: string;
   readonly models: string;
   readonly sandbox: string;

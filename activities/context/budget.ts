@@ -22,7 +22,7 @@ export interface Budget {
 }
 
 /** Windows from here on use the requirements' absolute numbers; smaller ones shrink in proportion. */
-export const FULL_WINDOW_TOKENS = 128_000;
+const FULL_WINDOW_TOKENS = 128_000;
 
 const SYSTEM_RESERVE = 2_000;
 const OUTPUT_RESERVE = 4_000;

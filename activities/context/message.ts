@@ -6,7 +6,7 @@
 /** Opaque data of a provider (item ids, encrypted reasoning), sent back exactly as it came. */
 export type ProviderData = Record<string, Record<string, unknown>>;
 
-export interface TextPart {
+interface TextPart {
   readonly type: "text";
   readonly text: string;
   readonly providerOptions?: ProviderData;

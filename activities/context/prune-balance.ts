@@ -17,7 +17,7 @@ const SUMMARISER_READS = 0.25;
 /** System prompt and tools, as after a compaction. */
 const PREFIX_TOKENS = 3_000;
 /** Tokens a step where nothing is measured. Source: the benchmark's tasks, 1,200–1,900. */
-export const USUAL_GROWTH_TOKENS = 1_400;
+const USUAL_GROWTH_TOKENS = 1_400;
 
 export interface PruneOffer {
   /** Tokens that would be hidden. */

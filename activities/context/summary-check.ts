@@ -11,7 +11,7 @@ import {
 import { estimateText } from "./tokens.ts";
 
 /** Why a summary is refused. */
-export type RejectionReason =
+type RejectionReason =
   | "empty"
   | "tool-call"
   | "unfinished"

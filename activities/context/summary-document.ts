@@ -45,7 +45,7 @@ export function parseSections(text: string): Partial<Record<Section, string>> {
 }
 
 /** First line of every summary. Source: requirement 4.2. */
-export function summaryHeader(round: number): string {
+function summaryHeader(round: number): string {
   return `Session Summary (Compaction Round ${round})`;
 }
 

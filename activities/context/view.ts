@@ -32,7 +32,7 @@ export function handleOf(row: Pick<StoredMessage, "slot" | "step" | "epoch">): s
 }
 
 /** Handle of a person's message that is shown cut: `m<sequence>`. */
-export function messageHandle(sequence: number): string {
+function messageHandle(sequence: number): string {
   return `m${sequence}`;
 }
 
@@ -78,7 +78,7 @@ export function shownTokens(row: StoredMessage): number {
 }
 
 /** Tokens of a row as the model would see it if it were hidden. */
-export function hiddenTokens(row: StoredMessage): number {
+function hiddenTokens(row: StoredMessage): number {
   if (row.role === "assistant") return row.tokens;
   if (row.role === "user") return estimateMessage(cutMessage(row));
   // Placeholders differ in their handles' figures alone, and those are priced by how many there are.

@@ -9,7 +9,7 @@ export function logCall(call: ModelCallRow): void {
 }
 
 /** The line's fields; tokens, ms, and the estimate's error in percent of the bill. */
-export function callFacts(call: ModelCallRow): Record<string, string | number | boolean> {
+function callFacts(call: ModelCallRow): Record<string, string | number | boolean> {
   const { usage, firstTokenMs, durationMs, finish } = call;
   const error = estimateError(call.estimatedInput, usage?.input);
   return {

@@ -67,7 +67,7 @@ export const knownModels: Readonly<Record<string, KnownModel>> = {
 };
 
 /** The fields of a RunConfig that a model decides. */
-export type ResolvedModel = Pick<
+type ResolvedModel = Pick<
   RunConfig,
   "model" | "modelName" | "contextWindow" | "maxOutput" | "maxInput" | "api" | "input" | "headroom" | "price"
 >;

@@ -24,7 +24,7 @@ export interface BoxLink {
   close(why: string): void;
 }
 
-export interface BoxHello {
+interface BoxHello {
   /** Whether the workspace was empty when the stream was made. */
   readonly empty: boolean;
   /** Which life of the box's processes it is. */

@@ -19,7 +19,7 @@ import type { BoxSpec } from "./sandbox.ts";
 const HOST_ADDRESSES_MS = 60_000;
 const SYSTEM_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-export interface GuardReport {
+interface GuardReport {
   /** What could not be done, one line each; empty where the rules are in force. */
   readonly troubles: readonly string[];
   /** Addresses of `rules.probe` that can be reached from the sandbox's namespace. */

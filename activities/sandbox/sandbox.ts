@@ -104,7 +104,7 @@ export interface Sandbox {
   readonly files: BoxFiles;
 }
 
-export interface SandboxNetwork {
+interface SandboxNetwork {
   /**
    * Nothing (`none`); the internet alone (`internet`); that and what `sandbox.allow` opens (`allowed`); or private
    * addresses and the host too (`everything`): `why` tells.
@@ -207,7 +207,7 @@ export interface BoxFiles {
   stat(path: string): Promise<FileAnswer<FileEntry>>;
 }
 
-export interface FileContent {
+interface FileContent {
   readonly bytes: Uint8Array;
   readonly size: number;
   readonly hash: string;

@@ -13,7 +13,7 @@ export interface WorkspaceBase {
   readonly depth: number;
 }
 
-export interface SavedWorkspace extends StoredPack {
+interface SavedWorkspace extends StoredPack {
   /** Paths that are new or different since the base, and how many are gone. */
   readonly changed: number;
   readonly removed: number;

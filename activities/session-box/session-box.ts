@@ -24,7 +24,7 @@ import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { findSession, lockedSession, setContainer, type Session } from "../store/sessions.ts";
 
-export interface OpenBox {
+interface OpenBox {
   readonly box: Sandbox;
   readonly workspace: "adopted" | "restored" | "empty";
 }

@@ -4,7 +4,7 @@ import type { NewEvent, SessionEvent } from "./event.ts";
 import type { Queryable, Store } from "./db.ts";
 import { streamChunks } from "./schema.ts";
 
-export const EVENT_CHANNEL = "longhaul_events";
+const EVENT_CHANNEL = "longhaul_events";
 
 /**
  * Wake-ups are gathered this long: NOTIFY takes a lock over the whole database at commit, and inside the writing

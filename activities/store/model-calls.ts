@@ -120,7 +120,7 @@ export async function loadRatio(db: Queryable, model: string): Promise<TokenRati
   return row;
 }
 
-export async function saveRatio(db: Queryable, model: string, learnt: TokenRatio): Promise<void> {
+async function saveRatio(db: Queryable, model: string, learnt: TokenRatio): Promise<void> {
   const set = { ...learnt, updatedAt: sql`now()` };
   await db
     .insert(tokenRatios)

@@ -20,7 +20,7 @@ export interface UndoneRound {
  * the view that comes back, so the size is estimated until the next answer.
  * Idempotent by `requestId`: asked again, it tells the round that it took back. @returns undefined where no round is left
  */
-export async function undoRound(
+async function undoRound(
   tx: Queryable,
   sessionId: string,
   requestId: string,

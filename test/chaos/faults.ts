@@ -12,7 +12,7 @@ import { patiently, type Sessions, type SoakSession } from "./sessions.ts";
 import type { ChaosStand } from "./stand.ts";
 import { WORKERS } from "./workers.ts";
 
-export interface FaultScene {
+interface FaultScene {
   readonly stand: ChaosStand;
   readonly sessions: Sessions;
   readonly random: Random;

@@ -1,7 +1,7 @@
 /** What the soak is asked to do. Pure. */
 import { parseArgs } from "node:util";
 
-export const FAULTS = [
+const FAULTS = [
   "kill",
   "stop",
   "postgres",

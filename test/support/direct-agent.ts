@@ -46,9 +46,6 @@ export interface DirectAgentOptions {
   readonly countTokens?: (text: string) => number;
 }
 
-/** Stops an activity the way Temporal does: a person's cancel, or a worker that goes away. */
-export type Stop = "cancel" | "deploy";
-
 export interface DirectAgent {
   readonly id: string;
   readonly model: ScriptedModelServer;

@@ -42,7 +42,7 @@ export const roundFailed: CompactionFacts = {
   context: { ...CONTEXT, used: 100_000 },
 };
 
-export interface Asked {
+interface Asked {
   readonly name: keyof AgentActivities;
   readonly input: unknown;
 }

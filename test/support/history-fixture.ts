@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
 import type { WorkflowHandle } from "@temporalio/client";
 
-export const HISTORIES = fileURLToPath(new URL("../fixtures/histories", import.meta.url));
+const HISTORIES = fileURLToPath(new URL("../fixtures/histories", import.meta.url));
 
 /** Says where it was recorded; replay reads none of it. */
 const WHERE = new Set(["identity", "stackTrace", "binaryChecksum"]);

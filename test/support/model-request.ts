@@ -3,7 +3,7 @@ import type { AssistantPart, Message, ToolResultPart } from "../../activities/co
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import type { ModelAnswer, ModelDelta, ModelRequest, ToolSpec } from "../../activities/model/model.ts";
 
-export const bashTool: ToolSpec = {
+const bashTool: ToolSpec = {
   name: "bash",
   description: "Runs a command.",
   inputSchema: { type: "object", properties: { command: { type: "string" } }, required: ["command"] },

@@ -13,7 +13,7 @@ export interface PlayedStep {
   readonly inputTokens: number;
 }
 
-export interface PlayedCall {
+interface PlayedCall {
   readonly id: string;
   readonly name: string;
   readonly outcome: string;
@@ -49,11 +49,11 @@ export async function playRehearsal(url: string, box: Sandbox, task: string): Pr
   throw new Error(`The rehearsal does not end within ${MAX_STEPS} steps.`);
 }
 
-export function rehearsalModel(url: string): Model {
+function rehearsalModel(url: string): Model {
   return createAiSdkModel({ providers: { rehearsal: { baseUrl: url } }, mask: (text) => text });
 }
 
-export async function askRehearsal(model: Model, messages: readonly Message[], more: object = {}) {
+async function askRehearsal(model: Model, messages: readonly Message[], more: object = {}) {
   const request = modelRequest({
     model: "rehearsal/flashcards",
     messages,

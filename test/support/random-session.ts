@@ -10,7 +10,7 @@ import { call, text, thought, type Turn } from "./scripted-model.ts";
 import { isSummaryRequest } from "./scripted-summaries.ts";
 
 /** A call, and whether the worker lived long enough to run it. */
-export interface RandomCall {
+interface RandomCall {
   readonly name: "read_file" | "view_image" | "write_file" | "todo" | "nonsense";
   readonly arguments: unknown;
   /** The provider's id; some providers use one twice. */

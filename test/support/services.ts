@@ -32,10 +32,6 @@ declare module "vitest" {
   }
 }
 
-export interface TestServices extends LocalServices {
-  readonly databaseTemplate: string;
-}
-
 const say = (line: string) => process.stderr.write(`[set-up] ${line}\n`);
 
 /** True where developers lend theirs: DATABASE_URL, TEMPORAL_ADDRESS and SANDBOX_IMAGE say which. Nothing is started. */

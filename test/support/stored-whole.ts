@@ -22,7 +22,7 @@ export const sessionRow: SessionRow = {
 };
 
 /** One row; its sequence is its place. */
-export function messageRow(sequence: number, row: Partial<MessageRow>): MessageRow {
+function messageRow(sequence: number, row: Partial<MessageRow>): MessageRow {
   return {
     id: sequence,
     sessionId: sessionRow.id,
@@ -46,7 +46,7 @@ export function messageRow(sequence: number, row: Partial<MessageRow>): MessageR
   };
 }
 
-export function billRow(step: number, row: Partial<CallRow> = {}): CallRow {
+function billRow(step: number, row: Partial<CallRow> = {}): CallRow {
   return {
     id: step,
     sessionId: sessionRow.id,

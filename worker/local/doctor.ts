@@ -12,7 +12,7 @@ import { readState } from "./state.ts";
 import { cacheFolder, findOnPath } from "./temporal-binary.ts";
 import { configuredTemporal } from "./temporal.ts";
 
-export interface Check {
+interface Check {
   readonly name: string;
   readonly ok: boolean;
   /** Not as it should be, or not measured; nothing that stops a task. */
@@ -22,7 +22,7 @@ export interface Check {
   readonly mend?: string;
 }
 
-export interface Setting {
+interface Setting {
   readonly name: string;
   /** Masked where it is a secret. */
   readonly value: string;

@@ -98,7 +98,7 @@ export function networkFinding(
 }
 
 /** @param gaps other than the network's, as read in a sandbox */
-export function isolationFinding(
+function isolationFinding(
   gaps: readonly string[],
   { guard, runtime }: Pick<AgentConfig["sandbox"], "guard" | "runtime">,
 ): SandboxFinding {

@@ -38,7 +38,7 @@ export function readState(home: string): LocalState {
 }
 
 /** Whole or not at all: a reader never sees half a file. */
-export function writeState(home: string, state: LocalState): void {
+function writeState(home: string, state: LocalState): void {
   mkdirSync(home, { recursive: true, mode: PRIVATE_FOLDER });
   const file = join(home, "services.json");
   const next = `${file}.${process.pid}`;

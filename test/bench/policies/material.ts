@@ -41,7 +41,7 @@ const PLAIN =
 export const noun = (random: Random) => pick(random, NOUNS);
 export const verb = (random: Random) => pick(random, VERBS);
 
-export function capital(word: string): string {
+function capital(word: string): string {
   return word.charAt(0).toUpperCase() + word.slice(1);
 }
 

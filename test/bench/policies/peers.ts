@@ -18,7 +18,7 @@ const INSTRUCTION_TOKENS = 500;
 const RESULT_CHARS = 2_000;
 
 /** Head and tail by characters. */
-export function middleCut(text: string, maxChars: number, headShare = 0.5): string {
+function middleCut(text: string, maxChars: number, headShare = 0.5): string {
   if (text.length <= maxChars) return text;
   const head = Math.floor(maxChars * headShare);
   return `${text.slice(0, head)}\n[${text.length - maxChars} characters cut]\n${text.slice(head - maxChars)}`;
@@ -28,7 +28,7 @@ export function middleCut(text: string, maxChars: number, headShare = 0.5): stri
 const lastBilled = ({ last }: Replay) => last.input + last.output;
 
 /** First row of the newest batches that come to at most so many tokens; never inside a batch. */
-export function tailFrom(rows: readonly StoredMessage[], maxTokens: number, maxMessages = Infinity): number {
+function tailFrom(rows: readonly StoredMessage[], maxTokens: number, maxMessages = Infinity): number {
   let from = rows.length;
   let tokens = 0;
   for (let at = rows.length - 1; at > 0; at -= 1) {

@@ -7,8 +7,8 @@ import { PrefixCache, type Segment } from "./prefix-cache.ts";
 import type { Fact, FactKind, Trajectory, TrajectoryStep } from "./trajectory.ts";
 
 /** Cached input at a tenth, output at eight times the price of input: GPT-5's price list (1.25, 0.125, 10 USD). */
-export const CACHED_PRICE = 0.1;
-export const OUTPUT_PRICE = 8;
+const CACHED_PRICE = 0.1;
+const OUTPUT_PRICE = 8;
 /** Room that every policy must leave for the answer. */
 export const MAX_OUTPUT_TOKENS = 4_000;
 

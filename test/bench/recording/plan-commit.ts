@@ -4,7 +4,7 @@ import type { Change, Commit } from "./commits.ts";
 import { editsOf, patchOf, type Edit } from "./edits.ts";
 import { clauseOf, reasonOf, symbolOf } from "./words.ts";
 
-export interface PlannedCall {
+interface PlannedCall {
   readonly name: string;
   readonly input: Readonly<Record<string, unknown>>;
 }

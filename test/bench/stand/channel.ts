@@ -16,7 +16,7 @@ interface Answer {
 export type Verbs = Readonly<Record<string, (...args: never[]) => unknown>>;
 
 /** The other side's verbs, each with a promise for its answer. */
-export type Remote<V extends Verbs> = {
+type Remote<V extends Verbs> = {
   readonly [Name in keyof V]: (...args: Parameters<V[Name]>) => Promise<Awaited<ReturnType<V[Name]>>>;
 };
 

@@ -18,7 +18,7 @@ export interface Span {
 
 const spans: Span[] = [];
 
-export function record(kind: Span["kind"], name: string, began: number): void {
+function record(kind: Span["kind"], name: string, began: number): void {
   spans.push({ kind, name, at: began, ms: now() - began });
 }
 

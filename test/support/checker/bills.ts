@@ -1,5 +1,5 @@
 /** I6: what was kept is billed as the model billed it, once an answer; every other request is listed as wasted. */
-import { forkedAt, liveRows, metaOf, placeOf, type BillRow, type Evidence } from "./evidence.ts";
+import { forkedAt, metaOf, placeOf, type BillRow, type Evidence } from "./evidence.ts";
 import { countsOf, type Violation } from "./violation.ts";
 
 type Needed = Pick<Evidence, "bills" | "served" | "messages" | "events" | "kills">;
@@ -96,9 +96,4 @@ function figures(bill: BillRow): string {
 
 function billPlace(bill: BillRow): string {
   return `model call ${bill.id} (epoch ${bill.epoch}, step ${bill.step}, ${bill.purpose})`;
-}
-
-/** Requests for steps that the model answered, for counting them against steps and kills. */
-export function liveSteps(evidence: Pick<Evidence, "messages">): number {
-  return liveRows(evidence).filter((row) => row.slot === "assistant").length;
 }

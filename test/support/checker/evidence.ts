@@ -1,5 +1,5 @@
 /** What the offline checker looks at: all that a session left behind, as plain data. */
-import type { AssistantPart, Message, ToolResultPart } from "../../../activities/context/message.ts";
+import type { AssistantPart, ToolResultPart } from "../../../activities/context/message.ts";
 import type { SessionEvent } from "../../../activities/store/event.ts";
 import type {
   compactionEvents,
@@ -110,10 +110,6 @@ export function callIdsOf(row: MessageRow): string[] {
 
 export function resultOf(row: MessageRow): ToolResultPart | undefined {
   return row.role === "tool" ? (row.content as ToolResultPart[])[0] : undefined;
-}
-
-export function contentOf(row: MessageRow): Message["content"] {
-  return row.content as Message["content"];
 }
 
 /** Temporal's word on the newest run; undefined where there is no history. */

@@ -12,7 +12,7 @@ export interface RowHoldSpec {
   readonly match: Readonly<Record<string, unknown>>;
 }
 
-export interface RowHold {
+interface RowHold {
   /** True while a write waits. */
   reached(): Promise<boolean>;
   /** Lets go: `kept` commits what waits, `lost` ends its connection first. To be called once. */
