@@ -180,7 +180,7 @@ function withoutPython({ image }: BoxSpec, cause: unknown): Error {
   return fatal(
     "SandboxRefused",
     `the image ${image} has no python3, which the sandbox's supervisor runs on; nothing was run. Add python3 to the image, ` +
-      "or take one that has it: README, Sandbox, says what an image needs",
+      "or take one that has it: docs/sandbox.md says what an image needs",
     cause,
   );
 }

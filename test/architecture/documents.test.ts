@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { agentConfigSchema, toolConfigSchema } from "../../activities/agent-config.ts";
@@ -7,11 +7,13 @@ import { verbs } from "../../client/verbs.ts";
 import { project, sources } from "./sources.ts";
 
 const MAX_AGENTS_LINES = 60;
+const MAX_README_LINES = 150;
 const textOf = (path: string) => sources(new RegExp(`^${path.replaceAll(".", "\\.")}$`))[0]?.text ?? "";
 const readme = textOf("README.md");
-const [settings = ""] = readme.match(/(?<=```yaml\n)[^]*?(?=```)/) ?? [];
+const configuration = textOf("docs/configuration.md");
+const [settings = ""] = configuration.match(/(?<=```yaml\n)[^]*?(?=```)/) ?? [];
 
-describe("the README", () => {
+describe("the manual", () => {
   test("names every variable that client and worker read", () => {
     // Between us and our own programs: set for a child, never by a person.
     const internal = ["LONGHAUL_SUPERVISOR", "LONGHAUL_RELAY", "LONGHAUL_CALL"];
@@ -20,7 +22,9 @@ describe("the README", () => {
       ...(text.match(/^ {2}[A-Z]+_[A-Z_]+(?=:)/gm) ?? []).map((name) => name.trim()),
     ]);
     expect(read.length).toBeGreaterThan(20);
-    const missing = [...new Set(read)].filter((name) => !internal.includes(name) && !readme.includes(name));
+    const missing = [...new Set(read)].filter(
+      (name) => !internal.includes(name) && !configuration.includes(name),
+    );
     expect(missing).toEqual([]);
   });
 
@@ -40,10 +44,21 @@ describe("the README", () => {
   });
 
   test("names every command", () => {
-    const [table = ""] = readme.match(/## Commands[^]*?\n### /) ?? [];
+    const [table = ""] = textOf("docs/commands.md").match(/\n## Commands[^]*?\n## /) ?? [];
     const missing = verbs.map(({ name }) => name).filter((name) => !new RegExp(`\`${name}[ \`]`).test(table));
     expect(missing).toEqual([]);
   });
+
+  test("has an index that names every page", () => {
+    const pages = sources(/^docs\/[^/]+\.md$/).map(({ path }) => basename(path));
+    expect(pages.length).toBeGreaterThan(5);
+    const index = textOf("docs/README.md");
+    expect(pages.filter((page) => page !== "README.md" && !index.includes(`](${page})`))).toEqual([]);
+  });
+});
+
+test(`the README has at most ${MAX_README_LINES} lines`, () => {
+  expect(readme.split("\n").length).toBeLessThanOrEqual(MAX_README_LINES);
 });
 
 test("links between documents lead to files", () => {
@@ -56,9 +71,9 @@ test("links between documents lead to files", () => {
   expect(broken).toEqual([]);
 });
 
-test("files that the rules, the guide for contributors and the README name are there", () => {
+test("files that the documents name are there", () => {
   const examples = /my[-_]|NNNN/;
-  const named = [textOf("CONTRIBUTING.md"), textOf("AGENTS.md"), readme].flatMap((text) =>
+  const named = sources(/^(?!ARCHITECTURE|CHANGELOG)[^/]+\.md$|^docs\/[^/]+\.md$/).flatMap(({ text }) =>
     [...text.matchAll(/`((?:workflows|activities|worker|client|test|scripts|docs)\/[^`\s]+)`/g)].map(
       (found) => found[1] ?? "",
     ),
