@@ -67,6 +67,22 @@ function asMark(details: unknown): AttemptMark | undefined {
 }
 
 /**
+ * Saves of a session's files in a row that may be lost with their worker. Source: as for attempts: the first loss is an
+ * accident, the second is the files'.
+ */
+export const MAX_LOST_SAVES = 2;
+
+/** @returns PoisonedSession (fatal) */
+export function lostWithSaves(): Error {
+  return fatal(
+    "PoisonedSession",
+    `${MAX_LOST_SAVES} workers in a row were lost while they saved this session's files. This run saves and opens its sandbox no more. ` +
+      "The conversation is kept, and the files as last saved; the newest are in the sandbox, which is kept as well. " +
+      "See the workers' logs for why they ended (memory, a crash); then say something to go on in that sandbox, and let it remove what is large or many there.",
+  );
+}
+
+/**
  * Attempts of work that may be what kills workers run one after the other in a process, each with the start to itself: the
  * next loss then tells which it is, and work that merely shared a worker with it is not blamed.
  */
@@ -95,3 +111,6 @@ export class Suspects {
     };
   }
 }
+
+/** Of this process. */
+export const suspects = new Suspects();

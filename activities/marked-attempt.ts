@@ -2,10 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "@temporalio/activity";
 import { defaultPayloadConverter } from "@temporalio/common";
-import { lossesBefore, refuseWhatKillsWorkers, Suspects, type AttemptMark } from "./lost-attempts.ts";
-
-/** Of this process. */
-const suspects = new Suspects();
+import { lossesBefore, refuseWhatKillsWorkers, suspects, type AttemptMark } from "./lost-attempts.ts";
 
 /** The heartbeats of the attempt in hand, and what they leave to the next one. */
 export function markedAttempt(context: Context) {

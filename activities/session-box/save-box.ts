@@ -1,4 +1,5 @@
 /** A session's files into a checkpoint: what differs from the last one, by whoever has the session and its box. */
+import { countedSave } from "./counted-save.ts";
 import { leftOutNotice } from "./left-out.ts";
 import type { WorkspaceFacts } from "../contract.ts";
 import type { AgentDeps } from "../deps.ts";
@@ -46,6 +47,7 @@ export async function saveBox(
  * Stores what changed in the sandbox's files as the checkpoint of a step. Idempotent by (session, epoch, step). Writes
  * nothing where the session has another epoch or another box by now, or a later step is saved already: then these are not
  * its files any more.
+ * @throws PoisonedSession (fatal) where too many workers were lost while they did that; SandboxUnavailable; SandboxLost
  */
 export async function saveFiles(
   deps: SaveDeps,
@@ -53,16 +55,18 @@ export async function saveFiles(
   session: Session,
   step: number,
 ): Promise<WorkspaceFacts> {
+  const { db } = deps.store;
+  const at = { sessionId: session.id, epoch: session.epoch, step };
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-    const at = { sessionId: session.id, epoch: session.epoch, step };
-    const { latest, base } = await checkpointBase(deps.store.db, at);
+    const { latest, base } = await checkpointBase(db, at);
     if (latest !== undefined && latest.step > step) return NOTHING_SAVED;
-    const save = await saveWorkspace(box, latest, { base });
-    if (!save.saved && save.skipped.length === 0) {
-      await markUnchanged(deps.store.db, at, box.identity);
+    const facts = await countedSave(db, session.id, async () => {
+      const save = await saveWorkspace(box, latest, { base });
+      if (save.saved || save.skipped.length > 0)
+        return db.transaction((tx) => keep(tx, { ...at, box, latest, base, save }));
+      await markUnchanged(db, at, box.identity);
       return NOTHING_SAVED;
-    }
-    const facts = await deps.store.db.transaction((tx) => keep(tx, { ...at, box, latest, base, save }));
+    });
     if (facts === "changed meanwhile") continue;
     if (facts !== NOTHING_SAVED) deps.notifier.wake(session.id);
     return facts;

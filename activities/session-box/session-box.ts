@@ -1,6 +1,7 @@
 /** The sandbox of a session: opened when it is first needed, with its files restored, once, whoever asks. */
 import { ApplicationFailure } from "@temporalio/common";
 import type { RunConfig } from "../agent-config.ts";
+import { refuseLostSaves } from "./counted-save.ts";
 import { lossOf, type BoxChange, type BoxLoss } from "./box-loss.ts";
 import type { AgentDeps } from "../deps.ts";
 import { fatal } from "../failures.ts";
@@ -34,7 +35,7 @@ export interface SessionBoxes {
    * Opens the sandbox, or returns the open one where the session's row still names it. After a reset it is replaced, so
    * that no process of the abandoned line lives on; its files are those of the newest live checkpoint.
    * @param signal ends this caller's waiting at once; the opening itself is given up when nobody waits for it any more
-   * @throws Superseded (fatal) where another run has the session, or this run has closed its sandbox
+   * @throws Superseded (fatal) where another run has the session, or this run has closed its sandbox; PoisonedSession (fatal)
    */
   open(session: Session, step: number, signal?: AbortSignal): Promise<OpenBox>;
   /**
@@ -105,7 +106,7 @@ export function createSessionBoxes(deps: BoxDeps): SessionBoxes {
   };
 }
 
-/** Runs with a sandbox and forgets it when it turns out to be lost. */
+/** Runs with a sandbox and forgets it when it turns out to be lost, or not to be used any more. */
 export async function withoutLost<T>(
   boxes: SessionBoxes,
   sessionId: string,
@@ -114,10 +115,13 @@ export async function withoutLost<T>(
   try {
     return await body();
   } catch (error) {
-    if (error instanceof SandboxLost) boxes.forget(sessionId);
+    if (error instanceof SandboxLost || isPoisoned(error)) boxes.forget(sessionId);
     throw error;
   }
 }
+
+const isPoisoned = (error: unknown): boolean =>
+  error instanceof ApplicationFailure && error.type === "PoisonedSession";
 
 /** The session's row, for the run that has it alone. @throws Superseded (fatal) */
 export async function inCharge(tx: Queryable, { id, runId }: Session): Promise<Session> {
@@ -184,6 +188,7 @@ async function openIn(
     throw fatal("Superseded", `Session ${id} has ended meanwhile; no sandbox was made.`);
   if (before !== undefined && before.closedRun === session.runId)
     throw fatal("Superseded", `This run of session ${id} has closed its sandbox; none was made.`);
+  if (before !== undefined) refuseLostSaves(before);
   if (session.restoreWorkspace) await host.remove(id);
   else await removeStray(tx, host, id);
   const box = await host.open(boxSpec(id, session.config), signal);

@@ -1,5 +1,5 @@
 /** Where a session's box is, how far its files are saved, and what the model is still to be told of it. */
-import { and, eq, isNull, lt, max, or, sql } from "drizzle-orm";
+import { and, eq, gt, isNull, lt, max, or, sql } from "drizzle-orm";
 import type { Queryable } from "./db.ts";
 import { boxes, sessions, toolCalls } from "./schema.ts";
 
@@ -95,11 +95,32 @@ export async function takeNotice(db: Queryable, sessionId: string): Promise<stri
   return row.notice;
 }
 
+/**
+ * Counts a save before it begins, where fewer than `limit` are begun and not ended.
+ * @returns false where they are `limit`, or the session has no sandbox
+ */
+export async function beginSave(db: Queryable, sessionId: string, limit: number): Promise<boolean> {
+  const rows = await db
+    .update(boxes)
+    .set({ savesBegun: sql`${boxes.savesBegun} + 1` })
+    .where(and(eq(boxes.sessionId, sessionId), lt(boxes.savesBegun, limit)))
+    .returning({ id: boxes.sessionId });
+  return rows.length > 0;
+}
+
+/** No save was lost with its worker: one has ended since, or another run begins. Writes nothing where none was begun. */
+export async function forgetSavesBegun(db: Queryable, sessionId: string): Promise<void> {
+  await db
+    .update(boxes)
+    .set({ savesBegun: 0 })
+    .where(and(eq(boxes.sessionId, sessionId), gt(boxes.savesBegun, 0)));
+}
+
 /** All calls up to `step` are over and the files they left are in a checkpoint. */
 export async function markSaved(db: Queryable, sessionId: string, step: number): Promise<void> {
   await db
     .update(boxes)
-    .set({ savedStep: step })
+    .set({ savedStep: step, savesBegun: 0 })
     .where(and(eq(boxes.sessionId, sessionId), or(isNull(boxes.savedStep), lt(boxes.savedStep, step))));
 }
 
@@ -109,7 +130,7 @@ export async function markUnchanged(
   at: { readonly sessionId: string; readonly epoch: number; readonly step: number },
   box: Pick<BoxIdentity, "volume">,
 ): Promise<void> {
-  await db.execute(sql`update boxes set saved_step = ${at.step} where session_id = ${at.sessionId}
+  await db.execute(sql`update boxes set saved_step = ${at.step}, saves_begun = 0 where session_id = ${at.sessionId}
     and volume = ${box.volume} and coalesce(saved_step, -1) < ${at.step}
     and exists (select 1 from sessions where id = ${at.sessionId} and epoch = ${at.epoch})`);
 }

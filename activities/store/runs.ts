@@ -2,6 +2,7 @@
 import { and, desc, eq, max, sql } from "drizzle-orm";
 import { cutChars } from "../context/cut-text.ts";
 import type { SessionRuns } from "../session-runs.ts";
+import { forgetSavesBegun } from "./boxes.ts";
 import type { Queryable, Store } from "./db.ts";
 import { appendEvents } from "./events.ts";
 import { parkGuidance } from "./guidance.ts";
@@ -95,6 +96,7 @@ export async function takeOver(
         ...(dropped ? { restoreWorkspace: true } : {}),
       })
       .where(eq(sessions.id, run.sessionId));
+    await forgetSavesBegun(tx, run.sessionId);
     if (dropped) {
       const { model } = session;
       const task = cutChars(session.task, TASK_CHARS);

@@ -30,6 +30,11 @@ export const boxes = pgTable("boxes", {
    * nothing in it counts, and that run opens none.
    */
   closedRun: text("closed_run"),
+  /**
+   * Saves that were begun and have not ended, in whatever way, since one last did: each was lost with its worker. One of
+   * them may be in progress.
+   */
+  savesBegun: integer("saves_begun").notNull().default(0),
   /** Files that were told to be in no checkpoint. */
   leftOut: json("left_out").$type<LeftOutFile[]>().notNull().default([]),
   /** What the model is told at the next step boundary. */

@@ -1,0 +1,78 @@
+/** A save beside the next step that ends its worker: no activity tells of it, so it is counted before it begins. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { findBox } from "../../activities/store/boxes.ts";
+import type { DirectAgent } from "../support/direct-agent.ts";
+import { bash, close, newEngine, otherWorker, resume, saved, startOn } from "../support/engine-session.ts";
+import { eventually } from "../support/eventually.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase(10);
+});
+afterAll(() => database.drop());
+
+const savesBegun = async ({ id }: DirectAgent) => (await findBox(database.store.db, id))?.savesBegun;
+
+const untilBegun = (agent: DirectAgent, count: number) =>
+  eventually(`${count} saves begun and not ended`, async () => (await savesBegun(agent)) === count);
+
+const writing = (text: string) => bash(`echo ${text} >> log.txt`);
+
+it("after two workers that were lost while they saved, a third neither opens nor saves; what a person says goes on [W2]", async () => {
+  const engine = newEngine();
+  const script = scriptedModel().answers(writing("1")).answers(writing("2")).answers(writing("3"));
+  const agent = await startOn(database, script.answers(writing("4")), engine);
+  await agent.perform("openSession", { chain: agent.runId });
+  // A worker that is lost never comes to the end of its save.
+  engine.beforeProgram = () => new Promise(() => undefined);
+  await agent.step(1);
+  await untilBegun(agent, 1);
+  const second = otherWorker(agent);
+  await second.perform("modelStep", { step: 2, guidance: [] });
+  await second.perform("runTool", { step: 2, index: 0 });
+  await untilBegun(agent, 2);
+
+  const third = otherWorker(agent);
+  await third.perform("modelStep", { step: 3, guidance: [] });
+  const refused = { type: "PoisonedSession", nonRetryable: true };
+  await expect(third.perform("runTool", { step: 3, index: 0 })).rejects.toMatchObject({
+    ...refused,
+    message: expect.stringMatching(/2 workers in a row were lost.*as last saved.*say something to go on/s),
+  });
+  await expect(third.perform("closeSandbox", { step: 3 })).rejects.toMatchObject(refused);
+  expect(await savesBegun(agent)).toBe(2);
+  expect(engine.box(agent.id)).toBeDefined();
+  await third.perform("closeSession", { step: 3, status: "failed" });
+
+  engine.beforeProgram = async () => {};
+  const step = await resume(agent, "run-2");
+  expect(await savesBegun(agent)).toBe(0);
+  const fourth = otherWorker(agent);
+  await fourth.perform("modelStep", { step, guidance: [] });
+  await fourth.perform("runTool", { step, index: 0 });
+  await close(agent, step, fourth);
+  expect(await saved(agent)).toEqual({ "log.txt": "1\n2\n4\n" });
+});
+
+it("saves that fail, or find nothing to save, do not count", async () => {
+  const engine = newEngine();
+  const script = [1, 2, 3].reduce((all) => all.answers(bash("true")), scriptedModel());
+  const agent = await startOn(database, script.answers(writing("saved")), engine);
+  let failures = 0;
+  engine.beforeProgram = () => {
+    failures += 1;
+    return Promise.reject(new Error("The disk is gone."));
+  };
+  for (const step of [1, 2, 3]) {
+    await agent.step(step);
+    await eventually("the save has failed", () => failures === step);
+    await untilBegun(agent, 0);
+  }
+  engine.beforeProgram = async () => {};
+  await agent.step(4);
+  await close(agent, 4);
+  expect(await saved(agent)).toEqual({ "log.txt": "saved\n" });
+  expect(await savesBegun(agent)).toBe(0);
+});
