@@ -1,6 +1,7 @@
 /** Runs the program that saves and restores a workspace, inside its sandbox and with the tools' rights. */
 import { randomUUID } from "node:crypto";
 import { retryable } from "../failures.ts";
+import { abortable } from "../shared-work.ts";
 import { pythonArguments, workspaceSource } from "./box-source.ts";
 import type { CommandState, OutputStream, Sandbox } from "./sandbox.ts";
 import { MAX_FILE_BYTES, MAX_PACK_BYTES, REBUILT_FOLDERS } from "./workspace-manifest.ts";
@@ -31,6 +32,18 @@ export const LIMITS = {
 
 /** What of a sandbox it takes. */
 export type ProgramBox = Pick<Sandbox, "start" | "feed" | "run" | "wait" | "read" | "discard">;
+
+/** The same sandbox, for a program that may be given up: whatever is waited for there ends with the signal. */
+export function endingWith(signal: AbortSignal, box: ProgramBox): ProgramBox {
+  return {
+    start: (command) => abortable(box.start(command), signal),
+    feed: (...given) => abortable(box.feed(...given), signal),
+    run: (command, options) => abortable(box.run(command, { ...options, signal }), signal),
+    wait: (id, options) => abortable(box.wait(id, { ...options, signal }), signal),
+    read: (...given) => abortable(box.read(...given), signal),
+    discard: (id) => abortable(box.discard(id), signal),
+  };
+}
 
 type Parts = Iterable<Uint8Array | StoredBytes> | AsyncIterable<Uint8Array | StoredBytes>;
 

@@ -8,6 +8,7 @@ import { fatal } from "../failures.ts";
 import type { BoxSpec, Sandbox, SandboxHost } from "../sandbox/sandbox.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
 import { restoreWorkspace } from "../sandbox/workspace.ts";
+import { endingWith, type ProgramBox } from "../sandbox/workspace-program.ts";
 import { REBUILT_FOLDERS } from "../sandbox/workspace-manifest.ts";
 import { abortable, shareWork, type SharedWork } from "../shared-work.ts";
 import {
@@ -201,7 +202,7 @@ async function openIn(
   // Not by whether it is empty: a tool may have emptied it.
   const isSame = before?.volume === box.identity.volume && !session.restoreWorkspace;
   const workspace = isSame ? "adopted" : checkpoint ? "restored" : "empty";
-  if (!isSame && checkpoint) await restoreFrom(tx, until(signal, box), checkpoint.id);
+  if (!isSame && checkpoint) await restoreFrom(tx, endingWith(signal, box), checkpoint.id);
   // The session's row first, as those that save do: two that locked them the other way round would wait for each other.
   await setContainer(tx, id, box.container, host.name);
   await recordBox(tx, id, {
@@ -240,18 +241,9 @@ export async function lossIn(
   });
 }
 
-async function restoreFrom(tx: Queryable, box: Sandbox, checkpointId: number): Promise<void> {
+async function restoreFrom(tx: Queryable, box: ProgramBox, checkpointId: number): Promise<void> {
   const manifest = await restoreWorkspace(box, await checkpointChain(tx, checkpointId));
   await retimeCheckpoint(tx, checkpointId, manifest);
-}
-
-/** The same sandbox, for work that may be given up: what it waits for there ends with the signal. */
-function until(signal: AbortSignal, box: Sandbox): Sandbox {
-  return {
-    ...box,
-    run: (command, options) => box.run(command, { ...options, signal }),
-    read: (...given) => abortable(box.read(...given), signal),
-  };
 }
 
 /** What the configuration says of its sandbox. */

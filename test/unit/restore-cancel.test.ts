@@ -1,0 +1,59 @@
+/** A restore that is given up ends at once, whatever it waits for in the sandbox. */
+import { describe, expect, it } from "vitest";
+import type { CommandState } from "../../activities/sandbox/sandbox.ts";
+import { restoreWorkspace } from "../../activities/sandbox/workspace.ts";
+import { endingWith, type ProgramBox } from "../../activities/sandbox/workspace-program.ts";
+
+const ENDED: CommandState = {
+  id: "ws-1",
+  kind: "exited",
+  exitCode: 0,
+  startedAtMs: 0,
+  durationMs: 1,
+  outBytes: 1,
+  errBytes: 2,
+  outKept: 1,
+  errKept: 2,
+};
+
+/** Answers, but for one request, which it never does. `reached` resolves when it is asked for that. */
+function boxSilentAt(method: keyof ProgramBox) {
+  const { promise: reached, resolve } = Promise.withResolvers<void>();
+  const box: ProgramBox = {
+    start: async () => ENDED,
+    feed: async () => true,
+    run: async () => ENDED,
+    wait: async () => ENDED,
+    read: async (_id, stream) => Buffer.from(stream === "err" ? "{}" : "-"),
+    discard: async () => undefined,
+  };
+  const silent = () => {
+    resolve();
+    return new Promise<never>(() => undefined);
+  };
+  return { box: { ...box, [method]: silent }, reached };
+}
+
+describe("a restore that is cancelled", () => {
+  it.each([
+    // What is small goes in with the command; what is large is fed piece by piece.
+    ["run", 1],
+    ["read", 1],
+    ["discard", 1],
+    ["start", 20],
+    ["feed", 20],
+    ["wait", 20],
+  ] as const)("while the sandbox does not answer to `%s` ends with the signal", async (method, mebibytes) => {
+    const { box, reached } = boxSilentAt(method);
+    const stop = new AbortController();
+    const pack = Buffer.alloc(mebibytes * 2 ** 20);
+    const packs = [{ byteLength: pack.byteLength, pieces: () => [pack] }];
+    const restoring = restoreWorkspace(endingWith(stop.signal, box), {
+      manifest: Buffer.alloc(0),
+      packs,
+    });
+    await reached;
+    stop.abort(new Error("The user stopped it."));
+    await expect(restoring).rejects.toThrow("The user stopped it.");
+  });
+});
