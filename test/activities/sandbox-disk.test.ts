@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { BoxSpec, Sandbox } from "../../activities/sandbox/sandbox.ts";
+import { saveWorkspace } from "../../activities/sandbox/workspace.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
-import { bash, createTestBoxes, type TestBoxes, waitUntil } from "../support/test-boxes.ts";
+import { bash, createTestBoxes, newId, type TestBoxes, waitUntil } from "../support/test-boxes.ts";
 import { callTool } from "../support/tool-context.ts";
 
 const MIB = 2 ** 20;
@@ -102,6 +103,15 @@ test("what an ended command left behind is ended too, when it fills the disk", a
   await waitUntil(async () => (await bash(box, script)).out === "gone\n", "it is gone", 20_000);
   expect(await megabytesOf("left")).toBeGreaterThan(80);
   expect((await sh("rm -rf left; echo alive")).text).toContain("alive");
+});
+
+test("what a save packs does not count: nothing that runs is ended for it", async () => {
+  const beside = await box.start({ id: newId(), argv: ["sleep", "600"] });
+  await sh(`head -c ${Math.round(LIMIT * 0.6)} /dev/urandom > random`);
+  const { saved } = await saveWorkspace(box, undefined);
+  expect(saved?.pack.length).toBeGreaterThan(LIMIT / 2);
+  expect(await box.state(beside.id)).toMatchObject({ kind: "running" });
+  await box.kill(beside.id);
 });
 
 /** Writes 8 MiB again and again, hidden by what `hide` does with the open `file`. */

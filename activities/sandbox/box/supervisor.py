@@ -24,6 +24,8 @@ CHUNK = 1 << 18
 MAX_READ_BYTES_OF_OUTPUT = 1 << 20
 # Of all commands that ended together, beyond the newest one: whole outputs are in the store by then.
 MAX_SHELF_BYTES = 1 << 30
+# Of the programs that save and restore the workspace (workspace-program.ts): no tool's command has a dash.
+SAVE_PREFIX = "ws-"
 COMMAND_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}")
 
 
@@ -66,15 +68,20 @@ class Box:
 
     def trim_outputs(self):
         """Bounds what outputs take on the disk: the oldest of ended commands go first, the newest stays.
-        @returns bytes kept of the commands that run"""
-        running = sum(command.kept_bytes() for command in self.running.values())
+        @returns bytes kept of the tools' commands that run: a save's pack is ours, bounded and soon gone"""
+        tools = saves = 0
+        for command in self.running.values():
+            if command.id.startswith(SAVE_PREFIX):
+                saves += command.kept_bytes()
+            else:
+                tools += command.kept_bytes()
         most = min(MAX_SHELF_BYTES, self.disk.limit or MAX_SHELF_BYTES)
-        while self.shelf_bytes + running > most and len(self.shelf) > 1:
+        while self.shelf_bytes + tools + saves > most and len(self.shelf) > 1:
             oldest = self.shelf.popleft()
             self.shelf_bytes -= oldest.kept_bytes()
             for output in oldest.outputs.values():
                 output.drop()
-        return running
+        return tools
 
     def handle(self, client, request):
         q = request["q"]
