@@ -23,6 +23,9 @@ interface UnkeptRuns {
   readonly ending?: string | undefined;
 }
 
+/** For all that is asked at once, in ms. Source: shorter than the minute that the quick activities have. */
+const ANSWER_MS = 45_000;
+
 interface KnownRun {
   readonly runId: string;
   readonly isKept: boolean;
@@ -36,6 +39,8 @@ interface ListedRun extends KnownRun {
 
 /** @param clean what every text is cleaned with before it is stored */
 export function temporalRuns(client: Client, clean: (text: string) => string): SessionRuns {
+  const bounded = <T>(ask: () => Promise<T>): Promise<T> =>
+    client.withAbortSignal(AbortSignal.timeout(ANSWER_MS), ask);
   const describe = (sessionId: string, runId?: string) =>
     whereFound(client.workflow.getHandle(sessionId, runId).describe());
   const known = async (sessionId: string, runId: string): Promise<KnownRun | undefined> => {
@@ -50,33 +55,35 @@ export function temporalRuns(client: Client, clean: (text: string) => string): S
   };
   return {
     async isCurrent(sessionId, runId) {
-      const found = await describe(sessionId);
+      const found = await bounded(() => describe(sessionId));
       return found?.runId === runId && found.status.name === "RUNNING";
     },
-    async unkept(sessionId, { inCharge, asking, ending }) {
-      const [before, all] = await Promise.all([
-        inCharge === undefined ? undefined : known(sessionId, inCharge),
-        listRuns(client, sessionId, ending),
-      ]);
-      const others = all.filter(({ runId }) => runId !== inCharge && runId !== asking);
-      // What has ended stays as it was listed; only of what may have ended since is asked again.
-      const asked = others.map(async (run) => (run.isRunning ? known(sessionId, run.runId) : run));
-      const later = (await Promise.all(asked)).filter(
-        (run) => run !== undefined && (before === undefined || run.startedMs >= before.startedMs),
-      );
-      const runs = [before, ...later]
-        .filter((run) => run !== undefined)
-        .filter((run) => !run.isKept || run.runId === ending)
-        .toSorted((a, b) => a.startedMs - b.startedMs);
-      const messages: Guidance[] = [];
-      for (const { runId } of runs) {
-        // The list may still name a run whose history is gone.
-        const history = await whereFound(client.workflow.getHandle(sessionId, runId).fetchHistory());
-        if (history) messages.push(...(cleanDeep(acceptedGuidance(history), clean) as Guidance[]));
-      }
-      return messages;
-    },
+    unkept: (sessionId, runs) => bounded(() => unkept(sessionId, runs)),
   };
+
+  async function unkept(sessionId: string, { inCharge, asking, ending }: UnkeptRuns): Promise<Guidance[]> {
+    const [before, all] = await Promise.all([
+      inCharge === undefined ? undefined : known(sessionId, inCharge),
+      listRuns(client, sessionId, ending),
+    ]);
+    const others = all.filter(({ runId }) => runId !== inCharge && runId !== asking);
+    // What has ended stays as it was listed; only of what may have ended since is asked again.
+    const asked = others.map(async (run) => (run.isRunning ? known(sessionId, run.runId) : run));
+    const later = (await Promise.all(asked)).filter(
+      (run) => run !== undefined && (before === undefined || run.startedMs >= before.startedMs),
+    );
+    const runs = [before, ...later]
+      .filter((run) => run !== undefined)
+      .filter((run) => !run.isKept || run.runId === ending)
+      .toSorted((a, b) => a.startedMs - b.startedMs);
+    const messages: Guidance[] = [];
+    for (const { runId } of runs) {
+      // The list may still name a run whose history is gone.
+      const history = await whereFound(client.workflow.getHandle(sessionId, runId).fetchHistory());
+      if (history) messages.push(...(cleanDeep(acceptedGuidance(history), clean) as Guidance[]));
+    }
+    return messages;
+  }
 }
 
 /** @returns undefined for a run that never began, or whose retention is over */

@@ -1,6 +1,7 @@
 /** Which run may write to a session. */
 import { and, desc, eq, max, sql } from "drizzle-orm";
 import { cutChars } from "../context/cut-text.ts";
+import type { Guidance } from "../contract.ts";
 import type { SessionRuns } from "../session-runs.ts";
 import { forgetSavesBegun } from "./boxes.ts";
 import type { Queryable, Store } from "./db.ts";
@@ -12,6 +13,8 @@ import { supersede, type Standpoint } from "./supersede.ts";
 export type { Standpoint };
 
 const TASK_CHARS = 120;
+/** Another run that takes over while Temporal is asked is rare: a second look settles it. */
+const MAX_TRIES = 5;
 
 export interface Takeover {
   readonly sessionId: string;
@@ -44,67 +47,90 @@ export async function takeOver(
   run: Takeover,
   at: Standpoint,
 ): Promise<Taken | "superseded"> {
-  return store.db.transaction(async (tx) => {
-    const [session] = await tx
-      .select({
-        epoch: sessions.epoch,
-        runId: sessions.runId,
-        task: sessions.task,
-        model: sql<string>`${sessions.config}->>'model'`,
-      })
-      .from(sessions)
-      .where(eq(sessions.id, run.sessionId))
-      .for("update");
-    if (!session || session.runId === run.runId) return { epoch: session?.epoch ?? 1, wentBack: false };
-    const known = await tx
-      .select({ runId: runs.runId })
-      .from(runs)
-      .where(and(eq(runs.sessionId, run.sessionId), eq(runs.runId, run.runId)));
-    if (known.length > 0) return "superseded";
-    // Asked while the row is held: of two runs, the ended one must not be the last to take over.
+  let asked: Asked | undefined;
+  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+    const taken = await store.db.transaction((tx) => take(tx, run, at, asked));
+    if (taken === "superseded" || "epoch" in taken) return taken;
+    // Not while the row is held: histories may be long, and Temporal away.
+    const { inCharge } = taken;
     const [isCurrent, unkept] = await Promise.all([
       sessionRuns.isCurrent(run.sessionId, run.runId),
-      sessionRuns.unkept(run.sessionId, { inCharge: session.runId ?? undefined, asking: run.runId }),
+      sessionRuns.unkept(run.sessionId, { inCharge: inCharge ?? undefined, asking: run.runId }),
     ]);
-    if (!isCurrent) return "superseded";
-    const next = session.epoch + 1;
-    const dropped = await supersede(tx, run.sessionId, next, at);
-    await parkGuidance(tx, run.sessionId, unkept);
-    const epoch = dropped ? next : session.epoch;
-    const [last] = await tx
-      .select({ ordinal: max(runs.ordinal) })
-      .from(runs)
-      .where(eq(runs.sessionId, run.sessionId));
-    await tx.insert(runs).values({
-      sessionId: run.sessionId,
-      runId: run.runId,
-      ordinal: (last?.ordinal ?? 0) + 1,
-      epoch,
-      chain: run.chain ?? run.runId,
-      startStep: at.step - 1,
-    });
-    await tx
-      .update(sessions)
-      .set({
-        runId: run.runId,
-        epoch,
-        status: "active",
-        endedAt: null,
-        result: null,
-        error: null,
-        updatedAt: sql`now()`,
-        ...(dropped ? { restoreWorkspace: true } : {}),
-      })
-      .where(eq(sessions.id, run.sessionId));
-    await forgetSavesBegun(tx, run.sessionId);
-    if (dropped) {
-      const { model } = session;
-      const task = cutChars(session.task, TASK_CHARS);
-      const data = { task, model, continued: true, resetTo: at.step };
-      await appendEvents(tx, run.sessionId, epoch, [{ type: "session:started", step: at.step - 1, data }]);
-    }
-    return { epoch, wentBack: dropped };
+    asked = { inCharge, isCurrent, unkept };
+  }
+  throw new Error(`Session ${run.sessionId} was taken over by one run after the other; it is tried again.`);
+}
+
+/** What Temporal says, which holds as long as the session has the run that it was asked about. */
+interface Asked {
+  readonly inCharge: string | null;
+  readonly isCurrent: boolean;
+  readonly unkept: readonly Guidance[];
+}
+
+/** @returns `inCharge` where Temporal must be asked first: of two runs, the ended one must not be the last to take over */
+async function take(
+  tx: Queryable,
+  run: Takeover,
+  at: Standpoint,
+  asked: Asked | undefined,
+): Promise<Taken | "superseded" | Pick<Asked, "inCharge">> {
+  const [session] = await tx
+    .select({
+      epoch: sessions.epoch,
+      runId: sessions.runId,
+      task: sessions.task,
+      model: sql<string>`${sessions.config}->>'model'`,
+    })
+    .from(sessions)
+    .where(eq(sessions.id, run.sessionId))
+    .for("update");
+  if (!session || session.runId === run.runId) return { epoch: session?.epoch ?? 1, wentBack: false };
+  const known = await tx
+    .select({ runId: runs.runId })
+    .from(runs)
+    .where(and(eq(runs.sessionId, run.sessionId), eq(runs.runId, run.runId)));
+  if (known.length > 0) return "superseded";
+  if (asked === undefined || asked.inCharge !== session.runId) return { inCharge: session.runId };
+  if (!asked.isCurrent) return "superseded";
+  const next = session.epoch + 1;
+  const dropped = await supersede(tx, run.sessionId, next, at);
+  await parkGuidance(tx, run.sessionId, asked.unkept);
+  const epoch = dropped ? next : session.epoch;
+  const [last] = await tx
+    .select({ ordinal: max(runs.ordinal) })
+    .from(runs)
+    .where(eq(runs.sessionId, run.sessionId));
+  await tx.insert(runs).values({
+    sessionId: run.sessionId,
+    runId: run.runId,
+    ordinal: (last?.ordinal ?? 0) + 1,
+    epoch,
+    chain: run.chain ?? run.runId,
+    startStep: at.step - 1,
   });
+  await tx
+    .update(sessions)
+    .set({
+      runId: run.runId,
+      epoch,
+      status: "active",
+      endedAt: null,
+      result: null,
+      error: null,
+      updatedAt: sql`now()`,
+      ...(dropped ? { restoreWorkspace: true } : {}),
+    })
+    .where(eq(sessions.id, run.sessionId));
+  await forgetSavesBegun(tx, run.sessionId);
+  if (dropped) {
+    const { model } = session;
+    const task = cutChars(session.task, TASK_CHARS);
+    const data = { task, model, continued: true, resetTo: at.step };
+    await appendEvents(tx, run.sessionId, epoch, [{ type: "session:started", step: at.step - 1, data }]);
+  }
+  return { epoch, wentBack: dropped };
 }
 
 /** Holds the session for this transaction. @returns false where the run had it and another has it by now */

@@ -1,7 +1,9 @@
 /** What an activity reads beside its session's row is what stands once its run may write. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { enterReading } from "../../activities/enter-session.ts";
+import type { SessionRuns } from "../../activities/session-runs.ts";
 import { loadView } from "../../activities/store/load-view.ts";
+import { runInCharge, takeOver } from "../../activities/store/runs.ts";
 import { summaryText, work } from "../support/compacting.ts";
 import { loneRun } from "../support/lone-run.ts";
 import { compactingSession } from "../support/compacting-session.ts";
@@ -33,4 +35,29 @@ it("a run that takes the session over back before a round reads the view without
   expect(reads).toBe(3);
   expect(session).toMatchObject({ runId: "run-2", epoch: 2 });
   expect(again.filter(({ kind }) => kind !== "notice").map(({ sequence }) => sequence)).toEqual(before);
+});
+
+it("while Temporal is asked of other runs nobody waits for the session, and a run that was replaced meanwhile takes nothing over", async () => {
+  const one = await compactingSession(database, work(3), summaryText());
+  const { store } = database;
+  const at = { step: 2, phase: "model" } as const;
+  const [asking, answers] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let current = "run-2";
+  const sessionRuns: SessionRuns = {
+    async isCurrent(_session, runId) {
+      const isCurrent = current === runId;
+      if (runId === "run-2" && isCurrent) asking.resolve();
+      if (runId === "run-2") await answers.promise;
+      return isCurrent;
+    },
+    unkept: async () => [],
+  };
+  const late = takeOver({ store, sessionRuns }, { sessionId: one.id, runId: "run-2" }, at);
+  await asking.promise;
+  current = "run-3";
+  const taken = await takeOver({ store, sessionRuns }, { sessionId: one.id, runId: "run-3" }, at);
+  expect(taken).toMatchObject({ wentBack: true });
+  answers.resolve();
+  expect(await late).toBe("superseded");
+  expect(await runInCharge(store.db, one.id)).toBe("run-3");
 });
