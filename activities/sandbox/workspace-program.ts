@@ -15,7 +15,7 @@ const READ_BYTES = 1024 * 1024;
  * started by an earlier version takes the first piece alone.
  */
 const PIECE_BYTES = 8 * 1024 * 1024;
-/** Outputs beyond it are read one after the other, so that many large saves do not add up in the worker's memory. */
+/** Saves beyond it are read and used one after the other, so that many large ones do not add up in the worker's memory. */
 const LARGE_BYTES = 16 * 1024 * 1024;
 
 /** What a save takes. What is beyond is reported. */
@@ -55,13 +55,15 @@ export interface ProgramRun {
 /**
  * @param order what box/restore.py and box/save.py take; `limits` in it count instead of `LIMITS`
  * @param parts what follows it; taken one by one, and no further than the program reads
+ * @param use is given what it said, and lets go of it when it is done
  * @throws SandboxUnavailable (retryable) when it does not end well; SandboxLost
  */
-export async function runWorkspaceProgram(
+export async function runWorkspaceProgram<T>(
   box: ProgramBox,
   order: { readonly do: "save" | "restore" } & object,
   parts: Parts,
-): Promise<ProgramRun> {
+  use: (run: ProgramRun) => T | Promise<T>,
+): Promise<T> {
   // Never the same id twice: a second attempt must look at the files as they are now.
   const id = `ws-${randomUUID()}`;
   const state = await feedToEnd(
@@ -82,11 +84,14 @@ export async function runWorkspaceProgram(
     );
   }
   const answer = JSON.parse(Buffer.from(await readAll(box, id, "err", state.errKept)).toString()) as object;
-  const read = () => readAll(box, id, "out", state.outKept);
-  const output = await (state.outKept > LARGE_BYTES ? inTurn(read) : read());
-  // A list of 5,000 files is 400 KB: a thousand of them would fill the sandbox's disk.
-  await box.discard(id);
-  return { output, answer: { ...answer } };
+  const finish = async (): Promise<T> => {
+    const output = await readAll(box, id, "out", state.outKept);
+    // A list of 5,000 files is 400 KB: a thousand of them would fill the sandbox's disk.
+    await box.discard(id);
+    return use({ output, answer: { ...answer } });
+  };
+  // A restore holds the session, for which a save that has its turn may wait; its output is a list alone.
+  return order.do === "save" && state.outKept > LARGE_BYTES ? inTurn(finish) : finish();
 }
 
 async function feedToEnd(

@@ -42,21 +42,35 @@ const NOTHING = new Uint8Array();
  * pack holds everything.
  * @throws SandboxUnavailable (retryable) when the sandbox does not do it; SandboxLost when it is gone.
  */
-export async function saveWorkspace(
+export function saveWorkspace(
   box: ProgramBox,
   latest: WorkspaceBase | undefined,
   { base }: { readonly base: WorkspaceBase | undefined } = { base: latest },
 ): Promise<WorkspaceSave> {
+  return keepWorkspace(box, latest, base, (save) => save);
+}
+
+/**
+ * As `saveWorkspace`, and hands the save to `keep`: of all that are large this worker holds one at a time, until it is kept.
+ * @throws what `keep` throws
+ */
+export async function keepWorkspace<T>(
+  box: ProgramBox,
+  latest: WorkspaceBase | undefined,
+  base: WorkspaceBase | undefined,
+  keep: (save: WorkspaceSave) => T | Promise<T>,
+): Promise<T> {
   const hasBase = base !== latest;
   const order = { do: "save", hasBase, whole: base === undefined || base.depth >= MAX_CHAIN } as const;
   const manifests = [latest, ...(hasBase ? [base] : [])].map((each) => each?.manifest ?? NOTHING);
-  const { output, answer } = await runWorkspaceProgram(box, order, manifests);
-  const { unchanged, packBytes, skipped, skippedCount, ...facts } = answer as unknown as SaveAnswer;
-  const saved =
-    unchanged === true
-      ? undefined
-      : { ...facts, pack: output.subarray(0, packBytes), manifest: output.subarray(packBytes) };
-  return { saved, skipped, skippedCount };
+  return runWorkspaceProgram(box, order, manifests, ({ output, answer }) => {
+    const { unchanged, packBytes, skipped, skippedCount, ...facts } = answer as unknown as SaveAnswer;
+    const saved =
+      unchanged === true
+        ? undefined
+        : { ...facts, pack: output.subarray(0, packBytes), manifest: output.subarray(packBytes) };
+    return keep({ saved, skipped, skippedCount });
+  });
 }
 
 /** As box/save.py gives it. */
@@ -75,7 +89,12 @@ interface SaveAnswer extends Pick<SavedWorkspace, "changed" | "removed" | "whole
  * not there afterwards; SandboxLost.
  */
 export async function restoreWorkspace(box: ProgramBox, chain: StoredChain): Promise<Uint8Array> {
-  const { output, answer } = await runWorkspaceProgram(box, { do: "restore" }, partsOf(chain));
+  const { output, answer } = await runWorkspaceProgram(
+    box,
+    { do: "restore" },
+    partsOf(chain),
+    (said) => said,
+  );
   const { lost } = answer as { readonly lost?: string };
   if (lost !== undefined) {
     throw fatal(

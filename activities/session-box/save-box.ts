@@ -5,7 +5,7 @@ import type { WorkspaceFacts } from "../contract.ts";
 import type { AgentDeps } from "../deps.ts";
 import { retryable } from "../failures.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import { saveWorkspace, type WorkspaceSave } from "../sandbox/workspace.ts";
+import { keepWorkspace, type WorkspaceSave } from "../sandbox/workspace.ts";
 import { withoutLost, type SessionBoxes } from "./session-box.ts";
 import { addNotice, findBox, keepLeftOut, markSaved, markUnchanged, type BoxRow } from "../store/boxes.ts";
 import {
@@ -60,13 +60,14 @@ export async function saveFiles(
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const { latest, base } = await checkpointBase(db, at);
     if (latest !== undefined && latest.step > step) return NOTHING_SAVED;
-    const facts = await countedSave(db, session.id, async () => {
-      const save = await saveWorkspace(box, latest, { base });
-      if (save.saved || save.skipped.length > 0)
-        return db.transaction((tx) => keep(tx, { ...at, box, latest, base, save }));
-      await markUnchanged(db, at, box.identity);
-      return NOTHING_SAVED;
-    });
+    const facts = await countedSave(db, session.id, () =>
+      keepWorkspace(box, latest, base, async (save) => {
+        if (save.saved || save.skipped.length > 0)
+          return db.transaction((tx) => keep(tx, { ...at, box, latest, base, save }));
+        await markUnchanged(db, at, box.identity);
+        return NOTHING_SAVED;
+      }),
+    );
     if (facts === "changed meanwhile") continue;
     if (facts !== NOTHING_SAVED) deps.notifier.wake(session.id);
     return facts;

@@ -133,7 +133,8 @@ withPython("a saved workspace", () => {
 withPython("a workspace beyond the bounds", () => {
   async function saveWithin(box: FakeSandbox, limits: Partial<typeof LIMITS>, latest?: StoredPack) {
     const order = { do: "save", whole: false, hasBase: false, limits: { ...LIMITS, ...limits } } as const;
-    const { output, answer } = await runWorkspaceProgram(box, order, [latest?.manifest ?? Buffer.of()]);
+    const parts = [latest?.manifest ?? Buffer.of()];
+    const { output, answer } = await runWorkspaceProgram(box, order, parts, (said) => said);
     const { packBytes, skipped } = answer as {
       packBytes: number;
       skipped: readonly { path: string; reason: string }[];

@@ -1,0 +1,53 @@
+/** What large saves take of a worker's memory does not add up. */
+import { expect, it } from "vitest";
+import type { CommandState } from "../../activities/sandbox/sandbox.ts";
+import { keepWorkspace } from "../../activities/sandbox/workspace.ts";
+import type { ProgramBox } from "../../activities/sandbox/workspace-program.ts";
+
+const ANSWER = Buffer.from(
+  JSON.stringify({ packBytes: 1, changed: 1, removed: 0, whole: true, skipped: [], skippedCount: 0 }),
+);
+
+/** Its save is of so many bytes. */
+function boxWith(bytes: number): ProgramBox {
+  const ended: CommandState = {
+    id: "ws-1",
+    kind: "exited",
+    exitCode: 0,
+    startedAtMs: 0,
+    durationMs: 1,
+    outBytes: bytes,
+    outKept: bytes,
+    errBytes: ANSWER.byteLength,
+    errKept: ANSWER.byteLength,
+  };
+  return {
+    start: async () => ended,
+    feed: async () => true,
+    run: async () => ended,
+    wait: async () => ended,
+    read: async (_id, stream, _offset, maxBytes) => (stream === "err" ? ANSWER : Buffer.alloc(maxBytes)),
+    discard: async () => undefined,
+  };
+}
+
+it("one large save is held at a time, from its reading until it is kept or could not be; small ones wait for none [W3]", async () => {
+  const [large, small] = [boxWith(17 * 2 ** 20), boxWith(2)];
+  let [held, most] = [0, 0];
+  const slow = Promise.withResolvers<void>();
+  const keep = async (isKept: boolean) => {
+    held += 1;
+    most = Math.max(most, held);
+    await slow.promise;
+    held -= 1;
+    if (!isKept) throw new Error("Postgres is away.");
+  };
+  const saves = [true, false, true].map((isKept) =>
+    keepWorkspace(large, undefined, undefined, () => keep(isKept)),
+  );
+  expect(await keepWorkspace(small, undefined, undefined, () => "kept")).toBe("kept");
+  slow.resolve();
+  const outcomes = await Promise.allSettled(saves);
+  expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+  expect(most).toBe(1);
+});
