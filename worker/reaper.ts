@@ -39,12 +39,13 @@ export function startReaper(options: ReaperOptions): () => Promise<void> {
   let round: Promise<void> = Promise.resolve();
   const reap = () => {
     round = round.then(async () => {
-      try {
-        await reapBoxes({ ...options, client });
-        await endLeftSessions({ ...options, client });
-      } catch (error) {
-        // The next round looks again.
-        options.logger.warn({ reason: reasonOf(error) }, "sandboxes could not be looked through");
+      // Rows can be ended although the engine is away. The next round looks again at either.
+      for (const look of [reapBoxes, endLeftSessions]) {
+        try {
+          await look({ ...options, client });
+        } catch (error) {
+          options.logger.warn({ reason: reasonOf(error) }, "sandboxes could not be looked through");
+        }
       }
     });
   };

@@ -1,6 +1,7 @@
 /** What is removed of the boxes that killed workers left, by real runs in Temporal and real boxes. */
 import { randomBytes } from "node:crypto";
 import { Client, Connection } from "@temporalio/client";
+import { NativeConnection } from "@temporalio/worker";
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { eq } from "drizzle-orm";
@@ -12,7 +13,7 @@ import { createSession, findSession, setContainer } from "../../activities/store
 import { boxName, createOptions } from "../../activities/sandbox/profile.ts";
 import type { BoxSpec, Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
 import { boxSpec } from "../../activities/session-box/session-box.ts";
-import { reapBoxes } from "../../worker/reaper.ts";
+import { reapBoxes, startReaper } from "../../worker/reaper.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { bash, createTestBoxes, type TestBoxes } from "../support/test-boxes.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
@@ -158,3 +159,26 @@ it("the newest files of a session that is over are saved before its sandbox goes
   expect(await reapBoxes(optionsOf(sound))).toEqual([stuck.sessionId, unsaved.sessionId]);
   expect(await saved(unsaved)).toEqual(["newest\n"]);
 }, 240_000);
+
+it("the row of a run that was terminated is ended also while the engine is away", async () => {
+  const { sessionId } = boxes.spec();
+  const run = await running(sessionId);
+  await run.terminate("from the Web UI");
+  const host: SandboxHost = {
+    ...boxes.host,
+    sessions: () => Promise.reject(new Error("The engine is away.")),
+  };
+  const native = await NativeConnection.connect({ address: inject("temporalAddress") });
+  try {
+    const ended = startReaper({
+      ...optionsOf(host),
+      connection: native,
+      namespace: "default",
+      everyMs: 3_600_000,
+    });
+    await ended();
+  } finally {
+    await native.close();
+  }
+  expect(await findSession(database.store.db, sessionId)).toMatchObject({ status: "cancelled" });
+});

@@ -63,7 +63,7 @@ export async function checkSandbox(options: SandboxCheckOptions): Promise<Sandbo
     const unmeasured = { ok: true, warning: true, found: `not measured: ${why}` } as const;
     return { network: unmeasured, isolation: unmeasured };
   } finally {
-    await host.remove(sessionId).catch(() => undefined);
+    await within(host.remove(sessionId), TIMEOUT_MS).catch(() => undefined);
     await host.close();
   }
 }
