@@ -1,4 +1,4 @@
-# The worker. Its sandboxes are another image: worker/local/sandbox-image/Dockerfile.
+# The worker. Its sandboxes are another image: client/setup/sandbox-image/Dockerfile.
 FROM node:24-bookworm-slim
 
 WORKDIR /app

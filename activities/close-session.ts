@@ -4,13 +4,13 @@
  * Idempotency key: the session's row is ended once per run (compare-and-set). Side effects: rows and an event.
  * Heartbeat: by timer. Retry class: Postgres. Runs in a scope that cannot be cancelled.
  */
-import { inScope, type ActivityScope } from "./activity-scope.ts";
-import { cutChars } from "./context/cut-text.ts";
-import type { ClosedSession, CloseSessionInput } from "./contract.ts";
-import type { AgentDeps } from "./deps.ts";
-import { enterToClose } from "./enter-session.ts";
-import { interruptOpenCalls } from "./interrupt-open-calls.ts";
-import { costUsd } from "./model/cost.ts";
+import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
+import { cutChars } from "./contract/cut-text.ts";
+import type { ClosedSession, CloseSessionInput } from "./contract/activities.ts";
+import type { AgentDeps } from "./runtime/deps.ts";
+import { enterToClose } from "./runtime/enter-session.ts";
+import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
+import { costUsd } from "./config/cost.ts";
 import { lastRound } from "./store/compactions.ts";
 import type { NewEvent } from "./store/event.ts";
 import { appendEvents, dropStoredChunks } from "./store/events.ts";

@@ -1,15 +1,15 @@
 /** All activities, bound to what they are given. Binds and nothing else. */
-import type { AgentActivities } from "./contract.ts";
-import { createBackgroundSaves } from "./session-box/background-save.ts";
+import type { AgentActivities } from "./contract/activities.ts";
+import { createBackgroundSaves } from "./workspace/background-save.ts";
 import { createCloseSession } from "./close-session.ts";
-import type { AgentDeps } from "./deps.ts";
+import type { AgentDeps } from "./runtime/deps.ts";
 import { createModelStep } from "./model-step.ts";
 import { createOpenSession } from "./open-session.ts";
 import { createParkGuidance } from "./park-guidance.ts";
 import { createPrune } from "./prune.ts";
 import { createRunTool } from "./run-tool.ts";
 import { createSandboxLifecycle } from "./sandbox-lifecycle.ts";
-import { createSessionBoxes } from "./session-box/session-box.ts";
+import { createSessionBoxes } from "./workspace/session-sandbox.ts";
 import { createSummarize } from "./summarize.ts";
 import { createUndoCompaction } from "./undo-compaction.ts";
 
@@ -29,4 +29,4 @@ export function createActivities(deps: AgentDeps): AgentActivities {
   };
 }
 
-export type { AgentDeps } from "./deps.ts";
+export type { AgentDeps } from "./runtime/deps.ts";

@@ -6,30 +6,30 @@
  * providers' 408/409/429/5xx, silence and network are retried after what they ask for; refusals are final.
  * Cancel: the request is aborted, what was said is kept with ` [interrupted]`, and `interrupted` is returned.
  */
-import { inScope, type ActivityScope } from "./activity-scope.ts";
-import { answerTokens, type Budget } from "./context/budget.ts";
-import { cutChars } from "./context/cut-text.ts";
-import { measureOf, sizeFacts } from "./context-size.ts";
-import type { StoredMessage } from "./context/message.ts";
-import type { ModelStepFacts, ModelStepInput, StepOutcome } from "./contract.ts";
-import { deliverGuidance } from "./deliver-guidance.ts";
-import type { AgentDeps } from "./deps.ts";
-import { enterSession } from "./enter-session.ts";
-import { interruptOpenCalls } from "./interrupt-open-calls.ts";
-import { budgetOf, modelDeadlines } from "./run-policy.ts";
-import { logCall } from "./model/log-call.ts";
-import { answerFacts, billOf, keepInterrupted, storeAnswer } from "./model/store-answer.ts";
-import { createChunkWriter } from "./model/chunk-writer.ts";
+import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
+import { answerTokens, type Budget } from "./contract/budget.ts";
+import { cutChars } from "./contract/cut-text.ts";
+import { measureOf, sizeFacts } from "./context/context-size.ts";
+import type { StoredMessage } from "./contract/message.ts";
+import type { ModelStepFacts, ModelStepInput, StepOutcome } from "./contract/activities.ts";
+import { deliverGuidance } from "./step/deliver-guidance.ts";
+import type { AgentDeps } from "./runtime/deps.ts";
+import { enterSession } from "./runtime/enter-session.ts";
+import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
+import { budgetOf, modelDeadlines } from "./config/run-policy.ts";
+import { logCall } from "./step/log-call.ts";
+import { answerFacts, billOf, keepInterrupted, storeAnswer } from "./step/store-answer.ts";
+import { createChunkWriter } from "./step/chunk-writer.ts";
 import { ModelError, type ModelAnswer, type ModelErrorClass } from "./model/model.ts";
-import { failureOf, ONE_MORE_TRY } from "./model/model-failure.ts";
-import { buildMessages, prefixMaker, prefixShares, type Prefix } from "./model/request.ts";
-import { viewSize, type ViewSize } from "./context/size.ts";
+import { failureOf, ONE_MORE_TRY } from "./step/model-failure.ts";
+import { buildMessages, prefixMaker, prefixShares, type Prefix } from "./context/request.ts";
+import { viewSize, type ViewSize } from "./transcript/size.ts";
 import type { Session } from "./store/sessions.ts";
 import { appendEvents } from "./store/events.ts";
 import { hasEarlierCall, type ModelCallRow, recordCall } from "./store/model-calls.ts";
 import { loadView } from "./store/load-view.ts";
 import { callsOf, lockRun } from "./store/transcript.ts";
-import { systemPrompt } from "./system-prompt.ts";
+import { systemPrompt } from "./config/system-prompt.ts";
 
 export function createModelStep(deps: AgentDeps) {
   const prefixFor = prefixMaker(deps.tools);

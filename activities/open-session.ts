@@ -4,16 +4,16 @@
  * Idempotency key: the session's id and the run's. Side effects: the session's row when nobody prepared it, its run,
  * an event. Heartbeat: by timer. Retry class: Postgres. Cancel: nothing to undo.
  */
-import { inScope, type ActivityScope } from "./activity-scope.ts";
-import { contextSizeOf, measureOf } from "./context-size.ts";
-import { cutChars, shorten } from "./context/cut-text.ts";
-import type { OpenedSession, OpenSessionInput } from "./contract.ts";
-import type { AgentDeps } from "./deps.ts";
-import { enterSession } from "./enter-session.ts";
-import { fatal } from "./failures.ts";
-import { interruptOpenCalls } from "./interrupt-open-calls.ts";
-import { prefixMaker, prefixShares, type Prefix } from "./model/request.ts";
-import { runPolicyOf } from "./run-policy.ts";
+import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
+import { contextSizeOf, measureOf } from "./context/context-size.ts";
+import { cutChars, shorten } from "./contract/cut-text.ts";
+import type { OpenedSession, OpenSessionInput } from "./contract/activities.ts";
+import type { AgentDeps } from "./runtime/deps.ts";
+import { enterSession } from "./runtime/enter-session.ts";
+import { fatal } from "./contract/failures.ts";
+import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
+import { prefixMaker, prefixShares, type Prefix } from "./context/request.ts";
+import { runPolicyOf } from "./config/run-policy.ts";
 import { lastRound } from "./store/compactions.ts";
 import { appendEvents } from "./store/events.ts";
 import type { Queryable } from "./store/db.ts";
@@ -23,7 +23,7 @@ import { isCold } from "./store/model-calls.ts";
 import { countParked } from "./store/guidance.ts";
 import { loadView } from "./store/load-view.ts";
 import { lockRun } from "./store/transcript.ts";
-import { systemPrompt } from "./system-prompt.ts";
+import { systemPrompt } from "./config/system-prompt.ts";
 
 export function createOpenSession(deps: AgentDeps) {
   const prefixFor = prefixMaker(deps.tools);

@@ -5,11 +5,11 @@
  *
  * Idempotency key: (session, client id). Side effects: rows. Retry class: Postgres. Cancel: none needed, it is short.
  */
-import { inScope } from "./activity-scope.ts";
-import { cleanDeep } from "./context/clean-deep.ts";
-import type { Guidance } from "./contract.ts";
-import type { AgentDeps } from "./deps.ts";
-import { fatal } from "./failures.ts";
+import { inScope } from "./runtime/activity-scope.ts";
+import { cleanDeep } from "./redaction/clean-deep.ts";
+import type { Guidance } from "./contract/activities.ts";
+import type { AgentDeps } from "./runtime/deps.ts";
+import { fatal } from "./contract/failures.ts";
 import { parkGuidance } from "./store/guidance.ts";
 import { holdIfNotSuperseded } from "./store/runs.ts";
 

@@ -4,18 +4,18 @@
  * Idempotency key: the marks themselves: what is marked is skipped. Side effects: marks and an event, in one
  * transaction. Heartbeat: by timer. Retry class: Postgres. Cancel: nothing to undo.
  */
-import { inScope, type ActivityScope } from "./activity-scope.ts";
-import { planPrune } from "./context/prune-plan.ts";
-import { contextSizeOf, measureOf } from "./context-size.ts";
-import type { PruneFacts } from "./contract.ts";
-import type { AgentDeps } from "./deps.ts";
-import { enterSession } from "./enter-session.ts";
-import { fatal } from "./failures.ts";
-import { prefixMaker, type Prefix } from "./model/request.ts";
-import { budgetOf } from "./run-policy.ts";
+import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
+import { planPrune } from "./transcript/prune-plan.ts";
+import { contextSizeOf, measureOf } from "./context/context-size.ts";
+import type { PruneFacts } from "./contract/activities.ts";
+import type { AgentDeps } from "./runtime/deps.ts";
+import { enterSession } from "./runtime/enter-session.ts";
+import { fatal } from "./contract/failures.ts";
+import { prefixMaker, type Prefix } from "./context/request.ts";
+import { budgetOf } from "./config/run-policy.ts";
 import { storePrune } from "./store/compactions.ts";
 import { loadView } from "./store/load-view.ts";
-import { systemPrompt } from "./system-prompt.ts";
+import { systemPrompt } from "./config/system-prompt.ts";
 
 export function createPrune(deps: AgentDeps) {
   const prefixFor = prefixMaker(deps.tools);

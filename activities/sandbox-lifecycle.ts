@@ -7,17 +7,17 @@
  * cannot be cancelled.
  */
 import { ApplicationFailure } from "@temporalio/common";
-import { inScope } from "./activity-scope.ts";
-import type { BackgroundSaves } from "./session-box/background-save.ts";
-import type { CloseSandboxInput, SandboxFacts, WorkspaceFacts } from "./contract.ts";
-import type { AgentDeps } from "./deps.ts";
-import { enterSession, enterToClose } from "./enter-session.ts";
-import { fatal } from "./failures.ts";
+import { inScope } from "./runtime/activity-scope.ts";
+import type { BackgroundSaves } from "./workspace/background-save.ts";
+import type { CloseSandboxInput, SandboxFacts, WorkspaceFacts } from "./contract/activities.ts";
+import type { AgentDeps } from "./runtime/deps.ts";
+import { enterSession, enterToClose } from "./runtime/enter-session.ts";
+import { fatal } from "./contract/failures.ts";
 import { SandboxLost } from "./sandbox/sandbox-lost.ts";
-import { closeBox } from "./session-box/close-box.ts";
-import { NOTHING_SAVED, saveBox } from "./session-box/save-box.ts";
-import type { SessionBoxes } from "./session-box/session-box.ts";
-import { abortable } from "./shared-work.ts";
+import { closeBox } from "./workspace/close-sandbox.ts";
+import { NOTHING_SAVED, saveBox } from "./workspace/save-files.ts";
+import type { SessionBoxes } from "./workspace/session-sandbox.ts";
+import { abortable } from "./sandbox/shared-work.ts";
 
 const CLOSE_ATTEMPTS = 5;
 

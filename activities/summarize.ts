@@ -6,28 +6,28 @@
  * Heartbeat: by timer. Retry class: the provider's 408/409/429/5xx are retried twice, then the round goes without a
  * model. Cancel: the request is aborted and nothing is written; a cancel never falls back to another summary.
  */
-import type { RunConfig } from "./agent-config.ts";
-import { inScope, type ActivityScope } from "./activity-scope.ts";
-import { finishRound, type RoundInHand } from "./compaction/finish-round.ts";
-import { strategyFor } from "./compaction/index.ts";
+import type { RunConfig } from "./config/agent-config.ts";
+import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
+import { finishRound, type RoundInHand } from "./step/finish-compaction.ts";
+import { strategyFor } from "./compaction/strategies.ts";
 import type { Compaction, CompactionInput, Summarise } from "./compaction/strategy.ts";
-import { createSummariser, summariserOf, SummariserUnavailable } from "./compaction/summariser.ts";
-import { contextSizeOf, measureOf, type Measure } from "./context-size.ts";
-import type { Budget } from "./context/budget.ts";
-import { tokensOf } from "./context/boundary.ts";
-import type { TokenRatio } from "./context/tokens.ts";
-import type { CompactionFacts, SummarizeInput } from "./contract.ts";
-import type { AgentDeps } from "./deps.ts";
-import { enterReading } from "./enter-session.ts";
-import { prefixMaker, type Prefix } from "./model/request.ts";
-import { budgetOf } from "./run-policy.ts";
+import { createSummariser, summariserOf, SummariserUnavailable } from "./step/summariser.ts";
+import { contextSizeOf, measureOf, type Measure } from "./context/context-size.ts";
+import type { Budget } from "./contract/budget.ts";
+import { tokensOf } from "./transcript/boundary.ts";
+import type { TokenRatio } from "./transcript/tokens.ts";
+import type { CompactionFacts, SummarizeInput } from "./contract/activities.ts";
+import type { AgentDeps } from "./runtime/deps.ts";
+import { enterReading } from "./runtime/enter-session.ts";
+import { prefixMaker, type Prefix } from "./context/request.ts";
+import { budgetOf } from "./config/run-policy.ts";
 import { recentRounds, type RecentRound } from "./store/compactions.ts";
 import type { Standpoint } from "./store/runs.ts";
 import { appendEvents } from "./store/events.ts";
 import { loadRatio } from "./store/model-calls.ts";
 import type { Session } from "./store/sessions.ts";
 import { loadView } from "./store/load-view.ts";
-import { systemPrompt } from "./system-prompt.ts";
+import { systemPrompt } from "./config/system-prompt.ts";
 
 export function createSummarize(deps: AgentDeps) {
   const prefixFor = prefixMaker(deps.tools);

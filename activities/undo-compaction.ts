@@ -4,17 +4,17 @@
  * Idempotency key: the request's id, which the round's event keeps. Side effects: one transaction with marks and event.
  * Heartbeat: by timer. Retry class: Postgres. Cancel: nothing to undo.
  */
-import { inScope, type ActivityScope } from "./activity-scope.ts";
-import { contextSizeOf, measureOf } from "./context-size.ts";
-import type { UndoCompactionInput, UndoneFacts } from "./contract.ts";
-import type { AgentDeps } from "./deps.ts";
-import { enterSession } from "./enter-session.ts";
-import { fatal } from "./failures.ts";
-import { prefixMaker, type Prefix } from "./model/request.ts";
+import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
+import { contextSizeOf, measureOf } from "./context/context-size.ts";
+import type { UndoCompactionInput, UndoneFacts } from "./contract/activities.ts";
+import type { AgentDeps } from "./runtime/deps.ts";
+import { enterSession } from "./runtime/enter-session.ts";
+import { fatal } from "./contract/failures.ts";
+import { prefixMaker, type Prefix } from "./context/request.ts";
 import { loadView } from "./store/load-view.ts";
 import { lockRun } from "./store/transcript.ts";
-import { undoAndTell } from "./store/undo-round.ts";
-import { systemPrompt } from "./system-prompt.ts";
+import { undoAndTell } from "./store/undo-compaction.ts";
+import { systemPrompt } from "./config/system-prompt.ts";
 
 export function createUndoCompaction(deps: AgentDeps) {
   const prefixFor = prefixMaker(deps.tools);

@@ -1,11 +1,11 @@
 /** The client's entry: arguments to a command, and its outcome to an exit code. */
 import { inspect } from "node:util";
 import { CommanderError } from "commander";
-import { isVerbose } from "./config.ts";
-import { ClientError, exitCodes, type ExitCode } from "./errors.ts";
-import { endQuietlyWhenClosed, processOutput } from "./output.ts";
+import { isVerbose } from "./config/config.ts";
+import { ClientError, exitCodes, type ExitCode } from "./console/errors.ts";
+import { endQuietlyWhenClosed, processOutput } from "./console/output.ts";
 import { createProgram } from "./program.ts";
-import { missingServiceOf } from "./missing-service.ts";
+import { missingServiceOf } from "./connect/missing-service.ts";
 
 const output = processOutput();
 

@@ -1,9 +1,9 @@
 /** The commands and what they share. */
 import { Command } from "commander";
-import type { ExitCode } from "./errors.ts";
-import type { Output } from "./output.ts";
-import { productVersion } from "./product-version.ts";
-import { verbs } from "./verbs.ts";
+import type { ExitCode } from "./console/errors.ts";
+import type { Output } from "./console/output.ts";
+import { productVersion } from "./console/product-version.ts";
+import { verbs } from "./command-list.ts";
 
 const EXIT_CODES = `
 Exit codes: 0 completed · 1 failed · 2 wrong usage or configuration, nothing started · 3 stopped by a limit ·

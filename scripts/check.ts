@@ -10,10 +10,10 @@ interface Step {
   readonly command: readonly [string, ...string[]];
 }
 
-/** The workflow is a program of its own: without Node's types, what it must not use does not even exist. */
+/** The workflow and pure folders are compiled without Node's types: what they must not use does not even exist there. */
 const steps = {
   types: { name: "types", command: ["tsc", "-p", "."] },
-  workflow: { name: "types of the workflow", command: ["tsc", "-p", "workflows"] },
+  workflow: { name: "types of the workflow and pure folders", command: ["tsc", "-p", "workflows"] },
   lint: { name: "lint", command: ["oxlint"] },
   format: { name: "format", command: ["oxfmt", "--check"] },
   unused: { name: "unused files, exports and dependencies", command: ["knip"] },

@@ -14,7 +14,7 @@ import {
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { payloadConverterPath, workflowPayloadConverterPath } from "./data-converter.ts";
+import { payloadConverterPath, workflowPayloadConverterPath } from "./connect/data-converter.ts";
 
 /** A file; or the code itself, where no file could be written. */
 export type WorkflowBundle =
@@ -28,7 +28,7 @@ export type WorkflowBundle =
 const project = fileURLToPath(new URL("..", import.meta.url));
 const cache = join(project, "node_modules", ".cache", "longhaul");
 /** All the workflow can import: its own folder and the pure code it shares with the activities. */
-const SOURCES = ["workflows", "activities/context"];
+const SOURCES = ["workflows", "activities/contract"];
 const INTERCEPTORS = ["guidance-jobs.ts", "undecodable-arguments.ts"];
 const KEPT_UNUSED_MS = 24 * 3_600_000;
 

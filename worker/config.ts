@@ -1,9 +1,9 @@
 /** The worker's configuration: its only reader of the environment. Temporal's own names are read by Temporal's package. */
 import { hostname } from "node:os";
 import { z } from "zod";
-import { secretsOf } from "../activities/context/secret-values.ts";
-import { DEFAULT_IMAGE } from "../activities/sandbox/sandbox.ts";
-import { ServiceMissing } from "./local/service-missing.ts";
+import { secretsOf } from "../activities/redaction/secret-values.ts";
+import { DEFAULT_IMAGE } from "../activities/config/default-image.ts";
+import { ServiceMissing } from "./connect/service-missing.ts";
 
 const positive = z.coerce.number().int().positive();
 /** An empty variable counts as one that is not set. */

@@ -1,14 +1,14 @@
 /** Configuration to ports: the one place where adapters are chosen. Closes what it opened, in reverse order. */
 import { Client } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
-import { agentConfigSchema, type RunConfig } from "../activities/agent-config.ts";
-import type { TextBorder } from "../activities/context/text-border.ts";
+import { agentConfigSchema, type RunConfig } from "../activities/config/agent-config.ts";
+import type { TextBorder } from "../activities/redaction/sanitizer.ts";
 import type { AgentDeps } from "../activities/index.ts";
 import { createAiSdkModel } from "../activities/model/ai-sdk.ts";
-import { resolveRun } from "../activities/model/models.ts";
-import { connectDocker } from "../activities/sandbox/connect-docker.ts";
-import { createDockerHost } from "../activities/sandbox/docker.ts";
-import { temporalRuns } from "../activities/session-runs.ts";
+import { resolveRun } from "../activities/config/models.ts";
+import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
+import { createDockerHost } from "../activities/sandbox/docker/docker.ts";
+import { temporalRuns } from "./connect/session-runs.ts";
 import { migrateStore, openStore } from "../activities/store/db.ts";
 import { createNotifier } from "../activities/store/events.ts";
 import { toolRegistry } from "../activities/tools/index.ts";

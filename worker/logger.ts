@@ -1,7 +1,7 @@
 /** The worker's log: JSON lines on standard error, masked, with Temporal's own lines among them. */
 import type { Logger as TemporalLogger, LogLevel } from "@temporalio/worker";
 import { pino, type Logger } from "pino";
-import type { TextBorder } from "../activities/context/text-border.ts";
+import type { TextBorder } from "../activities/redaction/sanitizer.ts";
 
 export type { Logger } from "pino";
 

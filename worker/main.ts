@@ -1,6 +1,6 @@
 /** The worker as a process: what compose, `npm start` and a cluster run. Exit codes as the client's: 0, 1, 2, 4. */
 import { type WorkerConfig, readWorkerConfig } from "./config.ts";
-import { ServiceMissing } from "./local/service-missing.ts";
+import { ServiceMissing } from "./connect/service-missing.ts";
 import { runWorker } from "./run-worker.ts";
 
 async function main(): Promise<number> {

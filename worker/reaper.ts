@@ -5,8 +5,8 @@
 import { Client, WorkflowNotFoundError } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
 import type { SandboxHost } from "../activities/sandbox/sandbox.ts";
-import { closeBox } from "../activities/session-box/close-box.ts";
-import { createSessionBoxes, removeStray } from "../activities/session-box/session-box.ts";
+import { closeBox } from "../activities/workspace/close-sandbox.ts";
+import { createSessionBoxes, removeStray } from "../activities/workspace/session-sandbox.ts";
 import type { Store } from "../activities/store/db.ts";
 import type { Notifier } from "../activities/store/events.ts";
 import {

@@ -2,18 +2,18 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeTelemetryFilterString, NativeConnection, Runtime, Worker } from "@temporalio/worker";
-import { createTextBorder } from "../activities/context/text-border.ts";
+import { createTextBorder } from "../activities/redaction/sanitizer.ts";
 import { createActivities } from "../activities/index.ts";
 import { loadWorkflowBundle } from "./bundle.ts";
 import { holdLease } from "../activities/store/worker-lease.ts";
 import type { WorkerConfig } from "./config.ts";
 import { bindDeps } from "./deps.ts";
-import { probeDocker, probePostgres, temporalMissing } from "./local/probe.ts";
-import { within } from "./local/within.ts";
+import { probeDocker, probePostgres, temporalMissing } from "./connect/probe.ts";
+import { within } from "./connect/within.ts";
 import { createLogger, type Logger, temporalLogger } from "./logger.ts";
 import { watchForLostWorkers } from "./lost-workers.ts";
 import { startReaper } from "./reaper.ts";
-import { temporalConnection } from "./temporal-connection.ts";
+import { temporalConnection } from "./connect/temporal-connection.ts";
 import { workerIdentity, workerOptions } from "./worker-options.ts";
 
 /** Each longer than the one before, so that a server that is down for long is not hammered. */

@@ -1,7 +1,8 @@
 /** Our search attributes, registered where the namespace lacks them and we may. */
 import type { NativeConnection } from "@temporalio/worker";
 import type { Logger } from "./logger.ts";
-import { SEARCH_ATTRIBUTES } from "./local/temporal.ts";
+
+export const SEARCH_ATTRIBUTES = ["AgentPhase", "AgentModel", "AgentOutcome"] as const;
 
 /** temporal.api.enums.v1.IndexedValueType */
 const KEYWORD = 2;

@@ -2,10 +2,10 @@
 import { randomInt } from "node:crypto";
 import { hostname } from "node:os";
 import type { NativeConnection, WorkerOptions } from "@temporalio/worker";
-import type { AgentActivities } from "../activities/contract.ts";
+import type { AgentActivities } from "../activities/contract/activities.ts";
 import type { WorkflowBundle } from "./bundle.ts";
 import type { WorkerConfig } from "./config.ts";
-import { dataConverter } from "./data-converter.ts";
+import { dataConverter } from "./connect/data-converter.ts";
 import { activityInterceptors } from "./interceptors.ts";
 
 export interface WorkerParts {

@@ -9,7 +9,7 @@ import type {
   StepUsage,
   ToolFacts,
   UndoneFacts,
-} from "../activities/contract.ts";
+} from "../activities/contract/activities.ts";
 import type { Inbox } from "./inbox.ts";
 import { createInbox, latestIds } from "./inbox.ts";
 import type { CarriedState, CodingAgentInput, CompactRequest } from "./messages.ts";

@@ -1,10 +1,10 @@
 /** The end of a run: what waits is kept, the box closed, the outcome written. */
 import { rootCause, workflowInfo } from "@temporalio/workflow";
-import type { ClosedSession, NeverOpened } from "../activities/contract.ts";
+import type { ClosedSession, NeverOpened } from "../activities/contract/activities.ts";
 import { drain } from "./inbox.ts";
 import type { Outcome } from "./outcome.ts";
 import { perform } from "./proxies.ts";
-import { enter, optionsOf, parkOverflow, tell, type Run } from "./verbs.ts";
+import { enter, optionsOf, parkOverflow, tell, type Run } from "./actions.ts";
 
 /** What this run will not read waits in Postgres for the next one. */
 export async function keepWaiting(run: Run): Promise<void> {

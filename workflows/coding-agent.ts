@@ -1,6 +1,6 @@
-/** The agent loop. What is decided is in loop-policy.ts, what is remembered in agent-state.ts, what is done in verbs.ts. */
+/** The agent loop. What is decided is in loop-policy.ts, what is remembered in agent-state.ts, what is done in actions.ts. */
 import { CancellationScope, CancelledFailure, continueAsNew, workflowInfo } from "@temporalio/workflow";
-import type { ClosedSession } from "../activities/contract.ts";
+import type { ClosedSession } from "../activities/contract/activities.ts";
 import { carry, createState, opened, stepped } from "./agent-state.ts";
 import { close, keepWaiting } from "./closing.ts";
 import { setHandlers } from "./handlers.ts";
@@ -22,7 +22,7 @@ import {
   tell,
   undoRounds,
   type Run,
-} from "./verbs.ts";
+} from "./actions.ts";
 
 /** One session of the agent. The workflow's id is the session's. */
 export async function codingAgent(input: CodingAgentInput = {}): Promise<ClosedSession> {

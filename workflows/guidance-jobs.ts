@@ -5,7 +5,7 @@
  */
 import { defaultPayloadConverter, type Payload } from "@temporalio/common";
 import type { WorkflowInterceptors } from "@temporalio/workflow";
-import { Undecodable } from "../activities/context/undecodable.ts";
+import { Undecodable } from "../activities/contract/undecodable.ts";
 import { guidanceSignal } from "./messages.ts";
 
 type Take = (message: unknown) => void;

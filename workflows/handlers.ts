@@ -1,9 +1,9 @@
 /** Signals, updates and queries of a run: each a line onto the state. All synchronous; set before anything is awaited. */
 import { ApplicationFailure, setHandler, uuid4, workflowInfo } from "@temporalio/workflow";
-import { cleanText } from "../activities/context/clean-text.ts";
-import { isEmptyMessage } from "../activities/context/coalesce.ts";
-import { cutChars } from "../activities/context/cut-text.ts";
-import { createUnnamedIds, idOf, itemsOf, partsOf } from "../activities/context/guidance-items.ts";
+import { cleanText } from "../activities/contract/clean-text.ts";
+import { isEmptyMessage } from "../activities/contract/guidance-limits.ts";
+import { cutChars } from "../activities/contract/cut-text.ts";
+import { createUnnamedIds, idOf, itemsOf, partsOf } from "../activities/contract/guidance-items.ts";
 import { takeMessages } from "./guidance-jobs.ts";
 import { accept, firstOf, refusal, waiting } from "./inbox.ts";
 import {
@@ -18,7 +18,7 @@ import {
 } from "./messages.ts";
 import { sessionView } from "./presentation.ts";
 import { remarkOn } from "./undecodable-arguments.ts";
-import { interrupt, show, type Run } from "./verbs.ts";
+import { interrupt, show, type Run } from "./actions.ts";
 
 const SHOWN_EACH = 20;
 const SHOWN_EVERY = 100;

@@ -1,7 +1,7 @@
 /** The queue of guidance: accept, tell duplicates, count, drain. Pure. */
-import { refusalOf } from "../activities/context/coalesce.ts";
-import type { Guidance } from "../activities/contract.ts";
-import { bytesOf, idOf, jsonBytes, partsOf } from "../activities/context/guidance-items.ts";
+import { refusalOf } from "../activities/contract/guidance-limits.ts";
+import type { Guidance } from "../activities/contract/activities.ts";
+import { bytesOf, idOf, jsonBytes, partsOf } from "../activities/contract/guidance-items.ts";
 
 export interface Inbox {
   /** Waiting, oldest first. */

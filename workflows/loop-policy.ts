@@ -1,5 +1,5 @@
 /** Decisions of the loop, by the numbers it holds. Pure. */
-import type { CompactionTrigger, ModelStepFacts, RunPolicy } from "../activities/contract.ts";
+import type { CompactionTrigger, ModelStepFacts, RunPolicy } from "../activities/contract/activities.ts";
 import type { AgentState } from "./agent-state.ts";
 import { waiting } from "./inbox.ts";
 

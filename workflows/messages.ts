@@ -1,7 +1,7 @@
 /** Signals, updates and queries of a session: names are part of the public contract. */
 import { defineQuery, defineSignal, defineUpdate } from "@temporalio/workflow";
-import type { Guidance, SessionStatus, StepUsage } from "../activities/contract.ts";
-import type { UserPart } from "../activities/context/message.ts";
+import type { Guidance, SessionStatus, StepUsage } from "../activities/contract/activities.ts";
+import type { UserPart } from "../activities/contract/message.ts";
 
 /** A message as it is sent. `id` is the sender's, for telling duplicates; text beyond 16 KB goes as a blob. */
 export interface GuidanceMessage {

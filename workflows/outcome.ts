@@ -7,7 +7,7 @@ import {
   isCancellation,
   rootCause,
 } from "@temporalio/workflow";
-import type { CloseSessionInput } from "../activities/contract.ts";
+import type { CloseSessionInput } from "../activities/contract/activities.ts";
 
 export interface Outcome {
   readonly status: CloseSessionInput["status"];

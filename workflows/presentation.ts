@@ -1,7 +1,7 @@
 /** What a person sees of a run in the Web UI. Pure. */
-import type { RunPolicy, SessionStatus } from "../activities/contract.ts";
-import { BREAKDOWN_PARTS, barOf, breakdownOf } from "../activities/context/breakdown.ts";
-import { cutChars } from "../activities/context/cut-text.ts";
+import type { RunPolicy, SessionStatus } from "../activities/contract/activities.ts";
+import { BREAKDOWN_PARTS, barOf, breakdownOf } from "../activities/contract/breakdown.ts";
+import { cutChars } from "../activities/contract/cut-text.ts";
 import type { AgentState } from "./agent-state.ts";
 import { waiting } from "./inbox.ts";
 import type { SessionView } from "./messages.ts";

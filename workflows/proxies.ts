@@ -3,7 +3,7 @@
  * is left out is not what the SDK's typings say it is (an undefined cancellation type means TRY_CANCEL).
  */
 import { ActivityCancellationType, proxyActivities, type ActivityOptions } from "@temporalio/workflow";
-import type { AgentActivities, RunPolicy } from "../activities/contract.ts";
+import type { AgentActivities, RunPolicy } from "../activities/contract/activities.ts";
 
 /** A worker that is gone is noticed after this. Source: requirement 7.1. */
 const HEARTBEAT_TIMEOUT_MS = 30_000;

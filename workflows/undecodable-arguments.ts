@@ -4,8 +4,8 @@
  */
 import { ApplicationFailure } from "@temporalio/common";
 import type { WorkflowInterceptors } from "@temporalio/workflow";
-import { Undecodable } from "../activities/context/undecodable.ts";
-import { partsOf } from "../activities/context/guidance-items.ts";
+import { Undecodable } from "../activities/contract/undecodable.ts";
+import { partsOf } from "../activities/contract/guidance-items.ts";
 import type { CodingAgentInput } from "./messages.ts";
 
 /** Of this run: each has its own instance of the module. */

@@ -1,9 +1,9 @@
 /** What a compaction strategy is: the port behind which they are chosen by configuration. */
-import type { StrategyName } from "../agent-config.ts";
-import type { CompactionTrigger } from "../contract.ts";
-import type { Budget } from "../context/budget.ts";
-import type { StoredMessage } from "../context/message.ts";
-import type { RawAnswer, Rejection, SummaryCheck } from "../context/summary-check.ts";
+import type { StrategyName } from "../contract/strategies.ts";
+import type { CompactionTrigger } from "../contract/activities.ts";
+import type { Budget } from "../contract/budget.ts";
+import type { StoredMessage } from "../contract/message.ts";
+import type { RawAnswer, Rejection, SummaryCheck } from "./summary-check.ts";
 
 export interface Strategy {
   readonly name: StrategyName;

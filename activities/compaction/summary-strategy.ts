@@ -1,12 +1,12 @@
 /** The machinery of every strategy that replaces messages by a summary; they differ in what they keep. */
-import type { StrategyName } from "../agent-config.ts";
-import { cutOptions, cutView, tokensOf, type Cut, type CutOptions } from "../context/boundary.ts";
-import type { StoredMessage } from "../context/message.ts";
-import { textOf } from "../context/session-facts.ts";
-import { planShrink, type ShrinkPlan } from "../context/shrink-plan.ts";
-import { checkSummary } from "../context/summary-check.ts";
-import { estimateMessage } from "../context/tokens.ts";
-import { climbDown } from "./ladder.ts";
+import type { StrategyName } from "../contract/strategies.ts";
+import { cutOptions, cutView, tokensOf, type Cut, type CutOptions } from "../transcript/boundary.ts";
+import type { StoredMessage } from "../contract/message.ts";
+import { textOf } from "./session-facts.ts";
+import { planShrink, type ShrinkPlan } from "../transcript/shrink-plan.ts";
+import { checkSummary } from "./summary-check.ts";
+import { estimateMessage } from "../transcript/tokens.ts";
+import { climbDown } from "./fallback-chain.ts";
 import type { Compaction, CompactionInput, Strategy, Summarise } from "./strategy.ts";
 
 export interface SummaryStrategyOptions {

@@ -5,15 +5,9 @@
 import type { createOpenAI } from "@ai-sdk/openai";
 import type { isStepCount, jsonSchema, streamText, ToolSet } from "ai";
 import { AnswerCollector, finishOf } from "./answer-collector.ts";
-import {
-  ModelError,
-  type Model,
-  type ModelAnswer,
-  type ModelDelta,
-  type ModelRequest,
-  type ToolSpec,
-} from "./model.ts";
-import { fullModelName } from "./models.ts";
+import { ModelError, type Model, type ModelAnswer, type ModelDelta, type ModelRequest } from "./model.ts";
+import { type ToolSpec } from "../contract/tools.ts";
+import { fullModelName } from "../config/models.ts";
 import { toModelError } from "./to-model-error.ts";
 import { toModelMessages } from "./to-model-messages.ts";
 import { trustedUsage } from "./usage.ts";

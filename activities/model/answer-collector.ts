@@ -1,6 +1,6 @@
 /** The stream's parts gathered to one answer, in the order in which they began. Pure. */
 import type { TextStreamPart, ToolSet } from "ai";
-import type { AssistantPart, ProviderData } from "../context/message.ts";
+import type { AssistantPart, ProviderData } from "../contract/message.ts";
 import type { ModelAnswer, ModelDelta } from "./model.ts";
 import { ORIGIN_KEY, reasoningFacts } from "./to-model-messages.ts";
 

@@ -1,6 +1,8 @@
 /** The port to a language model. Two adapters: the AI SDK (ai-sdk.ts) and the tests' scripted one. */
-import type { AssistantPart, Message } from "../context/message.ts";
-import type { StepUsage } from "../contract.ts";
+import type { AssistantPart, Message } from "../contract/message.ts";
+import type { StepUsage } from "../contract/activities.ts";
+import type { ToolSpec } from "../contract/tools.ts";
+import type { Deadlines } from "../config/run-policy.ts";
 
 export interface Model {
   /**
@@ -27,26 +29,6 @@ export interface ModelRequest {
   readonly deadlines: Deadlines;
   /** The model's window as configured, in tokens: a bill of many windows is not believed. */
   readonly windowTokens: number;
-}
-
-/** A tool as the model sees it. */
-export interface ToolSpec {
-  readonly name: string;
-  readonly description: string;
-  /** JSON schema of the input. */
-  readonly inputSchema: Record<string, unknown>;
-}
-
-/** How long a provider may keep silent, in ms. Source: requirement 3, survey of reliability, R32–R34. */
-export interface Deadlines {
-  /** Until the response's headers. */
-  readonly connectMs: number;
-  /** From then until the first piece of the answer. */
-  readonly firstTokenMs: number;
-  /** Between two pieces. */
-  readonly silenceMs: number;
-  /** From the request to the answer's end: below the timeout of the activity that asks, which could keep and tell nothing. */
-  readonly answerMs: number;
 }
 
 export type ModelDelta =

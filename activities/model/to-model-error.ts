@@ -1,5 +1,5 @@
 /** Whatever the SDK or the network throws, as a ModelError with its class and words that help. Pure. */
-import { cutChars, shorten } from "../context/cut-text.ts";
+import { cutChars, shorten } from "../contract/cut-text.ts";
 import { ModelError, type ModelErrorClass } from "./model.ts";
 import { isOverflowText, isRateLimitText } from "./overflow.ts";
 import { retryAfterMs } from "./retry-after.ts";

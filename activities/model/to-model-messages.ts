@@ -1,6 +1,6 @@
 /** Our transcript in the AI SDK's words, such that either wire accepts it. Pure. */
 import type { ModelMessage, ToolResultPart as SdkToolResult } from "ai";
-import { cutChars } from "../context/cut-text.ts";
+import { cutChars } from "../contract/cut-text.ts";
 import type {
   AssistantPart,
   FilePart,
@@ -8,7 +8,7 @@ import type {
   ReasoningPart,
   ToolResultPart,
   UserPart,
-} from "../context/message.ts";
+} from "../contract/message.ts";
 
 /** Where we note which model thought: encrypted reasoning is readable to that one only. */
 export const ORIGIN_KEY = "longhaul";

@@ -1,5 +1,5 @@
 /** A provider's bill, believed only where it can be true. Pure. */
-import type { StepUsage } from "../contract.ts";
+import type { StepUsage } from "../contract/activities.ts";
 
 /** Above this many windows the figure is nonsense. Source: survey of reliability, R43. */
 const ABSURD_WINDOWS = 10;

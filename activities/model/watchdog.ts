@@ -1,5 +1,6 @@
 /** One timer for the three silences of a provider (no headers, no first piece, no next piece), one for the whole answer. */
-import { ModelError, type Deadlines } from "./model.ts";
+import { ModelError } from "./model.ts";
+import { type Deadlines } from "../config/run-policy.ts";
 
 export class Watchdog {
   readonly #deadlines: Deadlines;

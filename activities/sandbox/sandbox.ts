@@ -1,11 +1,5 @@
 /** The port to where commands run. Two adapters: Docker (docker.ts) and the tests' in-process one. */
 
-/**
- * The image that the set-up makes: of sandboxes by default, and of the container that puts up their walls. Its number
- * rises with what is in it, so that an image made from an older list is not taken for it.
- */
-export const DEFAULT_IMAGE = "longhaul-sandbox:3";
-
 /** What a session's box is made of. Source of the defaults: requirement 5, measured 2026-11, docs/decisions. */
 export interface BoxSpec {
   readonly sessionId: string;

@@ -1,9 +1,9 @@
 /** Images, files and long texts by SHA-256: the same bytes are stored once. */
 import { createHash } from "node:crypto";
 import { eq, inArray } from "drizzle-orm";
-import type { FilePart } from "../context/message.ts";
+import type { FilePart } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
-import { blobs } from "./schema.ts";
+import { blobs } from "./schema/index.ts";
 
 const PREFIX = "@blob:";
 

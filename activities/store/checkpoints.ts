@@ -6,9 +6,9 @@ import {
   type StoredChain,
   type StoredPack,
   type WorkspaceFile,
-} from "../sandbox/workspace-pack.ts";
+} from "./workspace-pack.ts";
 import type { Database, Queryable } from "./db.ts";
-import { checkpoints } from "./schema.ts";
+import { checkpoints } from "./schema/index.ts";
 
 /** Of a pack, to and from the database at a time: bounds memory, and how long everything else waits. */
 const SLICE_BYTES = 4 * 1024 * 1024;

@@ -5,8 +5,8 @@
  * Both begin with the run's row under a shared lock: a run that was superseded meanwhile writes nothing.
  */
 import type pg from "pg";
-import { cutChars } from "../context/cut-text.ts";
-import type { AssistantPart, ToolCallPart, ToolOutcome, ToolResultPart } from "../context/message.ts";
+import { cutChars } from "../contract/cut-text.ts";
+import type { AssistantPart, ToolCallPart, ToolOutcome, ToolResultPart } from "../contract/message.ts";
 import type { NewEvent } from "./event.ts";
 import type { LedgerRow } from "./tool-calls.ts";
 import type { MessageMeta } from "./transcript.ts";

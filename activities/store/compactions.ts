@@ -3,7 +3,7 @@ import { and, desc, eq, isNull, ne, sql } from "drizzle-orm";
 import type { Queryable, Store } from "./db.ts";
 import type { NewEvent } from "./event.ts";
 import { appendEvents } from "./events.ts";
-import { compactionEvents } from "./schema.ts";
+import { compactionEvents } from "./schema/index.ts";
 import { lockRun } from "./transcript.ts";
 
 export interface RoundRow {

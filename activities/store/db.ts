@@ -2,7 +2,7 @@
 import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import { migrate } from "drizzle-orm/node-postgres/migrator";
 import pg from "pg";
-import * as schema from "./schema.ts";
+import * as schema from "./schema/index.ts";
 import { allowSilence, endSilentConnections } from "./silence.ts";
 
 export type Database = NodePgDatabase<typeof schema> & { readonly $client: pg.Pool };

@@ -2,7 +2,7 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { NewEvent, SessionEvent } from "./event.ts";
 import type { Queryable, Store } from "./db.ts";
-import { streamChunks } from "./schema.ts";
+import { streamChunks } from "./schema/index.ts";
 
 const EVENT_CHANNEL = "longhaul_events";
 

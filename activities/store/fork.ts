@@ -1,7 +1,7 @@
 /** A session begun from another's past: its rows up to a step, copied under a new id. The other is untouched. */
 import { sql } from "drizzle-orm";
-import { estimateMessage } from "../context/tokens.ts";
-import type { Message } from "../context/message.ts";
+import { estimateMessage } from "../transcript/tokens.ts";
+import type { Message } from "../contract/message.ts";
 import type { Store } from "./db.ts";
 import { insertMessage, takeSequences } from "./transcript.ts";
 

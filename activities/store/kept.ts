@@ -1,7 +1,7 @@
 /** What a stopped step leaves: the text said so far, the calls that were cut off. Writes nothing. */
 import { and, desc, eq, gte, inArray, isNull, sql } from "drizzle-orm";
 import type { Queryable } from "./db.ts";
-import { storedMessages, toolCalls } from "./schema.ts";
+import { storedMessages, toolCalls } from "./schema/index.ts";
 
 export interface Kept {
   /** What was in progress and is kept. */

@@ -1,7 +1,7 @@
 /** The view of a session as the model is to see it: marks as they are now, contents as they always were. */
 import type pg from "pg";
-import { MAX_HEAD_MESSAGES } from "../context/boundary.ts";
-import type { StoredMessage } from "../context/message.ts";
+import { MAX_HEAD_MESSAGES } from "../transcript/boundary.ts";
+import type { StoredMessage } from "../contract/message.ts";
 import type { Database } from "./db.ts";
 import { outOfView } from "./compactions.ts";
 import { keepSeen, seenRows, type SeenRow } from "./seen-rows.ts";

@@ -1,9 +1,9 @@
 /** The bill: one row per request to a provider, kept or wasted, and what estimates turned out to be. */
 import { and, eq, lt, sql } from "drizzle-orm";
-import { learnRatio, type TokenRatio } from "../context/tokens.ts";
-import type { StepUsage } from "../contract.ts";
+import { learnRatio, type TokenRatio } from "../transcript/tokens.ts";
+import type { StepUsage } from "../contract/activities.ts";
 import type { Queryable } from "./db.ts";
-import { modelCalls, tokenRatios } from "./schema.ts";
+import { modelCalls, tokenRatios } from "./schema/index.ts";
 
 export interface ModelCallRow {
   readonly sessionId: string;

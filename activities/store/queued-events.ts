@@ -1,7 +1,7 @@
 /** `message:queued`: that a message waits, each told once, whoever tells it first: its sender, or the worker that sees it. */
 import { sql } from "drizzle-orm";
-import { shorten } from "../context/cut-text.ts";
-import type { UserPart } from "../context/message.ts";
+import { shorten } from "../contract/cut-text.ts";
+import type { UserPart } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
 import { appendEvents } from "./events.ts";
 

@@ -1,6 +1,6 @@
 /** What clients read: sessions with their figures, and the whole of one session. Writes nothing. */
 import { and, asc, desc, eq, inArray, isNotNull, isNull, sql } from "drizzle-orm";
-import type { SessionStatus } from "../contract.ts";
+import type { SessionStatus } from "../contract/activities.ts";
 import type { Database, Queryable } from "./db.ts";
 import type { EventType } from "./event.ts";
 import {
@@ -12,7 +12,7 @@ import {
   sessions,
   storedMessages,
   toolCalls,
-} from "./schema.ts";
+} from "./schema/index.ts";
 
 export interface SessionRow {
   readonly id: string;

@@ -1,13 +1,13 @@
 /** Which run may write to a session. */
 import { and, desc, eq, max, sql } from "drizzle-orm";
-import { cutChars } from "../context/cut-text.ts";
-import type { Guidance } from "../contract.ts";
-import type { SessionRuns } from "../session-runs.ts";
-import { forgetSavesBegun } from "./boxes.ts";
+import { cutChars } from "../contract/cut-text.ts";
+import type { Guidance } from "../contract/activities.ts";
+import type { SessionRuns } from "../contract/session-runs.ts";
+import { forgetSavesBegun } from "./sandboxes.ts";
 import type { Queryable, Store } from "./db.ts";
 import { appendEvents } from "./events.ts";
 import { parkGuidance } from "./guidance.ts";
-import { runs, sessions } from "./schema.ts";
+import { runs, sessions } from "./schema/index.ts";
 import { supersede, type Standpoint } from "./supersede.ts";
 
 export type { Standpoint };

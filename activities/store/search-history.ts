@@ -1,6 +1,6 @@
 /** Search by words over a session's transcript and the whole outputs behind cut results. */
 import { sql } from "drizzle-orm";
-import type { HistorySearch } from "../tools/tool.ts";
+import type { HistorySearch } from "../contract/tools.ts";
 import { outputHandle } from "./tool-calls.ts";
 import type { Queryable } from "./db.ts";
 

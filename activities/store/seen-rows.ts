@@ -4,7 +4,7 @@
  * Nothing relies on what is kept here: a worker that has not seen a session reads it whole.
  */
 import type pg from "pg";
-import type { StoredMessage } from "../context/message.ts";
+import type { StoredMessage } from "../contract/message.ts";
 
 /** What all sessions together may take, in characters: some 60 windows of 128k tokens. */
 const MAX_CHARS = 32 * 1024 * 1024;

@@ -1,12 +1,12 @@
 /** What tools may ask of the session's past: whole outputs, the transcript, blobs. */
 import { and, asc, desc, eq, sql } from "drizzle-orm";
-import { pageOf } from "../context/cut-text.ts";
-import type { ToolResultPart, UserPart } from "../context/message.ts";
+import { pageOf } from "../contract/cut-text.ts";
+import type { ToolResultPart, UserPart } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
 import { saveBlob } from "./blobs.ts";
-import { storedMessages, toolOutputs } from "./schema.ts";
+import { storedMessages, toolOutputs } from "./schema/index.ts";
 import { searchHistory } from "./search-history.ts";
-import type { SessionMemory } from "../tools/tool.ts";
+import type { SessionMemory } from "../contract/tools.ts";
 
 /** Of a person's message: see `messageHandle`. */
 const MESSAGE_HANDLE = /^m(\d+)$/;

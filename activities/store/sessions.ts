@@ -1,12 +1,12 @@
 /** Sessions and the runs that may write to them. */
 import { and, eq, isNull, max, sql } from "drizzle-orm";
-import type { RunConfig } from "../agent-config.ts";
-import { runConfigSchema } from "../agent-config.ts";
-import type { UserPart } from "../context/message.ts";
-import { estimateMessage, type TokenRatio } from "../context/tokens.ts";
-import type { SessionStatus } from "../contract.ts";
+import type { RunConfig } from "../config/agent-config.ts";
+import { runConfigSchema } from "../config/agent-config.ts";
+import type { UserPart } from "../contract/message.ts";
+import { estimateMessage, type TokenRatio } from "../transcript/tokens.ts";
+import type { SessionStatus } from "../contract/activities.ts";
 import type { Queryable, Store } from "./db.ts";
-import { boxes, checkpoints, cursors, sessions, storedMessages, tokenRatios } from "./schema.ts";
+import { boxes, checkpoints, cursors, sessions, storedMessages, tokenRatios } from "./schema/index.ts";
 
 export interface NewSession {
   readonly id: string;

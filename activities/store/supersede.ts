@@ -1,7 +1,7 @@
 /** What a reset leaves behind: rows of the abandoned line are marked, what it had taken out of view comes back. */
 import { sql, type SQL } from "drizzle-orm";
-import { estimateMessage } from "../context/tokens.ts";
-import type { Message } from "../context/message.ts";
+import { estimateMessage } from "../transcript/tokens.ts";
+import type { Message } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
 import { insertMessage, takeSequences } from "./transcript.ts";
 

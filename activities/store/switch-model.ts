@@ -1,9 +1,9 @@
 /** Another model for a session: from the next request on. */
 import { eq, sql } from "drizzle-orm";
-import { runConfigSchema, type RunConfig } from "../agent-config.ts";
+import { runConfigSchema, type RunConfig } from "../config/agent-config.ts";
 import type { Store } from "./db.ts";
 import { appendEvents } from "./events.ts";
-import { sessions } from "./schema.ts";
+import { sessions } from "./schema/index.ts";
 import { lastStep } from "./sessions.ts";
 
 /** What of a run's configuration a model decides. */

@@ -1,8 +1,8 @@
 /** The ledger of tool calls: who may run a call, and how it ended. */
 import { and, asc, eq, getTableColumns, inArray, isNull, sql } from "drizzle-orm";
-import type { ToolOutcome } from "../context/message.ts";
+import type { ToolOutcome } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
-import { boxes, storedMessages, toolCalls, toolOutputs } from "./schema.ts";
+import { boxes, storedMessages, toolCalls, toolOutputs } from "./schema/index.ts";
 
 export type LedgerRow = typeof toolCalls.$inferSelect;
 

@@ -1,9 +1,15 @@
 /** The transcript: rows of the live line, and the one transaction in which a step's answer is stored. */
 import { and, desc, eq, isNull, sql } from "drizzle-orm";
-import type { AssistantPart, Message, MessageKind, StoredMessage, ToolCallPart } from "../context/message.ts";
+import type {
+  AssistantPart,
+  Message,
+  MessageKind,
+  StoredMessage,
+  ToolCallPart,
+} from "../contract/message.ts";
 import { dropChunks } from "./events.ts";
 import type { Queryable } from "./db.ts";
-import { cursors, sessions, storedMessages } from "./schema.ts";
+import { cursors, sessions, storedMessages } from "./schema/index.ts";
 
 /** What a row remembers beside its content. */
 export interface MessageMeta {

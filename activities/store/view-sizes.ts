@@ -1,10 +1,10 @@
 /** Views of many sessions by their sizes alone: what a list needs, without a word of their contents. */
 import { eq, inArray, sql } from "drizzle-orm";
-import type { Message, StoredMessage } from "../context/message.ts";
+import type { Message, StoredMessage } from "../contract/message.ts";
 import { outOfView } from "./compactions.ts";
-import type { TokenRatio } from "../context/tokens.ts";
+import type { TokenRatio } from "../transcript/tokens.ts";
 import type { Queryable } from "./db.ts";
-import { sessions, tokenRatios } from "./schema.ts";
+import { sessions, tokenRatios } from "./schema/index.ts";
 import type { MessageMeta } from "./transcript.ts";
 
 /** What the size of a session's request depends on beside its rows. */

@@ -2,7 +2,7 @@
 import { and, asc, eq, inArray, isNull } from "drizzle-orm";
 import type { Database } from "./db.ts";
 import type { EventData, EventType } from "./event.ts";
-import { events, guidance } from "./schema.ts";
+import { events, guidance } from "./schema/index.ts";
 
 export interface WaitingMessage {
   readonly id: string;

@@ -3,7 +3,8 @@ import type { CommandState } from "../sandbox/sandbox.ts";
 import type { CommandOutput } from "./command-output.ts";
 import { diskNote } from "./disk-note.ts";
 import { failure } from "./failure.ts";
-import type { ToolLimits, ToolResult } from "./tool.ts";
+import type { ToolResult } from "./tool.ts";
+import type { ToolLimits } from "../contract/tools.ts";
 
 /** From here on the duration is worth a line. */
 const LONG_MS = 10_000;

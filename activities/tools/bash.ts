@@ -1,11 +1,12 @@
 import { z } from "zod";
 import type { BoxCommand, CommandState, Sandbox } from "../sandbox/sandbox.ts";
-import { cutTail } from "../context/cut-text.ts";
+import { cutTail } from "../contract/cut-text.ts";
 import { bashResult } from "./bash-result.ts";
 import { outputOf } from "./command-output.ts";
 import { failure, LeaveRunning } from "./failure.ts";
 import { oneLine, workspacePath } from "./paths.ts";
-import { defineTool, type ToolContext, type ToolLimits, type ToolResult } from "./tool.ts";
+import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { type ToolLimits } from "../contract/tools.ts";
 
 const input = z.strictObject({
   command: z.string().min(1).describe("The command, run by `bash -c`. May have several lines."),

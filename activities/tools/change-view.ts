@@ -1,5 +1,5 @@
 import { structuredPatch } from "diff";
-import { cutChars } from "../context/cut-text.ts";
+import { cutChars } from "../contract/cut-text.ts";
 
 const CONTEXT_LINES = 2;
 const MAX_LINES = 60;

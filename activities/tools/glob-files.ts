@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { RESOLVE_TARGET, runProgram } from "./box-program.ts";
+import { RESOLVE_TARGET, runProgram } from "./sandbox-program.ts";
 import { failure } from "./failure.ts";
 import { globToRegExp } from "./glob-pattern.ts";
 import { oneLine, showName, WORKSPACE, workspacePath } from "./paths.ts";

@@ -1,9 +1,10 @@
 import { z } from "zod";
-import { cutChars } from "../context/cut-text.ts";
-import { RESOLVE_TARGET, runProgram } from "./box-program.ts";
+import { cutChars } from "../contract/cut-text.ts";
+import { RESOLVE_TARGET, runProgram } from "./sandbox-program.ts";
 import { failure } from "./failure.ts";
 import { oneLine, showName, workspacePath } from "./paths.ts";
-import { defineTool, type ToolContext, type ToolLimits, type ToolResult } from "./tool.ts";
+import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { type ToolLimits } from "../contract/tools.ts";
 
 const input = z.strictObject({
   pattern: z

@@ -1,6 +1,6 @@
 /** All tools, by name. Adding one: a file of its own, a line here, a row in the snapshot test. */
 import { z } from "zod";
-import type { ToolSpec } from "../model/model.ts";
+import type { ToolSpec } from "../contract/tools.ts";
 import { applyPatch } from "./apply-patch.ts";
 import { bash } from "./bash.ts";
 import { bashOutput } from "./bash-output.ts";
@@ -68,4 +68,4 @@ function inputSchemaOf(tool: Tool): Record<string, unknown> {
   return schema;
 }
 
-export { defaultLimits, MAX_RESULT_CHARS } from "./limits.ts";
+export { defaultLimits, MAX_RESULT_CHARS } from "../config/tool-limits.ts";

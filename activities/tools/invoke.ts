@@ -1,7 +1,7 @@
 /** One tool call from its name and raw input to a bounded result. Pure orchestration: no engine, no database. */
-import { cutChars } from "../context/cut-text.ts";
-import type { FilePart, ToolOutcome } from "../context/message.ts";
-import { truncateText } from "../context/truncate.ts";
+import { cutChars } from "../contract/cut-text.ts";
+import type { FilePart, ToolOutcome } from "../contract/message.ts";
+import { truncateText } from "../transcript/truncate.ts";
 import { describeInput } from "./describe-input.ts";
 import { ToolFailure } from "./failure.ts";
 import { findTool, MAX_RESULT_CHARS, type ToolRegistry } from "./index.ts";

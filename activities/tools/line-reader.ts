@@ -1,5 +1,5 @@
 /** A page of lines out of a file of any size, without the file in memory. */
-import { cutChars } from "../context/cut-text.ts";
+import { cutChars } from "../contract/cut-text.ts";
 
 export interface LineRequest {
   /** The file's first bytes, already read. */

@@ -2,7 +2,7 @@
  * The Begin/End Patch grammar. Pure. Markers may be padded with blanks; a here-document or a code fence around the
  * patch is taken off, because models write one now and then. Source: survey of coding agents (case 27).
  */
-import { cutChars } from "../context/cut-text.ts";
+import { cutChars } from "../contract/cut-text.ts";
 
 export interface PatchLine {
   readonly kind: "context" | "remove" | "add";

@@ -1,5 +1,5 @@
 /** From a parsed patch and the files as they are to what each file shall be. Nothing is written here. */
-import { cutChars } from "../context/cut-text.ts";
+import { cutChars } from "../contract/cut-text.ts";
 import type { BoxFiles } from "../sandbox/sandbox.ts";
 import { omissionLine } from "./omission.ts";
 import { applyChunks, type ChunksOutcome, reversed } from "./patch-apply.ts";

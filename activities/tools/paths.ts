@@ -1,6 +1,6 @@
 /** Paths as the model writes them. Pure: where links lead is decided inside the box, not here. */
 import path from "node:path/posix";
-import { shorten } from "../context/cut-text.ts";
+import { shorten } from "../contract/cut-text.ts";
 
 export const WORKSPACE = "/workspace";
 

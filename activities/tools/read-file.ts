@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { RESOLVE_TARGET, runProgram } from "./box-program.ts";
+import { RESOLVE_TARGET, runProgram } from "./sandbox-program.ts";
 import { failure, withHint } from "./failure.ts";
-import { imageTypeOf } from "./image-type.ts";
+import { imageTypeOf } from "../contract/image-type.ts";
 import { type LinePage, type LineRequest, readLines } from "./line-reader.ts";
 import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
 import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";

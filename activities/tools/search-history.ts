@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { failure } from "./failure.ts";
 import { oneLine } from "./paths.ts";
-import { defineTool, type HistorySearch, type ToolContext, type ToolResult } from "./tool.ts";
+import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { type HistorySearch } from "../contract/tools.ts";
 
 const input = z.strictObject({
   query: z

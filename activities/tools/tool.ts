@@ -1,7 +1,8 @@
 /** What a tool is: declared once, one file each. `run-tool.ts` validates, runs, truncates, masks and stores. */
 import type { z } from "zod";
-import type { FilePart } from "../context/message.ts";
+import type { FilePart } from "../contract/message.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
+import type { ToolLimits, SessionMemory } from "../contract/tools.ts";
 
 export interface Tool<Input = unknown> {
   readonly name: string;
@@ -17,19 +18,6 @@ export interface Tool<Input = unknown> {
    * Contract: throws only for what is not the tool's own failure (SandboxLost, the abort reason, a lost database).
    */
   readonly run: (input: Input, context: ToolContext) => Promise<ToolResult>;
-}
-
-/** Limits of one tool; `longhaul.yaml`'s `tools.<name>` overrides those that it heeds. */
-export interface ToolLimits {
-  /** Longest a program may run that the call starts in the sandbox, where the input does not say otherwise. */
-  readonly timeoutMs: number;
-  /** Most that the input may ask for. */
-  readonly maxTimeoutMs: number;
-  /** Characters of the result that the model sees. */
-  readonly maxChars: number;
-  readonly maxLines: number;
-  readonly maxLineChars: number;
-  readonly maxMatches: number;
 }
 
 export interface ToolContext {
@@ -48,32 +36,6 @@ export interface ToolContext {
   readonly maskWindow: (text: string, from: number, to: number) => string;
   /** Live note for watchers and the Web UI: at most 200 characters. */
   readonly onProgress: (note: string) => void;
-}
-
-export interface SessionMemory {
-  /** Characters of a whole output and where the next page begins; undefined where there is no such handle. */
-  readOutput(
-    handle: string,
-    offset: number,
-    limit: number,
-  ): Promise<{ readonly text: string; readonly end: number; readonly total: number } | undefined>;
-  /** Rows of the transcript, compacted ones too, and whole outputs that hold every word; newest first. */
-  search(words: readonly string[], limit: number): Promise<HistorySearch>;
-  /** Stores bytes by their SHA-256; the same bytes are stored once. */
-  saveBlob(bytes: Uint8Array, mediaType: string): Promise<FilePart>;
-}
-
-export interface HistorySearch {
-  readonly hits: readonly {
-    readonly sequence: number;
-    readonly step: number;
-    readonly role: string;
-    readonly excerpt: string;
-    /** Where the words stand in a whole output; absent where they stand in the message itself. */
-    readonly output?: { readonly handle: string; readonly offset: number };
-  }[];
-  /** The oldest whole outputs, where there is more of them than one search goes through. */
-  readonly skippedOutputs: number;
 }
 
 export interface ToolResult {

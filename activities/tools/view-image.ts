@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { failure } from "./failure.ts";
 import { withoutMetadata } from "./image-metadata.ts";
-import { imageTypeOf } from "./image-type.ts";
+import { imageTypeOf } from "../contract/image-type.ts";
 import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
 import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { countLines } from "../context/truncate.ts";
+import { countLines } from "../transcript/truncate.ts";
 import { failure } from "./failure.ts";
 import { omissionLine } from "./omission.ts";
 import { oneLine, showName, showSize, workspacePath } from "./paths.ts";

@@ -1,11 +1,11 @@
 /** `longhaul cancel ID`: ends a session's run and waits until it has cleaned up. */
 import { Command } from "commander";
-import { cancelSession } from "../cancel-session.ts";
-import { openServices } from "../connection.ts";
-import { exitCodes, type ExitCode } from "../errors.ts";
-import { keptText } from "../kept-text.ts";
-import type { Output } from "../output.ts";
-import { requireSession } from "../require-session.ts";
+import { cancelSession } from "../sessions/cancel-session.ts";
+import { openServices } from "../connect/connection.ts";
+import { exitCodes, type ExitCode } from "../console/errors.ts";
+import { keptText } from "../sessions/kept-text.ts";
+import type { Output } from "../console/output.ts";
+import { requireSession } from "../sessions/require-session.ts";
 
 export function cancelCommand(output: Output, done: (code: ExitCode) => void): Command {
   return new Command("cancel")

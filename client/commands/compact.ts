@@ -1,11 +1,11 @@
 /** `longhaul compact ID [FOCUS]`: a compaction round at the next step boundary. */
 import { Command } from "commander";
 import { compactSignal } from "../../workflows/messages.ts";
-import { clientSanitizer } from "../config.ts";
-import { openServices } from "../connection.ts";
-import { exitCodes, usageError, type ExitCode } from "../errors.ts";
-import type { Output } from "../output.ts";
-import { withRunning } from "../running-session.ts";
+import { clientSanitizer } from "../config/config.ts";
+import { openServices } from "../connect/connection.ts";
+import { exitCodes, usageError, type ExitCode } from "../console/errors.ts";
+import type { Output } from "../console/output.ts";
+import { withRunning } from "../sessions/running-session.ts";
 
 const MAX_FOCUS_CHARS = 2_000;
 

@@ -6,13 +6,13 @@ import {
   type Breakdown,
   type BreakdownPart,
   type CappedPart,
-} from "../../activities/context/breakdown.ts";
-import { openServices } from "../connection.ts";
-import type { ContextReport } from "../context-report.ts";
-import { exitCodes, noSuchSession, type ExitCode } from "../errors.ts";
-import type { Look, Output, Style } from "../output.ts";
-import { bar, percent, plural, tokens } from "../render/format.ts";
-import { requireSession } from "../require-session.ts";
+} from "../../activities/contract/breakdown.ts";
+import { openServices } from "../connect/connection.ts";
+import type { ContextReport } from "../../activities/context/context-report.ts";
+import { exitCodes, noSuchSession, type ExitCode } from "../console/errors.ts";
+import type { Look, Output, Style } from "../console/output.ts";
+import { bar, percent, plural, tokens } from "../console/format.ts";
+import { requireSession } from "../sessions/require-session.ts";
 
 const BAR_CELLS = 50;
 
@@ -25,7 +25,7 @@ export function contextCommand(output: Output, done: (code: ExitCode) => void): 
 }
 
 async function context(id: string, flags: { json?: boolean }, output: Output): Promise<ExitCode> {
-  const { readContext } = await import("../context-report.ts");
+  const { readContext } = await import("../../activities/context/context-report.ts");
   const services = await openServices();
   try {
     await requireSession(services, id);

@@ -1,12 +1,12 @@
 /** `longhaul diff ID`: what a session changed in the files that were put in. */
 import { Command } from "commander";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
-import { openServices } from "../connection.ts";
-import { exitCodes, notPossible, type ExitCode } from "../errors.ts";
-import type { Output } from "../output.ts";
-import { plural, visible } from "../render/format.ts";
-import { requireSession } from "../require-session.ts";
-import { diffWorkspaces } from "../workspace-diff.ts";
+import { openServices } from "../connect/connection.ts";
+import { exitCodes, notPossible, type ExitCode } from "../console/errors.ts";
+import type { Output } from "../console/output.ts";
+import { plural, visible } from "../console/format.ts";
+import { requireSession } from "../sessions/require-session.ts";
+import { diffWorkspaces } from "../workspace/workspace-diff.ts";
 
 export function diffCommand(output: Output, done: (code: ExitCode) => void): Command {
   return new Command("diff")

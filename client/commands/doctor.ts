@@ -1,9 +1,9 @@
 /** `longhaul doctor`: what is found, what is missing, how to mend it, and where each setting comes from. */
 import { Command } from "commander";
-import type { Diagnosis } from "../../worker/local/doctor.ts";
-import { describeSettings } from "../config.ts";
-import { exitCodes, type ExitCode } from "../errors.ts";
-import type { Output, Style } from "../output.ts";
+import type { Diagnosis } from "../setup/doctor.ts";
+import { describeSettings } from "../config/config.ts";
+import { exitCodes, type ExitCode } from "../console/errors.ts";
+import type { Output, Style } from "../console/output.ts";
 
 interface DoctorFlags {
   readonly config?: string;
@@ -20,7 +20,7 @@ export function doctorCommand(output: Output, done: (code: ExitCode) => void): C
 
 async function doctor(flags: DoctorFlags, output: Output): Promise<ExitCode> {
   const own = describeSettings(flags);
-  const { diagnose } = await import("../../worker/local/doctor.ts");
+  const { diagnose } = await import("../setup/doctor.ts");
   const { checks, settings } = await diagnose({ sandbox: own.sandbox });
   const diagnosis = {
     checks: [...checks, own.check],

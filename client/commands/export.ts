@@ -1,13 +1,13 @@
 /** `longhaul export ID`: everything of a session as one JSON document, or its trajectory in a public format. */
 import { Command, Option } from "commander";
 import { readWhole } from "../../activities/store/reading.ts";
-import { openServices } from "../connection.ts";
-import { exitCodes, type ExitCode } from "../errors.ts";
-import type { Output } from "../output.ts";
-import { productVersion } from "../product-version.ts";
-import { requireSession } from "../require-session.ts";
-import { exportDocument } from "../session-export.ts";
-import { trajectoryDocument } from "../trajectory.ts";
+import { openServices } from "../connect/connection.ts";
+import { exitCodes, type ExitCode } from "../console/errors.ts";
+import type { Output } from "../console/output.ts";
+import { productVersion } from "../console/product-version.ts";
+import { requireSession } from "../sessions/require-session.ts";
+import { exportDocument } from "../sessions/session-export.ts";
+import { trajectoryDocument } from "../sessions/trajectory.ts";
 
 export function exportCommand(output: Output, done: (code: ExitCode) => void): Command {
   return new Command("export")

@@ -1,14 +1,14 @@
 /** `longhaul fork ID --from-step N`: a session of its own that goes on from before that step. */
 import { Command } from "commander";
-import { openServices } from "../connection.ts";
-import { exitCodes, type ExitCode } from "../errors.ts";
-import { forkSession } from "../fork-session.ts";
-import type { Output } from "../output.ts";
-import { requireSession } from "../require-session.ts";
-import { positiveInteger } from "../run-options.ts";
-import { parseSessionId } from "../session-id.ts";
-import { processStdin, readMessage } from "../task-input.ts";
-import { watchSession } from "../watch-session.ts";
+import { openServices } from "../connect/connection.ts";
+import { exitCodes, type ExitCode } from "../console/errors.ts";
+import { forkSession } from "../sessions/fork-session.ts";
+import type { Output } from "../console/output.ts";
+import { requireSession } from "../sessions/require-session.ts";
+import { positiveInteger } from "../sessions/run-options.ts";
+import { parseSessionId } from "../sessions/session-id.ts";
+import { processStdin, readMessage } from "../sessions/task-input.ts";
+import { watchSession } from "../watch/watch-session.ts";
 
 interface ForkFlags {
   readonly fromStep?: number;

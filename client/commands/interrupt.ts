@@ -1,12 +1,12 @@
 /** `longhaul interrupt ID [MESSAGE]`: breaks off the step in flight; the session goes on with its queue. */
 import { Command } from "commander";
-import { clientSanitizer } from "../config.ts";
-import { openServices } from "../connection.ts";
-import { exitCodes, usageError, type ExitCode } from "../errors.ts";
-import { interruptSession } from "../interrupt-session.ts";
-import { keptText } from "../kept-text.ts";
-import type { Output } from "../output.ts";
-import { processStdin, readMessage } from "../task-input.ts";
+import { clientSanitizer } from "../config/config.ts";
+import { openServices } from "../connect/connection.ts";
+import { exitCodes, usageError, type ExitCode } from "../console/errors.ts";
+import { interruptSession } from "../sessions/interrupt-session.ts";
+import { keptText } from "../sessions/kept-text.ts";
+import type { Output } from "../console/output.ts";
+import { processStdin, readMessage } from "../sessions/task-input.ts";
 
 /** Longer ones go through `say`, which stores them. */
 const MAX_BYTES = 16_384;

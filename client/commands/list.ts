@@ -1,14 +1,14 @@
 /** `longhaul list`: sessions, newest first. */
 import { Command, Option } from "commander";
 import { listSessions, readFigures, type SessionRow } from "../../activities/store/reading.ts";
-import { openServices, type Services } from "../connection.ts";
-import { within } from "../../worker/local/within.ts";
-import { exitCodes, type ExitCode } from "../errors.ts";
-import type { Output, Style } from "../output.ts";
-import { ago, dollars, oneLine, percent } from "../render/format.ts";
-import { positiveInteger } from "../run-options.ts";
-import { statusDocument, type SessionStatusDocument } from "../session-status.ts";
-import { hasEnded, isMissingTable } from "../start-session.ts";
+import { openServices, type Services } from "../connect/connection.ts";
+import { within } from "../../worker/connect/within.ts";
+import { exitCodes, type ExitCode } from "../console/errors.ts";
+import type { Output, Style } from "../console/output.ts";
+import { ago, dollars, oneLine, percent } from "../console/format.ts";
+import { positiveInteger } from "../sessions/run-options.ts";
+import { statusDocument, type SessionStatusDocument } from "../sessions/session-status.ts";
+import { hasEnded, isMissingTable } from "../sessions/start-session.ts";
 
 interface ListFlags {
   readonly limit: number;
@@ -33,7 +33,7 @@ async function list(flags: ListFlags, output: Output): Promise<ExitCode> {
     const rows = await readRows(services, flags);
     const { db } = services.store;
     const ids = rows.map(({ id }) => id);
-    const { sessionSizes } = await import("../../activities/session-sizes.ts");
+    const { sessionSizes } = await import("../../activities/context/session-sizes.ts");
     const [figures, sizes, closed] = await Promise.all([
       readFigures(db, ids),
       sessionSizes(db, ids),
@@ -62,7 +62,7 @@ async function readRows(services: Services, flags: ListFlags): Promise<SessionRo
 
 /** Runs that Temporal has as closed though their session's row does not: asked for the newest few only, and briefly. */
 async function closedRuns(services: Services, rows: readonly SessionRow[]) {
-  const { describeRun } = await import("../describe-run.ts");
+  const { describeRun } = await import("../connect/describe-run.ts");
   const open = rows.filter((row) => !hasEnded(row)).slice(0, 20);
   if (open.length === 0) return new Map();
   const asked = Promise.all(

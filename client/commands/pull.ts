@@ -1,12 +1,12 @@
 /** `longhaul pull ID DIR`: the session's files, as last saved. */
 import { resolve } from "node:path";
 import { Command } from "commander";
-import { openServices } from "../connection.ts";
-import { exitCodes, notPossible, type ExitCode } from "../errors.ts";
-import type { Output } from "../output.ts";
-import { pullNotes, pullWorkspace } from "../pull-workspace.ts";
-import { plural } from "../render/format.ts";
-import { requireSession } from "../require-session.ts";
+import { openServices } from "../connect/connection.ts";
+import { exitCodes, notPossible, type ExitCode } from "../console/errors.ts";
+import type { Output } from "../console/output.ts";
+import { pullNotes, pullWorkspace } from "../workspace/pull-workspace.ts";
+import { plural } from "../console/format.ts";
+import { requireSession } from "../sessions/require-session.ts";
 
 export function pullCommand(output: Output, done: (code: ExitCode) => void): Command {
   return new Command("pull")

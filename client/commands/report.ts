@@ -2,22 +2,21 @@
 import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { Command } from "commander";
-import { costUsd } from "../../activities/model/cost.ts";
-import { prefixMaker } from "../../activities/model/request.ts";
-import { budgetOf } from "../../activities/run-policy.ts";
+import { costUsd } from "../../activities/config/cost.ts";
+import { prefixMaker } from "../../activities/context/request.ts";
+import { budgetOf } from "../../activities/config/run-policy.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { readWhole } from "../../activities/store/reading.ts";
 import { findSession } from "../../activities/store/sessions.ts";
-import { systemPrompt } from "../../activities/system-prompt.ts";
-import { toolRegistry } from "../../activities/tools/index.ts";
-import { openServices, type Services } from "../connection.ts";
-import { exitCodes, noSuchSession, type ExitCode } from "../errors.ts";
-import type { Output } from "../output.ts";
-import { productVersion } from "../product-version.ts";
+import { systemPrompt } from "../../activities/config/system-prompt.ts";
+import { openServices, type Services } from "../connect/connection.ts";
+import { exitCodes, noSuchSession, type ExitCode } from "../console/errors.ts";
+import type { Output } from "../console/output.ts";
+import { productVersion } from "../console/product-version.ts";
 import { reportPage, type ReportData } from "../report/report-page.ts";
-import { requireSession } from "../require-session.ts";
-import { trajectoryDocument } from "../trajectory.ts";
-import { diffWorkspaces } from "../workspace-diff.ts";
+import { requireSession } from "../sessions/require-session.ts";
+import { trajectoryDocument } from "../sessions/trajectory.ts";
+import { diffWorkspaces } from "../workspace/workspace-diff.ts";
 
 export function reportCommand(output: Output, done: (code: ExitCode) => void): Command {
   return new Command("report")
@@ -51,7 +50,7 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
   const known = await findSession(db, id);
   if (known === undefined) throw noSuchSession(id);
   const { config } = known;
-  const prefix = prefixMaker(toolRegistry)(systemPrompt(known));
+  const prefix = prefixMaker()(systemPrompt(known));
   const { triggerTokens } = budgetOf(config, prefix.tokens);
   const bills = whole.modelCalls.filter((call) => call.inputTokens !== null);
   const sum = (pick: (call: (typeof bills)[number]) => number | null) =>

@@ -1,13 +1,13 @@
 /** `longhaul retry ID --from-step N`: goes back to the moment before a step, and on from there. */
 import { Command } from "commander";
 import { readFigures } from "../../activities/store/reading.ts";
-import { openServices } from "../connection.ts";
-import { exitCodes, type ExitCode } from "../errors.ts";
-import type { Output } from "../output.ts";
-import { requireSession } from "../require-session.ts";
-import { retrySession } from "../retry-session.ts";
-import { positiveInteger } from "../run-options.ts";
-import { watchSession } from "../watch-session.ts";
+import { openServices } from "../connect/connection.ts";
+import { exitCodes, type ExitCode } from "../console/errors.ts";
+import type { Output } from "../console/output.ts";
+import { requireSession } from "../sessions/require-session.ts";
+import { retrySession } from "../sessions/retry-session.ts";
+import { positiveInteger } from "../sessions/run-options.ts";
+import { watchSession } from "../watch/watch-session.ts";
 
 interface RetryFlags {
   readonly fromStep?: number;

@@ -1,11 +1,11 @@
 /** `longhaul run TASK`: set-up where needed, start, watch, and the files at the end. */
 import { join, resolve } from "node:path";
 import { Command } from "commander";
-import type { Services } from "../connection.ts";
-import type { FollowEnd } from "../follow.ts";
-import type { ExitCode } from "../errors.ts";
-import type { Output } from "../output.ts";
-import { prepareStart, REHEARSAL_NOTE, withRunFlags, type RunFlags } from "../run-options.ts";
+import type { Services } from "../connect/connection.ts";
+import type { FollowEnd } from "../watch/follow.ts";
+import type { ExitCode } from "../console/errors.ts";
+import type { Output } from "../console/output.ts";
+import { prepareStart, REHEARSAL_NOTE, withRunFlags, type RunFlags } from "../sessions/run-options.ts";
 
 export function runCommand(output: Output, done: (code: ExitCode) => void): Command {
   return withRunFlags(new Command("run"))
@@ -20,9 +20,9 @@ async function run(words: readonly string[], flags: RunFlags, output: Output): P
   if (config.rehearsal) output.note(`${output.style("yellow", REHEARSAL_NOTE)}\n`);
   // What is wrong with an order is said before the drivers are loaded.
   const [{ openPrepared }, { startSession }, { watchSession }] = await Promise.all([
-    import("../set-up.ts"),
-    import("../start-session.ts"),
-    import("../watch-session.ts"),
+    import("../sessions/set-up.ts"),
+    import("../sessions/start-session.ts"),
+    import("../watch/watch-session.ts"),
   ]);
   const services = await openPrepared(flags, (line) => output.note(`${output.style("dim", line)}\n`));
   try {
@@ -64,7 +64,7 @@ async function closingLines(
     ...(ui === undefined ? [] : [`Web UI: ${ui}`]),
   ];
   const folder = resolve(join(".longhaul", "workspaces", id));
-  const { pullNotes, pullWorkspace } = await import("../pull-workspace.ts");
+  const { pullNotes, pullWorkspace } = await import("../workspace/pull-workspace.ts");
   const pulled = await pullWorkspace(services.store, id, folder, { ours: true });
   if (pulled === undefined) return [...lines, `No files were saved (${end.status}).`];
   lines.push(...pullNotes(pulled, folder, `longhaul pull ${id} DIR --git`));

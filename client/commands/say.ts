@@ -1,16 +1,16 @@
 /** `longhaul say ID MESSAGE`: guidance for a session that runs; one that has ended is taken up again. */
 import { Command } from "commander";
-import { runConfigSchema } from "../../activities/agent-config.ts";
+import { runConfigSchema } from "../../activities/config/agent-config.ts";
 import { switchModel } from "../../activities/store/switch-model.ts";
-import { resolveConfig } from "../config.ts";
-import { openServices } from "../connection.ts";
-import { exitCodes, usageError, type ExitCode } from "../errors.ts";
-import { notShown, readAttachments } from "../images.ts";
-import type { Output } from "../output.ts";
-import { requireSession } from "../require-session.ts";
-import { collect } from "../run-options.ts";
-import { sendGuidance } from "../send-guidance.ts";
-import { processStdin, readMessage } from "../task-input.ts";
+import { resolveConfig } from "../config/config.ts";
+import { openServices } from "../connect/connection.ts";
+import { exitCodes, usageError, type ExitCode } from "../console/errors.ts";
+import { notShown, readAttachments } from "../sessions/images.ts";
+import type { Output } from "../console/output.ts";
+import { requireSession } from "../sessions/require-session.ts";
+import { collect } from "../sessions/run-options.ts";
+import { sendGuidance } from "../sessions/send-guidance.ts";
+import { processStdin, readMessage } from "../sessions/task-input.ts";
 
 interface SayFlags {
   readonly image: readonly string[];

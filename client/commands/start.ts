@@ -1,8 +1,8 @@
 /** `longhaul start TASK`: starts and leaves; the id alone goes to stdout. */
 import { Command } from "commander";
-import { exitCodes, type ExitCode } from "../errors.ts";
-import type { Output } from "../output.ts";
-import { prepareStart, REHEARSAL_NOTE, withRunFlags, type RunFlags } from "../run-options.ts";
+import { exitCodes, type ExitCode } from "../console/errors.ts";
+import type { Output } from "../console/output.ts";
+import { prepareStart, REHEARSAL_NOTE, withRunFlags, type RunFlags } from "../sessions/run-options.ts";
 
 export function startCommand(output: Output, done: (code: ExitCode) => void): Command {
   return withRunFlags(new Command("start"))
@@ -17,8 +17,8 @@ async function start(words: readonly string[], flags: RunFlags, output: Output):
   if (config.rehearsal) output.note(`${REHEARSAL_NOTE}\n`);
   // What is wrong with an order is said before the drivers are loaded.
   const [{ openPrepared }, { startSession }] = await Promise.all([
-    import("../set-up.ts"),
-    import("../start-session.ts"),
+    import("../sessions/set-up.ts"),
+    import("../sessions/start-session.ts"),
   ]);
   const services = await openPrepared(flags, (line) => output.note(`${line}\n`));
   try {

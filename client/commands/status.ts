@@ -1,11 +1,11 @@
 /** `longhaul status ID`: where a session stands. */
 import { Command } from "commander";
-import { openServices } from "../connection.ts";
-import { exitCodes, type ExitCode } from "../errors.ts";
-import type { Output, Style } from "../output.ts";
-import { bar, dollars, duration, oneLine, percent, plural, tokens } from "../render/format.ts";
-import { requireSession } from "../require-session.ts";
-import { readStatus, type SessionStatusDocument } from "../session-status.ts";
+import { openServices } from "../connect/connection.ts";
+import { exitCodes, type ExitCode } from "../console/errors.ts";
+import type { Output, Style } from "../console/output.ts";
+import { bar, dollars, duration, oneLine, percent, plural, tokens } from "../console/format.ts";
+import { requireSession } from "../sessions/require-session.ts";
+import { readStatus, type SessionStatusDocument } from "../sessions/session-status.ts";
 
 export function statusCommand(output: Output, done: (code: ExitCode) => void): Command {
   return new Command("status")

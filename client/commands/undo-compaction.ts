@@ -3,13 +3,13 @@ import { randomUUID } from "node:crypto";
 import { WorkflowNotFoundError } from "@temporalio/client";
 import { Command } from "commander";
 import { readFigures } from "../../activities/store/reading.ts";
-import { undoWhileEnded } from "../../activities/store/undo-round.ts";
+import { undoWhileEnded } from "../../activities/store/undo-compaction.ts";
 import { undoCompactionSignal } from "../../workflows/messages.ts";
-import { openServices, type Services } from "../connection.ts";
-import { exitCodes, notPossible, type ExitCode } from "../errors.ts";
-import type { Output } from "../output.ts";
-import { plural, tokens } from "../render/format.ts";
-import { requireSession } from "../require-session.ts";
+import { openServices, type Services } from "../connect/connection.ts";
+import { exitCodes, notPossible, type ExitCode } from "../console/errors.ts";
+import type { Output } from "../console/output.ts";
+import { plural, tokens } from "../console/format.ts";
+import { requireSession } from "../sessions/require-session.ts";
 
 export function undoCompactionCommand(output: Output, done: (code: ExitCode) => void): Command {
   return new Command("undo-compaction")

@@ -1,11 +1,11 @@
 /** `longhaul watch ID`: attaches to a session, from its beginning or from an event on. */
 import { Command } from "commander";
-import { openServices } from "../connection.ts";
-import type { ExitCode } from "../errors.ts";
-import type { Output } from "../output.ts";
-import { requireSession } from "../require-session.ts";
-import { wholeNumber } from "../run-options.ts";
-import { watchSession } from "../watch-session.ts";
+import { openServices } from "../connect/connection.ts";
+import type { ExitCode } from "../console/errors.ts";
+import type { Output } from "../console/output.ts";
+import { requireSession } from "../sessions/require-session.ts";
+import { wholeNumber } from "../sessions/run-options.ts";
+import { watchSession } from "../watch/watch-session.ts";
 
 interface WatchFlags {
   readonly from?: number;

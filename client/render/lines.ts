@@ -1,7 +1,7 @@
 /** Single events as lines. Pure. */
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
-import type { Style } from "../output.ts";
-import { dollars, duration, oneLine, percent, plural, tokens } from "./format.ts";
+import type { Style } from "../console/output.ts";
+import { dollars, duration, oneLine, percent, plural, tokens } from "../console/format.ts";
 
 export function startLine(
   event: SessionEvent,

@@ -3,8 +3,8 @@
  * that it reads the same on a terminal, in a pipe and in a log. Takes the time from events and ticks: no clock here.
  */
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
-import type { Style } from "../output.ts";
-import { bar, dollars, duration, oneLine, percent, plural, tokens } from "./format.ts";
+import type { Style } from "../console/output.ts";
+import { bar, dollars, duration, oneLine, percent, plural, tokens } from "../console/format.ts";
 import { compressedLine, endLines, queuedLine, sandboxLine, startLine } from "./lines.ts";
 import { resultLines, waitingLine } from "./tools.ts";
 import { createWords } from "./words.ts";

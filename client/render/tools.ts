@@ -1,7 +1,7 @@
 /** One tool call as a line, and its last words where it failed. Pure. */
 import type { EventData } from "../../activities/store/event.ts";
-import type { Look, Style } from "../output.ts";
-import { duration, lastLines, oneLine } from "./format.ts";
+import type { Look, Style } from "../console/output.ts";
+import { duration, lastLines, oneLine } from "../console/format.ts";
 
 const EXCERPT_LINES = 5;
 

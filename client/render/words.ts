@@ -2,8 +2,8 @@
  * The model's words as they come. A stream that cannot be taken back (a pipe, a scrollback) is only ever added to:
  * where an attempt is dropped, that is said instead of redrawn.
  */
-import type { Style } from "../output.ts";
-import { harmless, oneLine } from "./format.ts";
+import type { Style } from "../console/output.ts";
+import { harmless, oneLine } from "../console/format.ts";
 
 /** Characters of reasoning that are worth showing: its first thought. */
 const REASONING_CHARS = 160;

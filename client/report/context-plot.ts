@@ -1,5 +1,5 @@
 /** How full the window was, request by request, as a drawing. Pure. */
-import { tokens } from "../render/format.ts";
+import { tokens } from "../console/format.ts";
 import { html, type Html } from "./html.ts";
 
 export interface PlotPoint {

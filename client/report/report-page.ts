@@ -1,8 +1,8 @@
 /** A session as one page that needs nothing else: figures, the window's use, what was done, the change. Pure. */
-import { cutChars } from "../../activities/context/cut-text.ts";
+import { cutChars } from "../../activities/contract/cut-text.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
-import { dollars, duration, percent, plural, tokens } from "../render/format.ts";
-import type { TrajectoryStep } from "../trajectory.ts";
+import { dollars, duration, percent, plural, tokens } from "../console/format.ts";
+import type { TrajectoryStep } from "../sessions/trajectory.ts";
 import { contextPlot, type PlotPoint, type PlotRound } from "./context-plot.ts";
 import { html, type Html } from "./html.ts";
 import { STYLE } from "./style.ts";

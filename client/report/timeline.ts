@@ -1,7 +1,7 @@
 /** What was said and done, step by step. Pure. */
-import { cutChars } from "../../activities/context/cut-text.ts";
-import { duration, oneLine, tokens } from "../render/format.ts";
-import type { TrajectoryStep } from "../trajectory.ts";
+import { cutChars } from "../../activities/contract/cut-text.ts";
+import { duration, oneLine, tokens } from "../console/format.ts";
+import type { TrajectoryStep } from "../sessions/trajectory.ts";
 import { html, type Html } from "./html.ts";
 
 /** Characters of one result in the page; the export has all of them. */

@@ -10,10 +10,10 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
-import { packWorkspace } from "../../activities/sandbox/workspace-pack.ts";
+import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { createSession } from "../../activities/store/sessions.ts";
-import { resolveConfig } from "../../client/config.ts";
-import { pullWorkspace } from "../../client/pull-workspace.ts";
+import { resolveConfig } from "../../client/config/config.ts";
+import { pullWorkspace } from "../../client/workspace/pull-workspace.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 
 let database: TestDatabase;

@@ -1,7 +1,7 @@
 /** A session that is taken up again when its provider has forgotten it: a round first, where that is asked for (decision 0034). */
 import { eq, sql } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { modelCalls } from "../../activities/store/schema.ts";
+import { modelCalls } from "../../activities/store/schema/index.ts";
 import { guidance, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { playLoop } from "../support/direct-loop.ts";
 import { mixedText } from "../support/mixed-text.ts";

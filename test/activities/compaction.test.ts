@@ -1,10 +1,10 @@
 import { CancelledFailure } from "@temporalio/common";
 import { and, eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { buildView, PRUNED_TEXT } from "../../activities/context/view.ts";
+import { buildView, PRUNED_TEXT } from "../../activities/transcript/view.ts";
 import { ModelError } from "../../activities/model/model.ts";
 import { lastRound, storeRound } from "../../activities/store/compactions.ts";
-import { sessions, storedMessages } from "../../activities/store/schema.ts";
+import { sessions, storedMessages } from "../../activities/store/schema/index.ts";
 import { summaryText, work } from "../support/compacting.ts";
 import { answer, compactingSession, SECRET } from "../support/compacting-session.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";

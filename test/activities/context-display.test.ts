@@ -2,10 +2,10 @@
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger, type LogEntry } from "@temporalio/worker";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { sessionSizes } from "../../activities/session-sizes.ts";
+import { sessionSizes } from "../../activities/context/session-sizes.ts";
 import { readEvents } from "../../activities/store/events.ts";
 import { recentCalls } from "../../activities/store/reading.ts";
-import { readContext, type ContextReport } from "../../client/context-report.ts";
+import { readContext, type ContextReport } from "../../activities/context/context-report.ts";
 import { contextText } from "../../client/commands/context.ts";
 import { compacted, createState, opened, ran, stepped } from "../../workflows/agent-state.ts";
 import { startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";

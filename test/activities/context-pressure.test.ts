@@ -1,15 +1,15 @@
 /** What is too much for the window: floods of messages, results larger than it, a window that shrinks, another tokenizer. */
 import { and, asc, eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { resolveModel } from "../../activities/model/models.ts";
+import { resolveModel } from "../../activities/config/models.ts";
 import {
   compactionEvents,
   guidance as parkedRows,
   messages,
   sessions,
-} from "../../activities/store/schema.ts";
+} from "../../activities/store/schema/index.ts";
 import { switchModel } from "../../activities/store/switch-model.ts";
-import type { ParsedRequest, Reply } from "../../worker/local/model-server/wire.ts";
+import type { ParsedRequest, Reply } from "../../worker/rehearsal/model-server/wire.ts";
 import { directConfig, guidance, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { playLoop } from "../support/direct-loop.ts";
 import { mixedText } from "../support/mixed-text.ts";

@@ -1,7 +1,7 @@
 /** What an activity reads beside its session's row is what stands once its run may write. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { enterReading } from "../../activities/enter-session.ts";
-import type { SessionRuns } from "../../activities/session-runs.ts";
+import { enterReading } from "../../activities/runtime/enter-session.ts";
+import type { SessionRuns } from "../../activities/contract/session-runs.ts";
 import { loadView } from "../../activities/store/load-view.ts";
 import { runInCharge, takeOver } from "../../activities/store/runs.ts";
 import { summaryText, work } from "../support/compacting.ts";

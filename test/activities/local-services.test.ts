@@ -5,12 +5,12 @@ import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { migrateStore, openStore } from "../../activities/store/db.ts";
-import { ownPostgresUrl } from "../../worker/local/postgres.ts";
-import { probeDocker, probePostgres, probeTemporal } from "../../worker/local/probe.ts";
-import { isAlive, until } from "../../worker/local/processes.ts";
-import { ServiceMissing } from "../../worker/local/service-missing.ts";
-import { bringDown, bringUp } from "../../worker/local/services.ts";
-import { readState } from "../../worker/local/state.ts";
+import { ownPostgresUrl } from "../../client/setup/postgres.ts";
+import { probeDocker, probePostgres, probeTemporal } from "../../worker/connect/probe.ts";
+import { isAlive, until } from "../../client/setup/processes.ts";
+import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { bringDown, bringUp } from "../../client/setup/services.ts";
+import { readState } from "../../client/setup/state.ts";
 
 /** Private, as a clone in root's home is: the server's own user cannot enter it. */
 let home: string;

@@ -1,8 +1,8 @@
 /** A thousand steps in a small window: what a long task must not lose, and what a provider must never refuse. */
 import { asc, eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { compactionEvents, messages, modelCalls } from "../../activities/store/schema.ts";
-import type { ParsedRequest, Reply, ReplyPart } from "../../worker/local/model-server/wire.ts";
+import { compactionEvents, messages, modelCalls } from "../../activities/store/schema/index.ts";
+import type { ParsedRequest, Reply, ReplyPart } from "../../worker/rehearsal/model-server/wire.ts";
 import { guidance, startDirectAgent } from "../support/direct-agent.ts";
 import { playLoop } from "../support/direct-loop.ts";
 import { call, text, thought } from "../support/scripted-model.ts";

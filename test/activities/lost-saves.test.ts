@@ -1,6 +1,6 @@
 /** A save beside the next step that ends its worker: no activity tells of it, so it is counted before it begins. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { findBox } from "../../activities/store/boxes.ts";
+import { findBox } from "../../activities/store/sandboxes.ts";
 import type { DirectAgent } from "../support/direct-agent.ts";
 import { bash, close, newEngine, otherWorker, resume, saved, startOn } from "../support/engine-session.ts";
 import { eventually } from "../support/eventually.ts";

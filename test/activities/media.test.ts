@@ -1,12 +1,12 @@
 /** Images, files and reasoning: kept once, seen by the model where it can, told in words where it cannot. */
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { RunConfig } from "../../activities/agent-config.ts";
-import { buildMessages } from "../../activities/model/request.ts";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { buildMessages } from "../../activities/context/request.ts";
 import { saveBlob } from "../../activities/store/blobs.ts";
-import { blobs, sessions } from "../../activities/store/schema.ts";
+import { blobs, sessions } from "../../activities/store/schema/index.ts";
 import { loadView } from "../../activities/store/load-view.ts";
-import type { ParsedRequest, WirePart } from "../../worker/local/model-server/wire.ts";
+import type { ParsedRequest, WirePart } from "../../worker/rehearsal/model-server/wire.ts";
 import { startDirectAgent, type DirectAgent, type DirectAgentOptions } from "../support/direct-agent.ts";
 import { bigPng, DOT_PNG, png } from "../support/images.ts";
 import { call, scriptedModel, text, thought, type ModelScript } from "../support/scripted-model.ts";

@@ -1,9 +1,9 @@
 /** An answer that does not come to its end within limits.modelTimeout. */
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
-import { agentConfigSchema } from "../../activities/agent-config.ts";
-import { modelDeadlines } from "../../activities/run-policy.ts";
-import { modelCalls } from "../../activities/store/schema.ts";
+import { agentConfigSchema } from "../../activities/config/agent-config.ts";
+import { modelDeadlines } from "../../activities/config/run-policy.ts";
+import { modelCalls } from "../../activities/store/schema/index.ts";
 import { directConfig, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";

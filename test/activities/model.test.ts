@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { ToolCallPart } from "../../activities/context/message.ts";
+import type { ToolCallPart } from "../../activities/contract/message.ts";
 import { ask, assistant, toolResult, user } from "../support/model-request.ts";
 import {
   call,

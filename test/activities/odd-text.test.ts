@@ -1,6 +1,6 @@
 /** Text that Postgres, providers or people could not take, and secrets, on their ways through the activities. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { UserPart } from "../../activities/context/message.ts";
+import type { UserPart } from "../../activities/contract/message.ts";
 import type { EventData } from "../../activities/store/event.ts";
 import { readEvents } from "../../activities/store/events.ts";
 import { createSessionMemory } from "../../activities/store/session-memory.ts";

@@ -1,9 +1,9 @@
 /** A request that the provider finds too long: compacted, taken again, compacted harder, ended with its reason. */
 import { and, asc, eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { compactionEvents, modelCalls } from "../../activities/store/schema.ts";
+import { compactionEvents, modelCalls } from "../../activities/store/schema/index.ts";
 import { readEvents } from "../../activities/store/events.ts";
-import type { HttpError, Reply } from "../../worker/local/model-server/wire.ts";
+import type { HttpError, Reply } from "../../worker/rehearsal/model-server/wire.ts";
 import {
   guidance,
   startDirectAgent,

@@ -1,7 +1,7 @@
 /** What people said while the agent worked, on its way into the transcript: one message, in order, nothing twice. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { UserPart } from "../../activities/context/message.ts";
-import type { Guidance } from "../../activities/contract.ts";
+import type { UserPart } from "../../activities/contract/message.ts";
+import type { Guidance } from "../../activities/contract/activities.ts";
 import { saveBlob } from "../../activities/store/blobs.ts";
 import { guidance, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { DOT_PNG } from "../support/images.ts";

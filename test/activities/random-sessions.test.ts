@@ -2,9 +2,9 @@
 import fc from "fast-check";
 import { asc, eq, isNull, and } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { PRUNED_TEXT } from "../../activities/context/view.ts";
-import { buildMessages } from "../../activities/model/request.ts";
-import { compactionEvents, messages } from "../../activities/store/schema.ts";
+import { PRUNED_TEXT } from "../../activities/transcript/view.ts";
+import { buildMessages } from "../../activities/context/request.ts";
+import { compactionEvents, messages } from "../../activities/store/schema/index.ts";
 import { loadView } from "../../activities/store/load-view.ts";
 import { directConfig, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { DOT_PNG } from "../support/images.ts";

@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import Dockerode from "dockerode";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { estimateText } from "../../activities/context/tokens.ts";
-import { createDockerHost } from "../../activities/sandbox/docker.ts";
-import { createModelServer } from "../../worker/local/model-server/create-model-server.ts";
-import type { ModelServer } from "../../worker/local/model-server/wire.ts";
-import { FLASHCARDS } from "../../worker/local/rehearsal/flashcards/script.ts";
-import { createRehearsal } from "../../worker/local/rehearsal/rehearsal.ts";
+import { estimateText } from "../../activities/transcript/tokens.ts";
+import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
+import { createModelServer } from "../../worker/rehearsal/model-server/create-model-server.ts";
+import type { ModelServer } from "../../worker/rehearsal/model-server/wire.ts";
+import { FLASHCARDS } from "../../worker/rehearsal/flashcards/script.ts";
+import { createRehearsal } from "../../worker/rehearsal/rehearsal.ts";
 import { playRehearsal } from "../support/play-rehearsal.ts";
 
 const dockerHost = inject("dockerHost");

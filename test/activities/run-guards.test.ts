@@ -2,9 +2,9 @@
 import { eq } from "drizzle-orm";
 import pg from "pg";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
-import { deliverGuidance } from "../../activities/deliver-guidance.ts";
+import { deliverGuidance } from "../../activities/step/deliver-guidance.ts";
 import { createActivities } from "../../activities/index.ts";
-import { boxes } from "../../activities/store/schema.ts";
+import { boxes } from "../../activities/store/schema/index.ts";
 import { countParked } from "../../activities/store/guidance.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import { guidance, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";

@@ -1,9 +1,9 @@
 import Dockerode from "dockerode";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDockerHost } from "../../activities/sandbox/docker.ts";
-import { boxName, createOptions, differences } from "../../activities/sandbox/profile.ts";
+import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
+import { boxName, createOptions, differences } from "../../activities/sandbox/docker/profile.ts";
 import { SandboxLost } from "../../activities/sandbox/sandbox-lost.ts";
-import { createSurroundings } from "../../activities/sandbox/surroundings.ts";
+import { createSurroundings } from "../../activities/sandbox/docker/surroundings.ts";
 import { bash, createTestBoxes, newId, type TestBoxes, waitUntil } from "../support/test-boxes.ts";
 
 let boxes: TestBoxes;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { BoxSpec, Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { saveWorkspace } from "../../activities/sandbox/workspace.ts";
+import { saveWorkspace } from "../../activities/workspace/workspace.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
 import { bash, createTestBoxes, newId, type TestBoxes, waitUntil } from "../support/test-boxes.ts";
 import { callTool } from "../support/tool-context.ts";

@@ -2,10 +2,11 @@ import { createServer, type AddressInfo, type Server } from "node:net";
 import { networkInterfaces } from "node:os";
 import Dockerode from "dockerode";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDockerHost } from "../../activities/sandbox/docker.ts";
-import { boxName } from "../../activities/sandbox/profile.ts";
-import { readHostAddresses } from "../../activities/sandbox/network-guard.ts";
-import { DEFAULT_IMAGE, type Sandbox } from "../../activities/sandbox/sandbox.ts";
+import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
+import { boxName } from "../../activities/sandbox/docker/profile.ts";
+import { readHostAddresses } from "../../activities/sandbox/docker/firewall.ts";
+import { type Sandbox } from "../../activities/sandbox/sandbox.ts";
+import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
 import { bash, createTestBoxes, type TestBoxes } from "../support/test-boxes.ts";
 
 let boxes: TestBoxes;

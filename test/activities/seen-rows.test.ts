@@ -1,10 +1,10 @@
 /** A worker reads a message once, and its marks every time. */
 import { and, eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { StoredMessage } from "../../activities/context/message.ts";
-import { textOf } from "../../activities/context/session-facts.ts";
+import type { StoredMessage } from "../../activities/contract/message.ts";
+import { textOf } from "../../activities/compaction/session-facts.ts";
 import { openStore } from "../../activities/store/db.ts";
-import { storedMessages } from "../../activities/store/schema.ts";
+import { storedMessages } from "../../activities/store/schema/index.ts";
 import { forgetSeen, keepSeen, seenRows } from "../../activities/store/seen-rows.ts";
 import { loadView } from "../../activities/store/load-view.ts";
 import { summaryText, work } from "../support/compacting.ts";

@@ -2,7 +2,7 @@
 import { asc, eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { openStore } from "../../activities/store/db.ts";
-import { modelCalls } from "../../activities/store/schema.ts";
+import { modelCalls } from "../../activities/store/schema/index.ts";
 import { startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { playLoop } from "../support/direct-loop.ts";
 import { mixedText } from "../support/mixed-text.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createTextBorder } from "../../activities/context/text-border.ts";
+import { createTextBorder } from "../../activities/redaction/sanitizer.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
 import { createTestBoxes, type TestBoxes, waitUntil } from "../support/test-boxes.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { buildView } from "../../activities/context/view.ts";
+import { buildView } from "../../activities/transcript/view.ts";
 import { summaryText, work } from "../support/compacting.ts";
 import { compactingSession } from "../support/compacting-session.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";

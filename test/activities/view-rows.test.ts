@@ -1,9 +1,9 @@
 /** The view is found by position and role, not by asking each row whether a round replaced it: it must be what the marks say. */
 import { and, asc, eq, isNull } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { strategyNames, type StrategyName } from "../../activities/agent-config.ts";
+import { strategyNames, type StrategyName } from "../../activities/contract/strategies.ts";
 import { outOfView } from "../../activities/store/compactions.ts";
-import { messages, sessions } from "../../activities/store/schema.ts";
+import { messages, sessions } from "../../activities/store/schema/index.ts";
 import { summaryText, work } from "../support/compacting.ts";
 import { compactingSession } from "../support/compacting-session.ts";
 import { user } from "../support/rows.ts";

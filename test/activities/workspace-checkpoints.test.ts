@@ -3,8 +3,8 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { restoreWorkspace, saveWorkspace } from "../../activities/sandbox/workspace.ts";
-import { packWorkspace } from "../../activities/sandbox/workspace-pack.ts";
+import { restoreWorkspace, saveWorkspace } from "../../activities/workspace/workspace.ts";
+import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import {
   checkpointBase,
   checkpointChain,
@@ -13,7 +13,7 @@ import {
   saveCheckpoint,
 } from "../../activities/store/checkpoints.ts";
 import type { Database } from "../../activities/store/db.ts";
-import * as schema from "../../activities/store/schema.ts";
+import * as schema from "../../activities/store/schema/index.ts";
 import { createFakeSandbox, type FakeSandbox } from "../support/fake-sandbox.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 

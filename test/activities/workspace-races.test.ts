@@ -5,13 +5,13 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { restoreWorkspace } from "../../activities/sandbox/workspace.ts";
-import { saveBox } from "../../activities/session-box/save-box.ts";
-import type { AgentDeps } from "../../activities/deps.ts";
+import { restoreWorkspace } from "../../activities/workspace/workspace.ts";
+import { saveBox } from "../../activities/workspace/save-files.ts";
+import type { AgentDeps } from "../../activities/runtime/deps.ts";
 import { checkpointChain, latestCheckpoint, readWorkspace } from "../../activities/store/checkpoints.ts";
-import { recordBox } from "../../activities/store/boxes.ts";
+import { recordBox } from "../../activities/store/sandboxes.ts";
 import { createSession, findSession, type Session } from "../../activities/store/sessions.ts";
-import type { SessionBoxes } from "../../activities/session-box/session-box.ts";
+import type { SessionBoxes } from "../../activities/workspace/session-sandbox.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { bash, createTestBoxes, type TestBoxes } from "../support/test-boxes.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";

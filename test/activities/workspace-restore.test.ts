@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { restoreWorkspace, saveWorkspace, type WorkspaceBase } from "../../activities/sandbox/workspace.ts";
-import { readChain, type StoredPack } from "../../activities/sandbox/workspace-pack.ts";
+import { restoreWorkspace, saveWorkspace, type WorkspaceBase } from "../../activities/workspace/workspace.ts";
+import { readChain, type StoredPack } from "../../activities/store/workspace-pack.ts";
 import { chainOf } from "../support/chain-of.ts";
 import { asRoot, bash, createTestBoxes, type TestBoxes } from "../support/test-boxes.ts";
 

@@ -4,11 +4,11 @@ import { importsOf, sources, trespasses } from "./sources.ts";
 
 describe("each library is known to one folder", () => {
   test.each([
-    ["dockerode", /^dockerode$/, /^activities\/sandbox\/|^worker\/local\/sandbox-image|^test\//],
+    ["dockerode", /^dockerode$/, /^activities\/sandbox\/docker\/|^client\/setup\/sandbox-image|^test\//],
     ["the AI SDK", /^(ai|@ai-sdk\/.*)$/, /^activities\/model\/|^test\//],
     ["drizzle", /^drizzle-orm/, /^activities\/store\/|^drizzle\.config|^test\//],
     // Local set-up speaks to a server that has none of our tables yet.
-    ["pg", /^pg$/, /^activities\/store\/|^worker\/local\/|^test\//],
+    ["pg", /^pg$/, /^activities\/store\/|^worker\/connect\/probe|^client\/setup\/|^test\//],
     ["Temporal's worker", /^@temporalio\/worker$/, /^worker\/|^test\//],
     ["commander", /^commander$/, /^client\//],
   ])("%s", (_, packages, allowed) => {
@@ -29,12 +29,22 @@ describe("the layers", () => {
       .filter((each) => from.test(each.from) && to.test(each.to) && !each.typeOnly)
       .map((each) => `${each.from} → ${each.to}`);
 
-  test("the workflow imports its own files, the contract's types and pure context code", () => {
-    const own = /^(workflows\/|activities\/context\/|@temporalio\/(workflow|common)$)/;
-    const others = imports.filter(({ from, to, typeOnly }) => {
-      if (!from.startsWith("workflows/") || own.test(to)) return false;
-      return !(typeOnly && to === "activities/contract.ts");
-    });
+  test("the workflow imports its own files and one folder", () => {
+    const own = /^(workflows\/|activities\/contract\/|@temporalio\/(workflow|common)$)/;
+    const others = imports.filter(({ from, to }) => from.startsWith("workflows/") && !own.test(to));
+    expect(others).toEqual([]);
+  });
+
+  test("the client imports contract, configuration and store, and how a request is made up and shown", () => {
+    const shared = /^activities\/(contract|config|store|context|transcript|redaction)\//;
+    const others = imports.filter(
+      ({ from, to }) =>
+        from.startsWith("client/") &&
+        // The set-up tries out a sandbox on the engine that it found or installed.
+        !from.startsWith("client/setup/") &&
+        to.startsWith("activities/") &&
+        !shared.test(to),
+    );
     expect(others).toEqual([]);
   });
 
@@ -50,13 +60,16 @@ describe("the layers", () => {
     expect(crossings(/^(workflows|activities|worker|client)\//, /^test\//)).toEqual([]);
   });
 
-  test("pure context code touches neither Node nor a library", () => {
-    expect(crossings(/^activities\/context\//, /^(?!activities\/context\/)/)).toEqual([]);
+  // That they use nothing of Node is held by the compiler: workflows/tsconfig.json has no types of it.
+  test("pure folders touch neither Node nor a library but Temporal's failure types", () => {
+    const pure = "activities/(contract|transcript|redaction|compaction)/";
+    const allowed = `^(?!${pure}|activities/config/|@temporalio/common$)`;
+    expect(crossings(new RegExp(`^${pure}`), new RegExp(allowed))).toEqual([]);
   });
 });
 
 test("the contract erases to nothing", () => {
-  const contract = sources(/^activities\/contract\.ts$/)[0]?.text ?? "";
+  const contract = sources(/^activities\/contract\/activities\.ts$/)[0]?.text ?? "";
   const code = stripTypeScriptTypes(contract)
     .replace(/\/\*[\s\S]*?\*\//g, "")
     .replace(/\/\/.*$/gm, "")
@@ -69,7 +82,12 @@ test("the contract erases to nothing", () => {
 test("the environment is read by the configurations and the local set-up only", () => {
   const readers = sources()
     .filter(({ path }) => /^(workflows|activities|worker|client)\//.test(path))
-    .filter(({ path }) => !/^(worker\/config\.ts|client\/config\.ts|worker\/local\/.*)$/.test(path))
+    .filter(
+      ({ path }) =>
+        !/^(worker\/config\.ts|client\/config\/config\.ts|worker\/rehearsal\/main\.ts|client\/setup\/.*)$/.test(
+          path,
+        ),
+    )
     .filter(({ text }) => /process\.env\b/.test(text))
     .map(({ path }) => path);
   expect(readers).toEqual([]);

@@ -2,8 +2,8 @@ import { existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { agentConfigSchema, toolConfigSchema } from "../../activities/agent-config.ts";
-import { verbs } from "../../client/verbs.ts";
+import { agentConfigSchema, toolConfigSchema } from "../../activities/config/agent-config.ts";
+import { verbs } from "../../client/command-list.ts";
 import { project, sources } from "./sources.ts";
 
 const MAX_AGENTS_LINES = 60;

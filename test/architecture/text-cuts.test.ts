@@ -9,7 +9,7 @@ const NO_TEXT = /(?:^|\w{2}s|\bfound|\]\)?|\.digest\("\w+"\)|\.toSorted\(.*\))\.
 
 test("text is cut on code points, by the functions of one file", () => {
   const found = sources(/^(activities|workflows|client|worker)\/.*\.ts$/)
-    .filter(({ path }) => path !== "activities/context/cut-text.ts")
+    .filter(({ path }) => path !== "activities/contract/cut-text.ts")
     .flatMap(({ path, text }) =>
       text
         .split("\n")
@@ -19,7 +19,7 @@ test("text is cut on code points, by the functions of one file", () => {
     );
   expect(
     found,
-    "Use activities/context/cut-text.ts: a cut inside a character breaks Postgres' json.",
+    "Use activities/contract/cut-text.ts: a cut inside a character breaks Postgres' json.",
   ).toEqual([]);
 });
 

@@ -1,7 +1,7 @@
 /** `npm run bench`: the figures of requirement 9, each against its goal, from one run. The table goes to standard output. */
 import { writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
-import { ServiceMissing } from "../../worker/local/service-missing.ts";
+import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { measureCancel } from "./groups/cancel.ts";
 import { measureContext } from "./groups/context.ts";
 import { measureFleet } from "./groups/fleet.ts";

@@ -1,9 +1,9 @@
 /** What is done to a soak: each fault is over when its promise resolves, and says in a line what it was. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { randomBytes } from "node:crypto";
-import { forkSession } from "../../client/fork-session.ts";
-import { requireSession } from "../../client/require-session.ts";
-import { retrySession } from "../../client/retry-session.ts";
+import { forkSession } from "../../client/sessions/fork-session.ts";
+import { requireSession } from "../../client/sessions/require-session.ts";
+import { retrySession } from "../../client/sessions/retry-session.ts";
 import { lastStep } from "../../activities/store/sessions.ts";
 import { resetToStep, stepsAsked } from "../support/reset-run.ts";
 import type { FaultKind } from "./options.ts";

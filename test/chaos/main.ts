@@ -1,7 +1,7 @@
 /** `npm run chaos`: sessions at work while everything they stand on fails, and then the offline checker over each. */
 import { randomInt } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ServiceMissing } from "../../worker/local/service-missing.ts";
+import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { FAULT_ACTIONS } from "./faults.ts";
 import { checkAll, findLeaks } from "./findings.ts";
 import { type FaultKind, readOptions, type SoakOptions, USAGE } from "./options.ts";

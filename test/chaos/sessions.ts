@@ -1,6 +1,6 @@
 /** The sessions of a soak: started until time is up, taken up again after a cancel, followed to their ends. */
 import { randomBytes } from "node:crypto";
-import type { RunConfig } from "../../activities/agent-config.ts";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import type { codingAgent } from "../../workflows/index.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";

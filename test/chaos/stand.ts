@@ -1,10 +1,10 @@
 /** The soak's own services: a Postgres and a Temporal that may be stopped, a model, two workers. Docker is the machine's. */
 import { Client, Connection } from "@temporalio/client";
 import type Dockerode from "dockerode";
-import { connectDocker } from "../../activities/sandbox/connect-docker.ts";
-import type { Services } from "../../client/connection.ts";
-import { dataConverter } from "../../worker/data-converter.ts";
-import { bringUp } from "../../worker/local/services.ts";
+import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
+import type { Services } from "../../client/connect/connection.ts";
+import { dataConverter } from "../../worker/connect/data-converter.ts";
+import { bringUp } from "../../client/setup/services.ts";
 import { CANARY } from "../support/canary.ts";
 import type { Place } from "../support/checker/collect.ts";
 import { startOwnPostgres, type OwnPostgres } from "../support/own-postgres.ts";

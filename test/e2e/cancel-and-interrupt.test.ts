@@ -1,12 +1,12 @@
 /** What a person hears who cancels or interrupts: what was kept, and the truth about the run that was meant. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createSession } from "../../activities/store/sessions.ts";
-import { cancelSession } from "../../client/cancel-session.ts";
-import type { Services } from "../../client/connection.ts";
-import { exitCodes } from "../../client/errors.ts";
-import { interruptSession } from "../../client/interrupt-session.ts";
-import { readStatus } from "../../client/session-status.ts";
-import { sendGuidance } from "../../client/send-guidance.ts";
+import { cancelSession } from "../../client/sessions/cancel-session.ts";
+import type { Services } from "../../client/connect/connection.ts";
+import { exitCodes } from "../../client/console/errors.ts";
+import { interruptSession } from "../../client/sessions/interrupt-session.ts";
+import { readStatus } from "../../client/sessions/session-status.ts";
+import { sendGuidance } from "../../client/sessions/send-guidance.ts";
 import { runConfig, startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";

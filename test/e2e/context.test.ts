@@ -1,7 +1,7 @@
 import { asc, eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { RunConfig } from "../../activities/agent-config.ts";
-import { compactionEvents, modelCalls } from "../../activities/store/schema.ts";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { compactionEvents, modelCalls } from "../../activities/store/schema/index.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
 import { call, text } from "../support/scripted-model.ts";

@@ -1,9 +1,9 @@
 /** A session that begins with another's past, and leaves that one as it is. */
 import { asc, eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { checkpoints, compactionEvents } from "../../activities/store/schema.ts";
-import { exitCodes } from "../../client/errors.ts";
-import { forkSession } from "../../client/fork-session.ts";
+import { checkpoints, compactionEvents } from "../../activities/store/schema/index.ts";
+import { exitCodes } from "../../client/console/errors.ts";
+import { forkSession } from "../../client/sessions/fork-session.ts";
 import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";

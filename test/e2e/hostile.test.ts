@@ -5,12 +5,12 @@ import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { createTextBorder } from "../../activities/context/text-border.ts";
-import { packWorkspace } from "../../activities/sandbox/workspace-pack.ts";
+import { createTextBorder } from "../../activities/redaction/sanitizer.ts";
+import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { findSession, readWhole } from "../../activities/store/reading.ts";
-import { resolveConfig } from "../../client/config.ts";
-import { exportDocument } from "../../client/session-export.ts";
-import { readFolder } from "../../client/workspace-folder.ts";
+import { resolveConfig } from "../../client/config/config.ts";
+import { exportDocument } from "../../client/sessions/session-export.ts";
+import { readFolder } from "../../client/workspace/workspace-folder.ts";
 import { createLogger } from "../../worker/logger.ts";
 import { chainOf } from "../support/chain-of.ts";
 import { CANARY, startAgent, type AgentHarness } from "../support/agent-harness.ts";
@@ -203,7 +203,7 @@ describe("a hostile repository", () => {
 
   it("that hides a bomb in its checkpoint is refused before it is unpacked whole", async () => {
     const { gzipSync } = await import("node:zlib");
-    const { readChain } = await import("../../activities/sandbox/workspace-pack.ts");
+    const { readChain } = await import("../../activities/store/workspace-pack.ts");
     const { manifest, pack } = await packWorkspace([
       { kind: "file", path: "a", mode: 0o644, bytes: Buffer.from("a") },
     ]);

@@ -1,7 +1,7 @@
 /** Boxes that are killed, removed or stopped from outside in the middle of a command. */
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { boxes, checkpoints } from "../../activities/store/schema.ts";
+import { boxes, checkpoints } from "../../activities/store/schema/index.ts";
 import { eventually, startAgent, type AgentHarness, type StartOptions } from "../support/agent-harness.ts";
 import { noticesOf, removeAll, untilItRuns } from "../support/lost-box.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";

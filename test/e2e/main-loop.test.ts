@@ -1,6 +1,6 @@
 import { and, asc, eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { messages, sessions, toolCalls } from "../../activities/store/schema.ts";
+import { messages, sessions, toolCalls } from "../../activities/store/schema/index.ts";
 import { CANARY, eventually, startAgent, type AgentHarness } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";

@@ -3,7 +3,7 @@ import { lookup } from "node:dns/promises";
 import { existsSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { packWorkspace } from "../../activities/sandbox/workspace-pack.ts";
+import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { startAgent, type AgentHarness } from "../support/agent-harness.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";

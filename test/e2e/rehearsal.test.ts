@@ -4,10 +4,11 @@
  */
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { strategyNames, type RunConfig, type StrategyName } from "../../activities/agent-config.ts";
-import { compactionEvents, modelCalls } from "../../activities/store/schema.ts";
-import { FLASHCARDS } from "../../worker/local/rehearsal/flashcards/script.ts";
-import { createRehearsal } from "../../worker/local/rehearsal/rehearsal.ts";
+import { type RunConfig } from "../../activities/config/agent-config.ts";
+import { strategyNames, type StrategyName } from "../../activities/contract/strategies.ts";
+import { compactionEvents, modelCalls } from "../../activities/store/schema/index.ts";
+import { FLASHCARDS } from "../../worker/rehearsal/flashcards/script.ts";
+import { createRehearsal } from "../../worker/rehearsal/rehearsal.ts";
 import { startAgent, type AgentHarness } from "../support/agent-harness.ts";
 import { answersOf, resultTexts } from "../support/stored.ts";
 

@@ -1,7 +1,7 @@
 /** Runs that follow one another in one session: a reset from Temporal, a resume after a cancel, continue-as-new. */
 import { asc, eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { checkpoints, runs, sessions } from "../../activities/store/schema.ts";
+import { checkpoints, runs, sessions } from "../../activities/store/schema/index.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";

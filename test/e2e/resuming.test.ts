@@ -1,7 +1,7 @@
 /** A session that has ended is taken up again by a message. */
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { modelCalls } from "../../activities/store/schema.ts";
+import { modelCalls } from "../../activities/store/schema/index.ts";
 import { startAgent, type AgentHarness } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { scriptedModel } from "../support/scripted-model.ts";

@@ -1,10 +1,10 @@
 /** Going back: `retry` and Temporal's own reset, of sessions that run, have ended, were reset before, or outgrew a run. */
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { compactionEvents, guidance } from "../../activities/store/schema.ts";
-import { exitCodes } from "../../client/errors.ts";
-import { retrySession } from "../../client/retry-session.ts";
-import type { ParsedRequest } from "../../worker/local/model-server/wire.ts";
+import { compactionEvents, guidance } from "../../activities/store/schema/index.ts";
+import { exitCodes } from "../../client/console/errors.ts";
+import { retrySession } from "../../client/sessions/retry-session.ts";
+import type { ParsedRequest } from "../../worker/rehearsal/model-server/wire.ts";
 import { startAgent, type AgentHarness } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";

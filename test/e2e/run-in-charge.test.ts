@@ -7,7 +7,7 @@ import { findSession } from "../../activities/store/reading.ts";
 import { readWaiting } from "../../activities/store/waiting.ts";
 import { takeOver } from "../../activities/store/runs.ts";
 import { createSession } from "../../activities/store/sessions.ts";
-import { retrySession } from "../../client/retry-session.ts";
+import { retrySession } from "../../client/sessions/retry-session.ts";
 import { readWorkerConfig } from "../../worker/config.ts";
 import { workerOptions } from "../../worker/worker-options.ts";
 import { runConfig, startAgent, type AgentHarness } from "../support/agent-harness.ts";

@@ -1,8 +1,8 @@
 /** What a person said is heard, whatever is reset, retried or terminated after it: once, in order, or dropped on request. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readWaiting } from "../../activities/store/waiting.ts";
-import { retrySession } from "../../client/retry-session.ts";
-import { sendGuidance } from "../../client/send-guidance.ts";
+import { retrySession } from "../../client/sessions/retry-session.ts";
+import { sendGuidance } from "../../client/sessions/send-guidance.ts";
 import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";

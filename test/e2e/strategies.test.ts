@@ -1,8 +1,9 @@
 /** Each compaction strategy through a real session, and what a person may do while a round is being made. */
 import { asc, eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { strategyNames, type RunConfig, type StrategyName } from "../../activities/agent-config.ts";
-import { compactionEvents, messages } from "../../activities/store/schema.ts";
+import { type RunConfig } from "../../activities/config/agent-config.ts";
+import { strategyNames, type StrategyName } from "../../activities/contract/strategies.ts";
+import { compactionEvents, messages } from "../../activities/store/schema/index.ts";
 import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
 import { checkSession } from "../support/checker/check-session.ts";

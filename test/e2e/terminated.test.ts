@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { findSession } from "../../activities/store/sessions.ts";
 import { parkGuidance, parkedGuidance } from "../../activities/store/guidance.ts";
-import { sendGuidance } from "../../client/send-guidance.ts";
+import { sendGuidance } from "../../client/sessions/send-guidance.ts";
 import { startReaper } from "../../worker/reaper.ts";
 import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";

@@ -1,7 +1,7 @@
 import { WorkflowFailedError } from "@temporalio/client";
 import { ApplicationFailure } from "@temporalio/common";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { RunConfig } from "../../activities/agent-config.ts";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { CANARY, startAgent, type AgentHarness } from "../support/agent-harness.ts";
 import { call, scriptedModel, text, thought } from "../support/scripted-model.ts";

@@ -2,7 +2,7 @@
 import { eq } from "drizzle-orm";
 import Dockerode from "dockerode";
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
-import { checkpoints } from "../../activities/store/schema.ts";
+import { checkpoints } from "../../activities/store/schema/index.ts";
 import { readEvents } from "../../activities/store/events.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession, type KillableSession } from "../support/killable-session.ts";

@@ -1,8 +1,8 @@
 /** The sessions whose histories are kept for replay, one for each shape a run may take. Not part of `npm test`. */
 import { afterAll, beforeAll, it } from "vitest";
-import type { RunConfig } from "../../activities/agent-config.ts";
-import { forkSession } from "../../client/fork-session.ts";
-import { retrySession } from "../../client/retry-session.ts";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { forkSession } from "../../client/sessions/fork-session.ts";
+import { retrySession } from "../../client/sessions/retry-session.ts";
 import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";

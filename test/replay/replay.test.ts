@@ -1,5 +1,5 @@
 /** Runs that were recorded go the same way through today's code: else a deploy would break every run in progress. */
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -13,7 +13,7 @@ import {
 } from "@temporalio/worker";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureWorkflowBundle } from "../../worker/bundle.ts";
-import { dataConverter, payloadConverterPath } from "../../worker/data-converter.ts";
+import { dataConverter, payloadConverterPath } from "../../worker/connect/data-converter.ts";
 import { readable, recordedHistories, type RecordedHistory } from "../support/history-fixture.ts";
 
 const project = fileURLToPath(new URL("../..", import.meta.url));
@@ -65,10 +65,8 @@ async function replay(codePath: string, { history, shape }: RecordedHistory): Pr
 async function changedBundle(file: string, change: (source: string) => string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "longhaul-changed-"));
   workers.push(folder);
-  mkdirSync(join(folder, "activities"));
-  cpSync(join(project, "workflows"), join(folder, "workflows"), { recursive: true });
-  cpSync(join(project, "activities/context"), join(folder, "activities/context"), { recursive: true });
-  cpSync(join(project, "activities/contract.ts"), join(folder, "activities/contract.ts"));
+  for (const sources of ["workflows", "activities/contract"])
+    cpSync(join(project, sources), join(folder, sources), { recursive: true });
   symlinkSync(join(project, "node_modules"), join(folder, "node_modules"));
   const path = join(folder, "workflows", file);
   const source = readFileSync(path, "utf8");

@@ -1,7 +1,7 @@
 /** A Docker engine whose streams into a box break when told to: what happened inside stands, who asked hears nothing. */
 import { Duplex } from "node:stream";
 import Dockerode from "dockerode";
-import { createDockerHost } from "../../activities/sandbox/docker.ts";
+import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { TestBoxes } from "./test-boxes.ts";
 

@@ -1,5 +1,5 @@
 /** Checkpoints that build on one another, oldest first, as they are restored. */
-import type { StoredChain, StoredPack } from "../../activities/sandbox/workspace-pack.ts";
+import type { StoredChain, StoredPack } from "../../activities/store/workspace-pack.ts";
 
 export function chainOf(...packs: readonly StoredPack[]): StoredChain {
   const newest = packs.at(-1);

@@ -2,17 +2,22 @@
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger } from "@temporalio/worker";
 import { asc, eq } from "drizzle-orm";
-import { agentConfigSchema, type RunConfig } from "../../activities/agent-config.ts";
-import { createTextBorder } from "../../activities/context/text-border.ts";
-import type { Message } from "../../activities/context/message.ts";
-import { estimateMessage } from "../../activities/context/tokens.ts";
-import type { CompactionFacts, PruneFacts, SummarizeInput, UndoneFacts } from "../../activities/contract.ts";
-import type { AgentDeps } from "../../activities/deps.ts";
+import { agentConfigSchema, type RunConfig } from "../../activities/config/agent-config.ts";
+import { createTextBorder } from "../../activities/redaction/sanitizer.ts";
+import type { Message } from "../../activities/contract/message.ts";
+import { estimateMessage } from "../../activities/transcript/tokens.ts";
+import type {
+  CompactionFacts,
+  PruneFacts,
+  SummarizeInput,
+  UndoneFacts,
+} from "../../activities/contract/activities.ts";
+import type { AgentDeps } from "../../activities/runtime/deps.ts";
 import type { Model, ModelAnswer, ModelRequest } from "../../activities/model/model.ts";
 import { createPrune } from "../../activities/prune.ts";
 import { loneRun } from "./lone-run.ts";
 import { createNotifier, readEvents } from "../../activities/store/events.ts";
-import { compactionEvents, messages, modelCalls, sessions } from "../../activities/store/schema.ts";
+import { compactionEvents, messages, modelCalls, sessions } from "../../activities/store/schema/index.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { loadView } from "../../activities/store/load-view.ts";
 import { insertMessage, takeSequences } from "../../activities/store/transcript.ts";

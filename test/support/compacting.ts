@@ -1,7 +1,7 @@
 /** Compaction without a database: rows before and after a round, and a summariser that follows a script. */
-import { budgetFor } from "../../activities/context/budget.ts";
-import type { Message, StoredMessage } from "../../activities/context/message.ts";
-import type { RawAnswer } from "../../activities/context/summary-check.ts";
+import { budgetFor } from "../../activities/contract/budget.ts";
+import type { Message, StoredMessage } from "../../activities/contract/message.ts";
+import type { RawAnswer } from "../../activities/compaction/summary-check.ts";
 import type {
   Compaction,
   CompactionInput,

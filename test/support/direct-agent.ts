@@ -5,14 +5,14 @@
 import { randomBytes } from "node:crypto";
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger } from "@temporalio/worker";
-import { agentConfigSchema, type RunConfig } from "../../activities/agent-config.ts";
-import { createTextBorder } from "../../activities/context/text-border.ts";
+import { agentConfigSchema, type RunConfig } from "../../activities/config/agent-config.ts";
+import { createTextBorder } from "../../activities/redaction/sanitizer.ts";
 import type {
   AgentActivities,
   CompactionFacts,
   Guidance,
   ModelStepFacts,
-} from "../../activities/contract.ts";
+} from "../../activities/contract/activities.ts";
 import { createActivities, type AgentDeps } from "../../activities/index.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import type { Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
@@ -20,7 +20,7 @@ import { loneRun } from "./lone-run.ts";
 import { createNotifier, readEvents } from "../../activities/store/events.ts";
 import { createSession, type NewSession } from "../../activities/store/sessions.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
-import type { ServedModel } from "../../worker/local/model-server/wire.ts";
+import type { ServedModel } from "../../worker/rehearsal/model-server/wire.ts";
 import { createFakeSandbox, type FakeSandbox } from "./fake-sandbox.ts";
 import {
   startScriptedModel,

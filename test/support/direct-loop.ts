@@ -1,6 +1,6 @@
 /** The agent loop over activities called directly: the workflow's state and decisions, without its engine. */
-import type { Guidance, ModelStepFacts, RunPolicy } from "../../activities/contract.ts";
-import { pruneDue } from "../../activities/context/prune-plan.ts";
+import type { Guidance, ModelStepFacts, RunPolicy } from "../../activities/contract/activities.ts";
+import { pruneDue } from "../../activities/contract/prune-due.ts";
 import {
   compacted,
   createState,

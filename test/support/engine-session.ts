@@ -1,6 +1,6 @@
 /** A session without Temporal whose sandbox is on a fake engine: its steps, its end, and the run that takes it up. */
 import { onTestFinished } from "vitest";
-import type { AgentActivities } from "../../activities/contract.ts";
+import type { AgentActivities } from "../../activities/contract/activities.ts";
 import { createActivities, type AgentDeps } from "../../activities/index.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { startDirectAgent, type DirectAgent } from "./direct-agent.ts";

@@ -4,8 +4,8 @@ import type {
   CallFacts,
   CompactionFacts,
   ModelStepFacts,
-} from "../../activities/contract.ts";
-import { budgetFor } from "../../activities/context/budget.ts";
+} from "../../activities/contract/activities.ts";
+import { budgetFor } from "../../activities/contract/budget.ts";
 
 const CONTEXT = { used: 1_000, estimated: false, prunable: 0 };
 const USAGE = { input: 900, output: 100, cached: 0, reasoning: 0 };

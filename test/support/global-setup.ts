@@ -1,7 +1,7 @@
 /** Runs once for each project that needs services; the projects of one run share them. */
 import type { TestProject } from "vitest/node";
 import { ensureWorkflowBundle } from "../../worker/bundle.ts";
-import type { LocalServices, Need } from "../../worker/local/services.ts";
+import type { LocalServices, Need } from "../../client/setup/services.ts";
 import {
   dropDatabase,
   endServices,

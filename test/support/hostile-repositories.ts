@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import type { WorkspaceFile } from "../../activities/sandbox/workspace-pack.ts";
+import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "longhaul-hostile-"));
 const markers = join(scratch, "markers");

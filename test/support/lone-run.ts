@@ -1,5 +1,5 @@
 /** For activities that are called without Temporal: whichever run asks is the current one, and nobody else was told anything. */
-import type { SessionRuns } from "../../activities/session-runs.ts";
+import type { SessionRuns } from "../../activities/contract/session-runs.ts";
 
 export const loneRun: SessionRuns = {
   isCurrent: () => Promise.resolve(true),

@@ -1,7 +1,8 @@
 /** Requests for tests of the model adapter: what a step would send, with short deadlines. */
-import type { AssistantPart, Message, ToolResultPart } from "../../activities/context/message.ts";
+import type { AssistantPart, Message, ToolResultPart } from "../../activities/contract/message.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
-import type { ModelAnswer, ModelDelta, ModelRequest, ToolSpec } from "../../activities/model/model.ts";
+import type { ModelAnswer, ModelDelta, ModelRequest } from "../../activities/model/model.ts";
+import type { ToolSpec } from "../../activities/contract/tools.ts";
 
 const bashTool: ToolSpec = {
   name: "bash",

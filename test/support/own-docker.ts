@@ -3,9 +3,9 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Dockerode from "dockerode";
-import { probeDocker } from "../../worker/local/probe.ts";
-import { endProcess, launch, type ProcessMark, run, tail } from "../../worker/local/processes.ts";
-import { findOnPath } from "../../worker/local/temporal-binary.ts";
+import { probeDocker } from "../../worker/connect/probe.ts";
+import { endProcess, launch, type ProcessMark, run, tail } from "../../client/setup/processes.ts";
+import { findOnPath } from "../../client/setup/temporal-binary.ts";
 import { eventually } from "./eventually.ts";
 
 export interface OwnDocker {

@@ -3,10 +3,10 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { migrateStore, openStore, type Store } from "../../activities/store/db.ts";
-import { findBinaries } from "../../worker/local/postgres.ts";
-import { postgresOwner } from "../../worker/local/postgres-owner.ts";
-import { probePostgres } from "../../worker/local/probe.ts";
-import { endProcess, freePort, launch, type ProcessMark, run, tail } from "../../worker/local/processes.ts";
+import { findBinaries } from "../../client/setup/postgres.ts";
+import { postgresOwner } from "../../client/setup/postgres-owner.ts";
+import { probePostgres } from "../../worker/connect/probe.ts";
+import { endProcess, freePort, launch, type ProcessMark, run, tail } from "../../client/setup/processes.ts";
 import { eventually } from "./eventually.ts";
 
 export interface OwnPostgres {

@@ -2,10 +2,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { probeTemporal } from "../../worker/local/probe.ts";
-import { endProcess, freePort, launch, type ProcessMark, tail } from "../../worker/local/processes.ts";
-import { cacheFolder, temporalBinary } from "../../worker/local/temporal-binary.ts";
-import { DYNAMIC_CONFIG } from "../../worker/local/temporal.ts";
+import { probeTemporal } from "../../worker/connect/probe.ts";
+import { endProcess, freePort, launch, type ProcessMark, tail } from "../../client/setup/processes.ts";
+import { cacheFolder, temporalBinary } from "../../client/setup/temporal-binary.ts";
+import { DYNAMIC_CONFIG } from "../../client/setup/temporal.ts";
 import { eventually } from "./eventually.ts";
 
 export interface OwnTemporal {

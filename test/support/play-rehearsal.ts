@@ -1,5 +1,5 @@
 /** Plays the rehearsal to its end without an engine: the real server, the real model adapter, the real tools. */
-import type { Message, ToolCallPart } from "../../activities/context/message.ts";
+import type { Message, ToolCallPart } from "../../activities/contract/message.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import type { Model } from "../../activities/model/model.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";

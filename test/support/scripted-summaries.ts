@@ -1,6 +1,6 @@
 /** A scripted model that is asked for steps and for summaries: tells them apart, and writes summaries as a model would. */
-import { SUMMARY_SYSTEM } from "../../activities/context/summary-prompt.ts";
-import type { ParsedRequest, Reply } from "../../worker/local/model-server/wire.ts";
+import { SUMMARY_SYSTEM } from "../../activities/compaction/summary-prompt.ts";
+import type { ParsedRequest, Reply } from "../../worker/rehearsal/model-server/wire.ts";
 import { summaryText } from "./compacting.ts";
 import { call, text, type Turn } from "./scripted-model.ts";
 

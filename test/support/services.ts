@@ -3,10 +3,10 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
-import { agentConfigSchema } from "../../activities/agent-config.ts";
+import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 import { migrateStore, openStore } from "../../activities/store/db.ts";
-import { ownPostgresUrl } from "../../worker/local/postgres.ts";
-import { birthOf } from "../../worker/local/processes.ts";
+import { ownPostgresUrl } from "../../client/setup/postgres.ts";
+import { birthOf } from "../../client/setup/processes.ts";
 import {
   bringDown,
   bringUp,
@@ -14,7 +14,7 @@ import {
   type LocalServices,
   type Need,
   projectHome,
-} from "../../worker/local/services.ts";
+} from "../../client/setup/services.ts";
 
 declare module "vitest" {
   interface ProvidedContext {

@@ -2,7 +2,7 @@
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { run } from "../../worker/local/processes.ts";
+import { run } from "../../client/setup/processes.ts";
 
 export interface SmallDisk {
   readonly folder: string;

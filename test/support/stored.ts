@@ -2,7 +2,7 @@
 import { and, asc, eq } from "drizzle-orm";
 import type { WorkflowHandle } from "@temporalio/client";
 import type { Store } from "../../activities/store/db.ts";
-import { messages, toolCalls } from "../../activities/store/schema.ts";
+import { messages, toolCalls } from "../../activities/store/schema/index.ts";
 
 type MessageRow = typeof messages.$inferSelect;
 type CallRow = typeof toolCalls.$inferSelect;

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import Dockerode from "dockerode";
 import { inject } from "vitest";
-import { createDockerHost } from "../../activities/sandbox/docker.ts";
+import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import type { BoxSpec, CommandState, Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
 
 export interface TestBoxes {

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
-import { pageOf } from "../../activities/context/cut-text.ts";
+import { pageOf } from "../../activities/contract/cut-text.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { invokeTool, type InvokedTool, type InvokeOptions } from "../../activities/tools/invoke.ts";
 import { defaultLimits, toolRegistry } from "../../activities/tools/index.ts";
-import type { HistorySearch, SessionMemory, ToolContext } from "../../activities/tools/tool.ts";
+import type { ToolContext } from "../../activities/tools/tool.ts";
+import type { HistorySearch, SessionMemory } from "../../activities/contract/tools.ts";
 
 /** A session's memory in a map: whole outputs, rows and blobs as the tests put them in. */
 export function createFakeMemory(

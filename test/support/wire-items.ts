@@ -1,8 +1,8 @@
 /** Our messages as the items of a request, for the strict server's own checks without a server. */
 import type { ModelMessage } from "ai";
-import type { Message } from "../../activities/context/message.ts";
+import type { Message } from "../../activities/contract/message.ts";
 import { toModelMessages } from "../../activities/model/to-model-messages.ts";
-import type { WireItem } from "../../worker/local/model-server/wire.ts";
+import type { WireItem } from "../../worker/rehearsal/model-server/wire.ts";
 
 type Api = "responses" | "chat";
 

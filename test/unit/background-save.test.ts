@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createBackgroundSaves } from "../../activities/session-box/background-save.ts";
+import { createBackgroundSaves } from "../../activities/workspace/background-save.ts";
 
 /** A promise that the test resolves. */
 function gate() {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { lossOf, type BoxChange } from "../../activities/session-box/box-loss.ts";
+import { lossOf, type BoxChange } from "../../activities/workspace/sandbox-loss.ts";
 
 const now = { host: "alpha", volume: "v1", container: "c1", boot: "b1" };
 const before = { ...now, savedStep: 4, leftOut: [] };

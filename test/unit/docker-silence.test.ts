@@ -1,8 +1,8 @@
 /** A Docker engine that takes connections and answers nothing, as one whose disk hangs. */
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { connectDocker } from "../../activities/sandbox/connect-docker.ts";
-import { createDockerHost } from "../../activities/sandbox/docker.ts";
+import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
+import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 
 const ANSWER_MS = 200;
 const SPEC = {

@@ -1,8 +1,8 @@
 /** What large saves take of a worker's memory does not add up. */
 import { expect, it } from "vitest";
 import type { CommandState } from "../../activities/sandbox/sandbox.ts";
-import { keepWorkspace } from "../../activities/sandbox/workspace.ts";
-import type { ProgramBox } from "../../activities/sandbox/workspace-program.ts";
+import { keepWorkspace } from "../../activities/workspace/workspace.ts";
+import type { ProgramBox } from "../../activities/workspace/workspace-program.ts";
 
 const ANSWER = Buffer.from(
   JSON.stringify({ packBytes: 1, changed: 1, removed: 0, whole: true, skipped: [], skippedCount: 0 }),

@@ -2,9 +2,14 @@
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger } from "@temporalio/worker";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { inScope } from "../../activities/activity-scope.ts";
-import { createTextBorder } from "../../activities/context/text-border.ts";
-import { lossesBefore, NO_LOSSES, Suspects, type AttemptMark } from "../../activities/lost-attempts.ts";
+import { inScope } from "../../activities/runtime/activity-scope.ts";
+import { createTextBorder } from "../../activities/redaction/sanitizer.ts";
+import {
+  lossesBefore,
+  NO_LOSSES,
+  Suspects,
+  type AttemptMark,
+} from "../../activities/runtime/lost-attempts.ts";
 
 const mark = (attempt: number, changes: Partial<AttemptMark> = {}): AttemptMark => ({
   attempt,

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { generateDrizzleJson, generateMigration } from "drizzle-kit/api";
 import { describe, expect, it } from "vitest";
-import * as schema from "../../activities/store/schema.ts";
+import * as schema from "../../activities/store/schema/index.ts";
 
 const FOLDER = new URL("../../activities/store/migrations/meta/", import.meta.url);
 

@@ -1,16 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { composeSummary } from "../../activities/context/compose-summary.ts";
-import type { StoredMessage } from "../../activities/context/message.ts";
-import { checkAnswer, lostFrom } from "../../activities/context/summary-check.ts";
-import { parseSections } from "../../activities/context/summary-document.ts";
-import { summaryPrompt } from "../../activities/context/summary-prompt.ts";
-import { estimateText } from "../../activities/context/tokens.ts";
+import { composeSummary } from "../../activities/compaction/compose-summary.ts";
+import type { StoredMessage } from "../../activities/contract/message.ts";
+import { checkAnswer, lostFrom } from "../../activities/compaction/summary-check.ts";
+import { parseSections } from "../../activities/compaction/summary-document.ts";
+import { summaryPrompt } from "../../activities/compaction/summary-prompt.ts";
+import { estimateText } from "../../activities/transcript/tokens.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
-import type { ParsedRequest, Reply, WireItem } from "../../worker/local/model-server/wire.ts";
-import { FLASHCARDS } from "../../worker/local/rehearsal/flashcards/script.ts";
-import { callId, positionOf } from "../../worker/local/rehearsal/position.ts";
-import { createRehearsal } from "../../worker/local/rehearsal/rehearsal.ts";
-import type { ScriptCall } from "../../worker/local/rehearsal/script-step.ts";
+import type { ParsedRequest, Reply, WireItem } from "../../worker/rehearsal/model-server/wire.ts";
+import { FLASHCARDS } from "../../worker/rehearsal/flashcards/script.ts";
+import { callId, positionOf } from "../../worker/rehearsal/position.ts";
+import { createRehearsal } from "../../worker/rehearsal/rehearsal.ts";
+import type { ScriptCall } from "../../worker/rehearsal/script-step.ts";
 
 const TOOL = { name: "bash", description: "", schema: {} };
 const said = (role: "user" | "assistant", text: string): WireItem => ({

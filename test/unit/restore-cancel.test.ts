@@ -1,8 +1,8 @@
 /** A restore that is given up ends at once, whatever it waits for in the sandbox. */
 import { describe, expect, it } from "vitest";
 import type { CommandState } from "../../activities/sandbox/sandbox.ts";
-import { restoreWorkspace } from "../../activities/sandbox/workspace.ts";
-import { endingWith, type ProgramBox } from "../../activities/sandbox/workspace-program.ts";
+import { restoreWorkspace } from "../../activities/workspace/workspace.ts";
+import { endingWith, type ProgramBox } from "../../activities/workspace/workspace-program.ts";
 
 const ENDED: CommandState = {
   id: "ws-1",

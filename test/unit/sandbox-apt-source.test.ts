@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { findAptSource } from "../../worker/local/sandbox-image/apt-source.ts";
+import { findAptSource } from "../../client/setup/sandbox-image/apt-source.ts";
 
 test("the machine's source is found in stanzas, whatever stands around it", () => {
   const stanzas = [

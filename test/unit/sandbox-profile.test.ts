@@ -1,7 +1,7 @@
 import type { ContainerInspectInfo } from "dockerode";
 import { expect, test } from "vitest";
-import { boxName, createOptions, differences } from "../../activities/sandbox/profile.ts";
-import { isolationGaps } from "../../activities/sandbox/isolation.ts";
+import { boxName, createOptions, differences } from "../../activities/sandbox/docker/profile.ts";
+import { isolationGaps } from "../../activities/sandbox/docker/isolation-checks.ts";
 import type { BoxSpec } from "../../activities/sandbox/sandbox.ts";
 
 const spec: BoxSpec = {

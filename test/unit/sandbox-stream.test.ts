@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { Duplex } from "node:stream";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { createBoxStream, StreamEnded } from "../../activities/sandbox/box-stream.ts";
+import { createBoxStream, StreamEnded } from "../../activities/sandbox/docker/supervisor-stream.ts";
 
 /** A piece of Docker's multiplexed stream. */
 function piece(channel: number, text: string): Buffer {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createMasker, MASK } from "../../activities/context/secret-mask.ts";
+import { createMasker, MASK } from "../../activities/redaction/secret-mask.ts";
 
 const SECRET = "s3cret/Value+with=odd chars~42";
 const TOKEN = `ghp_${"a1B2".repeat(9)}`;

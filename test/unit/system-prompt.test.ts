@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { DEFAULT_IMAGE } from "../../activities/sandbox/sandbox.ts";
-import { systemPrompt } from "../../activities/system-prompt.ts";
+import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
+import { systemPrompt } from "../../activities/config/system-prompt.ts";
 
 const promptOf = (instructions: string | undefined, image = DEFAULT_IMAGE) =>
   systemPrompt({ instructions, config: { sandbox: { image } } });

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { cleanText } from "../../activities/context/clean-text.ts";
-import { MASK } from "../../activities/context/secret-mask.ts";
-import { createTextBorder } from "../../activities/context/text-border.ts";
+import { cleanText } from "../../activities/contract/clean-text.ts";
+import { MASK } from "../../activities/redaction/secret-mask.ts";
+import { createTextBorder } from "../../activities/redaction/sanitizer.ts";
 
 const SECRET = "s3cret/Value+with=odd chars~42";
 const TOKEN = `ghp_${"a1B2".repeat(9)}`;

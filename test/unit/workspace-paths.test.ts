@@ -1,13 +1,9 @@
 import { gzipSync } from "node:zlib";
 import { pack as createPack } from "tar-stream";
 import { describe, expect, it } from "vitest";
-import { bytesOfText } from "../../activities/sandbox/path-text.ts";
-import {
-  assertSafePaths,
-  packManifest,
-  unpackManifest,
-} from "../../activities/sandbox/workspace-manifest.ts";
-import { packWorkspace, readChain } from "../../activities/sandbox/workspace-pack.ts";
+import { bytesOfText } from "../../activities/store/path-text.ts";
+import { assertSafePaths, packManifest, unpackManifest } from "../../activities/store/workspace-manifest.ts";
+import { packWorkspace, readChain } from "../../activities/store/workspace-pack.ts";
 import { chainOf } from "../support/chain-of.ts";
 
 describe("paths", () => {

@@ -13,10 +13,10 @@ import {
 } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { MAX_CHAIN, restoreWorkspace, saveWorkspace } from "../../activities/sandbox/workspace.ts";
-import { unpackManifest } from "../../activities/sandbox/workspace-manifest.ts";
-import { LIMITS, runWorkspaceProgram } from "../../activities/sandbox/workspace-program.ts";
-import { packWorkspace, readChain, type StoredPack } from "../../activities/sandbox/workspace-pack.ts";
+import { MAX_CHAIN, restoreWorkspace, saveWorkspace } from "../../activities/workspace/workspace.ts";
+import { unpackManifest } from "../../activities/store/workspace-manifest.ts";
+import { LIMITS, runWorkspaceProgram } from "../../activities/workspace/workspace-program.ts";
+import { packWorkspace, readChain, type StoredPack } from "../../activities/store/workspace-pack.ts";
 import { chainOf } from "../support/chain-of.ts";
 import { createFakeSandbox, type FakeSandbox } from "../support/fake-sandbox.ts";
 

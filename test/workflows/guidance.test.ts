@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Context } from "@temporalio/activity";
 import { WorkflowNotFoundError } from "@temporalio/client";
 import { describe, expect, it } from "vitest";
-import type { ModelStepFacts } from "../../activities/contract.ts";
+import type { ModelStepFacts } from "../../activities/contract/activities.ts";
 import { eventually } from "../support/eventually.ts";
 import { answered, type FakeActivities } from "../support/fake-activities.ts";
 import { play, type Handle } from "../support/play-loop.ts";

@@ -2,8 +2,8 @@
 import { randomUUID } from "node:crypto";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { cleanText } from "../../activities/context/clean-text.ts";
-import type { Guidance, ModelStepFacts } from "../../activities/contract.ts";
+import { cleanText } from "../../activities/contract/clean-text.ts";
+import type { Guidance, ModelStepFacts } from "../../activities/contract/activities.ts";
 import { answered, bashCall, type FakeActivities } from "../support/fake-activities.ts";
 import { eventually } from "../support/eventually.ts";
 import { play } from "../support/play-loop.ts";

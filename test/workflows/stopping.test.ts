@@ -1,7 +1,7 @@
 import { ApplicationFailure } from "@temporalio/common";
 import { CompleteAsyncError, Context } from "@temporalio/activity";
 import { describe, expect, it } from "vitest";
-import type { ModelStepFacts } from "../../activities/contract.ts";
+import type { ModelStepFacts } from "../../activities/contract/activities.ts";
 import { eventually } from "../support/eventually.ts";
 import { answered, bashCall, type FakeActivities } from "../support/fake-activities.ts";
 import { play, playTwice, type Handle } from "../support/play-loop.ts";

@@ -1,6 +1,6 @@
 /** A person's cancel: until the provider's stream is cut, until the command's processes are gone, until the run is closed. */
 import { existsSync } from "node:fs";
-import { connectDocker } from "../../../activities/sandbox/connect-docker.ts";
+import { connectDocker } from "../../../activities/sandbox/docker/connect-docker.ts";
 import { now } from "../stand/channel.ts";
 import type { BenchSession, Stand } from "../stand/stand.ts";
 import { median } from "../stats.ts";

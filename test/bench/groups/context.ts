@@ -4,11 +4,11 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { eq, sql } from "drizzle-orm";
-import type { Message } from "../../../activities/context/message.ts";
-import { viewSize } from "../../../activities/context/size.ts";
-import { estimateMessage } from "../../../activities/context/tokens.ts";
-import { buildMessages } from "../../../activities/model/request.ts";
-import { compactionEvents, sessions, storedMessages } from "../../../activities/store/schema.ts";
+import type { Message } from "../../../activities/contract/message.ts";
+import { viewSize } from "../../../activities/transcript/size.ts";
+import { estimateMessage } from "../../../activities/transcript/tokens.ts";
+import { buildMessages } from "../../../activities/context/request.ts";
+import { compactionEvents, sessions, storedMessages } from "../../../activities/store/schema/index.ts";
 import { forgetSeen } from "../../../activities/store/seen-rows.ts";
 import { loadView } from "../../../activities/store/load-view.ts";
 import { takeSequences } from "../../../activities/store/transcript.ts";

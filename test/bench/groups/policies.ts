@@ -1,8 +1,8 @@
 /** What long tasks cost under our context policy and under others', replayed without any service. */
 import { fileURLToPath } from "node:url";
-import { prefixMaker } from "../../../activities/model/request.ts";
-import { DEFAULT_IMAGE } from "../../../activities/sandbox/sandbox.ts";
-import { systemPrompt } from "../../../activities/system-prompt.ts";
+import { prefixMaker } from "../../../activities/context/request.ts";
+import { DEFAULT_IMAGE } from "../../../activities/config/default-image.ts";
+import { systemPrompt } from "../../../activities/config/system-prompt.ts";
 import { toolRegistry } from "../../../activities/tools/index.ts";
 import { ourPolicy } from "../policies/ours.ts";
 import { cline, eightyTen, gemini, openCode } from "../policies/peers.ts";

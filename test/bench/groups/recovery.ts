@@ -1,7 +1,7 @@
 /** A worker is killed in the middle of a model call while another stands by: until the step is asked again, and the next one. */
 import { randomBytes } from "node:crypto";
-import { connectDocker } from "../../../activities/sandbox/connect-docker.ts";
-import { createDockerHost } from "../../../activities/sandbox/docker.ts";
+import { connectDocker } from "../../../activities/sandbox/docker/connect-docker.ts";
+import { createDockerHost } from "../../../activities/sandbox/docker/docker.ts";
 import { eventually } from "../../support/eventually.ts";
 import { startWorkerProcess, type WorkerProcess } from "../../support/worker-process.ts";
 import { now } from "../stand/channel.ts";

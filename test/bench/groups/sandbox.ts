@@ -1,8 +1,8 @@
 /** A command that does nothing, in a session's box, against `docker exec` of the same in the same box. */
 import { randomBytes } from "node:crypto";
 import type Dockerode from "dockerode";
-import { connectDocker } from "../../../activities/sandbox/connect-docker.ts";
-import { createDockerHost } from "../../../activities/sandbox/docker.ts";
+import { connectDocker } from "../../../activities/sandbox/docker/connect-docker.ts";
+import { createDockerHost } from "../../../activities/sandbox/docker/docker.ts";
 import type { Sandbox } from "../../../activities/sandbox/sandbox.ts";
 import type { Stand } from "../stand/stand.ts";
 import { median, quantile } from "../stats.ts";

@@ -1,6 +1,6 @@
 /** Saving a small change in a workspace of 5,000 files, in a real box: what a step that changed a file costs beside it. */
 import type { Sandbox } from "../../../activities/sandbox/sandbox.ts";
-import { saveWorkspace, type WorkspaceBase } from "../../../activities/sandbox/workspace.ts";
+import { saveWorkspace, type WorkspaceBase } from "../../../activities/workspace/workspace.ts";
 import { median, quantile } from "../stats.ts";
 import type { Figure } from "../table.ts";
 

@@ -1,14 +1,14 @@
 /** How far estimates are from the bill: by kind of text, and for the next prompt of a conversation. No services. */
 import { encode } from "gpt-tokenizer/encoding/o200k_base";
-import type { Message, StoredMessage } from "../../../activities/context/message.ts";
-import { viewSize } from "../../../activities/context/size.ts";
-import { estimateText, learnRatio, type TokenRatio } from "../../../activities/context/tokens.ts";
-import { prefixMaker } from "../../../activities/model/request.ts";
-import { DEFAULT_IMAGE } from "../../../activities/sandbox/sandbox.ts";
-import { systemPrompt } from "../../../activities/system-prompt.ts";
+import type { Message, StoredMessage } from "../../../activities/contract/message.ts";
+import { viewSize } from "../../../activities/transcript/size.ts";
+import { estimateText, learnRatio, type TokenRatio } from "../../../activities/transcript/tokens.ts";
+import { prefixMaker } from "../../../activities/context/request.ts";
+import { DEFAULT_IMAGE } from "../../../activities/config/default-image.ts";
+import { systemPrompt } from "../../../activities/config/system-prompt.ts";
 import { toolRegistry, toolSpecs } from "../../../activities/tools/index.ts";
-import { Biller } from "../../../worker/local/model-server/bill.ts";
-import type { ParsedRequest, WireItem } from "../../../worker/local/model-server/wire.ts";
+import { Biller } from "../../../worker/rehearsal/model-server/bill.ts";
+import type { ParsedRequest, WireItem } from "../../../worker/rehearsal/model-server/wire.ts";
 import { calls, result, rowsOf, user } from "../../support/rows.ts";
 import { heldOutTexts, type HeldOutKind } from "../held-out.ts";
 import { median, quantile } from "../stats.ts";

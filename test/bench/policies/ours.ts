@@ -1,13 +1,15 @@
 /** Our own policies in the replay: the product's code decides, only the summariser's words are scripted. */
-import { agentConfigSchema, type RunConfig, type StrategyName } from "../../../activities/agent-config.ts";
-import { strategyFor } from "../../../activities/compaction/index.ts";
+import { agentConfigSchema, type RunConfig } from "../../../activities/config/agent-config.ts";
+import { type StrategyName } from "../../../activities/contract/strategies.ts";
+import { strategyFor } from "../../../activities/compaction/strategies.ts";
 import type { CompactionInput, SummaryRequest } from "../../../activities/compaction/strategy.ts";
-import type { Budget } from "../../../activities/context/budget.ts";
-import { planPrune, pruneDue, type PruneMode } from "../../../activities/context/prune-plan.ts";
-import { viewSize } from "../../../activities/context/size.ts";
-import type { StoredMessage } from "../../../activities/context/message.ts";
-import { truncateText } from "../../../activities/context/truncate.ts";
-import { budgetOf, toolLimitsOf } from "../../../activities/run-policy.ts";
+import type { Budget } from "../../../activities/contract/budget.ts";
+import { planPrune } from "../../../activities/transcript/prune-plan.ts";
+import { pruneDue, type PruneMode } from "../../../activities/contract/prune-due.ts";
+import { viewSize } from "../../../activities/transcript/size.ts";
+import type { StoredMessage } from "../../../activities/contract/message.ts";
+import { truncateText } from "../../../activities/transcript/truncate.ts";
+import { budgetOf, toolLimitsOf } from "../../../activities/config/run-policy.ts";
 import { afterRound, summaryText } from "../../support/compacting.ts";
 import { countTokens, MAX_OUTPUT_TOKENS, type Policy, type Replay } from "./replay.ts";
 import type { Fact } from "./trajectory.ts";

@@ -3,8 +3,8 @@
  * sources were looked up). Where a rule of theirs would wait for a message of the person, as Gemini's split does, it
  * may act at any answer here: in a long run it would otherwise hardly ever act, so this favours them.
  */
-import type { StoredMessage } from "../../../activities/context/message.ts";
-import { shownMessage } from "../../../activities/context/view.ts";
+import type { StoredMessage } from "../../../activities/contract/message.ts";
+import { shownMessage } from "../../../activities/transcript/view.ts";
 import { rowsOf, says } from "../../support/rows.ts";
 import { writtenPaths } from "./facts.ts";
 import { countTokens, MAX_OUTPUT_TOKENS, rowTokens, wordsOf, type Policy, type Replay } from "./replay.ts";

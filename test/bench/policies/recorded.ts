@@ -1,7 +1,7 @@
 /** A session that `longhaul export` wrote, or the recorded fixture in the same form, as a trajectory to replay. */
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
-import type { Message, MessageKind } from "../../../activities/context/message.ts";
+import type { Message, MessageKind } from "../../../activities/contract/message.ts";
 import { factsOf } from "./facts.ts";
 import type { Trajectory, TrajectoryCall, TrajectoryStep } from "./trajectory.ts";
 

@@ -1,7 +1,7 @@
 /** Replays a trajectory under a policy: what is sent, what it costs, what is left in view. No services. */
 import { encode } from "gpt-tokenizer/encoding/o200k_base";
-import type { Message, StoredMessage } from "../../../activities/context/message.ts";
-import { shownMessage } from "../../../activities/context/view.ts";
+import type { Message, StoredMessage } from "../../../activities/contract/message.ts";
+import { shownMessage } from "../../../activities/transcript/view.ts";
 import { calls, result, rowsOf, user } from "../../support/rows.ts";
 import { PrefixCache, type Segment } from "./prefix-cache.ts";
 import type { Fact, FactKind, Trajectory, TrajectoryStep } from "./trajectory.ts";

@@ -10,7 +10,7 @@ The first change: `;
 export const GUIDANCE: readonly string[] = [
   "While you are at it: paths in messages for people must always be in quotes.",
   "I have seen a bare number in there. Units must be in the name: timeoutMs, maxBytes.",
-  "Leave the rehearsal alone today, somebody else works on it. Do not touch worker/local/rehearsal.",
+  "Leave the rehearsal alone today, somebody else works on it. Do not touch worker/rehearsal.",
   "One more thing. Never catch an error without calling rethrowIfCancelled first in an activity.",
   "The commits look good. Keep their subjects below 120 characters, always.",
   "If a check takes longer than two minutes, stop it and tell me. I only have two cores here.",

@@ -1,5 +1,5 @@
 /** What of an export goes into the fixture: the conversation alone, in the export's own form. Pure. */
-import type { exportDocument } from "../../../client/session-export.ts";
+import type { exportDocument } from "../../../client/sessions/session-export.ts";
 
 const NOTE =
   "Recorded with real tools in a real box (Temporal, Postgres, Docker), without compaction and prune. The calls were chosen by a script " +

@@ -1,8 +1,8 @@
 /** The agent's worker as it is deployed, in a process of its own, with one more tool and a meter. */
 import { NativeConnection, Runtime, DefaultLogger, Worker, type WorkerOptions } from "@temporalio/worker";
 import { pino } from "pino";
-import type { AgentActivities } from "../../../activities/contract.ts";
-import { createTextBorder } from "../../../activities/context/text-border.ts";
+import type { AgentActivities } from "../../../activities/contract/activities.ts";
+import { createTextBorder } from "../../../activities/redaction/sanitizer.ts";
 import { createActivities, type AgentDeps } from "../../../activities/index.ts";
 import type { SandboxHost } from "../../../activities/sandbox/sandbox.ts";
 import { anyTool, createToolRegistry, toolRegistry } from "../../../activities/tools/index.ts";

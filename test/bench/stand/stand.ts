@@ -1,12 +1,12 @@
 /** Everything that is measured, brought up for one run on free ports: services, model, both workers. */
 import { randomBytes } from "node:crypto";
 import { Client, Connection } from "@temporalio/client";
-import { agentConfigSchema, type RunConfig } from "../../../activities/agent-config.ts";
+import { agentConfigSchema, type RunConfig } from "../../../activities/config/agent-config.ts";
 import { migrateStore, openStore, type Store } from "../../../activities/store/db.ts";
 import { createSession } from "../../../activities/store/sessions.ts";
-import { dataConverter } from "../../../worker/data-converter.ts";
-import { ensurePostgres } from "../../../worker/local/postgres.ts";
-import { bringUp } from "../../../worker/local/services.ts";
+import { dataConverter } from "../../../worker/connect/data-converter.ts";
+import { ensurePostgres } from "../../../client/setup/postgres.ts";
+import { bringUp } from "../../../client/setup/services.ts";
 import type { codingAgent } from "../../../workflows/index.ts";
 import { WORKFLOW_TYPE } from "../../../workflows/messages.ts";
 import { createClosers } from "../../support/closers.ts";

@@ -16,8 +16,8 @@ import {
   sessions,
   streamChunks,
   toolCalls,
-} from "../../../activities/store/schema.ts";
-import type { ServedRequest } from "../../../worker/local/model-server/wire.ts";
+} from "../../../activities/store/schema/index.ts";
+import type { ServedRequest } from "../../../worker/rehearsal/model-server/wire.ts";
 import { isClosed, type BoxEvidence, type Evidence } from "./evidence.ts";
 import { collectHistories } from "./histories.ts";
 

@@ -1,5 +1,5 @@
 /** What the offline checker looks at: all that a session left behind, as plain data. */
-import type { AssistantPart, ToolResultPart } from "../../../activities/context/message.ts";
+import type { AssistantPart, ToolResultPart } from "../../../activities/contract/message.ts";
 import type { SessionEvent } from "../../../activities/store/event.ts";
 import type {
   compactionEvents,
@@ -11,9 +11,9 @@ import type {
   sessions,
   streamChunks,
   toolCalls,
-} from "../../../activities/store/schema.ts";
+} from "../../../activities/store/schema/index.ts";
 import type { MessageMeta } from "../../../activities/store/transcript.ts";
-import type { ServedRequest } from "../../../worker/local/model-server/wire.ts";
+import type { ServedRequest } from "../../../worker/rehearsal/model-server/wire.ts";
 
 export type MessageRow = typeof messages.$inferSelect;
 export type CallRow = typeof toolCalls.$inferSelect;

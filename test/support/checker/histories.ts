@@ -2,9 +2,9 @@
 import type { Client } from "@temporalio/client";
 import { Worker } from "@temporalio/worker";
 import { ensureWorkflowBundle } from "../../../worker/bundle.ts";
-import { dataConverter } from "../../../worker/data-converter.ts";
-import { isEmptyMessage } from "../../../activities/context/coalesce.ts";
-import { idOf, partsOf } from "../../../activities/context/guidance-items.ts";
+import { dataConverter } from "../../../worker/connect/data-converter.ts";
+import { isEmptyMessage } from "../../../activities/contract/guidance-limits.ts";
+import { idOf, partsOf } from "../../../activities/contract/guidance-items.ts";
 import { quietRuntime } from "../quiet-runtime.ts";
 import type { AcceptedGuidance, RunHistory } from "./evidence.ts";
 

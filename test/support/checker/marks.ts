@@ -2,7 +2,7 @@
  * I3: a command that changes things ran at most once. Commands that say `echo <mark> >> <name>.marks` leave a line for
  * each time they ran; a mark belongs to one call.
  */
-import type { AssistantPart } from "../../../activities/context/message.ts";
+import type { AssistantPart } from "../../../activities/contract/message.ts";
 import { liveRows, type Evidence } from "./evidence.ts";
 import { countsOf, type Violation } from "./violation.ts";
 

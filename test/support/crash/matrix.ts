@@ -5,12 +5,12 @@
 import { randomBytes } from "node:crypto";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { inject } from "vitest";
-import { connectDocker } from "../../../activities/sandbox/connect-docker.ts";
-import { createDockerHost } from "../../../activities/sandbox/docker.ts";
-import type { RunConfig } from "../../../activities/agent-config.ts";
+import { connectDocker } from "../../../activities/sandbox/docker/connect-docker.ts";
+import { createDockerHost } from "../../../activities/sandbox/docker/docker.ts";
+import type { RunConfig } from "../../../activities/config/agent-config.ts";
 import { createSession } from "../../../activities/store/sessions.ts";
-import type { ServedRequest } from "../../../worker/local/model-server/wire.ts";
-import { dataConverter } from "../../../worker/data-converter.ts";
+import type { ServedRequest } from "../../../worker/rehearsal/model-server/wire.ts";
+import { dataConverter } from "../../../worker/connect/data-converter.ts";
 import type { codingAgent } from "../../../workflows/index.ts";
 import { WORKFLOW_TYPE } from "../../../workflows/messages.ts";
 import { runConfig } from "../agent-harness.ts";

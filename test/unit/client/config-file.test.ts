@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { knownKeys, parseConfigFile } from "../../../client/config-file.ts";
-import { ClientError } from "../../../client/errors.ts";
+import { knownKeys, parseConfigFile } from "../../../client/config/config-file.ts";
+import { ClientError } from "../../../client/console/errors.ts";
 
 function mistakesOf(text: string): string {
   try {

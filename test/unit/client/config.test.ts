@@ -2,9 +2,9 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { agentConfigSchema } from "../../../activities/agent-config.ts";
-import { resolveConfig } from "../../../client/config.ts";
-import { ClientError } from "../../../client/errors.ts";
+import { agentConfigSchema } from "../../../activities/config/agent-config.ts";
+import { resolveConfig } from "../../../client/config/config.ts";
+import { ClientError } from "../../../client/console/errors.ts";
 
 const key = { OPENAI_API_KEY: "sk-test" };
 let folder: string;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { escapeHtml, html } from "../../../client/report/html.ts";
 import { reportPage } from "../../../client/report/report-page.ts";
-import { trajectoryDocument } from "../../../client/trajectory.ts";
+import { trajectoryDocument } from "../../../client/sessions/trajectory.ts";
 import { AT, sessionRow, wholeSession } from "../../support/stored-whole.ts";
 
 const page = reportPage({

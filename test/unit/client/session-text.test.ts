@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { cutToBytes, taskDetails, taskSummary } from "../../../client/session-text.ts";
-import { createSessionId, parseSessionId } from "../../../client/session-id.ts";
+import { cutToBytes, taskDetails, taskSummary } from "../../../client/sessions/session-text.ts";
+import { createSessionId, parseSessionId } from "../../../client/sessions/session-id.ts";
 
 const facts = { id: "s", model: "m", maxSteps: 5, contextWindow: 8_000, workspace: undefined };
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { statusText } from "../../../client/commands/status.ts";
-import { keptText } from "../../../client/kept-text.ts";
-import type { SessionStatusDocument } from "../../../client/session-status.ts";
+import { keptText } from "../../../client/sessions/kept-text.ts";
+import type { SessionStatusDocument } from "../../../client/sessions/session-status.ts";
 
 const DOCUMENT: SessionStatusDocument = {
   id: "s",

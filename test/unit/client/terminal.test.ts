@@ -1,6 +1,6 @@
 /** Text of the agent's choice on a person's terminal. */
 import { describe, expect, it } from "vitest";
-import { harmless, harmlessJson, steered, visible } from "../../../client/render/format.ts";
+import { harmless, harmlessJson, steered, visible } from "../../../client/console/format.ts";
 
 /** Sets the clipboard, moves, deletes lines, C1's own way to begin, a bell, two that reorder what is shown. */
 const HOSTILE = "a\u001b]52;c;cm0gLXJm\u0007b\u001b[2Kc\u009b2Jd\u0007e\u202ef\u2067g\u200fh\u007fi\rj";

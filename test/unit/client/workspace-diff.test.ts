@@ -13,9 +13,9 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { bytesOfText } from "../../../activities/sandbox/path-text.ts";
-import type { WorkspaceFile } from "../../../activities/sandbox/workspace-pack.ts";
-import { diffWorkspaces } from "../../../client/workspace-diff.ts";
+import { bytesOfText } from "../../../activities/store/path-text.ts";
+import type { WorkspaceFile } from "../../../activities/store/workspace-pack.ts";
+import { diffWorkspaces } from "../../../client/workspace/workspace-diff.ts";
 
 let folder: string;
 beforeEach(() => {

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { readFolder } from "../../../client/workspace-folder.ts";
+import { readFolder } from "../../../client/workspace/workspace-folder.ts";
 
 let folder: string;
 beforeEach(() => {

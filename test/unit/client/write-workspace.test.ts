@@ -13,8 +13,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { WorkspaceFile } from "../../../activities/sandbox/workspace-pack.ts";
-import { staysInside, writeWorkspace } from "../../../client/write-workspace.ts";
+import type { WorkspaceFile } from "../../../activities/store/workspace-pack.ts";
+import { staysInside, writeWorkspace } from "../../../client/workspace/write-workspace.ts";
 import {
   forgetProgramsRun,
   git,

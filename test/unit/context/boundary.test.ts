@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { cutView, tokensOf } from "../../../activities/context/boundary.ts";
-import { budgetFor } from "../../../activities/context/budget.ts";
-import type { Message } from "../../../activities/context/message.ts";
-import { buildView } from "../../../activities/context/view.ts";
+import { cutView, tokensOf } from "../../../activities/transcript/boundary.ts";
+import { budgetFor } from "../../../activities/contract/budget.ts";
+import type { Message } from "../../../activities/contract/message.ts";
+import { buildView } from "../../../activities/transcript/view.ts";
 import { calls, result, rowsOf, says, user } from "../../support/rows.ts";
 
 const options = { tailMessages: 4, tailTokens: 100_000, userTokens: 100_000 };

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { coalesce, MAX_GUIDANCE_CHARS, refusalOf } from "../../../activities/context/coalesce.ts";
-import type { UserPart } from "../../../activities/context/message.ts";
+import { coalesce } from "../../../activities/transcript/coalesce.ts";
+import { MAX_GUIDANCE_CHARS, refusalOf } from "../../../activities/contract/guidance-limits.ts";
+import type { UserPart } from "../../../activities/contract/message.ts";
 
 const text = (value: string): UserPart => ({ type: "text", text: value });
 const image: UserPart = { type: "file", mediaType: "image/png", data: "@blob:1" };

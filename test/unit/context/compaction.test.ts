@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { strategyNames } from "../../../activities/agent-config.ts";
-import { strategyFor } from "../../../activities/compaction/index.ts";
-import { budgetFor } from "../../../activities/context/budget.ts";
-import type { StoredMessage } from "../../../activities/context/message.ts";
-import { textOf } from "../../../activities/context/session-facts.ts";
-import { parseSections, SECTIONS } from "../../../activities/context/summary-document.ts";
-import { estimateText } from "../../../activities/context/tokens.ts";
-import { buildView } from "../../../activities/context/view.ts";
+import { strategyNames } from "../../../activities/contract/strategies.ts";
+import { strategyFor } from "../../../activities/compaction/strategies.ts";
+import { budgetFor } from "../../../activities/contract/budget.ts";
+import type { StoredMessage } from "../../../activities/contract/message.ts";
+import { textOf } from "../../../activities/compaction/session-facts.ts";
+import { parseSections, SECTIONS } from "../../../activities/compaction/summary-document.ts";
+import { estimateText } from "../../../activities/transcript/tokens.ts";
+import { buildView } from "../../../activities/transcript/view.ts";
 import {
   afterRound,
   budget,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { strategyFor } from "../../../activities/compaction/index.ts";
+import { strategyFor } from "../../../activities/compaction/strategies.ts";
 import { SummariserOverflow, type Compaction } from "../../../activities/compaction/strategy.ts";
-import { estimateText } from "../../../activities/context/tokens.ts";
+import { estimateText } from "../../../activities/transcript/tokens.ts";
 import {
   budget,
   compacted,

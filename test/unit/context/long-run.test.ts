@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { strategyFor } from "../../../activities/compaction/index.ts";
-import { tokensOf } from "../../../activities/context/boundary.ts";
-import { budgetFor } from "../../../activities/context/budget.ts";
-import type { Message, StoredMessage } from "../../../activities/context/message.ts";
-import { textOf } from "../../../activities/context/session-facts.ts";
-import { lostFrom } from "../../../activities/context/summary-check.ts";
-import { parseFiles, parseSections } from "../../../activities/context/summary-document.ts";
-import { buildView } from "../../../activities/context/view.ts";
+import { strategyFor } from "../../../activities/compaction/strategies.ts";
+import { tokensOf } from "../../../activities/transcript/boundary.ts";
+import { budgetFor } from "../../../activities/contract/budget.ts";
+import type { Message, StoredMessage } from "../../../activities/contract/message.ts";
+import { textOf } from "../../../activities/compaction/session-facts.ts";
+import { lostFrom } from "../../../activities/compaction/summary-check.ts";
+import { parseFiles, parseSections } from "../../../activities/compaction/summary-document.ts";
+import { buildView } from "../../../activities/transcript/view.ts";
 import { afterRound, compacted, summaryText } from "../../support/compacting.ts";
 import { calls, result, rowsOf, user } from "../../support/rows.ts";
 

@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { budgetFor } from "../../../activities/context/budget.ts";
-import type { Message } from "../../../activities/context/message.ts";
-import { pruneBatch, pruneGain } from "../../../activities/context/prune-balance.ts";
-import { planPrune, prunableTokens, pruneDue } from "../../../activities/context/prune-plan.ts";
-import { stuckVerdict } from "../../../activities/context/stuck.ts";
+import { budgetFor } from "../../../activities/contract/budget.ts";
+import type { Message } from "../../../activities/contract/message.ts";
+import { pruneBatch, pruneGain } from "../../../activities/contract/prune-balance.ts";
+import { planPrune, prunableTokens } from "../../../activities/transcript/prune-plan.ts";
+import { pruneDue } from "../../../activities/contract/prune-due.ts";
+import { stuckVerdict } from "../../../activities/contract/stuck.ts";
 import { calls, result, rowsOf, says, user, type RowExtra } from "../../support/rows.ts";
 
 const budget = budgetFor(128_000, { triggerRatio: 0.8 });

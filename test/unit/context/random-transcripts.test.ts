@@ -1,16 +1,21 @@
 /** The pure half of what test/activities/random-sessions.test.ts does with a store: many more lives, no database. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { strategyNames } from "../../../activities/agent-config.ts";
-import { strategyFor } from "../../../activities/compaction/index.ts";
-import { budgetFor } from "../../../activities/context/budget.ts";
-import { coalesce } from "../../../activities/context/coalesce.ts";
-import type { AssistantPart, Message, StoredMessage, UserPart } from "../../../activities/context/message.ts";
-import { planPrune } from "../../../activities/context/prune-plan.ts";
-import { faultOf } from "../../../activities/context/repair.ts";
-import { estimateMessage } from "../../../activities/context/tokens.ts";
-import { buildView, PRUNED_TEXT } from "../../../activities/context/view.ts";
-import { checkPairs } from "../../../worker/local/model-server/check-pairs.ts";
+import { strategyNames } from "../../../activities/contract/strategies.ts";
+import { strategyFor } from "../../../activities/compaction/strategies.ts";
+import { budgetFor } from "../../../activities/contract/budget.ts";
+import { coalesce } from "../../../activities/transcript/coalesce.ts";
+import type {
+  AssistantPart,
+  Message,
+  StoredMessage,
+  UserPart,
+} from "../../../activities/contract/message.ts";
+import { planPrune } from "../../../activities/transcript/prune-plan.ts";
+import { faultOf } from "../../../activities/transcript/repair.ts";
+import { estimateMessage } from "../../../activities/transcript/tokens.ts";
+import { buildView, PRUNED_TEXT } from "../../../activities/transcript/view.ts";
+import { checkPairs } from "../../../worker/rehearsal/model-server/check-pairs.ts";
 import { afterRound } from "../../support/compacting.ts";
 import { result, rowsOf } from "../../support/rows.ts";
 import { wireItems } from "../../support/wire-items.ts";

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { coalesce } from "../../../activities/context/coalesce.ts";
-import type { Message, StoredMessage, UserPart } from "../../../activities/context/message.ts";
-import { parseSaid, SAID_HEADER, saidLines } from "../../../activities/context/said-lines.ts";
-import { lostFrom } from "../../../activities/context/summary-check.ts";
-import { renderSummary } from "../../../activities/context/summary-document.ts";
+import { coalesce } from "../../../activities/transcript/coalesce.ts";
+import type { Message, StoredMessage, UserPart } from "../../../activities/contract/message.ts";
+import { parseSaid, SAID_HEADER, saidLines } from "../../../activities/compaction/user-message-excerpts.ts";
+import { lostFrom } from "../../../activities/compaction/summary-check.ts";
+import { renderSummary } from "../../../activities/compaction/summary-document.ts";
 import { rowsOf, user } from "../../support/rows.ts";
 
 const ROOM = 2_400;

@@ -43,7 +43,7 @@ Author: agent <agent@localhost>
 
 export const samples = {
   prose,
-  typescript: file("activities/store/schema.ts") + file("activities/contract.ts"),
+  typescript: file("activities/store/schema/index.ts") + file("activities/contract/activities.ts"),
   json: file("activities/store/migrations/meta/0000_snapshot.json"),
   hashes: file("package-lock.json").slice(0, 60_000),
   toolOutput,

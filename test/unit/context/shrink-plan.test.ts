@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { strategyFor } from "../../../activities/compaction/index.ts";
-import { tokensOf } from "../../../activities/context/boundary.ts";
-import { faultOf } from "../../../activities/context/repair.ts";
-import { planShrink } from "../../../activities/context/shrink-plan.ts";
-import type { Message, StoredMessage } from "../../../activities/context/message.ts";
-import { buildView, GO_ON_TEXT, PRUNED_TEXT, shownMessage } from "../../../activities/context/view.ts";
+import { strategyFor } from "../../../activities/compaction/strategies.ts";
+import { tokensOf } from "../../../activities/transcript/boundary.ts";
+import { faultOf } from "../../../activities/transcript/repair.ts";
+import { planShrink } from "../../../activities/transcript/shrink-plan.ts";
+import type { Message, StoredMessage } from "../../../activities/contract/message.ts";
+import { buildView, GO_ON_TEXT, PRUNED_TEXT, shownMessage } from "../../../activities/transcript/view.ts";
 import type { Compaction } from "../../../activities/compaction/strategy.ts";
 import { afterRound, roundOf, scriptedSummariser, work } from "../../support/compacting.ts";
 import { calls, result, rowsOf, says, user } from "../../support/rows.ts";

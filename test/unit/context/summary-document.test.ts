@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { errorsIn, filesIn, todoIn } from "../../../activities/context/session-facts.ts";
-import { checkSummary, lostFrom } from "../../../activities/context/summary-check.ts";
+import { errorsIn, filesIn, todoIn } from "../../../activities/compaction/session-facts.ts";
+import { checkSummary, lostFrom } from "../../../activities/compaction/summary-check.ts";
 import {
   excerpt,
   isSameItem,
@@ -11,7 +11,7 @@ import {
   renderSummary,
   SECTIONS,
   type Sections,
-} from "../../../activities/context/summary-document.ts";
+} from "../../../activities/compaction/summary-document.ts";
 import { calls, result, rowsOf, user } from "../../support/rows.ts";
 
 const sections = (fill: Partial<Sections> = {}): Sections =>

@@ -1,7 +1,7 @@
 import { encode } from "gpt-tokenizer/encoding/o200k_base";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Message } from "../../../activities/context/message.ts";
+import type { Message } from "../../../activities/contract/message.ts";
 import {
   estimatedNextInput,
   estimateMessage,
@@ -10,7 +10,7 @@ import {
   IMAGE_TOKENS,
   learnRatio,
   PDF_TOKENS,
-} from "../../../activities/context/tokens.ts";
+} from "../../../activities/transcript/tokens.ts";
 import { calls, result, user } from "../../support/rows.ts";
 import { samples } from "./samples.ts";
 

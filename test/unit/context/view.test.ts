@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { viewSize } from "../../../activities/context/size.ts";
-import { estimateMessage } from "../../../activities/context/tokens.ts";
+import { viewSize } from "../../../activities/transcript/size.ts";
+import { estimateMessage } from "../../../activities/transcript/tokens.ts";
 import {
   buildView,
   handleOf,
@@ -9,7 +9,7 @@ import {
   shownMessage,
   shownTokens,
   tokensSaved,
-} from "../../../activities/context/view.ts";
+} from "../../../activities/transcript/view.ts";
 import { calls, result, rowsOf, says, user } from "../../support/rows.ts";
 
 const long = "a line of output\n".repeat(200);

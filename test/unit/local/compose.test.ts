@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { readWorkerConfig } from "../../../worker/config.ts";
-import { SEARCH_ATTRIBUTES } from "../../../worker/local/temporal.ts";
+import { SEARCH_ATTRIBUTES } from "../../../worker/search-attributes.ts";
 
 const project = fileURLToPath(new URL("../../..", import.meta.url));
 

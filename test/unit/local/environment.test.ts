@@ -2,9 +2,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { childEnvironment, type Purpose } from "../../../worker/local/environment.ts";
-import { makePrivate } from "../../../worker/local/private-folder.ts";
-import { isAlive, launch, run, until } from "../../../worker/local/processes.ts";
+import { childEnvironment, type Purpose } from "../../../client/setup/environment.ts";
+import { makePrivate } from "../../../client/setup/private-folder.ts";
+import { isAlive, launch, run, until } from "../../../client/setup/processes.ts";
 import { sources } from "../../architecture/sources.ts";
 
 let folder: string;

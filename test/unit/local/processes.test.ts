@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { endProcess, freePort, isAlive, launch, until } from "../../../worker/local/processes.ts";
+import { endProcess, freePort, isAlive, launch, until } from "../../../client/setup/processes.ts";
 
 let folder: string;
 beforeEach(() => {

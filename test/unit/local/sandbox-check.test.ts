@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { networkFinding, runcFinding } from "../../../worker/local/sandbox-check.ts";
+import { networkFinding, runcFinding } from "../../../client/setup/sandbox-check.ts";
 
 it.each([
   ["1.1.5+ds1-1+deb12u1", true],

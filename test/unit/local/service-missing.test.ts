@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { readWorkerConfig } from "../../../worker/config.ts";
-import { dockerMissing, isPermissionDenied, probeDocker } from "../../../worker/local/probe.ts";
+import { dockerMissing, isPermissionDenied, probeDocker } from "../../../worker/connect/probe.ts";
 
 const denied = Object.assign(new Error("connect EACCES /var/run/docker.sock"), { code: "EACCES" });
 

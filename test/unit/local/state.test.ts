@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { birthOf } from "../../../worker/local/processes.ts";
-import { findServices } from "../../../worker/local/services.ts";
-import { locked, readState, remember, rememberFound } from "../../../worker/local/state.ts";
+import { birthOf } from "../../../client/setup/processes.ts";
+import { findServices } from "../../../client/setup/services.ts";
+import { locked, readState, remember, rememberFound } from "../../../client/setup/state.ts";
 
 let home: string;
 const lines: string[] = [];

@@ -8,7 +8,7 @@ import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { pack } from "tar-stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { downloadTemporal, TEMPORAL_RELEASE } from "../../../worker/local/temporal-download.ts";
+import { downloadTemporal, TEMPORAL_RELEASE } from "../../../client/setup/temporal-download.ts";
 
 const PROGRAM = "#!/bin/sh\necho temporal\n";
 const home = mkdtempSync(join(tmpdir(), "temporal-download-"));

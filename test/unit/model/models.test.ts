@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { agentConfigSchema } from "../../../activities/agent-config.ts";
-import { fullModelName, knownModels, resolveModel, resolveRun } from "../../../activities/model/models.ts";
+import { agentConfigSchema } from "../../../activities/config/agent-config.ts";
+import { fullModelName, knownModels, resolveModel, resolveRun } from "../../../activities/config/models.ts";
 
 describe("resolving a model [U21]", () => {
   it("takes a bare name as OpenAI's", () => {

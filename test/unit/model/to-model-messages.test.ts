@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { AssistantPart, Message, ToolOutcome } from "../../../activities/context/message.ts";
+import type { AssistantPart, Message, ToolOutcome } from "../../../activities/contract/message.ts";
 import { toModelMessages } from "../../../activities/model/to-model-messages.ts";
 
 const responses = { model: "openai/o3", api: "responses" } as const;

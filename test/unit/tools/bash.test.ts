@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createTextBorder } from "../../../activities/context/text-border.ts";
+import { createTextBorder } from "../../../activities/redaction/sanitizer.ts";
 import { LeaveRunning } from "../../../activities/tools/failure.ts";
 import { defaultLimits } from "../../../activities/tools/index.ts";
 import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { toolsConfigSchema } from "../../../activities/agent-config.ts";
+import { toolsConfigSchema } from "../../../activities/config/agent-config.ts";
 import { SandboxLost } from "../../../activities/sandbox/sandbox-lost.ts";
 import { ToolFailure } from "../../../activities/tools/failure.ts";
 import {

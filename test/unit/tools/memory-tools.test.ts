@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createTextBorder } from "../../../activities/context/text-border.ts";
+import { createTextBorder } from "../../../activities/redaction/sanitizer.ts";
 import { wordsOf } from "../../../activities/tools/search-history.ts";
 import { DOT_PNG } from "../../support/images.ts";
 import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { readWorkerConfig } from "../../../worker/config.ts";
-import { ServiceMissing } from "../../../worker/local/service-missing.ts";
+import { ServiceMissing } from "../../../worker/connect/service-missing.ts";
 
 const DATABASE_URL = "postgres://longhaul:p%40ss-word-1@127.0.0.1:5432/longhaul";
 

@@ -6,7 +6,7 @@ import {
   itemsOf,
   MAX_ITEM_BYTES,
   partsOf,
-} from "../../../activities/context/guidance-items.ts";
+} from "../../../activities/contract/guidance-items.ts";
 import { createInbox, firstOf, latestIds } from "../../../workflows/inbox.ts";
 
 const AT = "2026-11-21T12:00:00.000Z";

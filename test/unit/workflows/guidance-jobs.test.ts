@@ -1,6 +1,6 @@
 import { defaultPayloadConverter } from "@temporalio/common";
 import { describe, expect, it, vi } from "vitest";
-import { Undecodable } from "../../../activities/context/undecodable.ts";
+import { Undecodable } from "../../../activities/contract/undecodable.ts";
 import { route } from "../../../workflows/guidance-jobs.ts";
 
 const signal = (signalName: string, ...args: unknown[]) => ({

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { budgetFor } from "../../../activities/context/budget.ts";
-import { estimatedNextInput } from "../../../activities/context/tokens.ts";
-import type { CompactionFacts, RunPolicy } from "../../../activities/contract.ts";
+import { budgetFor } from "../../../activities/contract/budget.ts";
+import { estimatedNextInput } from "../../../activities/transcript/tokens.ts";
+import type { CompactionFacts, RunPolicy } from "../../../activities/contract/activities.ts";
 import { compacted, createState, stepped, type AgentState } from "../../../workflows/agent-state.ts";
 import { afterAnswer, afterOverflow, compactionDue } from "../../../workflows/loop-policy.ts";
 

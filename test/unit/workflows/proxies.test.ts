@@ -21,7 +21,10 @@ describe("each activity", () => {
   );
 
   it("of the contract has options, and goes to the queue of its role [A25]", () => {
-    const contract = readFileSync(new URL("../../../activities/contract.ts", import.meta.url), "utf8");
+    const contract = readFileSync(
+      new URL("../../../activities/contract/activities.ts", import.meta.url),
+      "utf8",
+    );
     const [, body = ""] = /interface AgentActivities \{([\s\S]*?)\n\}/.exec(contract) ?? [];
     const names = [...body.matchAll(/^ {2}(\w+)\(/gm)].map(([, name]) => name);
     expect(new Set(Object.keys(options))).toEqual(new Set(names));

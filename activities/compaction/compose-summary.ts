@@ -1,0 +1,183 @@
+/** Puts a summary together: what a model said, and what code knows better. Pure: no clock, no I/O. */
+import type { StoredMessage } from "../contract/message.ts";
+import { SAID_HEADER, saidLines } from "./user-message-excerpts.ts";
+import { filesIn, textOf, todoIn } from "./session-facts.ts";
+import {
+  excerpt,
+  isSameItem,
+  parseChecklist,
+  parseFiles,
+  parseSections,
+  renderChecklist,
+  renderFiles,
+  renderSummary,
+  type ChecklistItem,
+  type FileEntry,
+  type Section,
+} from "./summary-document.ts";
+
+export interface SummaryMaterial {
+  readonly round: number;
+  /** What the summary replaces, earlier summaries included. */
+  readonly replaced: readonly StoredMessage[];
+  /** What stays in view: the task, user messages, the tail. */
+  readonly kept: readonly StoredMessage[];
+  /** Text of the summary that is folded in. */
+  readonly previous: string | undefined;
+  /** Cap of the whole summary. */
+  readonly maxTokens: number;
+}
+
+/** Sections a model writes; the rest is filled in by code. */
+export type WrittenSections = Partial<Record<Section, string>>;
+
+/** Characters per token that lists of paths and items may count with. */
+const LIST_CHARS_PER_TOKEN = 3;
+/** How full a summary may be made by what is carried on: at some four characters a token it stays under its cap. */
+const FULL_SHARE = 1.1;
+
+/**
+ * The whole summary. Original task, file table, open items and what the user said are taken from the rows and the
+ * previous summary, so that a model can neither invent nor forget them; earlier decisions stay beside the new ones, so
+ * that it need not write them again. The rest is the model's.
+ */
+export function composeSummary(material: SummaryMaterial, written: WrittenSections): string {
+  const before = parseSections(material.previous ?? "");
+  const maxChars = material.maxTokens * LIST_CHARS_PER_TOKEN;
+  const sections = {
+    "Original Task": originalTask(material, before["Original Task"] ?? "", maxChars / 5),
+    "Completed Work": completedWork(
+      material,
+      before["Completed Work"] ?? "",
+      written["Completed Work"] ?? "",
+      maxChars,
+    ),
+    "Key Technical Decisions": written["Key Technical Decisions"] ?? "",
+    "Current State": written["Current State"] ?? "",
+    "Pending Work": pendingWork(
+      material,
+      before["Pending Work"] ?? "",
+      written["Pending Work"] ?? "",
+      maxChars / 3,
+    ),
+    "Errors & Resolutions": written["Errors & Resolutions"] ?? "",
+  };
+  const room = maxChars * FULL_SHARE - renderSummary(material.round, sections).length;
+  return renderSummary(material.round, {
+    ...sections,
+    "Key Technical Decisions": decisions(
+      before["Key Technical Decisions"] ?? "",
+      sections["Key Technical Decisions"],
+      Math.min(room, maxChars / 4),
+    ),
+  });
+}
+
+/** Decisions of earlier rounds that the model did not write anew, oldest first, as many of the newest as there is room for. */
+function decisions(before: string, written: string, maxChars: number): string {
+  const fresh = linesOf(written);
+  const kept: string[] = [];
+  let room = maxChars;
+  for (const line of linesOf(before).toReversed()) {
+    if (fresh.some((each) => isSameItem(each, line))) continue;
+    room -= line.length + 1;
+    if (room < 0) break;
+    kept.unshift(line);
+  }
+  return [...kept, ...fresh].join("\n");
+}
+
+function linesOf(section: string): string[] {
+  return section.split("\n").filter((line) => line.trim() !== "" && !/^(- )?none\.?$/i.test(line.trim()));
+}
+
+function originalTask({ replaced, kept }: SummaryMaterial, before: string, maxChars: number): string {
+  const task = [...kept, ...replaced].find((row) => row.kind === "task");
+  const head =
+    task === undefined
+      ? (before.split("\n")[0] ?? "")
+      : excerpt(textOf(task).replaceAll(/\s+/g, " "), maxChars / 2);
+  const said = saidLines({ replaced, kept }, before, maxChars);
+  return said.length === 0 ? head : `${head}\n${SAID_HEADER}\n${said.map((line) => `- ${line}`).join("\n")}`;
+}
+
+function completedWork(
+  { replaced }: SummaryMaterial,
+  before: string,
+  written: string,
+  maxChars: number,
+): string {
+  const files = new Map<string, FileEntry>();
+  for (const entry of parseFiles(before)) files.set(entry.path, entry);
+  for (const entry of filesIn(replaced)) files.set(entry.path, { ...entry, description: entry.description });
+  // The model knows better what a change was for; which files there are is not its to say.
+  for (const { path, description } of parseFiles(written)) {
+    const entry = files.get(path);
+    if (entry !== undefined && description !== "")
+      files.set(path, { ...entry, description: excerpt(description, 100) });
+  }
+  const prose = written
+    .split("\n")
+    .filter((line) => !line.trim().startsWith("|"))
+    .join("\n");
+  const notes = excerpt(prose, maxChars / 4);
+  return [renderFiles([...files.values()], maxChars / 2), /^none\.?$/i.test(notes) ? "" : notes]
+    .filter((part) => part !== "")
+    .join("\n\n");
+}
+
+const TODO_HEADER = "Todo list:";
+const OTHERS_HEADER = "Also:";
+/** Closed items of the todo list that are still shown: the newest. */
+const MAX_CLOSED = 10;
+
+/**
+ * Open items: the todo list in force, what the model names, what the summary before had open. Nothing open goes without
+ * being shown once as closed: an item that left the list, or that is too much for `maxChars`.
+ */
+function pendingWork(
+  { replaced, kept }: SummaryMaterial,
+  before: string,
+  written: string,
+  maxChars: number,
+): string {
+  const [listBefore = "", othersBefore = ""] = before.startsWith(TODO_HEADER)
+    ? before.split(`\n${OTHERS_HEADER}\n`)
+    : ["", before];
+  const open = (text: string) => parseChecklist(text).filter((item) => !item.done);
+  const list = todoIn([...replaced, ...kept]);
+  const todo = list === undefined ? open(listBefore) : withoutOldClosed(list);
+  const left = list === undefined ? [] : unknownTo(todo, open(listBefore));
+  const said = unknownTo([...todo, ...left], parseChecklist(written));
+  const carried = unknownTo([...todo, ...left, ...parseChecklist(written)], open(othersBefore));
+  const gone = left.map((item) => closed(item, "no longer on the list"));
+  let room = maxChars - renderChecklist([...todo, ...gone, ...said]).length;
+  // The newest of what is carried stays open as far as there is room.
+  const old = carried
+    .toReversed()
+    .map((item) => {
+      room -= item.text.length;
+      return room >= 0 ? item : closed(item, "set aside; search_history finds it");
+    })
+    .toReversed();
+  const others = [...gone, ...old, ...said];
+  return [
+    todo.length === 0 ? "" : `${TODO_HEADER}\n${renderChecklist(todo)}`,
+    others.length === 0 ? "" : `${OTHERS_HEADER}\n${renderChecklist(others)}`,
+  ]
+    .filter((part) => part !== "")
+    .join("\n");
+}
+
+function withoutOldClosed(list: readonly ChecklistItem[]): ChecklistItem[] {
+  const shown = new Set(list.filter((item) => item.done).slice(-MAX_CLOSED));
+  return list.filter((item) => !item.done || shown.has(item));
+}
+
+function unknownTo(known: readonly ChecklistItem[], items: readonly ChecklistItem[]): ChecklistItem[] {
+  return items.filter((item) => !known.some((each) => isSameItem(item.text, each.text)));
+}
+
+function closed(item: ChecklistItem, why: string): ChecklistItem {
+  return { text: `${excerpt(item.text, 120)} (${why})`, done: true };
+}

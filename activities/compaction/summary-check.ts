@@ -1,0 +1,111 @@
+/** Whether a summary may replace what it stands for (invariant 9). Pure: no clock, no I/O. */
+import { isSameSaying, parseSaid } from "./user-message-excerpts.ts";
+import {
+  isSameItem,
+  parseChecklist,
+  parseFiles,
+  parseSections,
+  SECTIONS,
+  type Section,
+} from "./summary-document.ts";
+import { estimateText } from "../transcript/tokens.ts";
+
+/** Why a summary is refused. */
+type RejectionReason =
+  | "empty"
+  | "tool-call"
+  | "unfinished"
+  | "missing-section"
+  | "over-target"
+  | "inflated"
+  | "too-little-saved"
+  | "lost-path"
+  | "lost-item"
+  | "lost-rule";
+
+export interface Rejection {
+  readonly reason: RejectionReason;
+  /** For people and for the reminder to the model. */
+  readonly detail: string;
+}
+
+/** Least share of the request that a compaction must save. Source: OpenHands, 10 %. */
+const MIN_PROGRESS = 0.1;
+
+/** Sections that the model is asked for; the original task is put in by code. */
+export const WRITTEN_SECTIONS: readonly Section[] = SECTIONS.filter((section) => section !== "Original Task");
+
+export interface RawAnswer {
+  readonly text: string;
+  readonly finish: string;
+  readonly hasToolCall: boolean;
+}
+
+/** Judges a model's answer as it came. @returns undefined where it can be used */
+export function checkAnswer(answer: RawAnswer): Rejection | undefined {
+  if (answer.hasToolCall) return { reason: "tool-call", detail: "The answer calls a tool." };
+  if (answer.text.trim() === "") return { reason: "empty", detail: "The answer has no text." };
+  if (answer.finish !== "stop") {
+    return { reason: "unfinished", detail: `The answer was cut off (${answer.finish}).` };
+  }
+  const found = parseSections(answer.text);
+  const missing = WRITTEN_SECTIONS.filter((section) => found[section] === undefined);
+  return missing.length === 0
+    ? undefined
+    : { reason: "missing-section", detail: `Missing sections: ${missing.join(", ")}.` };
+}
+
+export interface SummaryCheck {
+  readonly summary: string;
+  readonly previous: string | undefined;
+  /** Tokens of what it replaces. */
+  readonly replacedTokens: number;
+  /** Tokens of the whole request before it. */
+  readonly beforeTokens: number;
+  readonly maxTokens: number;
+}
+
+/** Judges a finished summary. @returns undefined where it may take its place */
+export function checkSummary(check: SummaryCheck): Rejection | undefined {
+  const tokens = estimateText(check.summary);
+  const saved = check.replacedTokens - tokens;
+  if (saved <= 0) {
+    return { reason: "inflated", detail: `${tokens} tokens would replace ${check.replacedTokens}.` };
+  }
+  if (tokens > check.maxTokens) {
+    return { reason: "over-target", detail: `${tokens} tokens; at most ${check.maxTokens} are wanted.` };
+  }
+  if (saved < check.beforeTokens * MIN_PROGRESS) {
+    return {
+      reason: "too-little-saved",
+      detail: `${saved} of ${check.beforeTokens} tokens saved; 10 % are wanted.`,
+    };
+  }
+  const sections = parseSections(check.summary);
+  const missing = SECTIONS.filter((section) => sections[section] === undefined);
+  if (missing.length > 0)
+    return { reason: "missing-section", detail: `Missing sections: ${missing.join(", ")}.` };
+  return check.previous === undefined ? undefined : lostFrom(check.previous, check.summary);
+}
+
+/** What the earlier summary held and the later one does not: a path, an item neither open nor closed, a rule. */
+export function lostFrom(previous: string, next: string): Rejection | undefined {
+  const [before, after] = [parseSections(previous), parseSections(next)];
+  const paths = new Set(parseFiles(after["Completed Work"] ?? "").map((file) => file.path));
+  const path = parseFiles(before["Completed Work"] ?? "").find((file) => !paths.has(file.path));
+  if (path !== undefined) return { reason: "lost-path", detail: `${path.path} is gone from the files.` };
+  const items = parseChecklist(after["Pending Work"] ?? "");
+  const item = parseChecklist(before["Pending Work"] ?? "").find(
+    (each) => !each.done && !items.some((other) => isSameItem(each.text, other.text)),
+  );
+  if (item !== undefined)
+    return { reason: "lost-item", detail: `"${item.text}" is neither open nor closed.` };
+  const said = parseSaid(after["Original Task"] ?? "");
+  // The oldest sayings may have made room for newer ones; a hole among the rest is a loss.
+  const kept = parseSaid(before["Original Task"] ?? "").map((line) =>
+    said.some((each) => isSameSaying(each, line)),
+  );
+  const first = kept.indexOf(true);
+  const hole = first === -1 ? kept.length > 0 && said.length === 0 : kept.slice(first).includes(false);
+  return hole ? { reason: "lost-rule", detail: "Something the user said is gone." } : undefined;
+}

@@ -1,0 +1,153 @@
+/** The parts of a summary: read from a text, written to one. Pure: no clock, no I/O. */
+import { shorten } from "../contract/cut-text.ts";
+
+/** Source: requirement D4. */
+export const SECTIONS = [
+  "Original Task",
+  "Completed Work",
+  "Key Technical Decisions",
+  "Current State",
+  "Pending Work",
+  "Errors & Resolutions",
+] as const;
+export type Section = (typeof SECTIONS)[number];
+export type Sections = Readonly<Record<Section, string>>;
+
+/** A file in the table of completed work. */
+export interface FileEntry {
+  readonly path: string;
+  readonly action: string;
+  readonly description: string;
+}
+
+const HEADING = /^\s*(?:#{1,6}\s*|\*\*)(?:\d+[.)]\s*)?([A-Za-z &]+?)\s*:?\s*(?:\*\*)?\s*:?\s*$/;
+
+/** Sections found in a text, whatever the level of their headings; those without a heading are missing. */
+export function parseSections(text: string): Partial<Record<Section, string>> {
+  const found: Partial<Record<Section, string>> = {};
+  let current: Section | undefined;
+  let lines: string[] = [];
+  const close = () => {
+    if (current !== undefined) found[current] = lines.join("\n").trim();
+    lines = [];
+  };
+  for (const line of text.split("\n")) {
+    const name = HEADING.exec(line)?.[1]?.toLowerCase().replace(" and ", " & ");
+    const section = SECTIONS.find((each) => each.toLowerCase() === name);
+    if (section === undefined) lines.push(line);
+    else {
+      close();
+      current = section;
+    }
+  }
+  close();
+  return found;
+}
+
+/** First line of every summary. Source: requirement 4.2. */
+function summaryHeader(round: number): string {
+  return `Session Summary (Compaction Round ${round})`;
+}
+
+export function renderSummary(round: number, sections: Sections): string {
+  const parts = SECTIONS.map((section) => `## ${section}\n${sections[section].trim() || "None."}`);
+  return [`# ${summaryHeader(round)}`, ...parts].join("\n\n");
+}
+
+/** Rows of the file table; `dir/{a,b}` is read as two paths. */
+export function parseFiles(completedWork: string): FileEntry[] {
+  const entries: FileEntry[] = [];
+  for (const line of completedWork.split("\n")) {
+    const cells = /^\s*\|(.*)\|\s*$/
+      .exec(line)?.[1]
+      ?.split("|")
+      .map((cell) => cell.trim());
+    const [path = "", action = "", description = ""] = cells ?? [];
+    if (path === "" || /^:?-+:?$/.test(path) || path.toLowerCase() === "file") continue;
+    for (const each of expandBraces(path.replaceAll("`", "")))
+      entries.push({ path: each, action, description });
+  }
+  return entries;
+}
+
+function expandBraces(path: string): string[] {
+  const match = /^([^{]*)\{([^}]*)\}$/.exec(path);
+  if (match === null) return [path];
+  return (match[2] ?? "").split(",").map((name) => `${match[1]}${name}`);
+}
+
+/** The file table; without descriptions, and then by folder, where it would exceed `maxChars`. */
+export function renderFiles(files: readonly FileEntry[], maxChars: number): string {
+  if (files.length === 0) return "";
+  const full = table(files.map((file) => [file.path, file.action, file.description]));
+  if (full.length <= maxChars) return full;
+  const bare = table(files.map((file) => [file.path, file.action, ""]));
+  return bare.length <= maxChars ? bare : table(byFolder(files));
+}
+
+function table(rows: readonly (readonly string[])[]): string {
+  const lines = rows.map((cells) => `| ${cells.map(cell).join(" | ")} |`);
+  return ["| File | Action | Description |", "|---|---|---|", ...lines].join("\n");
+}
+
+function cell(text: string): string {
+  return text.replaceAll(/[\s|]+/g, " ").trim();
+}
+
+function byFolder(files: readonly FileEntry[]): string[][] {
+  const groups = new Map<string, string[]>();
+  for (const { path, action } of files) {
+    const slash = path.lastIndexOf("/") + 1;
+    const key = `${action}\n${path.slice(0, slash)}`;
+    groups.set(key, [...(groups.get(key) ?? []), path.slice(slash)]);
+  }
+  return [...groups].map(([key, names]) => {
+    const [action = "", folder = ""] = key.split("\n");
+    return [names.length === 1 ? `${folder}${names[0]}` : `${folder}{${names.join(",")}}`, action, ""];
+  });
+}
+
+export interface ChecklistItem {
+  readonly text: string;
+  readonly done: boolean;
+}
+
+/** Items of a checklist (`- [ ] …`, `- [x] …`); a plain bullet counts as open. */
+export function parseChecklist(text: string): ChecklistItem[] {
+  const items: ChecklistItem[] = [];
+  for (const line of text.split("\n")) {
+    const match = /^\s*(?:[-*]|\d+[.)])\s+(?:\[([ xX])\]\s*)?(.+?)\s*$/.exec(line);
+    const item = match?.[2];
+    if (item === undefined || /^none\.?$/i.test(item)) continue;
+    items.push({ text: item, done: match?.[1]?.toLowerCase() === "x" });
+  }
+  return items;
+}
+
+export function renderChecklist(items: readonly ChecklistItem[]): string {
+  return items.map((item) => `- [${item.done ? "x" : " "}] ${item.text}`).join("\n");
+}
+
+/**
+ * Whether the second item is the first, perhaps in other words: it has what tells items apart (numbers, paths, names
+ * with signs in them) and most of the other words.
+ */
+export function isSameItem(first: string, second: string): boolean {
+  const [words, others] = [new Set(wordsOf(first)), new Set(wordsOf(second))];
+  const marks = (set: ReadonlySet<string>) =>
+    [...set]
+      .filter((word) => /[\p{N}_./-]/u.test(word))
+      .toSorted()
+      .join(" ");
+  if (marks(words) !== marks(others)) return false;
+  return [...words].filter((word) => others.has(word)).length >= words.size * 0.7;
+}
+
+function wordsOf(text: string): string[] {
+  return text.toLowerCase().match(/[\p{L}\p{N}_](?:[\p{L}\p{N}_./-]*[\p{L}\p{N}_])?/gu) ?? [];
+}
+
+/** A text cut to `maxChars` on a code point, with an ellipsis where something is missing. */
+export function excerpt(text: string, maxChars: number): string {
+  return shorten(text.trim(), maxChars);
+}

@@ -1,0 +1,192 @@
+/**
+ * Configuration as people write it (`longhaul.yaml`), with its defaults and their sources. Unknown keys are refused.
+ * The client resolves it once at a session's start; the session's row keeps the result, so that a later change of the
+ * file never changes a running session.
+ */
+import { z } from "zod";
+import { MAX_HEAD_MESSAGES } from "../transcript/boundary.ts";
+import { isPrefix } from "./ip-prefix.ts";
+import { DEFAULT_IMAGE } from "./default-image.ts";
+import { strategyNames } from "../contract/strategies.ts";
+
+const tokens = z.number().int().positive();
+const ms = z.number().int().positive();
+const size = z.string().regex(/^\d+(m|g)$/, "a number with m or g, such as 2g");
+
+const modelConfigSchema = z.strictObject({
+  contextWindow: tokens.min(4_000),
+  maxOutput: tokens.optional(),
+  /** Largest request, where that is less than the window. */
+  maxInput: tokens.optional(),
+  api: z.enum(["responses", "chat"]).optional(),
+  input: z.array(z.enum(["text", "image", "pdf"])).optional(),
+  /** Share of the usable window at which compaction starts. */
+  headroom: z.number().min(0.05).max(0.95).optional(),
+  /** USD per million tokens. */
+  price: z.strictObject({ input: z.number(), cached: z.number(), output: z.number() }).optional(),
+});
+export type ModelConfig = z.infer<typeof modelConfigSchema>;
+
+const count = z.number().int().positive();
+const toolLimitsSchema = z.strictObject({
+  maxTimeout: ms.optional(),
+  maxChars: count.optional(),
+  maxLines: count.optional(),
+  maxLineChars: count.optional(),
+  maxMatches: count.optional(),
+});
+export const toolConfigSchema = z.strictObject({
+  timeout: ms.optional(),
+  limits: toolLimitsSchema.optional(),
+});
+export type ToolConfig = z.infer<typeof toolConfigSchema>;
+
+const pick = toolLimitsSchema.pick.bind(toolLimitsSchema);
+const charsOnly = z.strictObject({ limits: pick({ maxChars: true }).optional() }).optional();
+
+/** Each tool with the settings that it heeds: one that would have no effect is refused as unknown. */
+export const toolsConfigSchema = z.strictObject({
+  bash: z
+    .strictObject({ timeout: ms.optional(), limits: pick({ maxTimeout: true, maxChars: true }).optional() })
+    .optional(),
+  bash_output: charsOnly,
+  kill_process: charsOnly,
+  // The timeout is that of the search for lines far into a large file.
+  read_file: z
+    .strictObject({
+      timeout: ms.optional(),
+      limits: pick({ maxChars: true, maxLines: true, maxLineChars: true }).optional(),
+    })
+    .optional(),
+  write_file: charsOnly,
+  edit_file: charsOnly,
+  apply_patch: charsOnly,
+  list_directory: z
+    .strictObject({ limits: pick({ maxChars: true, maxMatches: true }).optional() })
+    .optional(),
+  glob_files: z
+    .strictObject({ timeout: ms.optional(), limits: pick({ maxChars: true, maxMatches: true }).optional() })
+    .optional(),
+  grep_content: z
+    .strictObject({
+      timeout: ms.optional(),
+      limits: pick({ maxChars: true, maxLineChars: true, maxMatches: true }).optional(),
+    })
+    .optional(),
+  read_output: charsOnly,
+  search_history: charsOnly,
+  view_image: charsOnly,
+  todo: charsOnly,
+});
+
+const sandboxConfigSchema = z.strictObject({
+  image: z.string().default(DEFAULT_IMAGE),
+  /** Source: requirement D4 (bridge). `none` closes it. */
+  network: z.enum(["bridge", "none"]).default("bridge"),
+  /** Private addresses that a box on the bridge may reach nevertheless, such as a package mirror. */
+  allow: z.array(z.string().refine(isPrefix, "an IP address, or a prefix such as 10.1.0.0/16")).default([]),
+  /** `required`: no sandbox on the bridge unless it is shut off from private addresses; `best-effort`: then a warning. */
+  guard: z.enum(["required", "best-effort"]).default("required"),
+  memory: size.default("2g"),
+  cpus: z.number().positive().default(2),
+  /** Source: survey of reliability, S6 (256–512). */
+  pids: z.number().int().min(16).default(512),
+  /** Of workspace, home and all else that tools can write to, together. Source: ours, ten times the largest checkpoint. */
+  disk: size.default("10g"),
+  /** So much of the host's disk stays free, whoever fills it. */
+  diskFree: size.default("1g"),
+  /** The engine's name of an OCI runtime, such as runsc. */
+  runtime: z.string().min(1).optional(),
+});
+
+const limitsConfigSchema = z.strictObject({
+  /** Source: requirements, default 50; a day's work needs more, so the product's default is 500. */
+  maxSteps: z.number().int().positive().default(500),
+  /** Continue as new past this many events; the server itself suggests it at 4,096. Source: survey of durable engines, 1b. */
+  maxHistoryEvents: z.number().int().min(50).default(3_000),
+  modelTimeout: ms.default(600_000),
+  connectTimeout: ms.default(30_000),
+  firstTokenTimeout: ms.default(180_000),
+  silenceTimeout: ms.default(90_000),
+});
+
+const contextConfigSchema = z.strictObject({
+  strategy: z.enum(strategyNames).default("reactive-overflow"),
+  options: z
+    .strictObject({
+      /** Share of the usable window at which compaction starts, 0–1. Source: requirement D4, 0.8. */
+      trigger: z.number().min(0.05).max(0.95).optional(),
+      /** The same for a session that is taken up again after an hour, its provider's cache empty. Default: as the trigger. */
+      returnTrigger: z.number().min(0.05).max(0.95).optional(),
+      keepMessages: z.number().int().min(2).optional(),
+      /** Share of the messages that is kept, 0–1. */
+      keepRatio: z.number().min(0.05).max(0.9).optional(),
+      /** Messages after the task that middle removal leaves at the beginning. Default 4. */
+      headMessages: z.number().int().min(0).max(MAX_HEAD_MESSAGES).optional(),
+      /** When old tool results are hidden: where that pays (`auto`), before each compaction (`always`), `never`. */
+      prune: z.enum(["auto", "always", "never"]).optional(),
+      /** False: only a person's `compact` summarises; a request that does not fit ends the run. Default true. */
+      auto: z.boolean().optional(),
+      /** Model for summaries; default the session's own. */
+      summaryModel: z.string().optional(),
+    })
+    .default({}),
+});
+
+const mcpServerSchema = z.union([
+  z.strictObject({
+    command: z.string(),
+    args: z.array(z.string()).default([]),
+    env: z.record(z.string(), z.string()).default({}),
+  }),
+  z.strictObject({ url: z.url(), headers: z.record(z.string(), z.string()).default({}) }),
+]);
+
+export const agentConfigSchema = z.strictObject({
+  model: z.string().optional(),
+  models: z.record(z.string(), modelConfigSchema).default({}),
+  context: contextConfigSchema.prefault({}),
+  tools: toolsConfigSchema.default({}),
+  sandbox: sandboxConfigSchema.prefault({}),
+  limits: limitsConfigSchema.prefault({}),
+  mcpServers: z
+    .record(z.string(), mcpServerSchema)
+    .default({})
+    .refine(
+      (servers) => Object.keys(servers).length === 0,
+      "MCP servers are not supported yet: leave it out",
+    ),
+});
+export type AgentConfig = z.infer<typeof agentConfigSchema>;
+
+/** The model's name as the person wrote it, where the session began with OPENAI_BASE_URL: that server is asked for it. */
+const modelName = z.string().optional();
+
+/** What a session runs by: the file's settings with model and prices resolved. Kept in `sessions.config`. */
+export const runConfigSchema = z.object({
+  /** `provider/model`. */
+  model: z.string(),
+  modelName,
+  contextWindow: tokens,
+  maxOutput: tokens,
+  maxInput: tokens.optional(),
+  api: z.enum(["responses", "chat"]),
+  input: z.array(z.enum(["text", "image", "pdf"])),
+  headroom: z.number().optional(),
+  price: z.object({ input: z.number(), cached: z.number(), output: z.number() }).optional(),
+  /** Who writes summaries, where that is not the session's own model: with its own window and wire. */
+  summariser: z
+    .object({
+      model: z.string(),
+      modelName,
+      contextWindow: tokens,
+      maxOutput: tokens,
+      api: z.enum(["responses", "chat"]),
+    })
+    .optional(),
+  context: contextConfigSchema,
+  tools: z.record(z.string(), toolConfigSchema.optional()),
+  sandbox: sandboxConfigSchema,
+  limits: limitsConfigSchema,
+});
+export type RunConfig = z.infer<typeof runConfigSchema>;

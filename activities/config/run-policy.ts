@@ -1,0 +1,103 @@
+/** From a run's configuration to the figures the workflow decides by. Pure. */
+import type { RunConfig } from "./agent-config.ts";
+import { budgetFor, type Budget } from "../contract/budget.ts";
+import type { RunPolicy } from "../contract/activities.ts";
+
+import { defaultLimits } from "./tool-limits.ts";
+import type { ToolLimits } from "../contract/tools.ts";
+
+/** Default share of the usable window at which compaction starts. Source: requirement D4. */
+const TRIGGER_RATIO = 0.8;
+/** Gemini's figure. Source: requirement D0. */
+const PROACTIVE_TRIGGER_RATIO = 0.5;
+
+/** As many as failed rounds that trip the breaker. Source: requirement 2.9. */
+const MAX_FUTILE_ROUNDS = 3;
+
+/** Room for a tool's own clean-up beyond its timeout. */
+const TOOL_GRACE_MS = 60_000;
+
+/** Budget of the run's model. `prefixTokens` is what system prompt and tools were measured at. */
+export function budgetOf(config: RunConfig, prefixTokens: number): Budget {
+  const { options, strategy } = config.context;
+  const usual = strategy === "proactive-threshold" ? PROACTIVE_TRIGGER_RATIO : TRIGGER_RATIO;
+  return budgetFor(config.contextWindow, {
+    triggerRatio: options.trigger ?? config.headroom ?? usual,
+    ...(options.returnTrigger === undefined ? {} : { returnRatio: options.returnTrigger }),
+    prefixTokens,
+    maxOutputTokens: config.maxOutput,
+    ...(config.maxInput === undefined ? {} : { maxInputTokens: config.maxInput }),
+    ...(options.keepMessages === undefined ? {} : { tailMessages: options.keepMessages }),
+  });
+}
+
+/** Characters a token is reckoned at where text is cut before it is counted: cautious, tool output has 2.8–3.1. */
+const CHARS_PER_TOKEN = 3;
+
+/**
+ * Limits of a tool within a window: one result never takes more than the tail that compaction keeps, or nothing could
+ * be compacted away from a live turn.
+ */
+export function toolLimitsOf(config: RunConfig, name: string): ToolLimits {
+  const limits = defaultLimits(name, config.tools[name]);
+  const room = budgetOf(config, 0).tailTokens * CHARS_PER_TOKEN;
+  return { ...limits, maxChars: Math.min(limits.maxChars, room) };
+}
+
+/**
+ * Taken off an attempt's timeout for storing what came and reporting the end, in ms; of short timeouts a tenth. Source: ours,
+ * some ten times what a store that is up needs.
+ */
+const REPORT_MS = 15_000;
+
+/** Deadlines of a request that an attempt makes. @param elapsedMs since the attempt began */
+export function modelDeadlines({ limits }: Pick<RunConfig, "limits">, elapsedMs: number): Deadlines {
+  const { modelTimeout } = limits;
+  return {
+    connectMs: limits.connectTimeout,
+    firstTokenMs: limits.firstTokenTimeout,
+    silenceMs: limits.silenceTimeout,
+    answerMs: Math.max(1, modelTimeout - Math.min(REPORT_MS, modelTimeout / 10) - elapsedMs),
+  };
+}
+
+export function runPolicyOf(
+  config: RunConfig,
+  prefixTokens: number,
+  fixed: Pick<
+    RunPolicy,
+    "searchAttributes" | "taskQueues" | "hostTimeoutMs" | "prefix" | "heartbeatTimeoutMs"
+  >,
+): RunPolicy {
+  const slowest = Math.max(
+    ...["bash", ...Object.keys(config.tools)].map(
+      (name) => defaultLimits(name, config.tools[name]).maxTimeoutMs,
+    ),
+  );
+  return {
+    model: config.model,
+    maxSteps: config.limits.maxSteps,
+    budget: budgetOf(config, prefixTokens),
+    prune: config.context.options.prune ?? "auto",
+    ...(config.context.options.auto === false ? { autoCompaction: false } : {}),
+    maxFutileRounds: MAX_FUTILE_ROUNDS,
+    maxHistoryEvents: config.limits.maxHistoryEvents,
+    modelTimeoutMs: config.limits.modelTimeout,
+    toolTimeoutMs: slowest + TOOL_GRACE_MS,
+    keepsInterrupt: true,
+    needsStop: true,
+    ...fixed,
+  };
+}
+
+/** How long a provider may keep silent, in ms. Source: requirement 3, survey of reliability, R32–R34. */
+export interface Deadlines {
+  /** Until the response's headers. */
+  readonly connectMs: number;
+  /** From then until the first piece of the answer. */
+  readonly firstTokenMs: number;
+  /** Between two pieces. */
+  readonly silenceMs: number;
+  /** From the request to the answer's end: below the timeout of the activity that asks, which could keep and tell nothing. */
+  readonly answerMs: number;
+}

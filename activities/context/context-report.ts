@@ -1,0 +1,88 @@
+/** Where a session's window goes, by the same reckoning that triggers compaction. */
+import { breakdownOf, type Breakdown, type CappedPart } from "../contract/breakdown.ts";
+import { viewSize, type SizeBasis } from "../transcript/size.ts";
+import type { Budget } from "../contract/budget.ts";
+import { estimateError, measureOf, sizeFacts } from "./context-size.ts";
+import { prefixMaker, prefixShares } from "./request.ts";
+import { budgetOf } from "../config/run-policy.ts";
+import { recentCalls, type CallEstimate } from "../store/reading.ts";
+import type { Database } from "../store/db.ts";
+import { findSession } from "../store/sessions.ts";
+import { loadView } from "../store/load-view.ts";
+import { systemPrompt } from "../config/system-prompt.ts";
+
+/** Tokens throughout. */
+export interface ContextReport {
+  readonly id: string;
+  readonly model: string;
+  readonly window: number;
+  /** The next request: system, tools and messages. */
+  readonly used: number;
+  readonly limit: number;
+  /** True where no bill stands behind `used`. */
+  readonly estimated: boolean;
+  /** What `used` is made of; null where it is an estimate alone. */
+  readonly basis:
+    | (SizeBasis & {
+        /** Of the last output. */
+        readonly lastReasoning: number;
+      })
+    | null;
+  /** System and tools are estimated, messages worked out from `used`. */
+  readonly parts: Breakdown;
+  /** Parts that are not shown as they were worked out. */
+  readonly capped: readonly CappedPart[];
+  readonly messages: { readonly inView: number; readonly summaries: number; readonly pruned: number };
+  readonly prunable: number;
+  /** Actual / estimated input of this model, as learnt so far. */
+  readonly ratio: number;
+  /** Figures in force. */
+  readonly budget: Budget;
+  /** What the last requests were estimated at and billed, newest first. */
+  readonly lastCalls: readonly (CallEstimate & { readonly errorRatio: number })[];
+}
+
+const LAST_CALLS = 5;
+
+/** Undefined where there is no such session. */
+export async function readContext(db: Database, id: string): Promise<ContextReport | undefined> {
+  const session = await findSession(db, id);
+  if (session === undefined) return undefined;
+  const { config } = session;
+  const prefix = prefixMaker()(systemPrompt(session));
+  const [rows, calls] = await Promise.all([loadView(db, id), recentCalls(db, id, LAST_CALLS)]);
+  const measure = measureOf(session, prefix);
+  const { ratio } = measure;
+  const size = viewSize({ rows, ...measure });
+  const { used, estimated, prunable } = sizeFacts(size);
+  const budget = budgetOf(config, prefix.tokens);
+  const { parts, capped } = breakdownOf({ ...budget, used, ...prefixShares(prefix, ratio) });
+  return {
+    id,
+    model: config.model,
+    window: config.contextWindow,
+    used,
+    limit: config.contextWindow,
+    estimated,
+    basis: size.basis === undefined ? null : { ...size.basis, lastReasoning: reasoningOf(size.basis, calls) },
+    parts,
+    capped,
+    messages: {
+      inView: rows.length,
+      summaries: rows.filter((row) => row.kind === "summary").length,
+      pruned: rows.filter((row) => row.prunedStep !== undefined).length,
+    },
+    prunable,
+    ratio,
+    budget,
+    lastCalls: calls.map((call) => ({
+      ...call,
+      errorRatio: estimateError(call.estimated, call.actual) ?? 0,
+    })),
+  };
+}
+
+/** Reasoning tokens of the billed answer that the size stands on. */
+function reasoningOf({ lastInput, lastOutput }: SizeBasis, calls: readonly CallEstimate[]): number {
+  return calls.find((call) => call.actual === lastInput && call.output === lastOutput)?.reasoning ?? 0;
+}

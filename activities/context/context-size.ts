@@ -1,0 +1,42 @@
+/** How large a session's next request is: one reckoning for the workflow's facts, the display and the log. Pure. */
+import { viewSize, type SizeInput, type ViewSize } from "../transcript/size.ts";
+import type { ContextSize } from "../contract/activities.ts";
+import type { Session } from "../store/sessions.ts";
+
+/** What a view is measured by, apart from its rows. */
+export type Measure = Omit<SizeInput, "rows">;
+
+/** @param prefix system prompt and tools, as they were measured */
+export function measureOf(
+  { config, learnt }: Pick<Session, "config" | "learnt">,
+  prefix: { readonly tokens: number },
+): Measure {
+  return {
+    prefixTokens: prefix.tokens,
+    ratio: learnt?.ratio ?? 1,
+    windowTokens: config.contextWindow,
+    model: config.model,
+  };
+}
+
+/** A view's size as the workflow holds it. */
+export function contextSizeOf(rows: SizeInput["rows"], measure: Measure): ContextSize {
+  return sizeFacts(viewSize({ rows, ...measure }));
+}
+
+export function sizeFacts({ next, prunableTokens, growthTokens, ratio }: ViewSize): ContextSize {
+  // Four places are exact to a token in ten thousand, and short in the history.
+  const known = Math.round(ratio * 10_000) / 10_000;
+  return {
+    used: next.tokens,
+    estimated: next.estimated,
+    prunable: prunableTokens,
+    ...(growthTokens === undefined ? {} : { growth: growthTokens }),
+    ...(known === 1 ? {} : { ratio: known }),
+  };
+}
+
+/** Share by which an estimate was above (+) or below (−) the bill; undefined without a bill. */
+export function estimateError(estimated: number, actual: number | undefined): number | undefined {
+  return actual === undefined || !(actual > 0) ? undefined : (estimated - actual) / actual;
+}

@@ -1,0 +1,157 @@
+/** From rows to a request: the view, blobs put in, media the model does not take replaced by words. */
+import type { RunConfig } from "../config/agent-config.ts";
+import type { FilePart, Message, StoredMessage, ToolResultPart } from "../contract/message.ts";
+import { estimateText, estimateTools } from "../transcript/tokens.ts";
+import { buildView } from "../transcript/view.ts";
+import { blobId, loadBlobs } from "../store/blobs.ts";
+import type { Queryable } from "../store/db.ts";
+import { toolRegistry, toolSpecs, type ToolRegistry } from "../tools/index.ts";
+import type { ToolSpec } from "../contract/tools.ts";
+
+/** What stands in front of the messages in every request of a session. */
+export interface Prefix {
+  readonly system: string;
+  readonly tools: readonly ToolSpec[];
+  /** Estimated tokens of both, and of each. */
+  readonly tokens: number;
+  readonly systemTokens: number;
+  readonly toolTokens: number;
+}
+
+/** What was worked out of a registry: four activities ask for the same. */
+const measuredTools = new WeakMap<ToolRegistry, Pick<Prefix, "tools" | "toolTokens">>();
+
+/** Makes prefixes with the same tools, whose schemas and size are worked out once a registry. */
+export function prefixMaker(registry: ToolRegistry = toolRegistry): (system: string) => Prefix {
+  let measured = measuredTools.get(registry);
+  if (measured === undefined) {
+    const tools = toolSpecs(registry);
+    measured = { tools, toolTokens: estimateTools(tools) };
+    measuredTools.set(registry, measured);
+  }
+  const { tools, toolTokens } = measured;
+  return (system) => {
+    const systemTokens = estimateText(system);
+    return { system, tools, tokens: toolTokens + systemTokens, systemTokens, toolTokens };
+  };
+}
+
+/** System and tools in the model's own tokens, as far as their ratio to ours is learnt. */
+export function prefixShares(
+  { systemTokens, toolTokens }: Pick<Prefix, "systemTokens" | "toolTokens">,
+  ratio = 1,
+): { readonly system: number; readonly tools: number } {
+  return { system: Math.round(systemTokens * ratio), tools: Math.round(toolTokens * ratio) };
+}
+
+export interface BuiltMessages {
+  readonly messages: readonly Message[];
+  /** Media types the model does not take, which it got words for, of files that it is shown for the first time. */
+  readonly unsupported: readonly string[];
+  /** What had to be put right, for the log. */
+  readonly mended: number;
+}
+
+/**
+ * Bytes of media in one request; the oldest beyond it are replaced by words.
+ * Source: survey of coding agents (8 MB in all), so that base64 stays under usual request limits.
+ */
+const MAX_MEDIA_BYTES = 8 * 1024 * 1024;
+
+/**
+ * The messages as they are sent. Reads blobs only where a message in view has one.
+ * @param model that is asked: what belongs to another's own answers (item ids, encrypted reasoning) is left out
+ */
+export async function buildMessages(
+  db: Queryable,
+  rows: readonly StoredMessage[],
+  input: RunConfig["input"],
+  model?: string,
+): Promise<BuiltMessages> {
+  const view = buildView(rows.map((row) => asToldTo(model, row)));
+  const files = view.messages.flatMap(filesOf);
+  const blobs = await loadBlobs(db, [...new Set(files.map(blobId).filter((id) => id !== undefined))]);
+  const unsupported = new Set<string>();
+  const fresh = new Set(newFiles(rows, model).map((file) => file.data));
+  // Newest first, so that the ceiling takes the oldest.
+  let room = MAX_MEDIA_BYTES;
+  const shown = new Map<FilePart, FilePart | string>();
+  for (const file of files.toReversed()) {
+    const bytes = blobs.get(blobId(file) ?? "");
+    if (file.mediaType.startsWith("text/") && bytes) shown.set(file, new TextDecoder().decode(bytes));
+    else if (!accepts(input, file.mediaType)) {
+      if (fresh.has(file.data)) unsupported.add(file.mediaType);
+      shown.set(
+        file,
+        `[${file.filename ?? "A file"} (${file.mediaType}) is not shown: this model does not take such files.]`,
+      );
+    } else if (!bytes) shown.set(file, `[${file.filename ?? "A file"} is not stored any more.]`);
+    else if (bytes.byteLength > room) shown.set(file, leftOut(file));
+    else {
+      room -= bytes.byteLength;
+      shown.set(file, {
+        ...file,
+        data: `data:${file.mediaType};base64,${Buffer.from(bytes).toString("base64")}`,
+      });
+    }
+  }
+  const messages =
+    files.length === 0 ? view.messages : view.messages.map((message) => expand(message, shown));
+  return { messages, unsupported: [...unsupported], mended: view.mended.length };
+}
+
+/** Files that came since the last answer; all of them where another model gave that. */
+function newFiles(rows: readonly StoredMessage[], model: string | undefined): FilePart[] {
+  const last = rows.findLast((row) => row.kind === "answer");
+  const isNew = (row: StoredMessage): boolean =>
+    last === undefined ||
+    row.sequence > last.sequence ||
+    (last.role === "assistant" && (last.model ?? model) !== model);
+  return rows.filter(isNew).flatMap(filesOf);
+}
+
+function asToldTo(model: string | undefined, row: StoredMessage): StoredMessage {
+  if (row.role !== "assistant" || model === undefined || (row.model ?? model) === model) return row;
+  const content = row.content
+    .filter((part) => part.type !== "reasoning")
+    .map(({ providerOptions: _ofAnother, ...part }) => part);
+  return { ...row, content };
+}
+
+/** A person's file has a name; an image that a tool showed has none, and can be shown again. */
+function leftOut({ filename, mediaType }: FilePart): string {
+  return filename === undefined
+    ? `[An older image (${mediaType}) is left out to keep the request small; view_image shows it again.]`
+    : `[${filename} (${mediaType}) is left out to keep the request small.]`;
+}
+
+function accepts(input: RunConfig["input"], mediaType: string): boolean {
+  if (mediaType.startsWith("image/")) return input.includes("image");
+  return mediaType === "application/pdf" && input.includes("pdf");
+}
+
+function filesOf(message: Message): FilePart[] {
+  if (message.role === "user") return message.content.filter((part) => part.type === "file");
+  return message.role === "tool" ? [...(message.content[0].files ?? [])] : [];
+}
+
+function expand(message: Message, shown: ReadonlyMap<FilePart, FilePart | string>): Message {
+  if (message.role === "user") {
+    const content = message.content.map((part) => {
+      const as = part.type === "file" ? shown.get(part) : undefined;
+      return as === undefined ? part : typeof as === "string" ? ({ type: "text", text: as } as const) : as;
+    });
+    return { role: "user", content };
+  }
+  if (message.role !== "tool" || !message.content[0].files) return message;
+  const { files, ...result } = message.content[0];
+  const kept: FilePart[] = [];
+  let text = result.text;
+  for (const file of files) {
+    const as = shown.get(file) ?? file;
+    if (typeof as === "string") text += `\n${as}`;
+    else kept.push(as);
+  }
+  const content: ToolResultPart = { ...result, text, ...(kept.length > 0 ? { files: kept } : {}) };
+  return { role: "tool", content: [content] };
+}

@@ -1,0 +1,297 @@
+/**
+ * What the workflow and the activities say to each other. Types only: nothing of this is there at run time.
+ *
+ * Every payload is ids and small facts (invariant 1): transcript, tool output and summaries stay in Postgres.
+ * The session is never named: its id is the workflow's id, which each activity reads from its own context.
+ */
+import type { Budget } from "./budget.ts";
+import type { MessageKind, ToolOutcome, UserPart } from "./message.ts";
+
+export type SessionStatus = "active" | "waiting" | "completed" | "failed" | "cancelled" | "max_steps";
+
+/** A person's message while the agent works. `id` is the sender's: the same id counts once. */
+export interface Guidance {
+  readonly id: string;
+  readonly parts: readonly UserPart[];
+  /** ISO time at which the workflow took it. */
+  readonly queuedAt: string;
+}
+
+export interface OpenSessionInput {
+  /** The task, where the session was not prepared by the client (started from Temporal's own tools). */
+  readonly task?: string;
+  /** First run id of the chain: kept by reset and continue-as-new. */
+  readonly chain: string;
+  /** Steps finished, of a run that continues an earlier one as new. */
+  readonly continuedStep?: number;
+  /** Compaction rounds done by then. */
+  readonly continuedRound?: number;
+  /** The run that it continues. */
+  readonly continuedFrom?: string;
+}
+
+/** The policy of a run, fixed at its start and recorded in its history: what the workflow decides by. */
+export interface RunPolicy {
+  readonly model: string;
+  readonly maxSteps: number;
+  readonly budget: Budget;
+  /** When old tool results are hidden. Histories from before there was a choice have none: they go by `always`. */
+  readonly prune?: "auto" | "always" | "never";
+  /** Estimated tokens of what stands in front of the messages, for people. */
+  readonly prefix?: { readonly system: number; readonly tools: number };
+  /** False where nothing is summarised but on a person's request. Absent means true. */
+  readonly autoCompaction?: boolean;
+  /**
+   * Rounds by the trigger that may follow each other with one step between before they pause: they gain nothing. Histories
+   * from before there was such a breaker have none, and their rounds never pause.
+   */
+  readonly maxFutileRounds?: number;
+  /** Continue as new past this many events, whatever the server suggests. */
+  readonly maxHistoryEvents: number;
+  readonly modelTimeoutMs: number;
+  /** How long an activity's heartbeats may stay away; absent means 30 s. */
+  readonly heartbeatTimeoutMs?: number;
+  /** Longest a tool call may take, with its grace. */
+  readonly toolTimeoutMs: number;
+  readonly searchAttributes: boolean;
+  /** Task queues by role; absent means the workflow's own. */
+  readonly taskQueues: { readonly models?: string; readonly admin?: string };
+  /** An interrupt is kept until the step's boundary. Absent in runs from before it was. */
+  readonly keepsInterrupt?: true;
+  /** Only an answer that finished with `stop` completes a task. Absent in runs from before it was so. */
+  readonly needsStop?: true;
+  /** How long a call may wait for the host that has the box before the host counts as lost. */
+  readonly hostTimeoutMs?: number;
+}
+
+export interface OpenedSession {
+  readonly policy: RunPolicy;
+  readonly epoch: number;
+  /** Steps finished before this run: the next step is this + 1. */
+  readonly step: number;
+  /** First line of the task, bounded, for people. */
+  readonly about: string;
+  /** The task in at most 4,000 characters of Markdown-safe text, for the Web UI. */
+  readonly details: string;
+  /** What is known of the context's size before the first call: estimates, in tokens. */
+  readonly context: ContextSize;
+  /** Highest compaction round so far. */
+  readonly round: number;
+  /** Taken up again so late that its provider holds nothing of it in its cache: the next request is billed in full. */
+  readonly cold?: boolean;
+  /** Messages of an earlier run wait in Postgres. */
+  readonly parked?: boolean;
+  /** The box of an earlier run, where it is on a host with a queue of its own. */
+  readonly sandbox?: { readonly container: string; readonly taskQueue: string };
+}
+
+/** What the next request is made of, in tokens. */
+export interface ContextSize {
+  /** Tokens of the next request as far as they are known. */
+  readonly used: number;
+  /** False where `used` comes from a provider's bill. */
+  readonly estimated: boolean;
+  /** Tokens of tool results that prune could hide, all together. */
+  readonly prunable: number;
+  /** Tokens by which the request grows a step, as measured since the newest summary. */
+  readonly growth?: number;
+  /** What estimates of new messages are multiplied with, as learnt of the model; 1 where it is left out. */
+  readonly ratio?: number;
+}
+
+export interface SandboxFacts {
+  /** Task queue of the host that has the container; absent means the workflow's own. */
+  readonly taskQueue?: string;
+  readonly container: string;
+  /** `restored` = files came from a checkpoint; `empty` = nothing was there to restore. */
+  readonly workspace: "adopted" | "restored" | "empty";
+}
+
+export interface ModelStepInput {
+  readonly step: number;
+  /** Messages drained at this boundary, in order. */
+  readonly guidance: readonly Guidance[];
+  /** True while messages parked in Postgres wait: they come before `guidance`. */
+  readonly parked?: boolean;
+  /** A note of ours to the model in front of this step. */
+  readonly note?: {
+    readonly kind: Extract<MessageKind, "nudge" | "wrap-up" | "notice">;
+    readonly text: string;
+  };
+  /** Compaction rounds done: what stands of them after a reset to this point. */
+  readonly round?: number;
+  /** No tools: the model is to say where things stand. */
+  readonly wrapUp?: boolean;
+  /** The model that the run's policy is for: where the session has another by now, the answer brings its policy. */
+  readonly model?: string;
+}
+
+/** One requested tool call, small enough for history. */
+export interface CallFacts {
+  readonly name: string;
+  /** What it is about, at most 60 characters, masked: a command's first line, a path. */
+  readonly about: string;
+  readonly readOnly: boolean;
+}
+
+/** What is told beside every outcome of a step. */
+export interface StepNews {
+  /** Messages that wait in Postgres for the next step: more had come than one step takes. */
+  readonly parked?: number;
+  /** The session was given another model: the figures from now on. */
+  readonly policy?: Pick<RunPolicy, "model" | "budget" | "prefix">;
+}
+
+export type ModelStepFacts = StepNews & StepOutcome;
+
+export type StepOutcome =
+  | {
+      readonly kind: "answered";
+      readonly calls: readonly CallFacts[];
+      readonly finish: string;
+      readonly usage: StepUsage;
+      readonly context: ContextSize;
+      readonly epoch: number;
+    }
+  /** The request does not fit, by our count (nothing was sent) or by the provider's word. Nothing was stored. */
+  | {
+      readonly kind: "overflow";
+      readonly by: "estimate" | "provider";
+      readonly context: ContextSize;
+      readonly epoch: number;
+    }
+  /** The person interrupted; what was said so far is kept, marked. */
+  | { readonly kind: "interrupted"; readonly context: ContextSize; readonly epoch: number }
+  /** Neither words nor calls came; nothing was stored. */
+  | { readonly kind: "empty"; readonly usage: StepUsage; readonly epoch: number };
+
+/** One call's bill, in tokens. `cached` is part of `input`, `reasoning` part of `output`. */
+export interface StepUsage {
+  readonly input: number;
+  readonly output: number;
+  readonly cached: number;
+  readonly reasoning: number;
+}
+
+export interface RunToolInput {
+  readonly step: number;
+  /** Which of the step's calls, from 0. */
+  readonly index: number;
+}
+
+export interface ToolFacts {
+  readonly outcome: ToolOutcome;
+  /** Estimated tokens of the result as the model sees it, before any ratio. */
+  readonly tokens: number;
+  readonly ms: number;
+  /** Eight hex characters over name, input and result, for stuck detection. */
+  readonly hash: string;
+}
+
+export type CompactionTrigger = "threshold" | "overflow" | "manual";
+
+export interface SummarizeInput {
+  readonly step: number;
+  readonly round: number;
+  readonly trigger: CompactionTrigger;
+  /** What the person wants kept in view, of a manual compaction. */
+  readonly focus?: string;
+  /** Go without a model: the last rung, and what follows an open breaker. */
+  readonly deterministic?: boolean;
+}
+
+export type CompactionFacts =
+  | {
+      readonly kind: "compacted";
+      readonly round: number;
+      readonly before: number;
+      readonly after: number;
+      readonly context: ContextSize;
+    }
+  /** Nothing was replaced, but results or messages too large for the window were hidden. */
+  | { readonly kind: "pruned"; readonly hidden: number; readonly context: ContextSize }
+  /** There was nothing to replace. */
+  | { readonly kind: "nothing"; readonly reason: string; readonly context: ContextSize }
+  /** Every rung failed; history is unchanged. */
+  | { readonly kind: "failed"; readonly reason: string; readonly context: ContextSize };
+
+export interface UndoCompactionInput {
+  readonly step: number;
+  /** Of the person's request: the same id takes back one round, however often it is asked. */
+  readonly requestId: string;
+}
+
+export type UndoneFacts =
+  | { readonly kind: "undone"; readonly round: number; readonly context: ContextSize }
+  | { readonly kind: "nothing"; readonly reason: string; readonly context: ContextSize };
+
+export interface PruneFacts {
+  readonly pruned: number;
+  readonly savedTokens: number;
+  readonly context: ContextSize;
+}
+
+export interface WorkspaceFacts {
+  readonly changed: number;
+  readonly bytes: number;
+}
+
+/**
+ * Of a run that ends before its `openSession` returned: it does not know where the session stands, so it changes nothing
+ * that other runs made. Only a session that no run ever had, and one that this run took over or continues as new, is
+ * ended by it.
+ */
+export interface NeverOpened {
+  /** The run that it continues as new. */
+  readonly continuedFrom?: string;
+}
+
+export interface CloseSandboxInput {
+  readonly step: number;
+  readonly neverOpened?: NeverOpened;
+}
+
+export interface CloseSessionInput {
+  readonly step: number;
+  readonly neverOpened?: NeverOpened;
+  readonly status: Exclude<SessionStatus, "active" | "waiting">;
+  /** Of a failure: its type and message, bounded. */
+  readonly error?: { readonly type: string; readonly message: string };
+  /** Why the sandbox was not closed: the last files may be in no save, the container may be there still. */
+  readonly notClosed?: string;
+}
+
+/** What a finished run returns, and what the Web UI shows as its result. */
+export interface ClosedSession {
+  readonly status: SessionStatus;
+  readonly steps: number;
+  readonly rounds: number;
+  /** The model's last words, at most 2,000 characters. */
+  readonly result: string;
+  readonly usage: StepUsage & { readonly calls: number };
+}
+
+export interface AgentActivities {
+  /** Opens the session or takes it up again; resolves its policy. */
+  openSession(input: OpenSessionInput): Promise<OpenedSession>;
+  /** Makes sure that the session's container runs and its workspace is there. */
+  openSandbox(input: { readonly step: number }): Promise<SandboxFacts>;
+  /** Writes waiting messages to Postgres, in order, when there are too many to carry. */
+  parkGuidance(input: { readonly items: readonly Guidance[] }): Promise<void>;
+  /** Drains guidance, builds the request, asks the model and stores its answer. */
+  modelStep(input: ModelStepInput): Promise<ModelStepFacts>;
+  /** Runs one tool call through the ledger and stores its result. */
+  runTool(input: RunToolInput): Promise<ToolFacts>;
+  /** One compaction round, in one transaction. */
+  summarize(input: SummarizeInput): Promise<CompactionFacts>;
+  /** Takes the newest compaction round back. */
+  undoCompaction(input: UndoCompactionInput): Promise<UndoneFacts>;
+  /** Hides old tool results from the view. */
+  prune(input: { readonly step: number }): Promise<PruneFacts>;
+  /** Saves what changed in the workspace. */
+  saveWorkspace(input: { readonly step: number }): Promise<WorkspaceFacts>;
+  /** Saves the workspace a last time and removes the container. */
+  closeSandbox(input: CloseSandboxInput): Promise<WorkspaceFacts>;
+  /** Gives every open call a result and writes the outcome. */
+  closeSession(input: CloseSessionInput): Promise<ClosedSession>;
+}

@@ -1,0 +1,196 @@
+/** What a person sent, as items of the queue: known fields only, each small enough to be carried. Pure. */
+import type { Guidance } from "./activities.ts";
+import { cleanText } from "./clean-text.ts";
+import { isEmptyMessage } from "./guidance-limits.ts";
+import { cutChars } from "./cut-text.ts";
+import type { UserPart } from "./message.ts";
+
+/** Of one item, as JSON: an activity's input that carries it stays far below the 64 KB guard. */
+export const MAX_ITEM_BYTES = 16_000;
+const MAX_NAME_CHARS = 200;
+/** Quotes, names of fields and the time of an item; of a part. */
+const ITEM_BYTES = 60;
+const PART_BYTES = 40;
+
+/**
+ * What was sent, as parts: a bare string counts as text. A part that is not understood becomes a text that says so.
+ * Undefined for what is no message at all.
+ */
+export function partsOf(message: unknown): readonly UserPart[] | undefined {
+  if (typeof message === "string") return [textPart(message)];
+  if (typeof message !== "object" || message === null) return undefined;
+  const { text, parts } = message as { readonly text?: unknown; readonly parts?: unknown };
+  const words = typeof text === "string" ? [textPart(text)] : [];
+  const sent: readonly unknown[] = Array.isArray(parts)
+    ? parts
+    : parts === undefined || parts === null
+      ? []
+      : [parts];
+  const known = sent.map(partOf);
+  if (known.every((part) => part === undefined) && isEmptyMessage(words)) return undefined;
+  return [...words, ...known.map((part, index) => part ?? notUnderstood(sent[index]))];
+}
+
+const textPart = (text: string): UserPart => ({ type: "text", text: cleanText(text) });
+
+/** Whatever else a part came with stays behind: it goes to the provider as it is. */
+function partOf(part: unknown): UserPart | undefined {
+  if (typeof part !== "object" || part === null || !("type" in part)) return undefined;
+  if (part.type === "text")
+    return "text" in part && typeof part.text === "string" ? textPart(part.text) : undefined;
+  if (part.type !== "file" && part.type !== "image") return undefined;
+  const data = firstText(part, ["data", "image", "url"]);
+  // Its own data may say what it is; what it is in truth, the activity sees that stores it.
+  const mediaType =
+    firstText(part, ["mediaType", "mimeType"]) ?? (data === undefined ? undefined : typeIn(data));
+  if (data === undefined || (mediaType === undefined && part.type === "file")) return undefined;
+  const filename = firstText(part, ["filename"]);
+  return {
+    type: "file",
+    data: cleanText(data),
+    mediaType: nameOf(mediaType ?? "image/*"),
+    ...(filename === undefined ? {} : { filename: nameOf(filename) }),
+  };
+}
+
+function firstText(part: object, names: readonly string[]): string | undefined {
+  const fields = new Map<string, unknown>(Object.entries(part));
+  return names.map((name) => fields.get(name)).find((value) => typeof value === "string");
+}
+
+/** The media type of a data URL. */
+function typeIn(data: string): string | undefined {
+  return /^data:([^;,]{1,200})[;,]/.exec(cutChars(data, 300))?.[1];
+}
+
+/** A name or an id: well-formed, without controls, bounded. */
+function nameOf(text: string): string {
+  return cutChars(cleanText(text), MAX_NAME_CHARS);
+}
+
+function notUnderstood(part: unknown): UserPart {
+  const type = typeof part === "object" && part !== null ? firstText(part, ["type"]) : undefined;
+  const what =
+    type === undefined ? "A part" : `A part of the type ${JSON.stringify(cutChars(cleanText(type), 40))}`;
+  return textPart(
+    `[${what} came with this message and was left out, because it could not be read. A file is sent as {"type": "file", "mediaType": "image/png", "data": "<base64>"}, or with \`longhaul say --image\`.]`,
+  );
+}
+
+/** The sender's id where it is one, at most 200 characters. */
+export function idOf(message: unknown): string | undefined {
+  if (typeof message !== "object" || message === null || !("id" in message)) return undefined;
+  return typeof message.id === "string" ? nameOf(message.id) || undefined : undefined;
+}
+
+/**
+ * Ids for messages that came without one, as from the Web UI: by what they say and how often the run heard it before.
+ * A reset that applies the same signals again gives them the same ids, and so does who reads them in the run's history.
+ * @param run tells the run from all others, and is the same after a reset to a point in it
+ */
+export function createUnnamedIds(run: string): (parts: readonly UserPart[]) => string {
+  const counts = new Map<string, number>();
+  return (parts) => {
+    const content = hashOf(JSON.stringify(parts));
+    const count = (counts.get(content) ?? 0) + 1;
+    counts.set(content, count);
+    return `unnamed-${hashOf(`${run} ${content} ${count}`)}`;
+  };
+}
+
+/** 64 bits as hex: FNV-1a twice, from different starts. For telling texts apart, not against anybody. */
+function hashOf(text: string): string {
+  let low = 0x811c9dc5;
+  let high = 0x9747b28c;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    low = Math.imul(low ^ code, 0x01000193);
+    high = Math.imul(high ^ code, 0x5bd1e995);
+  }
+  return [low, high].map((half) => (half >>> 0).toString(16).padStart(8, "0")).join("");
+}
+
+/**
+ * One item, or several for what is too large to be carried as one: a signal cannot be refused, and nothing of its words
+ * is lost. The first bears the id, the others the id with their number.
+ */
+export function itemsOf(id: string, parts: readonly UserPart[], queuedAt: string): Guidance[] {
+  const lists: UserPart[][] = [];
+  let bytes = 0;
+  for (const part of parts.flatMap(carried)) {
+    const size = partBytes(part);
+    const list = lists.at(-1);
+    if (!list || bytes + size > MAX_ITEM_BYTES) {
+      lists.push([part]);
+      bytes = size;
+    } else {
+      list.push(part);
+      bytes += size;
+    }
+  }
+  return lists.map((list, index) => ({ id: index === 0 ? id : `${id}#${index + 1}`, parts: list, queuedAt }));
+}
+
+function carried(part: UserPart): UserPart[] {
+  if (partBytes(part) <= MAX_ITEM_BYTES) return [part];
+  if (part.type === "text") return piecesOf(part.text).map((text) => ({ type: "text", text }));
+  const text = `[A file (${part.mediaType}, ${part.data.length} characters) came with this message. It is too large for a signal and was not taken: send it with \`longhaul say --image\`, or put it in the workspace.]`;
+  return [{ type: "text", text }];
+}
+
+/** Cut on code points, each piece small enough for an item. */
+function piecesOf(text: string): string[] {
+  const pieces: string[] = [];
+  let from = 0;
+  let bytes = PART_BYTES;
+  for (let at = 0; at < text.length;) {
+    const code = text.codePointAt(at) ?? 0;
+    const size = jsonBytesOf(code);
+    if (bytes + size > MAX_ITEM_BYTES) {
+      pieces.push(text.slice(from, at));
+      from = at;
+      bytes = PART_BYTES;
+    }
+    bytes += size;
+    at += code > 0xffff ? 2 : 1;
+  }
+  pieces.push(text.slice(from));
+  return pieces;
+}
+
+/** What items come to as JSON in UTF-8, or a little more. */
+export function bytesOf(items: readonly Guidance[]): number {
+  return items.reduce(
+    (sum, { id, parts }) =>
+      parts.reduce((bytes, part) => bytes + partBytes(part), sum + jsonBytes(id) + ITEM_BYTES),
+    0,
+  );
+}
+
+function partBytes(part: UserPart): number {
+  if (part.type === "text") return PART_BYTES + jsonBytes(part.text);
+  return (
+    PART_BYTES +
+    [part.data, part.mediaType, part.filename ?? ""].reduce((sum, text) => sum + jsonBytes(text), 0)
+  );
+}
+
+/** Of a text as JSON, without its quotes. */
+export function jsonBytes(text: string): number {
+  let bytes = 0;
+  for (let at = 0; at < text.length;) {
+    const code = text.codePointAt(at) ?? 0;
+    bytes += jsonBytesOf(code);
+    at += code > 0xffff ? 2 : 1;
+  }
+  return bytes;
+}
+
+function jsonBytesOf(code: number): number {
+  // Control characters and lone surrogates are written as \uXXXX.
+  if (code < 0x20 || (code >= 0xd800 && code <= 0xdfff)) return 6;
+  if (code === 0x22 || code === 0x5c) return 2;
+  if (code < 0x80) return 1;
+  if (code < 0x800) return 2;
+  return code > 0xffff ? 4 : 3;
+}

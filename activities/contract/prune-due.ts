@@ -1,0 +1,31 @@
+/** When old tool results are hidden (requirement 4.3). Pure: the workflow asks it with the numbers that it holds. */
+import type { Budget } from "./budget.ts";
+import { pruneBatch, pruneGain, type PruneOffer } from "./prune-balance.ts";
+
+export interface PruneNumbers extends Pick<PruneOffer, "usedTokens" | "growthTokens"> {
+  /** Tokens of tool results that prune could hide, with those that it protects: see `prunableTokens`. */
+  readonly prunableTokens: number;
+}
+
+/**
+ * `auto`: where hiding pays. `always`: near the compaction trigger, which it puts off; what was said stays word for word
+ * for longer, and a step costs more. `never`: compaction alone makes room.
+ */
+export type PruneMode = "auto" | "always" | "never";
+
+/** Share of the compaction trigger from which `always` acts. */
+const NEAR_TRIGGER = 0.9;
+
+/** Whether to hide old results now: enough of them beyond the protected ones, and the mode's own condition. */
+export function pruneDue(
+  { prunableTokens: prunable, ...numbers }: PruneNumbers,
+  budget: Budget,
+  mode: PruneMode = "auto",
+): boolean {
+  const savedTokens = prunable - budget.pruneProtectTokens;
+  if (mode === "never" || savedTokens < budget.pruneMinimumTokens) return false;
+  if (mode === "always") return numbers.usedTokens >= budget.triggerTokens * NEAR_TRIGGER;
+  // All that stays stands behind the first result that goes, but for what the task and the prefix take.
+  const offer = { ...numbers, savedTokens, behindTokens: numbers.usedTokens - savedTokens };
+  return savedTokens >= pruneBatch(offer, budget) && pruneGain(offer, budget) > 0;
+}

@@ -1,0 +1,21 @@
+/** What is asked about the other runs of a session. */
+import type { Guidance } from "./activities.ts";
+
+export interface SessionRuns {
+  /** Whether Temporal has this run as the session's newest, and it has not ended. */
+  isCurrent(sessionId: string, runId: string): Promise<boolean>;
+  /**
+   * Messages that were given to runs which then were terminated, reset or timed out, and so could not keep them: the run
+   * that was in charge, and those after it that never came to open the session. Oldest first, delivered ones too.
+   */
+  unkept(sessionId: string, runs: UnkeptRuns): Promise<Guidance[]>;
+}
+
+export interface UnkeptRuns {
+  /** Undefined where the session never had a run. */
+  readonly inCharge: string | undefined;
+  /** The run that asks: it has its own messages. */
+  readonly asking?: string;
+  /** One that is about to be ended: its messages are told as well. */
+  readonly ending?: string | undefined;
+}

@@ -1,0 +1,111 @@
+/** What every activity needs of Temporal: who it works for, a heartbeat by timer, and why it was told to stop. */
+import { Context } from "@temporalio/activity";
+import { ApplicationFailure, CancelledFailure } from "@temporalio/common";
+import { cutChars } from "../contract/cut-text.ts";
+import type { AgentDeps } from "./deps.ts";
+import { fatal, rethrowIfCancelled, retryable } from "../contract/failures.ts";
+import { markedAttempt } from "./marked-attempt.ts";
+import { databaseErrorOf } from "../store/database-error.ts";
+import { hasNewerTables } from "../store/schema-version.ts";
+import { SandboxLost } from "../sandbox/sandbox-lost.ts";
+
+export interface ActivityScope {
+  /** The session's id is the workflow's. */
+  readonly sessionId: string;
+  readonly runId: string;
+  readonly attempt: number;
+  /** Since this attempt began, in ms. */
+  elapsedMs(): number;
+  /** Aborted by cancel, interrupt, pause, reset, deploy or a lost heartbeat: ask `stoppedByPerson`. */
+  readonly signal: AbortSignal;
+  /**
+   * True where a person cancelled or interrupted: end it and keep what is there. False for a deploy, a pause, a reset
+   * or a timeout, after which the activity is tried again.
+   */
+  stoppedByPerson(): boolean;
+  /**
+   * Rejects with the cancellation, for those that end because they were told to and are to be tried again. Usable in
+   * a listener of `signal`, where Temporal's own `Context.current()` is not.
+   */
+  stopped(): Promise<never>;
+  /** A note for the Web UI's pending activity, at most 200 characters. */
+  note(text: string): void;
+}
+
+/**
+ * Runs an activity's body. Heartbeats begin by timer, so that a quick activity sends none and a cancel reaches a slow
+ * one within `heartbeatMs`. Errors leave it masked and without SQL parameters.
+ */
+export async function inScope<T>(
+  deps: Pick<AgentDeps, "heartbeatMs" | "border" | "store">,
+  body: (scope: ActivityScope) => Promise<T>,
+): Promise<T> {
+  const context = Context.current();
+  const execution = context.info.workflowExecution;
+  if (!execution) throw new Error("This activity belongs to a workflow.");
+  const attempt = markedAttempt(context);
+  const timer = setInterval(() => attempt.heartbeat(), deps.heartbeatMs);
+  try {
+    await attempt.begin();
+    return await body({
+      sessionId: execution.workflowId,
+      runId: execution.runId,
+      attempt: context.info.attempt,
+      elapsedMs: attempt.elapsedMs,
+      signal: context.cancellationSignal,
+      stoppedByPerson: () => context.cancellationDetails?.cancelRequested === true,
+      stopped: () => context.cancelled,
+      note: (text) => attempt.note(cutChars(deps.border.clean(text), 200)),
+    });
+  } catch (error) {
+    attempt.ended();
+    throw await outward(error, context.cancellationSignal, deps);
+  } finally {
+    attempt.close();
+    clearInterval(timer);
+  }
+}
+
+/** A failure of ours as it may stand in the history: its words, its stack and its causes'. */
+function cleaned(failure: ApplicationFailure, { border }: Pick<AgentDeps, "border">): ApplicationFailure {
+  for (let error: unknown = failure; error instanceof Error; error = error.cause) {
+    error.message = border.clean(error.message);
+    if (error.stack !== undefined) error.stack = border.clean(error.stack);
+  }
+  return failure;
+}
+
+async function outward(
+  error: unknown,
+  signal: AbortSignal,
+  deps: Pick<AgentDeps, "border" | "store">,
+): Promise<unknown> {
+  rethrowIfCancelled(error);
+  if (error instanceof ApplicationFailure) return cleaned(error, deps);
+  // Whatever an aborted call threw, it ended because it was told to; wrapped, it would count as a failure of its own.
+  if (signal.aborted && signal.reason instanceof CancelledFailure) return signal.reason;
+  if (error instanceof SandboxLost) {
+    return retryable(
+      "SandboxUnavailable",
+      deps.border.clean(`${error.message} The step is tried again with a new box.`),
+    );
+  }
+  const database = databaseErrorOf(error);
+  if (database?.unknownToSchema && (await hasNewerTables(deps.store.db)))
+    return retryable(
+      "WorkerOutdated",
+      `This worker is older than the database's tables (${deps.border.clean(database.message)}). Nothing of this attempt was kept; a newer worker takes it over. Replace the old workers.`,
+    );
+  if (database) {
+    const message = `Postgres: ${deps.border.clean(database.message)}. Nothing of this attempt was kept`;
+    return database.final
+      ? fatal(
+          "DatabaseRejected",
+          `${message}, and trying again would not help: this is a fault of Longhaul's.`,
+        )
+      : retryable("DatabaseUnavailable", `${message}; it is tried again.`);
+  }
+  return new Error(
+    cutChars(deps.border.clean(error instanceof Error ? error.message : String(error)), 1_000),
+  );
+}

@@ -1,0 +1,37 @@
+/** What activities are given, once, when the worker starts. Tests hand in fakes for the ports. */
+import type { RunConfig } from "../config/agent-config.ts";
+import type { TextBorder } from "../redaction/sanitizer.ts";
+import type { Model } from "../model/model.ts";
+import type { SandboxHost } from "../sandbox/sandbox.ts";
+import type { SessionRuns } from "../contract/session-runs.ts";
+import type { Notifier } from "../store/events.ts";
+import type { Store } from "../store/db.ts";
+import type { ToolRegistry } from "../tools/index.ts";
+
+export interface AgentDeps {
+  readonly store: Store;
+  readonly notifier: Notifier;
+  readonly model: Model;
+  readonly sandboxHost: SandboxHost;
+  /** What Temporal knows of a session's other runs. */
+  readonly sessionRuns: SessionRuns;
+  /** Cleans and masks whatever enters the model, Postgres, Temporal or a log. */
+  readonly border: TextBorder;
+  readonly tools: ToolRegistry;
+  /** What a session runs by that was started with a task alone, from Temporal's own tools. */
+  readonly defaultConfig: RunConfig | undefined;
+  /** How often an activity reports that it is alive, in ms: also how long a cancel may take to arrive. */
+  readonly heartbeatMs: number;
+  /** How long that may stay away before the activity is given to another worker, in ms. Default 30,000. */
+  readonly heartbeatTimeoutMs?: number;
+  /** Whether the namespace knows our search attributes: an unknown one would fail the workflow's task. */
+  readonly searchAttributes: boolean;
+  readonly taskQueues: {
+    readonly models?: string;
+    readonly admin?: string;
+    /** Queue of this host's sandboxes; absent means the workflow's own. */
+    readonly sandbox?: string;
+    /** How long a call may wait for a host's queue before the host counts as lost. */
+    readonly hostTimeoutMs?: number;
+  };
+}

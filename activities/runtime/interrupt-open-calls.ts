@@ -1,0 +1,63 @@
+/** No call stays without a result. */
+import type { Message, ToolResultPart } from "../contract/message.ts";
+import { estimateMessage } from "../transcript/tokens.ts";
+import type { Queryable } from "../store/db.ts";
+import type { NewEvent } from "../store/event.ts";
+import { appendEvents } from "../store/events.ts";
+import { finishCall, type OpenCall, openCalls } from "../store/tool-calls.ts";
+import { insertMessage } from "../store/transcript.ts";
+
+/**
+ * Gives every open call of the live line its result and its event: what was never started says so, what was cut off too.
+ * For a run that ends, and for one that takes up a session whose last run could not end itself: a result that came
+ * later, when its call is compacted, would stand in the view alone.
+ * @param epoch of the session now, which the events are of
+ */
+export async function interruptOpenCalls(tx: Queryable, sessionId: string, epoch: number): Promise<void> {
+  const events: NewEvent[] = [];
+  for (const call of await openCalls(tx, sessionId)) {
+    const begun = call.status === "running";
+    const part: ToolResultPart = {
+      type: "tool-result",
+      toolCallId: call.callId,
+      toolName: call.name,
+      outcome: begun ? "unknown" : "interrupted",
+      text: begun
+        ? "This call was started, and the run ended before its outcome was known. Inspect before repeating it."
+        : "The run was stopped before this call was started.",
+    };
+    const message: Message = { role: "tool", content: [part] };
+    const row = {
+      epoch: call.epoch,
+      step: call.step,
+      slot: `tool:${call.index}`,
+      kind: "tool",
+      message,
+      tokens: estimateMessage(message),
+    } as const;
+    if (
+      await finishCall(tx, call, call.fence, { outcome: part.outcome, exitCode: undefined, truncated: false })
+    ) {
+      await insertMessage(tx, sessionId, call.sequence, row);
+      events.push(resultEvent(call, part));
+    }
+  }
+  await appendEvents(tx, sessionId, epoch, events);
+}
+
+function resultEvent(call: OpenCall, { outcome, text }: ToolResultPart): NewEvent {
+  return {
+    type: "llm:tool-result",
+    step: call.step,
+    data: {
+      callId: call.callId,
+      index: call.index,
+      name: call.name,
+      outcome,
+      durationMs: call.runningMs,
+      exitCode: null,
+      truncated: false,
+      excerpt: text,
+    },
+  };
+}

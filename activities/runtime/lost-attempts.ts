@@ -1,0 +1,116 @@
+/**
+ * Attempts that ended with their worker: a process that died or froze reports nothing, so the attempt after it reads what
+ * the last one left in its heartbeat. Work that takes one worker after the other with it is not handed on for ever.
+ *
+ * The first attempt leaves no mark: an ordinary loss is the worker's, and the next attempt goes on. From the second attempt
+ * on each says in its heartbeats that it runs and for how long it has, and at last that it ended in good order.
+ */
+import { fatal } from "../contract/failures.ts";
+
+/** What a second or later attempt of an activity leaves to the next one. */
+export interface AttemptMark {
+  readonly attempt: number;
+  /** How long it has run, in ms, by its own clock. */
+  readonly lifeMs: number;
+  readonly losses: Losses;
+  /** `ended` in good order: whatever came of it, its worker lived. */
+  readonly state: "running" | "ended";
+  /** For people, in the Web UI. */
+  readonly note?: string;
+}
+
+/** Marked attempts in a row that were lost with their worker, the first attempt not counted. */
+export interface Losses {
+  /** Those at the end of the row that were lost within QUICK_LOSS_MS. */
+  readonly quick: number;
+  readonly total: number;
+}
+
+export const NO_LOSSES: Losses = { quick: 0, total: 0 };
+
+/**
+ * An attempt that is lost within this counts against the work, in ms. Source: ours: what kills a worker once it is tried again
+ * does so within moments, since the model's answer and the tool's output are there already; a worker that is killed from
+ * outside while it follows a long command lives longer (the soak kills one every 50 s, a deploy drains for 10 s).
+ */
+const QUICK_LOSS_MS = 5_000;
+/** Source: a lost worker is an accident; two more, each within moments of taking the same work over, are the work's. */
+const MAX_QUICK_LOSSES = 2;
+/** However long each lived. Source: ours: more than any chaos test kills under one command, a sixth of a tool call's attempts. */
+const MAX_LOSSES = 10;
+
+/** What an attempt knows of those before it. @param details of the last heartbeat that the server has */
+export function lossesBefore(attempt: number, details: unknown): Losses {
+  const mark = asMark(details);
+  if (mark === undefined || mark.attempt >= attempt || mark.state === "ended") return NO_LOSSES;
+  const quick = mark.lifeMs <= QUICK_LOSS_MS ? mark.losses.quick + 1 : 0;
+  return { quick, total: mark.losses.total + 1 };
+}
+
+/** @throws PoisonedSession (fatal) where too many workers were lost with this very activity */
+export function refuseWhatKillsWorkers({ quick, total }: Losses, activity: string): void {
+  if (quick < MAX_QUICK_LOSSES && total < MAX_LOSSES) return;
+  throw fatal(
+    "PoisonedSession",
+    `After the first attempt at ${activity}, ${total} workers in a row were lost while they ran it${
+      quick > 0 ? `, the last ${quick} within ${QUICK_LOSS_MS / 1_000} s of taking it over` : ""
+    }. It is not given to another worker. The conversation and the files are kept as last saved. See the workers' logs for why they ended (memory, a crash); then say something to go on without this call.`,
+  );
+}
+
+function asMark(details: unknown): AttemptMark | undefined {
+  if (typeof details !== "object" || details === null) return undefined;
+  const { attempt, lifeMs, losses, state } = details as Partial<AttemptMark>;
+  if (typeof attempt !== "number" || typeof lifeMs !== "number" || state === undefined) return undefined;
+  if (typeof losses?.quick !== "number" || typeof losses.total !== "number") return undefined;
+  return { attempt, lifeMs, losses, state };
+}
+
+/**
+ * Saves of a session's files in a row that may be lost with their worker. Source: as for attempts: the first loss is an
+ * accident, the second is the files'.
+ */
+export const MAX_LOST_SAVES = 2;
+
+/** @returns PoisonedSession (fatal) */
+export function lostWithSaves(): Error {
+  return fatal(
+    "PoisonedSession",
+    `${MAX_LOST_SAVES} workers in a row were lost while they saved this session's files. This run saves and opens its sandbox no more. ` +
+      "The conversation is kept, and the files as last saved; the newest are in the sandbox, which is kept as well. " +
+      "See the workers' logs for why they ended (memory, a crash); then say something to go on in that sandbox, and let it remove what is large or many there.",
+  );
+}
+
+/**
+ * Attempts of work that may be what kills workers run one after the other in a process, each with the start to itself: the
+ * next loss then tells which it is, and work that merely shared a worker with it is not blamed.
+ */
+export class Suspects {
+  #last: Promise<void> = Promise.resolve();
+
+  /**
+   * Resolves when it is this attempt's turn.
+   * @returns what ends its turn; it ends by itself after QUICK_LOSS_MS
+   * @throws what `cancelled` rejects with
+   */
+  async turn(cancelled: () => Promise<never>): Promise<() => void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const before = this.#last;
+    this.#last = before.then(() => promise);
+    try {
+      await Promise.race([before, cancelled()]);
+    } catch (error) {
+      resolve();
+      throw error;
+    }
+    const timer = setTimeout(resolve, QUICK_LOSS_MS);
+    return () => {
+      clearTimeout(timer);
+      resolve();
+    };
+  }
+}
+
+/** Of this process. */
+export const suspects = new Suspects();

@@ -1,0 +1,56 @@
+/** The Python programs that run inside the box, read from the files beside this one. */
+import { readFileSync } from "node:fs";
+
+/** In the order in which they are joined: each may use what stands above it. */
+const SUPERVISOR_PARTS = [
+  "loop",
+  "output",
+  "process",
+  "files",
+  "usage",
+  "disk",
+  "helper",
+  "journal",
+  "ending",
+  "command",
+  "client",
+  "reach",
+  "supervisor",
+];
+
+const part = (name: string): string => readFileSync(new URL(`./${name}.py`, import.meta.url), "utf8");
+
+/**
+ * The supervisor as one program. Programs travel in the environment of the process that runs them, so that `ps` stays
+ * readable for tools.
+ */
+export const supervisorSource = SUPERVISOR_PARTS.map(part).join("\n\n");
+
+/** Saves and restores a workspace; run as a command, with the tools' rights. What it is asked: box/restore.py. */
+export const workspaceSource = ["tree", "survey", "save", "restore"].map(part).join("\n\n");
+
+/** Copies bytes between an exec stream and the supervisor. */
+export const relaySource = part("relay");
+
+/** Loads a sandbox's network rules into its namespace, and measures what they hold. */
+export const guardSource = ["reach", "guard"].map(part).join("\n\n");
+
+/** The rules, with a place for each set of addresses. */
+export const networkTemplate = readFileSync(new URL("./network.nft", import.meta.url), "utf8");
+
+/**
+ * Arguments that run the program in the variable, by the image's python3, without its site packages and deaf to
+ * PYTHON variables. The program's own children do not get the variable.
+ */
+export function pythonArguments(variable: string): string[] {
+  return [
+    "python3",
+    "-I",
+    "-S",
+    "-c",
+    `import os;exec(compile(os.environ.pop("${variable}"),"${variable}","exec"))`,
+  ];
+}
+
+/** Both sides' version of the protocol; a box that speaks another one is refused. Equal to PROTOCOL in supervisor.py. */
+export const PROTOCOL = 1;

@@ -1,0 +1,35 @@
+/** What the engine's answers mean. Its 304, 404 and 409 are states, not errors. */
+import { ApplicationFailure } from "@temporalio/common";
+import { retryable } from "../../contract/failures.ts";
+
+/** HTTP status of the engine's answer, undefined where it did not answer. */
+export function statusOf(error: unknown): number | undefined {
+  return error instanceof Error && "statusCode" in error && typeof error.statusCode === "number"
+    ? error.statusCode
+    : undefined;
+}
+
+/** Runs `call`; gives undefined where the engine answers one of `states`. @throws SandboxUnavailable (retryable) */
+export async function unless<T>(states: readonly number[], call: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await call();
+  } catch (error) {
+    const status = statusOf(error);
+    if (status !== undefined && states.includes(status)) return undefined;
+    if (error instanceof ApplicationFailure) throw error;
+    throw unavailable(error);
+  }
+}
+
+/** The engine is not there, or not in a state to answer: worth another try. */
+export function unavailable(error: unknown): Error {
+  const status = statusOf(error);
+  const message = error instanceof Error ? error.message : String(error);
+  return retryable(
+    "SandboxUnavailable",
+    status === undefined
+      ? `the Docker engine does not answer (${message}); files and sessions are kept; start it, the task goes on by itself`
+      : `the Docker engine refused: ${message}; it is tried again`,
+    { cause: error },
+  );
+}

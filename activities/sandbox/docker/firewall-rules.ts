@@ -1,0 +1,141 @@
+/** Which addresses a sandbox on a network may not reach, as data, and what a measurement of that means. Pure. */
+import { networkTemplate } from "../agent/sources.ts";
+import { containedIn, isSingle, nat64, type Prefix, prefixText, toPrefix } from "../../config/ip-prefix.ts";
+import type { Sandbox } from "../sandbox.ts";
+
+/** Where clouds serve credentials and their platform: the link-local ranges, and those that lie elsewhere. */
+const METADATA = [
+  "169.254.0.0/16",
+  // Azure's platform, Alibaba's and Oracle's metadata services.
+  "168.63.129.16",
+  "100.100.100.200",
+  "192.0.0.192",
+  "fe80::/10",
+  // Amazon's and Google's over IPv6.
+  "fd00:ec2::/32",
+  "fd20:ce::254",
+];
+
+/**
+ * Not of the public internet: the registries of special-purpose addresses (RFC 6890), and the ranges that IBM's cloud
+ * keeps for its own services. Of IPv6 only what lies in 2000::/3: network.nft refuses the rest whole.
+ */
+const SPECIAL = [
+  "0.0.0.0/8",
+  "10.0.0.0/8",
+  "100.64.0.0/10",
+  "161.26.0.0/16",
+  "166.8.0.0/14",
+  "172.16.0.0/12",
+  "192.0.0.0/24",
+  "192.0.2.0/24",
+  "192.88.99.0/24",
+  "192.168.0.0/16",
+  "198.18.0.0/15",
+  "198.51.100.0/24",
+  "203.0.113.0/24",
+  "224.0.0.0/4",
+  "240.0.0.0/4",
+  "2001::/23",
+  "2001:db8::/32",
+  "2002::/16",
+  "3fff::/20",
+  // Loopback by NAT64.
+  "64:ff9b::7f00:0/104",
+];
+
+/** Tried as well: what goes to the whole segment, old and local ranges of IPv6, and other spellings of 169.254.169.254. */
+const MORE_PROBES = [
+  "169.254.169.254",
+  "fd00:ec2::254",
+  "255.255.255.255",
+  "224.0.0.251",
+  "fc00::1",
+  "fec0::1",
+  "ff02::1",
+  "::ffff:169.254.169.254",
+  "64:ff9b::a9fe:a9fe",
+  "2002:a9fe:a9fe::1",
+];
+
+/** A host with hundreds of containers has as many addresses; all are in the rules. */
+const MAX_HOST_PROBES = 64;
+/** In an event. */
+const MAX_NAMED = 12;
+
+export interface BoxNetwork {
+  /** The host's own addresses: reached as well as the gateway. */
+  readonly host: readonly string[];
+  /** The sandbox's own network, `address/length`: other containers are there, whatever its addresses. */
+  readonly subnets: readonly string[];
+  /** What may be reached nevertheless: addresses or prefixes, from the configuration. */
+  readonly allow: readonly string[];
+}
+
+export interface NetworkRules {
+  /** For `nft -f`. */
+  readonly ruleset: string;
+  /** Tried from inside the sandbox and from its namespace. */
+  readonly probe: readonly string[];
+  /** Those of `probe` that the configuration opens. */
+  readonly open: readonly string[];
+}
+
+/** @throws RangeError for what is no address or prefix */
+export function networkRules({ host, subnets, allow }: BoxNetwork): NetworkRules {
+  const hostPrefixes = host.map(toPrefix).filter(({ address }) => !isLoopback(address));
+  const wanted = allow.map(toPrefix);
+  const named = wanted.filter(isSingle);
+  const protectedOnes = [...METADATA.map(toPrefix), ...hostPrefixes];
+  const special = [...SPECIAL, ...subnets].map(toPrefix);
+  const sets = { named, protected: protectedOnes, allowed: wanted, special };
+  const [isNamed, isProtected, isAllowed] = [named, protectedOnes, wanted].map((each) =>
+    containedIn(withNat64(each)),
+  ) as [Contains, Contains, Contains];
+  const probe = new Set([
+    ...MORE_PROBES,
+    ...[...METADATA, ...SPECIAL].map(toPrefix).map(firstAddress),
+    ...hostPrefixes.slice(0, MAX_HOST_PROBES).map(({ address }) => address),
+  ]);
+  return {
+    ruleset: rulesetOf(sets),
+    probe: [...probe],
+    open: [...probe].filter((at) => isNamed(at) || (isAllowed(at) && !isProtected(at))),
+  };
+}
+
+type Contains = (address: string) => boolean;
+
+/** What a sandbox reaches, from the probes that got out. */
+export function measuredReach(
+  { probe, open }: Pick<NetworkRules, "probe" | "open">,
+  reachable: readonly string[],
+  troubles: readonly string[],
+): Sandbox["network"] {
+  const opened = new Set(open);
+  const out = new Set(reachable);
+  const leaks = probe.filter((address) => out.has(address) && !opened.has(address));
+  const refused = probe.filter((address) => !out.has(address)).slice(0, MAX_NAMED);
+  const measured = { tried: probe.length, refused, reachable: reachable.slice(0, MAX_NAMED) };
+  if (leaks.length === 0 && troubles.length === 0)
+    return { reach: reachable.length === 0 ? "internet" : "allowed", ...measured };
+  const open_ = leaks.length === 0 ? [] : [`${leaks.slice(0, MAX_NAMED).join(", ")} can be reached`];
+  return { reach: "everything", why: [...open_, ...troubles].join("; "), ...measured };
+}
+
+function rulesetOf(sets: Readonly<Record<string, readonly Prefix[]>>): string {
+  return networkTemplate.replaceAll(/\{\{([a-z]+)([46])\}\}/g, (_, name: string, version: string) => {
+    const elements = withNat64(sets[name] ?? []).filter((each) => each.version === Number(version));
+    return elements.length === 0 ? "" : `elements = { ${elements.map(prefixText).join(", ")} }`;
+  });
+}
+
+const withNat64 = (prefixes: readonly Prefix[]): Prefix[] =>
+  prefixes.flatMap((each) => [each, ...nat64(each)]);
+
+function firstAddress(prefix: Prefix): string {
+  if (isSingle(prefix)) return prefix.address;
+  return prefix.version === 4 ? prefix.address.replace(/\.0$/, ".1") : prefix.address.replace(/::$/, "::1");
+}
+
+const isLoopback = (address: string): boolean => address.startsWith("127.") || address === "::1";

@@ -1,0 +1,215 @@
+/**
+ * What a box must be, as data: the create request, and how an existing container differs from it. Pure.
+ * Source: requirement 5; survey of reliability, S1–S7. Capabilities: the supervisor needs SETUID and SETGID to become uid 1000; it does
+ * not need KILL, because it takes on the tools' effective uid to signal (measured: docs/decisions).
+ */
+import { createHash } from "node:crypto";
+import type { ContainerCreateOptions, ContainerInspectInfo, Ulimit } from "dockerode";
+import { cutChars } from "../../contract/cut-text.ts";
+import { PROTOCOL, pythonArguments, supervisorSource } from "../agent/sources.ts";
+import type { BoxSpec } from "../sandbox.ts";
+
+export const SESSION_LABEL = "longhaul.session";
+export const CREATED_LABEL = "longhaul.created";
+/** On the container that puts a box's network rules in force; its value is the session. */
+export const GUARD_LABEL = "longhaul.guard";
+const PROTOCOL_LABEL = "longhaul.protocol";
+const SOURCE_VARIABLE = "LONGHAUL_SUPERVISOR";
+const NAME_CHARS = 100;
+const MAX_SHOWN_CHARS = 200;
+
+const ENTRYPOINT = pythonArguments(SOURCE_VARIABLE);
+
+const CAPABILITIES = ["SETGID", "SETUID"];
+/** /tmp counts as the box's memory: at most so big a part of it, so that full it does not end the tools. */
+const TMP_SHARE = 4;
+const NOFILE = 16_384;
+const SHM_BYTES = 64 * 1024 * 1024;
+/** The kernel ends a box before the host's own services; tools raise theirs to 1000, so that they go first. */
+const OOM_SCORE_ADJ = 500;
+
+/** Name of the session's container and of its volume: the id, where Docker takes it, else cut and with a hash. */
+export function boxName(sessionId: string): string {
+  const plain = sessionId.replaceAll(/[^A-Za-z0-9_.-]/g, "-");
+  if (plain === sessionId && plain.length <= NAME_CHARS) return `longhaul-${plain}`;
+  const hash = createHash("sha256").update(sessionId).digest("hex").slice(0, 12);
+  return `longhaul-${cutChars(plain, NAME_CHARS - 13)}-${hash}`;
+}
+
+export function boxLabels(sessionId: string, now: Date): Record<string, string> {
+  return {
+    [SESSION_LABEL]: sessionId,
+    [CREATED_LABEL]: now.toISOString(),
+    [PROTOCOL_LABEL]: String(PROTOCOL),
+  };
+}
+
+/** The request that makes the session's box. */
+export function createOptions(spec: BoxSpec, now: Date): ContainerCreateOptions {
+  return {
+    name: boxName(spec.sessionId),
+    Image: spec.image,
+    User: "0:0",
+    Hostname: "box",
+    WorkingDir: "/workspace",
+    Entrypoint: ENTRYPOINT,
+    Cmd: [],
+    Env: [`${SOURCE_VARIABLE}=${supervisorSource}`],
+    Labels: boxLabels(spec.sessionId, now),
+    Healthcheck: { Test: ["NONE"] },
+    StopSignal: "SIGTERM",
+    StopTimeout: 1,
+    HostConfig: {
+      Init: true,
+      Privileged: false,
+      CapDrop: ["ALL"],
+      CapAdd: CAPABILITIES,
+      SecurityOpt: ["no-new-privileges:true"],
+      NetworkMode: spec.network,
+      Mounts: [
+        {
+          Type: "volume",
+          Source: boxName(spec.sessionId),
+          Target: "/workspace",
+          // Where the volume was removed since it was made, this request makes it.
+          VolumeOptions: {
+            NoCopy: false,
+            Labels: boxLabels(spec.sessionId, now),
+            DriverConfig: { Name: "local", Options: {} },
+          },
+        },
+      ],
+      Tmpfs: { "/tmp": tmpOptions(spec) },
+      PidsLimit: spec.pids,
+      Memory: spec.memoryBytes,
+      MemorySwap: spec.memoryBytes,
+      NanoCpus: nanoCpus(spec),
+      ShmSize: SHM_BYTES,
+      OomScoreAdj: OOM_SCORE_ADJ,
+      Ulimits: [
+        { Name: "nofile", Soft: NOFILE, Hard: NOFILE },
+        { Name: "core", Soft: 0, Hard: 0 },
+      ],
+      IpcMode: "private",
+      RestartPolicy: { Name: "no" },
+      LogConfig: { Type: "none", Config: {} },
+      ...(spec.runtime === undefined ? {} : { Runtime: spec.runtime }),
+    },
+  };
+}
+
+const nanoCpus = (spec: BoxSpec): number => Math.round(spec.cpus * 1e9);
+
+const tmpOptions = (spec: BoxSpec): string =>
+  `rw,nosuid,nodev,exec,mode=1777,size=${Math.floor(spec.memoryBytes / TMP_SHARE)}`;
+
+/** What a container gets from its engine and its image rather than from our request. */
+export interface Surroundings {
+  readonly defaultRuntime: string;
+  /** Whether the engine confines containers by AppArmor. */
+  readonly appArmor: boolean;
+  /** `NAME=value`, from the image. */
+  readonly imageEnvironment: readonly string[];
+}
+
+/**
+ * How the container differs from what it must be, one line each; empty where it is as it must be. Stricter limits of
+ * another spec differ as well: a box is as its session's configuration says.
+ */
+export function differences(
+  found: ContainerInspectInfo,
+  spec: BoxSpec,
+  { defaultRuntime, appArmor, imageEnvironment }: Surroundings,
+): string[] {
+  const host = found.HostConfig;
+  const name = boxName(spec.sessionId);
+  const [mount, ...moreMounts] = found.Mounts.filter((each) => each.Destination !== "/tmp");
+  const wanted: Record<string, [actual: unknown, expected: unknown]> = {
+    session: [found.Config.Labels[SESSION_LABEL], spec.sessionId],
+    protocol: [found.Config.Labels[PROTOCOL_LABEL], String(PROTOCOL)],
+    image: [found.Config.Image, spec.image],
+    user: [found.Config.User, "0:0"],
+    "working folder": [found.Config.WorkingDir, "/workspace"],
+    environment: [environment(found.Config.Env), environment([`${SOURCE_VARIABLE}=`, ...imageEnvironment])],
+    "health check": [found.Config.Healthcheck?.Test ?? [], ["NONE"]],
+    terminal: [found.Config.Tty ?? false, false],
+    program: [found.Config.Entrypoint, ENTRYPOINT],
+    arguments: [found.Config.Cmd ?? [], []],
+    init: [host.Init, true],
+    runtime: [host.Runtime, spec.runtime ?? defaultRuntime],
+    groups: [host.GroupAdd ?? [], []],
+    "control group": [host.CgroupParent ?? "", ""],
+    "kernel settings": [record(host.Sysctls), {}],
+    "runtime's annotations": [record("Annotations" in host ? host.Annotations : {}), {}],
+    privileged: [host.Privileged, false],
+    "dropped capabilities": [upper(host.CapDrop), ["ALL"]],
+    "added capabilities": [upper(host.CapAdd), CAPABILITIES],
+    "security options": [host.SecurityOpt, ["no-new-privileges:true"]],
+    network: [host.NetworkMode, spec.network],
+    networks: [Object.keys(found.NetworkSettings.Networks), [spec.network]],
+    "host names": [[...(host.ExtraHosts ?? []), ...(host.Links ?? [])], []],
+    nameservers: [[...(host.Dns ?? []), ...(host.DnsOptions ?? []), ...(host.DnsSearch ?? [])], []],
+    "published ports": [Object.keys(record(host.PortBindings)), []],
+    "all ports published": [host.PublishAllPorts ?? false, false],
+    "host folders": [host.Binds ?? [], []],
+    "volumes of others": [host.VolumesFrom ?? [], []],
+    devices: [[...(host.Devices ?? []), ...(host.DeviceRequests ?? [])], []],
+    "device rules": [host.DeviceCgroupRules ?? [], []],
+    "process namespace": [host.PidMode, ""],
+    "user namespace": [host.UsernsMode ?? "", ""],
+    "host name namespace": [host.UTSMode ?? "", ""],
+    "shared memory namespace": [host.IpcMode, "private"],
+    volume: [
+      [mount?.Type, mount?.Name, mount?.Destination],
+      ["volume", name, "/workspace"],
+    ],
+    "further mounts": [moreMounts.map((each) => each.Destination), []],
+    "temporary folders": [host.Tmpfs, { "/tmp": tmpOptions(spec) }],
+    processes: [host.PidsLimit, spec.pids],
+    memory: [host.Memory, spec.memoryBytes],
+    cpus: [host.NanoCpus, nanoCpus(spec)],
+    "shared memory": [host.ShmSize, SHM_BYTES],
+    "limits of a process": [limits(host.Ulimits), [`core=0:0`, `nofile=${NOFILE}:${NOFILE}`]],
+    "out-of-memory rank": [host.OomScoreAdj, OOM_SCORE_ADJ],
+    "out-of-memory killer off": [host.OomKillDisable ?? false, false],
+    "masked paths": [pathsOf(host, "MaskedPaths").includes("/proc/kcore"), true],
+    "read-only paths": [pathsOf(host, "ReadonlyPaths").includes("/proc/sys"), true],
+    "restart policy": [host.RestartPolicy?.Name || "no", "no"],
+    log: [host.LogConfig?.Type, "none"],
+  };
+  const differing = Object.entries(wanted)
+    .filter(([, [actual, expected]]) => JSON.stringify(actual) !== JSON.stringify(expected))
+    .map(([what, [actual, expected]]) => `${what}: ${brief(actual)} instead of ${brief(expected)}`);
+  // The engine notes the profile when it starts the container.
+  const confined = appArmor ? "docker-default" : "";
+  if (found.State.Running && found.AppArmorProfile !== confined)
+    differing.push(
+      `AppArmor: ${JSON.stringify(found.AppArmorProfile)} instead of ${JSON.stringify(confined)}`,
+    );
+  // A kernel without swap accounting makes the engine answer -1: there the memory limit alone holds.
+  if (host.MemorySwap !== spec.memoryBytes && host.MemorySwap !== -1) {
+    differing.push(`memory with swap: ${host.MemorySwap} instead of ${spec.memoryBytes}`);
+  }
+  return differing;
+}
+
+/** An environment may be long; the beginning tells. */
+const brief = (value: unknown): string => cutChars(JSON.stringify(value) ?? "missing", MAX_SHOWN_CHARS);
+
+const record = (value: unknown): object => (typeof value === "object" && value !== null ? value : {});
+
+// Newer engines write CAP_SETUID for SETUID.
+const upper = (names: readonly string[] | null | undefined): string[] =>
+  (names ?? []).map((name) => name.toUpperCase().replace(/^CAP_/, "")).sort();
+
+const limits = (ulimits: Ulimit[] | null | undefined): string[] =>
+  (ulimits ?? []).map((each) => `${each.Name}=${each.Soft}:${each.Hard}`).sort();
+
+/** Sorted; of the supervisor's program, which differs from version to version, the name alone. */
+const environment = (entries: readonly string[] | null | undefined): string[] =>
+  (entries ?? []).map((entry) => (entry.startsWith(`${SOURCE_VARIABLE}=`) ? SOURCE_VARIABLE : entry)).sort();
+
+function pathsOf(host: object, name: "MaskedPaths" | "ReadonlyPaths"): readonly unknown[] {
+  const paths: unknown = Object.entries(host).find(([key]) => key === name)?.[1];
+  return Array.isArray(paths) ? paths : [];
+}

@@ -1,0 +1,164 @@
+/** The way to one container's supervisor: connects when first used, and again when the stream ended but the box runs. */
+import type Dockerode from "dockerode";
+import { PROTOCOL, pythonArguments, relaySource } from "../agent/sources.ts";
+import { createBoxStream, StreamEnded } from "./supervisor-stream.ts";
+import type { Answer, BoxStream, RequestOptions } from "./supervisor-stream.ts";
+import { statusOf, unavailable } from "./docker-errors.ts";
+import type { KernelStatus } from "./isolation-checks.ts";
+import type { DiskBound } from "../sandbox.ts";
+import { SandboxLost } from "../sandbox-lost.ts";
+
+export interface BoxLink {
+  /**
+   * Sends a request; where the stream ends meanwhile and the container still runs, again on a new stream with
+   * `again: true`. So every request must bear being done more than once.
+   * @throws SandboxLost, SandboxUnavailable (retryable), Error with the supervisor's text, the signal's reason.
+   */
+  request(op: string, fields: object, options?: RequestOptions): Promise<Answer>;
+  /**
+   * Connects if need be, once the network's rules are in force. This way leads to one life of the box alone: a restarted
+   * box counts as lost.
+   */
+  connect(): Promise<BoxHello>;
+  /** Ends it for good: whoever asks or waits gets `SandboxLost` with this reason. */
+  close(why: string): void;
+}
+
+interface BoxHello {
+  /** Whether the workspace was empty when the stream was made. */
+  readonly empty: boolean;
+  /** Which life of the box's processes it is. */
+  readonly boot: string;
+  /** The kernel's word on the supervisor's confinement; undefined from a supervisor of an earlier version. */
+  readonly isolation: KernelStatus | undefined;
+  /** Addresses of `BoxRules.probe` that can be reached from inside. */
+  readonly reachable: readonly string[];
+}
+
+interface Connection extends BoxHello {
+  readonly stream: BoxStream;
+}
+
+export interface BoxRules {
+  readonly disk?: DiskBound | undefined;
+  /** Addresses that are tried from inside when a stream is made. */
+  readonly probe: readonly string[];
+  /** Settles once the network's rules are in force, or could not be put in force. Never rejects. */
+  readonly ready: Promise<unknown>;
+}
+
+const CONNECT_TRIES = 20;
+/** The daemon may take a moment to notice that a container died (survey of reliability, M12). */
+const RETRY_MS = 100;
+/** So many streams in a row that end so soon after the same request count as the loss of the box; others a wait outlives. */
+const BRIEF_MS = 10_000;
+const MAX_BRIEF = 5;
+
+export function createBoxLink(docker: Dockerode, containerId: string, rules: BoxRules): BoxLink {
+  const container = docker.getContainer(containerId);
+  let connecting: Promise<Connection> | undefined;
+  let closed: SandboxLost | undefined;
+  let life: string | undefined;
+
+  async function connectOnce(): Promise<Connection> {
+    const exec = await container.exec({
+      Cmd: pythonArguments("LONGHAUL_RELAY"),
+      Env: [`LONGHAUL_RELAY=${relaySource}`],
+      User: "0:0",
+      WorkingDir: "/",
+      AttachStdin: true,
+      AttachStdout: true,
+      AttachStderr: true,
+    });
+    const stream = createBoxStream(await exec.start({ hijack: true, stdin: true }));
+    try {
+      await rules.ready;
+      const hello = await stream.request("hello", { disk: rules.disk, probe: rules.probe });
+      if (hello["protocol"] !== PROTOCOL)
+        throw new Error(`the box speaks protocol ${String(hello["protocol"])}`);
+      const boot = String(hello["boot"]);
+      life ??= boot;
+      if (boot !== life) throw new SandboxLost("the box was restarted");
+      const { reachable } = hello;
+      // A supervisor of an earlier version does not answer that.
+      const open = Array.isArray(reachable) ? (reachable as string[]) : rules.probe;
+      const isolation = hello["isolation"] as KernelStatus | undefined;
+      return { stream, empty: hello["empty"] === true, boot, reachable: open, isolation };
+    } catch (error) {
+      stream.close();
+      throw error;
+    }
+  }
+
+  async function connectWhileItRuns(): Promise<Connection> {
+    let trouble: unknown;
+    for (let tries = 0; tries < CONNECT_TRIES; tries++) {
+      if (closed) throw closed;
+      await assertRunning(container);
+      try {
+        return await connectOnce();
+      } catch (error) {
+        if (error instanceof SandboxLost) throw error;
+        trouble = error;
+        if (statusOf(error) === undefined && !(error instanceof StreamEnded)) throw unavailable(error);
+      }
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    }
+    throw new SandboxLost(`the box runs, but its supervisor does not answer: ${String(trouble)}`);
+  }
+
+  async function connection(): Promise<Connection> {
+    if (closed) throw closed;
+    connecting ??= connectWhileItRuns();
+    const mine = connecting;
+    try {
+      const made = await mine;
+      if (!made.stream.ended) return made;
+    } catch (error) {
+      if (connecting === mine) connecting = undefined;
+      throw error;
+    }
+    if (connecting === mine) connecting = undefined;
+    return connection();
+  }
+
+  return {
+    async connect() {
+      const { empty, boot, reachable, isolation } = await connection();
+      return { empty, boot, reachable, isolation };
+    },
+    async request(op, fields, options) {
+      let brief = 0;
+      for (let again = false; ; again = true) {
+        const { stream } = await connection();
+        const beganMs = performance.now();
+        try {
+          return await stream.request(op, again ? { ...fields, again } : fields, options);
+        } catch (error) {
+          if (!(error instanceof StreamEnded)) throw error;
+          if (closed) throw closed;
+          brief = performance.now() - beganMs < BRIEF_MS ? brief + 1 : 0;
+          if (brief === MAX_BRIEF) throw new SandboxLost(error.message, { cause: error });
+        }
+      }
+    },
+    close(why) {
+      closed ??= new SandboxLost(why);
+      connecting?.then(
+        ({ stream }) => stream.close(),
+        () => undefined,
+      );
+    },
+  };
+}
+
+async function assertRunning(container: Dockerode.Container): Promise<void> {
+  try {
+    const { State: state } = await container.inspect();
+    if (!state.Running) throw new SandboxLost(`the box ended (${state.Status}, exit code ${state.ExitCode})`);
+  } catch (error) {
+    if (error instanceof SandboxLost) throw error;
+    if (statusOf(error) === 404) throw new SandboxLost("the box was removed", { cause: error });
+    throw unavailable(error);
+  }
+}

@@ -1,0 +1,54 @@
+/** Live pieces of an answer on their way to watchers: gathered, masked, written in the background. */
+import type { TextBorder } from "../redaction/sanitizer.ts";
+import type { Store } from "../store/db.ts";
+import { appendChunks, type ChunkRow, type Notifier } from "../store/events.ts";
+import type { ModelDelta } from "../model/model.ts";
+
+/** Source: survey of durable engines, D16 (50–100 ms); watchers are to see a piece within 300 ms. */
+const GATHER_MS = 60;
+
+export interface ChunkWriter {
+  /** Never throws and never waits. */
+  push(delta: ModelDelta): void;
+  /** Writes what is left. Pieces that could not be written are lost to watchers, not to the transcript. */
+  end(): Promise<void>;
+}
+
+export function createChunkWriter(
+  deps: { readonly store: Store; readonly notifier: Notifier; readonly border: TextBorder },
+  at: { readonly sessionId: string; readonly epoch: number; readonly step: number; readonly attempt: number },
+): ChunkWriter {
+  const streams = { text: deps.border.stream(), reasoning: deps.border.stream() };
+  let waiting: ChunkRow[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  let writing: Promise<void> = Promise.resolve();
+
+  const add = (chunkType: ChunkRow["chunkType"], text: string) => {
+    if (text === "") return;
+    const last = waiting.at(-1);
+    if (last?.chunkType === chunkType) waiting[waiting.length - 1] = { chunkType, text: last.text + text };
+    else waiting.push({ chunkType, text });
+    timer ??= setTimeout(flush, GATHER_MS);
+  };
+  const flush = () => {
+    timer = undefined;
+    const chunks = waiting;
+    waiting = [];
+    writing = writing
+      .then(() => appendChunks(deps.store.db, at, chunks))
+      .then(() => deps.notifier.wake(at.sessionId))
+      .catch(() => undefined);
+  };
+  return {
+    push(delta) {
+      if (delta.type !== "tool-call") add(delta.type, streams[delta.type].push(delta.text));
+    },
+    async end() {
+      add("reasoning", streams.reasoning.end());
+      add("text", streams.text.end());
+      clearTimeout(timer);
+      if (waiting.length > 0) flush();
+      await writing;
+    },
+  };
+}

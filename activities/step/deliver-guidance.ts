@@ -1,0 +1,221 @@
+/** Guidance enters the transcript here and nowhere else: at a step boundary, as one user message. */
+import type { ActivityScope } from "../runtime/activity-scope.ts";
+import { cleanDeep } from "../redaction/clean-deep.ts";
+import { coalesce, takenBy } from "../transcript/coalesce.ts";
+import { cutChars } from "../contract/cut-text.ts";
+import { estimateMessage } from "../transcript/tokens.ts";
+import type { MessageKind, UserPart } from "../contract/message.ts";
+import type { Guidance, ModelStepInput } from "../contract/activities.ts";
+import type { TextBorder } from "../redaction/sanitizer.ts";
+import { fatal } from "../contract/failures.ts";
+import { storeFile } from "./inline-files.ts";
+import { blobId, loadBlobs } from "../store/blobs.ts";
+import { takeNotice } from "../store/sandboxes.ts";
+import type { Queryable, Store } from "../store/db.ts";
+import { appendEvents } from "../store/events.ts";
+import type { Session } from "../store/sessions.ts";
+import { announceQueued, excerptOf, type QueuedMessageEvent } from "../store/queued-events.ts";
+import {
+  countParked,
+  deliveredGuidance,
+  keepDelivered,
+  parkedGuidance,
+  parkGuidance,
+  stepSoFar,
+} from "../store/guidance.ts";
+import { hasMessage, insertMessage, lockRun, takeSequences, type MessageMeta } from "../store/transcript.ts";
+
+/** Parked messages that are looked at for one step: of the shortest, no more would be read with profit. */
+const MAX_MESSAGES = 500;
+
+/**
+ * Stores drained messages as one, what is to be told of the box in front of them, and our own note behind them.
+ * Idempotent by the messages' ids: a second attempt, and the same step after an interrupt or a compaction, find stored
+ * what they bring and add only what is new. Parked messages are older, so they come first.
+ * @param roomTokens what one step takes of the queue, in tokens; the rest is parked, in order, for the next one
+ * @returns how many messages wait for the next step
+ * @throws Superseded (fatal), with nothing stored, where a newer run has the session
+ */
+export async function deliverGuidance(
+  deps: { readonly store: Store; readonly border: TextBorder },
+  scope: Pick<ActivityScope, "runId">,
+  session: Pick<Session, "id" | "epoch" | "boxNotice" | "hasWaiting">,
+  input: ModelStepInput,
+  roomTokens: number,
+): Promise<number> {
+  const isSaid = input.guidance.length > 0 || input.parked === true || session.hasWaiting;
+  if (!isSaid && !input.note && !session.boxNotice) return 0;
+  const { id: sessionId, epoch } = session;
+  const { step } = input;
+  return deps.store.db.transaction(async (tx) => {
+    if (!(await lockRun(tx, sessionId, scope.runId)))
+      throw fatal("Superseded", "A newer run has taken over this session; its messages wait for that one.");
+    const add = (row: AddedMessage) => addMessage(tx, { sessionId, epoch, step }, row);
+    const notice = session.boxNotice ? await takeNotice(tx, sessionId) : undefined;
+    if (notice !== undefined) {
+      const content = [{ type: "text" as const, text: deps.border.clean(notice) }];
+      // The sequence is the name: a second notice in one step is another row.
+      await add({ slot: (sequence) => `notice:${sequence}`, kind: "notice", content });
+    }
+    const { taken, left, wait } = isSaid
+      ? await takeWaiting(tx, deps.border, { sessionId, epoch }, input, roomTokens)
+      : NOTHING_TAKEN;
+    await announceQueued(tx, { sessionId, epoch, step }, queuedOf([...taken.items, ...left]));
+    const merged = coalesce(taken.items);
+    if (merged) {
+      const { ids, firstQueuedAt, lastQueuedAt, parts } = merged;
+      const meta = { ids, firstQueuedAt, lastQueuedAt, ...(wait > 0 ? { leftSome: true } : {}) };
+      const { sequence, isNew } = await add({
+        slot: () => taken.slot,
+        kind: "guidance",
+        content: parts,
+        meta,
+      });
+      // Another attempt that was not quite dead has delivered them meanwhile.
+      if (!isNew) return wait;
+      await keepDelivered(tx, sessionId, taken.originals, sequence);
+      const text = parts
+        .map((part) => (part.type === "text" ? part.text : `[${part.filename ?? part.mediaType}]`))
+        .join("\n");
+      const data = {
+        count: ids.length,
+        ids: [...ids],
+        coalesced: merged.coalesced,
+        text: cutChars(text, 2_000),
+        firstQueuedAt,
+        lastQueuedAt,
+      };
+      await appendEvents(tx, sessionId, epoch, [{ type: "message:dequeued", step, data }]);
+    }
+    if (input.note && !(await hasMessage(tx, { sessionId, epoch }, input.step, input.note.kind))) {
+      const { kind, text } = input.note;
+      await add({ slot: () => kind, kind, content: [{ type: "text", text }] });
+    }
+    return wait;
+  });
+}
+
+interface Taken {
+  readonly taken: {
+    /** With long texts as words. */
+    readonly items: readonly Guidance[];
+    /** As they came. */
+    readonly originals: readonly Guidance[];
+    readonly slot: string;
+  };
+  /** Of what the step carried: it waits for a later one. */
+  readonly left: readonly Guidance[];
+  readonly wait: number;
+}
+
+const NOTHING_TAKEN: Taken = { taken: { items: [], originals: [], slot: "user" }, left: [], wait: 0 };
+
+/** What this step brings of all that waits: nothing that the transcript has, and no more than there is room for. */
+async function takeWaiting(
+  tx: Queryable,
+  border: TextBorder,
+  at: { readonly sessionId: string; readonly epoch: number },
+  input: ModelStepInput,
+  roomTokens: number,
+): Promise<Taken> {
+  const { sessionId } = at;
+  // What an older worker carried may be unclean still: ids and names too go to Postgres.
+  const guidance = cleanDeep(input.guidance, border.clean) as Guidance[];
+  const before = await stepSoFar(tx, at, input.step);
+  const isAgain = before.tokens > 0;
+  const parked = await parkedGuidance(tx, sessionId, MAX_MESSAGES);
+  const parkedIds = new Set(parked.map((item) => item.id));
+  // An id counts once: the workflow forgets old ones, and two may be the same once they are clean.
+  const carried = guidance.filter(
+    (item, place) => !parkedIds.has(item.id) && guidance.findIndex((other) => other.id === item.id) === place,
+  );
+  const known = await deliveredGuidance(
+    tx,
+    sessionId,
+    [...parked, ...carried].map((item) => item.id),
+  );
+  // Parked when a run ended in the middle of the step that had delivered them.
+  for (const item of parked) {
+    const sequence = known.get(item.id);
+    if (sequence !== undefined) await keepDelivered(tx, sessionId, [item], sequence);
+  }
+  const isNew = (item: Guidance) => !known.has(item.id);
+  const older = parked.filter(isNew);
+  const isAll = parked.length < MAX_MESSAGES;
+  // It left some behind then: they wait on, and the later ones behind them. Else what is there was said since, or was
+  // parked when a run ended in the middle of the step. A step that was answered takes nothing more.
+  const isFull = before.isAnswered || (before.isFull && older.length > 0);
+  const waiting = isFull ? [] : [...older, ...(isAll ? carried.filter(isNew) : [])];
+  const texts = await withTexts(tx, border, waiting);
+  const count = takenBy(texts, roomTokens - before.tokens, isAgain ? "some" : "nothing yet");
+  const items = texts.slice(0, count);
+  const ids = new Set(items.map((item) => item.id));
+  const left = carried.filter((item) => isNew(item) && !ids.has(item.id));
+  await parkGuidance(tx, sessionId, left);
+  const isRest = isFull || !isAll || left.length > 0 || count < waiting.length;
+  // Those that are taken are still counted there: they are marked when they are stored.
+  const wait = isRest
+    ? (await countParked(tx, sessionId)) - items.filter(({ id }) => parkedIds.has(id)).length
+    : 0;
+  const originals = cleanDeep(waiting.slice(0, count), border.clean) as Guidance[];
+  return { taken: { items, originals, slot: before.slot }, left, wait };
+}
+
+/** For watchers; the pieces of one long message are one. */
+function queuedOf(items: readonly Guidance[]): QueuedMessageEvent[] {
+  const ids = new Set(items.map(({ id }) => id));
+  return items
+    .filter(({ id }) => !ids.has(id.replace(/#\d+$/, "")) || !/#\d+$/.test(id))
+    .map(({ id, parts }, index) => ({ id, position: index + 1, excerpt: excerptOf(parts) }));
+}
+
+/**
+ * Long texts come as blobs, which the workflow can carry; here they become words again, and are counted as such. Files that
+ * came inside a message become blobs.
+ */
+async function withTexts(tx: Queryable, border: TextBorder, items: readonly Guidance[]): Promise<Guidance[]> {
+  const isText = (part: UserPart) => part.type === "file" && part.mediaType.startsWith("text/");
+  const idOf = (part: UserPart) => (part.type === "file" && isText(part) ? blobId(part) : undefined);
+  const ids = items.flatMap((item) => item.parts.map(idOf)).filter((id) => id !== undefined);
+  const blobs = await loadBlobs(tx, [...new Set(ids)]);
+  const asStored = async (part: UserPart): Promise<UserPart> => {
+    if (part.type === "text") return part;
+    const bytes = blobs.get(idOf(part) ?? "");
+    if (bytes !== undefined) return { type: "text", text: new TextDecoder().decode(bytes) };
+    return storeFile(tx, part);
+  };
+  const stored: Guidance[] = [];
+  for (const item of items) {
+    const parts: UserPart[] = [];
+    for (const part of item.parts) parts.push(cleanDeep(await asStored(part), border.clean) as UserPart);
+    stored.push({ ...item, parts });
+  }
+  return stored;
+}
+
+interface AddedMessage {
+  readonly slot: (sequence: number) => string;
+  readonly kind: MessageKind;
+  readonly content: readonly UserPart[];
+  readonly meta?: MessageMeta;
+}
+
+/** @returns its sequence, and whether it was not there yet */
+async function addMessage(
+  tx: Queryable,
+  { sessionId, epoch, step }: { readonly sessionId: string; readonly epoch: number; readonly step: number },
+  { slot, kind, content, meta }: AddedMessage,
+): Promise<{ sequence: number; isNew: boolean }> {
+  const message = { role: "user", content } as const;
+  const sequence = await takeSequences(tx, sessionId, 1);
+  const isNew = await insertMessage(tx, sessionId, sequence, {
+    epoch,
+    step,
+    slot: slot(sequence),
+    kind,
+    message,
+    tokens: estimateMessage(message),
+    ...(meta === undefined ? {} : { meta }),
+  });
+  return { sequence, isNew };
+}

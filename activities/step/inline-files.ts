@@ -1,0 +1,39 @@
+/** Files that came inside a message, as programs other than our client send them: stored, or replaced by words that say why not. */
+import type { FilePart, UserPart } from "../contract/message.ts";
+import { blobId, hasBlob, saveBlob } from "../store/blobs.ts";
+import type { Queryable } from "../store/db.ts";
+import { imageTypeOf, isPdf } from "../contract/image-type.ts";
+
+/** A file as what it is: a blob that is stored, the text of a text file, or a text that says what became of it. */
+export async function storeFile(db: Queryable, part: FilePart): Promise<UserPart> {
+  const id = blobId(part);
+  if (id !== undefined) {
+    return (await hasBlob(db, id)) ? part : notTaken(part, "it names a stored file that does not exist");
+  }
+  const bytes = bytesOf(part.data);
+  if (bytes === undefined) {
+    const isLink = /^\w+:\/\//.test(part.data);
+    return notTaken(part, isLink ? "links are not fetched" : "its data is not base64");
+  }
+  if (part.mediaType.startsWith("text/")) return { type: "text", text: new TextDecoder().decode(bytes) };
+  // What it is called does not count: a provider refuses the whole request for an image that is none.
+  const found = imageTypeOf(bytes) ?? (isPdf(bytes) ? "application/pdf" : undefined);
+  if (found === undefined && /^image\/|^application\/pdf$/.test(part.mediaType))
+    return notTaken(part, "its content is no PNG, JPEG, GIF, WebP or PDF");
+  return saveBlob(db, bytes, found ?? part.mediaType, part.filename);
+}
+
+/** @returns undefined for what is neither base64 nor a data URL of it */
+function bytesOf(data: string): Uint8Array | undefined {
+  const base64 = data.replace(/^data:[^,]{0,300};base64,/, "").replace(/\s+/g, "");
+  if (base64 === "" || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(base64)) return undefined;
+  return Buffer.from(base64, "base64");
+}
+
+function notTaken({ filename, mediaType }: FilePart, why: string): UserPart {
+  const name = filename === undefined ? "A file" : `The file ${JSON.stringify(filename)}`;
+  return {
+    type: "text",
+    text: `[${name} (${mediaType}) came with this message and was left out: ${why}. It can be sent with \`longhaul say --image\`, or put in the workspace.]`,
+  };
+}

@@ -1,0 +1,60 @@
+/** What a provider's failure means for the run: tried again, when, or the end. Pure. */
+import type { ApplicationFailure } from "@temporalio/common";
+import { fatal, retryable } from "../contract/failures.ts";
+import type { ModelError, ModelErrorClass } from "../model/model.ts";
+
+export interface ModelFailure {
+  readonly failure: ApplicationFailure;
+  readonly message: string;
+  readonly final: boolean;
+  /** Until the next attempt; null where there is none or Temporal's own back-off counts. */
+  readonly retryInMs: number | null;
+}
+
+/**
+ * What may come again the next time, and is paid each time, gets one more try. Source: of malformed answers, requirement 3; of
+ * answers past their deadline ours: a stall passes, and what is too long twice will be so again.
+ */
+export const ONE_MORE_TRY: ReadonlySet<ModelErrorClass> = new Set(["malformed", "too-long"]);
+
+/** @param isLast of the classes with one more try: this was it */
+export function failureOf(error: ModelError, isLast: boolean): ModelFailure {
+  const end = (type: "ModelCredentials" | "ModelRejected" | "ModelTimeout", advice: string): ModelFailure => {
+    const message = `${error.message} ${advice}`;
+    return { failure: fatal(type, message, error), message, final: true, retryInMs: null };
+  };
+  switch (error.class) {
+    case "credentials":
+      return end(
+        "ModelCredentials",
+        "The conversation is kept: put the key right and say something to resume.",
+      );
+    case "rejected":
+    case "not-found":
+    case "overflow":
+      return end("ModelRejected", "The conversation is kept.");
+    case "malformed":
+      if (isLast)
+        return end(
+          "ModelRejected",
+          "The provider's answer could not be read twice in a row; the conversation is kept.",
+        );
+      return again(error);
+    case "too-long":
+      if (isLast)
+        return end(
+          "ModelTimeout",
+          "It took that long twice in a row. The conversation up to this step is kept, the unfinished answers are not. Ask for less at a time, or take a faster model (say ID --model); limits.modelTimeout sets the time of a new session.",
+        );
+      return again(error);
+    case "rate-limit":
+    case "unavailable":
+    case "silent":
+      return again(error);
+  }
+}
+
+function again(error: ModelError): ModelFailure {
+  const failure = retryable("ModelUnavailable", error.message, { delayMs: error.retryAfterMs, cause: error });
+  return { failure, message: error.message, final: false, retryInMs: error.retryAfterMs ?? null };
+}

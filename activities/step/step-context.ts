@@ -1,0 +1,20 @@
+/** What a step works with: everything that was loaded for it. */
+import type { ModelStepInput } from "../contract/activities.ts";
+import type { StoredMessage } from "../contract/message.ts";
+import type { Measure } from "../context/context-size.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import type { ActivityScope } from "../runtime/activity-scope.ts";
+import type { Session } from "../store/sessions.ts";
+import type { ViewSize } from "../transcript/size.ts";
+import type { TokenRatio } from "../transcript/tokens.ts";
+
+export interface StepContext {
+  readonly deps: AgentDeps;
+  readonly scope: ActivityScope;
+  readonly session: Session;
+  readonly input: ModelStepInput;
+  readonly rows: readonly StoredMessage[];
+  readonly size: ViewSize;
+  readonly measure: Measure;
+  readonly learnt: TokenRatio | undefined;
+}

@@ -1,0 +1,285 @@
+/** An answer on its way into the transcript: one transaction, then facts for the workflow. */
+import { log } from "@temporalio/activity";
+import { cleanDeep } from "../redaction/clean-deep.ts";
+import { cutChars } from "../contract/cut-text.ts";
+import type { AssistantPart, StoredMessage, ToolCallPart } from "../contract/message.ts";
+import { contextSizeOf, sizeFacts } from "../context/context-size.ts";
+import { contradicts, estimateMessage } from "../transcript/tokens.ts";
+import type { CallFacts, ContextSize, StepOutcome, StepUsage } from "../contract/activities.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { fatal } from "../contract/failures.ts";
+import { costUsd } from "../config/cost.ts";
+import { logCall } from "./log-call.ts";
+import type { ModelAnswer } from "../model/model.ts";
+import { commitAnswer } from "../store/commit-step.ts";
+import { type ModelCallRow, learnFrom, recordCall } from "../store/model-calls.ts";
+import type { NewEvent } from "../store/event.ts";
+import { appendEvents } from "../store/events.ts";
+import { callsOf, findAnswer, insertPartialAnswer, lockRun } from "../store/transcript.ts";
+import { findTool } from "../tools/index.ts";
+import { aboutCall } from "../tools/invoke.ts";
+import type { StepContext } from "./step-context.ts";
+
+const NO_USAGE: StepUsage = { input: 0, output: 0, cached: 0, reasoning: 0 };
+const INTERRUPTED = " [interrupted]";
+/** Of a tool's name as the model wrote it; providers take 64. */
+const MAX_NAME_CHARS = 200;
+
+/** Stores an answer, its calls and its bill. @throws Superseded (fatal) where a newer run took over meanwhile */
+export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promise<StepOutcome> {
+  const { deps, session, input, scope, size } = step;
+  const content = uniqueCallIds(step, cleanContent(step, answer.content));
+  const calls = callsOf(content);
+  const message = { role: "assistant", content } as const;
+  const tokens = estimateMessage(message);
+  const text = content.map((part) => (part.type === "text" ? part.text : "")).join("");
+  const reasoning = content.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
+  const usage = answer.usage ?? NO_USAGE;
+  const row = { ...message, usage: answer.usage, tokens };
+  const context = nextContext(step, row);
+  const bill: ModelCallRow = {
+    ...billOf(step),
+    status: "kept",
+    finish: answer.finish,
+    usage: answer.usage,
+    firstTokenMs: answer.firstTokenMs,
+    durationMs: answer.durationMs,
+  };
+  const stored = await commitAnswer(deps.store.pool, {
+    runId: scope.runId,
+    content,
+    tokens,
+    meta: {
+      ...(answer.usage ? { usage: answer.usage } : {}),
+      finish: answer.finish,
+      model: session.config.model,
+    },
+    calls,
+    bill,
+    events: [
+      {
+        type: "llm:response",
+        step: input.step,
+        data: {
+          content: text,
+          reasoning: cutChars(reasoning, 2_000),
+          finish: answer.finish,
+          tokenUsage: usage,
+          contextUsed: context.used,
+          contextEstimated: context.estimated,
+          contextLimit: step.measure.windowTokens,
+          ...(isDoubtful(step, answer) ? { usageDoubtful: true } : {}),
+          costUsd: costUsd(session.config.price, answer.usage),
+          durationMs: Math.round(answer.durationMs),
+        },
+      },
+      ...calls.map((call, index) => ({
+        type: "llm:tool-call" as const,
+        step: input.step,
+        data: { callId: call.toolCallId, index, name: call.toolName, about: about(step, call) },
+      })),
+    ],
+  });
+  if (!stored) throw superseded();
+  logCall(bill);
+  deps.notifier.wake(session.id);
+  // A wrap-up is asked without the tools that the estimate counts.
+  const learnt = input.wrapUp
+    ? step.learnt
+    : await learnFrom(deps.store.db, session.config.model, step.learnt, size.pureTokens, answer.usage);
+  // What comes from now on is estimated by what this bill has taught, here as in every display.
+  const measure = { ...step.measure, ratio: learnt?.ratio ?? step.measure.ratio };
+  return facts(step, calls, answer.finish, usage, nextContext({ ...step, measure }, row));
+}
+
+/** What is the same in every bill of a step. */
+export function billOf({ session, input, scope, size }: StepContext): Omit<ModelCallRow, "status" | "usage"> {
+  return {
+    sessionId: session.id,
+    epoch: session.epoch,
+    step: input.step,
+    attempt: scope.attempt,
+    purpose: "step",
+    model: session.config.model,
+    estimatedInput: size.next.tokens,
+    estimatePure: size.next.estimated,
+  };
+}
+
+/** A bill that contradicts our count by far: noted, and nothing is worked out from it. */
+function isDoubtful({ session, size, input }: StepContext, { usage }: ModelAnswer): boolean {
+  if (usage === undefined || !contradicts(usage.input, size.pureTokens)) return false;
+  log.warn("the provider's token count contradicts ours by far; the estimate is used", {
+    model: session.config.model,
+    step: input.step,
+    billedTokens: usage.input,
+    countedTokens: size.pureTokens,
+  });
+  return true;
+}
+
+/** Facts of an answer that an earlier attempt stored: nothing is sent again. */
+export async function answerFacts(step: StepContext, paid: StoredMessage): Promise<StepOutcome> {
+  const stored = await findAnswer(step.deps.store.db, step.session.id, step.input.step);
+  const context = sizeFacts(step.size);
+  if (stored?.finish === "interrupted") return { kind: "interrupted", context, epoch: step.session.epoch };
+  const calls = callsOf(paid.role === "assistant" ? paid.content : []);
+  return facts(step, calls, stored?.finish ?? "stop", { ...NO_USAGE, ...paid.usage }, context);
+}
+
+/** Keeps what was said before a person stopped it; nothing said leaves no row. @returns the context's size with it */
+export async function keepInterrupted(step: StepContext, said: string): Promise<ContextSize> {
+  const { deps, session, input } = step;
+  const text = `${deps.border.clean(said)}${INTERRUPTED}`;
+  const message = { role: "assistant", content: [{ type: "text", text }] } as const;
+  const tokens = estimateMessage(message);
+  const wasSaid = said.trim() !== "";
+  const context = wasSaid ? nextContext(step, { ...message, tokens }) : sizeFacts(step.size);
+  const bill: ModelCallRow = {
+    ...billOf(step),
+    status: "wasted",
+    finish: "interrupted",
+    usage: undefined,
+  };
+  await write(step, async (tx) => {
+    if (wasSaid) {
+      const row = {
+        epoch: session.epoch,
+        step: input.step,
+        slot: "assistant",
+        kind: "answer",
+        message,
+        tokens,
+      } as const;
+      await insertPartialAnswer(tx, session.id, { ...row, meta: { finish: "interrupted" } });
+      // Its pieces are gone with that: who watches from now on reads it here.
+      await appendEvents(tx, session.id, session.epoch, [interruptedResponse(step, text, context)]);
+    }
+    await recordCall(tx, bill);
+  });
+  logCall(bill);
+  return context;
+}
+
+function interruptedResponse(
+  { input, scope, measure }: StepContext,
+  text: string,
+  context: ContextSize,
+): NewEvent {
+  return {
+    type: "llm:response",
+    step: input.step,
+    attempt: scope.attempt,
+    data: {
+      content: text,
+      reasoning: "",
+      finish: "interrupted",
+      tokenUsage: NO_USAGE,
+      contextUsed: context.used,
+      contextEstimated: context.estimated,
+      contextLimit: measure.windowTokens,
+      costUsd: null,
+      durationMs: 0,
+    },
+  };
+}
+
+async function write(
+  step: StepContext,
+  body: (tx: Parameters<Parameters<AgentDeps["store"]["db"]["transaction"]>[0]>[0]) => Promise<void>,
+): Promise<void> {
+  const { deps, session, scope } = step;
+  await deps.store.db.transaction(async (tx) => {
+    // The fence: a run that was superseded while it waited for the provider must not write.
+    if (!(await lockRun(tx, session.id, scope.runId))) {
+      throw superseded();
+    }
+    await body(tx);
+  });
+  deps.notifier.wake(session.id);
+}
+
+function superseded(): Error {
+  return fatal(
+    "Superseded",
+    "A newer run has taken over this session; the answer of this attempt was dropped.",
+  );
+}
+
+function cleanContent({ deps }: StepContext, content: readonly AssistantPart[]): AssistantPart[] {
+  return content.map((part) => {
+    if (part.type !== "tool-call") return { ...part, text: deps.border.clean(part.text) };
+    // A name is the model's text as well: what it invents may hold anything.
+    const { clean } = deps.border;
+    const toolName = cutChars(clean(part.toolName), MAX_NAME_CHARS);
+    return {
+      ...part,
+      toolName,
+      toolCallId: clean(part.toolCallId),
+      input: cleanDeep(part.input, clean),
+    };
+  });
+}
+
+// Providers have been seen to use an id twice, in one answer and over a session. What left the view cannot collide.
+function uniqueCallIds({ rows, input }: StepContext, content: AssistantPart[]): AssistantPart[] {
+  const taken = new Set(
+    rows
+      .flatMap((row) => (row.role === "assistant" ? callsOf(row.content) : []))
+      .map((call) => call.toolCallId),
+  );
+  let index = -1;
+  return content.map((part) => {
+    if (part.type !== "tool-call") return part;
+    index += 1;
+    const isFree = part.toolCallId !== "" && !taken.has(part.toolCallId);
+    const toolCallId = isFree ? part.toolCallId : `${part.toolCallId}_s${input.step}c${index}`;
+    taken.add(toolCallId);
+    return { ...part, toolCallId };
+  });
+}
+
+function nextContext(
+  { rows, measure }: StepContext,
+  stored: Pick<StoredMessage, "role" | "content" | "usage" | "tokens">,
+): ContextSize {
+  const last = rows.at(-1);
+  const sequence = (last?.sequence ?? 0) + 1;
+  const row = {
+    ...stored,
+    sequence,
+    position: sequence,
+    step: (last?.step ?? 0) + 1,
+    slot: "assistant",
+    kind: "answer",
+    prunedStep: undefined,
+  } as StoredMessage;
+  return contextSizeOf([...rows, row], measure);
+}
+
+function facts(
+  step: StepContext,
+  calls: readonly ToolCallPart[],
+  finish: string,
+  usage: StepUsage,
+  context: ContextSize,
+): StepOutcome {
+  const short = calls.map((call): CallFacts => ({
+    name: cutChars(call.toolName, 40),
+    about: about(step, call),
+    readOnly: findTool(step.deps.tools, call.toolName)?.readOnly ?? false,
+  }));
+  const { input, output, cached, reasoning } = usage;
+  return {
+    kind: "answered",
+    calls: short,
+    finish,
+    usage: { input, output, cached, reasoning },
+    context,
+    epoch: step.session.epoch,
+  };
+}
+
+function about({ deps }: StepContext, call: ToolCallPart): string {
+  return deps.border.clean(aboutCall(deps.tools, { name: call.toolName, input: call.input }));
+}

@@ -1,0 +1,114 @@
+/** The model as a summariser: one request, its bill, and its failures as the ladder understands them. */
+import type { ActivityScope } from "../runtime/activity-scope.ts";
+import type { RunConfig } from "../config/agent-config.ts";
+import { cutChars } from "../contract/cut-text.ts";
+import type { TokenRatio } from "../transcript/tokens.ts";
+import type { RawAnswer } from "../compaction/summary-check.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { logCall } from "./log-call.ts";
+import { ModelError, type ModelAnswer } from "../model/model.ts";
+import { failureOf } from "./model-failure.ts";
+import { modelDeadlines } from "../config/run-policy.ts";
+import { type ModelCallRow, learnFrom, recordCall } from "../store/model-calls.ts";
+import type { Session } from "../store/sessions.ts";
+import { SummariserOverflow, type Summarise, type SummaryRequest } from "../compaction/strategy.ts";
+
+/** No summary will come from a model now: the round goes on without one. */
+export class SummariserUnavailable extends Error {
+  override readonly name = "SummariserUnavailable";
+}
+
+export interface SummariserDeps {
+  readonly deps: Pick<AgentDeps, "model" | "store" | "border">;
+  readonly scope: Pick<ActivityScope, "signal" | "attempt" | "elapsedMs">;
+  readonly session: Session;
+  readonly step: number;
+  /** What the summariser's count is to ours. */
+  readonly learnt: TokenRatio | undefined;
+  /** Takes a write that has to be done before the round is, and that nothing else waits for. */
+  readonly later: (write: Promise<unknown>) => void;
+}
+
+/** Who writes the summaries of a session: a model with its own window and wire, or the session's own. */
+export function summariserOf(config: RunConfig): NonNullable<RunConfig["summariser"]> {
+  const { model, modelName, contextWindow, maxOutput, api } = config.summariser ?? config;
+  return { model, modelName, contextWindow, maxOutput, api };
+}
+
+/** Attempts of the activity in which a provider that fails for the moment is waited for. */
+const PATIENT_ATTEMPTS = 3;
+
+/**
+ * @returns a port that asks the configured summary model, or the session's own
+ * @throws SummariserOverflow, SummariserUnavailable; a retryable ModelUnavailable in the first attempts; on abort
+ *   the signal's reason
+ */
+export function createSummariser({ deps, scope, session, step, learnt, later }: SummariserDeps): Summarise {
+  const { config } = session;
+  const { model, modelName, api, maxOutput, contextWindow } = summariserOf(config);
+  const bill = (request: SummaryRequest, answer: ModelAnswer | undefined, error?: string) => {
+    const call: ModelCallRow = {
+      sessionId: session.id,
+      epoch: session.epoch,
+      step,
+      attempt: scope.attempt,
+      purpose: "summary",
+      model,
+      status: answer === undefined ? "wasted" : "kept",
+      estimatedInput: request.tokens,
+      estimatePure: true,
+      usage: answer?.usage,
+      ...(answer === undefined
+        ? {}
+        : { finish: answer.finish, firstTokenMs: answer.firstTokenMs, durationMs: answer.durationMs }),
+      ...(error === undefined ? {} : { error: cutChars(deps.border.clean(error), 1_000) }),
+    };
+    logCall(call);
+    return recordCall(deps.store.db, call);
+  };
+  return async (request) => {
+    let answer: ModelAnswer;
+    try {
+      answer = await deps.model.ask(
+        {
+          model,
+          ...(modelName === undefined ? {} : { modelName }),
+          api,
+          system: request.system,
+          messages: [{ role: "user", content: [{ type: "text", text: request.text }] }],
+          tools: [],
+          maxOutputTokens: Math.min(request.maxOutputTokens, maxOutput),
+          cacheKey: session.id,
+          deadlines: modelDeadlines(config, scope.elapsedMs()),
+          windowTokens: contextWindow,
+        },
+        () => undefined,
+        scope.signal,
+      );
+    } catch (error) {
+      // What was asked for until then may be billed; a stop is a stop, also where this cannot be noted.
+      if (scope.signal.aborted) await bill(request, undefined, "It was aborted.").catch(() => undefined);
+      if (scope.signal.aborted || !(error instanceof ModelError)) throw error;
+      await bill(request, undefined, error.message);
+      throw translated(error, scope.attempt);
+    }
+    later(bill(request, answer));
+    later(learnFrom(deps.store.db, model, learnt, request.tokens, answer.usage));
+    return rawAnswer(answer, (text) => deps.border.clean(text));
+  };
+}
+
+function translated(error: ModelError, attempt: number): Error {
+  if (error.class === "overflow") return new SummariserOverflow(error.message, { cause: error });
+  // No second try for what took all of an attempt's time, nor for what cannot be read: there is a summary without a model.
+  const { failure, final } = failureOf(error, error.class === "too-long" || attempt > 1);
+  return final || attempt >= PATIENT_ATTEMPTS
+    ? new SummariserUnavailable(error.message, { cause: error })
+    : failure;
+}
+
+function rawAnswer(answer: ModelAnswer, clean: (text: string) => string): RawAnswer {
+  const text = answer.content.map((part) => (part.type === "text" ? part.text : "")).join("");
+  const hasToolCall = answer.content.some((part) => part.type === "tool-call");
+  return { text: clean(text), finish: answer.finish, hasToolCall };
+}

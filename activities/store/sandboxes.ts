@@ -1,0 +1,155 @@
+/** Where a session's box is, how far its files are saved, and what the model is still to be told of it. */
+import { and, eq, gt, isNull, lt, max, or, sql } from "drizzle-orm";
+import type { Queryable } from "./db.ts";
+import { boxes, sessions, toolCalls } from "./schema/index.ts";
+
+/** Which box it is: another volume, container or life of its processes is another box. */
+export interface BoxIdentity {
+  /** Name of its host, for people. */
+  readonly host: string;
+  readonly volume: string;
+  readonly container: string;
+  readonly boot: string;
+}
+
+export type BoxRow = typeof boxes.$inferSelect;
+
+export async function findBox(db: Queryable, sessionId: string): Promise<BoxRow | undefined> {
+  const [row] = await db.select().from(boxes).where(eq(boxes.sessionId, sessionId));
+  return row;
+}
+
+/** Says which box has the session's files now. `savedStep` undefined leaves it as it is. */
+export async function recordBox(
+  db: Queryable,
+  sessionId: string,
+  box: BoxIdentity & { readonly taskQueue: string | undefined; readonly savedStep?: number | undefined },
+): Promise<void> {
+  const { host, volume, container, boot, savedStep } = box;
+  const place = { host, volume, container, boot, taskQueue: box.taskQueue ?? null, closedRun: null };
+  const set = savedStep === undefined ? place : { ...place, savedStep };
+  await db
+    .insert(boxes)
+    .values({ sessionId, ...set })
+    .onConflictDoUpdate({ target: boxes.sessionId, set });
+}
+
+/**
+ * Marks the session's sandbox as saved for the last time by a run, before it is removed: an attempt that goes on after
+ * that removes it, and saves or opens nothing. A session that never had a sandbox gets a row that names none.
+ */
+export async function markClosed(db: Queryable, sessionId: string, runId: string | undefined): Promise<void> {
+  const closedRun = runId ?? "";
+  await db
+    .insert(boxes)
+    .values({ sessionId, host: "", volume: "", container: "", boot: "", closedRun })
+    .onConflictDoUpdate({ target: boxes.sessionId, set: { closedRun } });
+}
+
+/** Whether this is still the sandbox with the session's files, in the same life of its processes, for this run. */
+export async function isCurrentBox(
+  db: Queryable,
+  session: { readonly id: string; readonly runId: string | undefined },
+  { volume, container, boot }: BoxIdentity,
+): Promise<boolean> {
+  const rows = await db
+    .select({ id: boxes.sessionId })
+    .from(boxes)
+    .innerJoin(sessions, eq(sessions.id, boxes.sessionId))
+    .where(
+      and(
+        eq(boxes.sessionId, session.id),
+        eq(boxes.volume, volume),
+        eq(boxes.container, container),
+        eq(boxes.boot, boot),
+        isNull(boxes.closedRun),
+        eq(sessions.restoreWorkspace, false),
+        session.runId === undefined ? isNull(sessions.runId) : eq(sessions.runId, session.runId),
+      ),
+    );
+  return rows.length > 0;
+}
+
+/** Puts something behind what is to be told at the next step boundary. */
+export async function addNotice(db: Queryable, sessionId: string, text: string): Promise<void> {
+  await db
+    .update(boxes)
+    .set({ notice: sql`concat_ws(E'\n', ${boxes.notice}, ${text}::text)` })
+    .where(eq(boxes.sessionId, sessionId));
+}
+
+/** Puts this in the place of what is to be told. */
+export async function setNotice(db: Queryable, sessionId: string, text: string): Promise<void> {
+  await db.update(boxes).set({ notice: text }).where(eq(boxes.sessionId, sessionId));
+}
+
+/** What is to be told, once: in the transaction that stores it for the model. */
+export async function takeNotice(db: Queryable, sessionId: string): Promise<string | undefined> {
+  const [row] = await db
+    .select({ notice: boxes.notice })
+    .from(boxes)
+    .where(eq(boxes.sessionId, sessionId))
+    .for("update");
+  if (row?.notice == null) return undefined;
+  await db.update(boxes).set({ notice: null }).where(eq(boxes.sessionId, sessionId));
+  return row.notice;
+}
+
+/**
+ * Counts a save before it begins, where fewer than `limit` are begun and not ended.
+ * @returns false where they are `limit`, or the session has no sandbox
+ */
+export async function beginSave(db: Queryable, sessionId: string, limit: number): Promise<boolean> {
+  const rows = await db
+    .update(boxes)
+    .set({ savesBegun: sql`${boxes.savesBegun} + 1` })
+    .where(and(eq(boxes.sessionId, sessionId), lt(boxes.savesBegun, limit)))
+    .returning({ id: boxes.sessionId });
+  return rows.length > 0;
+}
+
+/** No save was lost with its worker: one has ended since, or another run begins. Writes nothing where none was begun. */
+export async function forgetSavesBegun(db: Queryable, sessionId: string): Promise<void> {
+  await db
+    .update(boxes)
+    .set({ savesBegun: 0 })
+    .where(and(eq(boxes.sessionId, sessionId), gt(boxes.savesBegun, 0)));
+}
+
+/** All calls up to `step` are over and the files they left are in a checkpoint. */
+export async function markSaved(db: Queryable, sessionId: string, step: number): Promise<void> {
+  await db
+    .update(boxes)
+    .set({ savedStep: step, savesBegun: 0 })
+    .where(and(eq(boxes.sessionId, sessionId), or(isNull(boxes.savedStep), lt(boxes.savedStep, step))));
+}
+
+/** As `markSaved`, in one statement, where the session still has that epoch and that box. */
+export async function markUnchanged(
+  db: Queryable,
+  at: { readonly sessionId: string; readonly epoch: number; readonly step: number },
+  box: Pick<BoxIdentity, "volume">,
+): Promise<void> {
+  await db.execute(sql`update boxes set saved_step = ${at.step}, saves_begun = 0 where session_id = ${at.sessionId}
+    and volume = ${box.volume} and coalesce(saved_step, -1) < ${at.step}
+    and exists (select 1 from sessions where id = ${at.sessionId} and epoch = ${at.epoch})`);
+}
+
+/** Remembers which files are in no save, so that each is told once. */
+export async function keepLeftOut(
+  db: Queryable,
+  sessionId: string,
+  leftOut: BoxRow["leftOut"],
+): Promise<void> {
+  await db.update(boxes).set({ leftOut }).where(eq(boxes.sessionId, sessionId));
+}
+
+/** The newest step of the live line that has begun a call which may change files; undefined where none has. */
+export async function lastChangingStep(db: Queryable, sessionId: string): Promise<number | undefined> {
+  const [row] = await db
+    .select({ step: max(toolCalls.step) })
+    .from(toolCalls)
+    // Calls that only read are never claimed.
+    .where(and(eq(toolCalls.sessionId, sessionId), isNull(toolCalls.supersededEpoch), sql`fence > 0`));
+  return row?.step ?? undefined;
+}

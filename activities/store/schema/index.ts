@@ -1,0 +1,233 @@
+/**
+ * The tables. Import-free but for drizzle, so that migrations can be generated from here.
+ *
+ * Rules: nothing is deleted (live chunks of a finished step apart): rows are marked. A row of an abandoned
+ * line of history (Temporal reset) carries `superseded_epoch`; the live line is where that is null.
+ * Messages are `json`, never `jsonb`, which reorders keys and so breaks prompt-cache bytes and signatures.
+ */
+import { sql } from "drizzle-orm";
+import {
+  bigint,
+  bigserial,
+  boolean,
+  check,
+  customType,
+  doublePrecision,
+  index,
+  integer,
+  json,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  unique,
+} from "drizzle-orm/pg-core";
+
+const bytea = customType<{ data: Uint8Array; driverData: Buffer }>({
+  dataType: () => "bytea",
+  toDriver: (value) => Buffer.from(value.buffer, value.byteOffset, value.byteLength),
+});
+const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
+
+export const sessions = pgTable(
+  "sessions",
+  {
+    id: text().primaryKey(),
+    createdAt: at("created_at").notNull().defaultNow(),
+    updatedAt: at("updated_at").notNull().defaultNow(),
+    endedAt: at("ended_at"),
+    status: text().notNull().default("active"),
+    /** The task's text; images and files of it are in the first message. */
+    task: text().notNull(),
+    /** The resolved run configuration, without secrets. */
+    config: json().notNull(),
+    /** AGENTS.md of the workspace that was put in, bounded. */
+    instructions: text(),
+    epoch: integer().notNull().default(1),
+    /** The newest run; writes of any other are refused. */
+    runId: text("run_id"),
+    /** Container and host, once there. */
+    container: text(),
+    host: text(),
+    /** True from a reset until the workspace was brought back to the newest live checkpoint. */
+    restoreWorkspace: boolean("restore_workspace").notNull().default(false),
+    /** The model's last words once the session ended. */
+    result: text(),
+    error: json(),
+  },
+  (t) => [
+    check(
+      "sessions_status_check",
+      sql`${t.status} in ('active','waiting','completed','failed','cancelled','max_steps')`,
+    ),
+    index("sessions_created_at_idx").on(t.createdAt),
+  ],
+);
+
+/** Temporal runs of a session in the order in which they took it over: only the newest may write. */
+export const runs = pgTable(
+  "runs",
+  {
+    sessionId: text("session_id")
+      .notNull()
+      .references(() => sessions.id),
+    runId: text("run_id").notNull(),
+    ordinal: integer().notNull(),
+    epoch: integer().notNull(),
+    /** First run of the chain (kept by reset and continue-as-new; a resume by `say` starts another). */
+    chain: text().notNull(),
+    /** Steps that were finished when it took over. */
+    startStep: integer("start_step").notNull(),
+    startedAt: at("started_at").notNull().defaultNow(),
+  },
+  (t) => [primaryKey({ columns: [t.sessionId, t.runId] })],
+);
+
+/** Counters that change with every write, apart from the wide session row. */
+export const cursors = pgTable("cursors", {
+  sessionId: text("session_id")
+    .primaryKey()
+    .references(() => sessions.id),
+  messageSequence: bigint("message_sequence", { mode: "number" }).notNull().default(0),
+  eventSeq: bigint("event_seq", { mode: "number" }).notNull().default(0),
+});
+
+/** The ledger: a row is written with the assistant message, before anything is run. */
+export const toolCalls = pgTable(
+  "tool_calls",
+  {
+    sessionId: text("session_id").notNull(),
+    epoch: integer().notNull(),
+    step: integer().notNull(),
+    index: integer().notNull(),
+    /** The provider's id, made unique within the session. */
+    callId: text("call_id").notNull(),
+    name: text().notNull(),
+    /** The sequence its result takes, set aside when the call was stored. */
+    sequence: bigint({ mode: "number" }).notNull(),
+    status: text().notNull().default("pending"),
+    /** Raised by each attempt that claims the call; a late attempt's write with an older one is refused. */
+    fence: integer().notNull().default(0),
+    container: text(),
+    exitCode: integer("exit_code"),
+    truncated: boolean().notNull().default(false),
+    startedAt: at("started_at"),
+    finishedAt: at("finished_at"),
+    supersededEpoch: integer("superseded_epoch"),
+  },
+  (t) => [
+    primaryKey({ columns: [t.sessionId, t.epoch, t.step, t.index] }),
+    unique("tool_calls_session_sequence_key").on(t.sessionId, t.sequence),
+    index("tool_calls_call_id_idx").on(t.sessionId, t.callId),
+    check(
+      "tool_calls_status_check",
+      sql`${t.status} in ('pending','running','completed','error','interrupted','unknown')`,
+    ),
+  ],
+);
+
+/** Whole outputs that were too long for the model, in pieces, behind a handle. */
+export const toolOutputs = pgTable(
+  "tool_outputs",
+  {
+    sessionId: text("session_id").notNull(),
+    handle: text().notNull(),
+    part: integer().notNull(),
+    /** Characters before this piece. */
+    offset: bigint({ mode: "number" }).notNull(),
+    content: text().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.sessionId, t.handle, t.part] })],
+);
+
+export const modelCalls = pgTable(
+  "model_calls",
+  {
+    id: bigserial({ mode: "number" }).primaryKey(),
+    sessionId: text("session_id").notNull(),
+    epoch: integer().notNull(),
+    step: integer().notNull(),
+    attempt: integer().notNull(),
+    /** `step` or `summary`. */
+    purpose: text().notNull(),
+    model: text().notNull(),
+    /** `kept`: its answer is in the transcript; `wasted`: it was paid, or may have been, for nothing. */
+    status: text().notNull(),
+    finish: text(),
+    error: text(),
+    estimatedInput: integer("estimated_input").notNull(),
+    /** True where the estimate had no bill to stand on. */
+    estimatePure: boolean("estimate_pure").notNull(),
+    inputTokens: integer("input_tokens"),
+    cachedTokens: integer("cached_tokens"),
+    outputTokens: integer("output_tokens"),
+    reasoningTokens: integer("reasoning_tokens"),
+    firstTokenMs: integer("first_token_ms"),
+    durationMs: integer("duration_ms"),
+    createdAt: at("created_at").notNull().defaultNow(),
+  },
+  (t) => [index("model_calls_session_idx").on(t.sessionId, t.step)],
+);
+
+/** What estimates of a model's input turned out to be: actual / estimated, smoothed. Survives restarts. */
+export const tokenRatios = pgTable("token_ratios", {
+  model: text().primaryKey(),
+  ratio: doublePrecision().notNull(),
+  samples: integer().notNull(),
+  updatedAt: at("updated_at").notNull().defaultNow(),
+});
+
+export const blobs = pgTable("blobs", {
+  sha256: text().primaryKey(),
+  mediaType: text("media_type").notNull(),
+  bytes: bytea().notNull(),
+  createdAt: at("created_at").notNull().defaultNow(),
+});
+
+/** Messages of persons: those that wait here for a run, and all that were delivered, so that a reset can say them again. */
+export const guidance = pgTable(
+  "guidance",
+  {
+    sessionId: text("session_id").notNull(),
+    id: text().notNull(),
+    ordinal: bigserial({ mode: "number" }).notNull(),
+    parts: json().notNull(),
+    queuedAt: text("queued_at").notNull(),
+    /** The message that carries it, once delivered. */
+    deliveredSequence: bigint("delivered_sequence", { mode: "number" }),
+    /** A person went back to before it was said, and did not want it said again. */
+    dropped: boolean().notNull().default(false),
+  },
+  (t) => [
+    primaryKey({ columns: [t.sessionId, t.id] }),
+    // Each step asks whether there are any.
+    index("guidance_waiting_idx")
+      .on(t.sessionId, t.ordinal)
+      .where(sql`delivered_sequence is null and not dropped`),
+  ],
+);
+
+/** The workspace's files after a step: a tar of what changed since the parent, and the list of all files. */
+export const checkpoints = pgTable(
+  "checkpoints",
+  {
+    id: bigserial({ mode: "number" }).primaryKey(),
+    sessionId: text("session_id").notNull(),
+    epoch: integer().notNull(),
+    step: integer().notNull(),
+    /** The checkpoint it builds on; null for a whole one. */
+    parentId: bigint("parent_id", { mode: "number" }),
+    /** gzip of one line per file: mode, size, modification time, path. */
+    manifest: bytea().notNull(),
+    /** gzip of a tar with the files that are new or changed since the parent. */
+    pack: bytea().notNull(),
+    supersededEpoch: integer("superseded_epoch"),
+    createdAt: at("created_at").notNull().defaultNow(),
+  },
+  (t) => [unique("checkpoints_session_epoch_step_key").on(t.sessionId, t.epoch, t.step)],
+);
+
+export * from "./sandboxes.ts";
+export * from "./events.ts";
+export * from "./messages.ts";
+export * from "./workers.ts";

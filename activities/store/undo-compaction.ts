@@ -1,0 +1,116 @@
+/** Takes the newest compaction round back: its summary leaves the view, what it had replaced is seen again. */
+import { and, count, desc, eq, gt, isNull, sql } from "drizzle-orm";
+import type { Queryable, Store } from "./db.ts";
+import { appendEvents } from "./events.ts";
+import { compactionEvents, sessions, storedMessages } from "./schema/index.ts";
+
+export interface UndoneRound {
+  readonly round: number;
+  /** As the round had stored them: the view in tokens before it and after it. */
+  readonly tokensBefore: number;
+  readonly tokensAfter: number;
+  readonly strategy: string;
+  /** How many messages are in view again. */
+  readonly restored: number;
+}
+
+/**
+ * To be called inside a transaction that holds the session. Rows are marked, none is deleted: the event becomes
+ * `undone`, and its number is never given again. Bills of requests that were made with the summary say nothing about
+ * the view that comes back, so the size is estimated until the next answer.
+ * Idempotent by `requestId`: asked again, it tells the round that it took back. @returns undefined where no round is left
+ */
+async function undoRound(
+  tx: Queryable,
+  sessionId: string,
+  requestId: string,
+): Promise<UndoneRound | undefined> {
+  const reason = `undone by request ${requestId}`;
+  const mine = and(eq(compactionEvents.sessionId, sessionId), isNull(compactionEvents.supersededEpoch));
+  const [done] = await tx
+    .select()
+    .from(compactionEvents)
+    .where(and(mine, eq(compactionEvents.reason, reason)));
+  if (done !== undefined) return { ...done, restored: 0 };
+  const [newest] = await tx
+    .select()
+    .from(compactionEvents)
+    .where(and(mine, eq(compactionEvents.status, "compacted")))
+    .orderBy(desc(compactionEvents.round))
+    .limit(1);
+  if (newest === undefined) return undefined;
+  const { round } = newest;
+  const live = and(eq(storedMessages.sessionId, sessionId), isNull(storedMessages.supersededEpoch));
+  const [summary] = await tx
+    .select({ sequence: storedMessages.sequence })
+    .from(storedMessages)
+    .where(and(live, eq(storedMessages.slot, `summary:${round}`)));
+  const [restored] = await tx
+    .select({ count: count() })
+    .from(storedMessages)
+    .where(and(live, sql`${storedMessages.sequence} <@ ${newest.replaced}::int8multirange`));
+  // What it had replaced is in view again, and its own summary is not.
+  const replaced = summary === undefined ? null : `{[${summary.sequence},${summary.sequence}]}`;
+  await tx
+    .update(compactionEvents)
+    .set({ status: "undone", reason, replaced })
+    .where(eq(compactionEvents.id, newest.id));
+  // What the round had hidden of messages that stayed carries its step.
+  await tx
+    .update(storedMessages)
+    .set({ prunedStep: null })
+    .where(and(live, eq(storedMessages.prunedStep, newest.step)));
+  if (summary !== undefined) {
+    await tx
+      .update(storedMessages)
+      .set({ meta: sql`(${storedMessages.meta}::jsonb - 'usage')::json` })
+      .where(
+        and(
+          live,
+          gt(storedMessages.sequence, summary.sequence),
+          sql`${storedMessages.meta}->'usage' is not null`,
+        ),
+      );
+  }
+  return { ...newest, restored: restored?.count ?? 0 };
+}
+
+/** Takes the newest round back and tells it to watchers. To be called inside a transaction that holds the session. */
+export async function undoAndTell(
+  tx: Queryable,
+  at: { readonly id: string; readonly epoch: number; readonly step: number },
+  requestId: string,
+): Promise<UndoneRound | undefined> {
+  const undone = await undoRound(tx, at.id, requestId);
+  if (undone === undefined || undone.restored === 0) return undone;
+  const { round, strategy, tokensBefore, tokensAfter, restored } = undone;
+  await appendEvents(tx, at.id, at.epoch, [
+    {
+      type: "context:compressed",
+      step: at.step,
+      data: {
+        round,
+        strategy,
+        trigger: "undo",
+        tokensBefore: tokensAfter,
+        tokensAfter: tokensBefore,
+        messages: restored,
+        status: "undone",
+        reason: null,
+      },
+    },
+  ]);
+  return undone;
+}
+
+/** For a session that does not run, so that nobody else writes to it: the row's lock keeps a resume away meanwhile. */
+export async function undoWhileEnded(
+  { db }: Pick<Store, "db">,
+  at: Parameters<typeof undoAndTell>[1],
+  requestId: string,
+): Promise<UndoneRound | undefined> {
+  return db.transaction(async (tx) => {
+    await tx.select({ id: sessions.id }).from(sessions).where(eq(sessions.id, at.id)).for("update");
+    return undoAndTell(tx, at, requestId);
+  });
+}

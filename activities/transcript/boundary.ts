@@ -1,0 +1,132 @@
+/** Where a compaction cuts: what stays word for word, what a summary replaces. Pure: no clock, no I/O. */
+import type { Budget } from "../contract/budget.ts";
+import type { StoredMessage } from "../contract/message.ts";
+import { shownTokens } from "./view.ts";
+
+export interface CutOptions {
+  /** Messages that stay at the end, counted before rounding up to whole batches. */
+  readonly tailMessages: number;
+  /** Tokens that stay at the end; only the live turn may exceed them. */
+  readonly tailTokens: number;
+  /** User messages before the tail that stay, newest first: at most this many tokens. The task always stays. */
+  readonly userTokens: number;
+  /** The newest of them stays if it has at most this many, also where `userTokens` leaves no room. Default `userTokens`. */
+  readonly newestUserTokens?: number;
+  /** Messages after the task that stay at the beginning (middle removal). Default 0. */
+  readonly headMessages?: number;
+  /** Even the newest calls go: only messages that no answer followed stay at the end. */
+  readonly withoutLive?: boolean;
+}
+
+export interface Cut {
+  /** What is replaced, in view order, earlier summaries included. */
+  readonly replaced: readonly StoredMessage[];
+  /** What stays word for word, in view order. */
+  readonly kept: readonly StoredMessage[];
+  /** The newest earlier summary: it is folded into the next. */
+  readonly previous: StoredMessage | undefined;
+}
+
+/** Most that a strategy may keep so: the view looks for kept answers and results at the beginning among so many rows. */
+export const MAX_HEAD_MESSAGES = 50;
+
+/** The cut of requirement 4.2 for a budget. */
+export function cutOptions(budget: Budget): CutOptions {
+  const { tailMessages, tailTokens, userTokens } = budget;
+  return { tailMessages, tailTokens, userTokens };
+}
+
+/**
+ * Cuts a view. A call and its results are one batch and never parted; the tail begins at a batch, holds at least the
+ * live turn (what the model has not answered yet, with the calls it belongs to) and never reaches past a summary.
+ * `replaced` is empty where there is nothing but kept messages and a summary.
+ */
+export function cutView(rows: readonly StoredMessage[], options: CutOptions): Cut {
+  const batches = batchesOf(rows);
+  const tailFrom = options.withoutLive === true ? unansweredStart(batches) : tailStart(batches, options);
+  const keep = new Set<StoredMessage>(batches.slice(tailFrom).flat());
+  const older = batches.slice(0, tailFrom);
+  for (const row of headOf(older, options.headMessages ?? 0)) keep.add(row);
+  for (const row of keptUserRows(older.flat(), rows, options)) keep.add(row);
+  const summaries = rows.filter((row) => row.kind === "summary");
+  const replaced = rows.filter((row) => !keep.has(row));
+  const anythingNew = replaced.some((row) => row.kind !== "summary");
+  return {
+    replaced: anythingNew ? replaced : [],
+    kept: anythingNew ? rows.filter((row) => keep.has(row)) : rows,
+    previous: summaries.at(-1),
+  };
+}
+
+type Batch = readonly StoredMessage[];
+
+/** An answer with its results is one batch, every other row one by itself. */
+function batchesOf(rows: readonly StoredMessage[]): Batch[] {
+  const batches: StoredMessage[][] = [];
+  for (const row of rows) {
+    const last = batches.at(-1);
+    if (row.role === "tool" && last !== undefined && last[0]?.role === "assistant") last.push(row);
+    else batches.push([row]);
+  }
+  return batches;
+}
+
+function tailStart(batches: readonly Batch[], { tailMessages, tailTokens }: CutOptions): number {
+  let from = liveStart(batches);
+  let messages = batches.slice(from).flat().length;
+  let tokens = tokensOf(batches.slice(from).flat());
+  while (from > 0) {
+    const batch = batches[from - 1] ?? [];
+    if (batch[0]?.kind === "summary" || messages >= tailMessages) break;
+    tokens += tokensOf(batch);
+    if (tokens > tailTokens) break;
+    messages += batch.length;
+    from--;
+  }
+  return from;
+}
+
+/** First batch of what the model has not answered: the newest calls with their results, and all after them. */
+function liveStart(batches: readonly Batch[]): number {
+  const from = unansweredStart(batches);
+  const batch = batches[from - 1];
+  return batch !== undefined && batch.length > 1 ? from - 1 : from;
+}
+
+function unansweredStart(batches: readonly Batch[]): number {
+  let from = batches.length;
+  while (from > 0 && batches[from - 1]?.[0]?.role === "user") from--;
+  return from;
+}
+
+function headOf(older: readonly Batch[], headMessages: number): StoredMessage[] {
+  const head: StoredMessage[] = [];
+  for (const batch of older) {
+    if (batch[0]?.kind === "summary" || head.length + batch.length > headMessages + 1) break;
+    head.push(...batch);
+  }
+  return headMessages === 0 ? [] : head;
+}
+
+function keptUserRows(
+  older: readonly StoredMessage[],
+  rows: readonly StoredMessage[],
+  { userTokens, newestUserTokens = userTokens }: CutOptions,
+): StoredMessage[] {
+  const kept = older.filter((row) => row.kind === "task");
+  const newest = rows.findLast((row) => row.kind === "guidance");
+  let room = userTokens;
+  for (const row of older.filter((each) => each.kind === "guidance").toReversed()) {
+    const tokens = shownTokens(row);
+    room -= tokens;
+    // What was said last is what the agent is to do now: a tight budget must not take it.
+    if (room < 0 && !(row === newest && tokens <= newestUserTokens)) break;
+    kept.push(row);
+  }
+  return kept;
+}
+
+/** Tokens of rows as the model sees them. */
+export function tokensOf(rows: readonly StoredMessage[]): number {
+  return rows.reduce((sum, row) => sum + shownTokens(row), 0);
+}

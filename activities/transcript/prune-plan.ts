@@ -1,0 +1,74 @@
+/** Which old tool results may be hidden (requirement 4.3); when they are is for contract/prune-due.ts to say. Pure. */
+import type { Budget } from "../contract/budget.ts";
+import type { StoredMessage } from "../contract/message.ts";
+import { tokensSaved } from "./view.ts";
+
+/** Results that stay readable: small, and the model steers by them. */
+const PROTECTED_TOOLS: ReadonlySet<string> = new Set(["todo", "ask_user"]);
+/** User turns whose results are spared longer. Source: OpenCode. */
+const PROTECTED_TURNS = 2;
+/** A result this small gains nothing by a placeholder with its handle. */
+const PLACEHOLDER_TOKENS = 32;
+
+export interface PrunePlan {
+  /** Sequences of the rows to mark; empty where it does not pay. */
+  readonly sequences: readonly number[];
+  readonly savedTokens: number;
+}
+
+/**
+ * Old results to hide, walking back from the newest to the last summary. The newest `pruneProtectTokens` of results
+ * stay. Results of the last two user turns stay up to twice that: in a long run with a single user message the turn
+ * is the whole run, and sparing all of it would leave nothing to hide.
+ */
+export function planPrune(
+  rows: readonly StoredMessage[],
+  budget: Pick<Budget, "pruneProtectTokens" | "pruneMinimumTokens">,
+): PrunePlan {
+  const { hidden, savedTokens } = beyondProtected(rows, budget.pruneProtectTokens);
+  return savedTokens >= budget.pruneMinimumTokens
+    ? { sequences: hidden.map((row) => row.sequence), savedTokens }
+    : { sequences: [], savedTokens: 0 };
+}
+
+/**
+ * Tokens of the results that a prune could hide, together with those that are protected: what `pruneDue` is asked
+ * with. New results come on top of it, since each pushes an older one out of protection.
+ */
+export function prunableTokens(rows: readonly StoredMessage[], protectTokens: number): number {
+  const { savedTokens, roomTokens } = beyondProtected(rows, protectTokens);
+  return savedTokens > 0 ? savedTokens + protectTokens : Math.max(0, protectTokens - roomTokens);
+}
+
+interface Beyond {
+  /** What may be hidden, oldest first. */
+  readonly hidden: readonly StoredMessage[];
+  readonly savedTokens: number;
+  /** What new results may come to before the first is hidden. */
+  readonly roomTokens: number;
+}
+
+function beyondProtected(rows: readonly StoredMessage[], protectTokens: number): Beyond {
+  const hidden: StoredMessage[] = [];
+  let [savedTokens, seenTokens, turns] = [0, 0, 0];
+  const spared = () => (turns < PROTECTED_TURNS ? 2 * protectTokens : protectTokens);
+  for (const row of rows.toReversed()) {
+    if (row.kind === "summary") break;
+    if (row.kind === "task" || row.kind === "guidance") turns++;
+    if (row.role !== "tool" || row.prunedStep !== undefined) continue;
+    seenTokens += row.tokens;
+    if (seenTokens <= spared() || !isPrunable(row)) continue;
+    hidden.push(row);
+    savedTokens += tokensSaved(row);
+  }
+  return { hidden: hidden.toReversed(), savedTokens, roomTokens: Math.max(0, spared() - seenTokens) };
+}
+
+function isPrunable(row: StoredMessage): boolean {
+  return (
+    row.role === "tool" &&
+    row.prunedStep === undefined &&
+    row.tokens > PLACEHOLDER_TOKENS &&
+    !PROTECTED_TOOLS.has(row.content[0].toolName)
+  );
+}

@@ -1,0 +1,34 @@
+/**
+ * What is hidden where even the messages that stay are too large for the window: a huge result of the newest calls, a
+ * huge message of a person. Rows are only marked, as prune does; what is hidden can be read again. Pure.
+ */
+import type { StoredMessage } from "../contract/message.ts";
+import { tokensSaved } from "./view.ts";
+
+export interface ShrinkPlan {
+  /** Sequences of the rows to mark, in order. */
+  readonly sequences: readonly number[];
+  readonly savedTokens: number;
+}
+
+/**
+ * The largest first, and no more of them than it takes to save `excessTokens`; everything that can be hidden where that
+ * is not enough. What a mark would save too little on stays as it is.
+ */
+export function planShrink(rows: readonly StoredMessage[], excessTokens: number): ShrinkPlan {
+  const gains = rows
+    .map((row) => ({ row, saved: tokensSaved(row) }))
+    .filter(({ saved }) => saved >= MIN_GAIN_TOKENS)
+    .toSorted((a, b) => b.saved - a.saved);
+  const sequences: number[] = [];
+  let savedTokens = 0;
+  for (const { row, saved } of gains) {
+    if (savedTokens >= excessTokens) break;
+    sequences.push(row.sequence);
+    savedTokens += saved;
+  }
+  return { sequences: sequences.toSorted((a, b) => a - b), savedTokens };
+}
+
+/** Below this a placeholder is no gain to speak of. */
+const MIN_GAIN_TOKENS = 64;

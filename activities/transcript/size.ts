@@ -1,0 +1,113 @@
+/** How large the next request is, from the rows it is made of: for trigger, display and log. Pure. */
+import type { StoredMessage } from "../contract/message.ts";
+import { pruneProtectTokens } from "../contract/budget.ts";
+import { prunableTokens } from "./prune-plan.ts";
+import { estimatedNextInput, type NextInputEstimate } from "./tokens.ts";
+import { shownTokens } from "./view.ts";
+
+export interface SizeInput {
+  /** The view's rows in its order. */
+  readonly rows: readonly StoredMessage[];
+  /** Estimated tokens of system prompt and tools. */
+  readonly prefixTokens: number;
+  /** Actual / estimated of the model, as learnt; 1 where nothing is known. */
+  readonly ratio: number;
+  readonly windowTokens: number;
+  /** The model that will be asked: another's bill says nothing about it. */
+  readonly model?: string | undefined;
+}
+
+/** What the size of the next request is made of, in tokens, where a bill stands behind it. */
+export interface SizeBasis {
+  /** Input and output of the newest billed answer. */
+  readonly lastInput: number;
+  readonly lastOutput: number;
+  /** Estimated tokens of what came since; below 0 where prune has hidden more than came. */
+  readonly newSince: number;
+}
+
+/** The next request alone: known also where the rows come without their contents. */
+export interface RequestSize {
+  readonly next: NextInputEstimate;
+  /** Undefined where the size is an estimate alone. */
+  readonly basis: SizeBasis | undefined;
+  /** Estimate without any bill, before the ratio: what the ratio is learnt from. */
+  readonly pureTokens: number;
+  readonly ratio: number;
+}
+
+export interface ViewSize extends RequestSize {
+  /** Tokens of tool results that prune could hide, with those that it protects. */
+  readonly prunableTokens: number;
+  /** Tokens by which the request grew a step since the newest summary; undefined where there are too few to tell. */
+  readonly growthTokens: number | undefined;
+}
+
+/** Fewer steps than this say little about the next ones. */
+const MIN_GROWTH_STEPS = 5;
+
+/**
+ * Size of the next request. Stands on the newest answer's bill, unless a compaction or another model came after it; what prune has
+ * hidden since then is taken off.
+ */
+export function requestSize({ rows, prefixTokens, ratio, windowTokens, model }: SizeInput): RequestSize {
+  const pureTokens = rows.reduce((sum, row) => sum + shownTokens(row), prefixTokens);
+  const billed = newestBilled(rows, model);
+  const next = estimatedNextInput({
+    bill: billed?.usage,
+    newTokens: billed === undefined ? 0 : tokensSince(rows, billed),
+    pureTokens,
+    ratio,
+    windowTokens,
+  });
+  return {
+    next,
+    basis: next.estimated || billed?.usage === undefined ? undefined : basisOf(billed.usage, next.tokens),
+    pureTokens,
+    ratio,
+  };
+}
+
+/** The same, with what prune and compaction decide by. */
+export function viewSize(input: SizeInput): ViewSize {
+  return {
+    ...requestSize(input),
+    prunableTokens: prunableTokens(input.rows, pruneProtectTokens(input.windowTokens)),
+    growthTokens: growth(input.rows),
+  };
+}
+
+function basisOf({ input, output }: NonNullable<StoredMessage["usage"]>, tokens: number): SizeBasis {
+  return { lastInput: input, lastOutput: output, newSince: tokens - input - output };
+}
+
+function growth(rows: readonly StoredMessage[]): number | undefined {
+  let [tokens, steps] = [0, 0];
+  for (let at = rows.length - 1; at >= 0; at -= 1) {
+    const row = rows[at];
+    if (row === undefined || row.kind === "summary") break;
+    tokens += row.kind === "task" ? 0 : row.tokens;
+    if (row.kind === "answer") steps += 1;
+  }
+  return steps < MIN_GROWTH_STEPS ? undefined : Math.round(tokens / steps);
+}
+
+/** The newest billed answer, where its bill is this model's and for a view that no later compaction changed. */
+function newestBilled(rows: readonly StoredMessage[], model: string | undefined): StoredMessage | undefined {
+  const billed = rows.findLast((row) => row.usage !== undefined);
+  if (billed === undefined || (billed.model ?? model) !== (model ?? billed.model)) return undefined;
+  const compacted = rows.some((row) => row.kind === "summary" && row.sequence > billed.sequence);
+  return compacted ? undefined : billed;
+}
+
+function tokensSince(rows: readonly StoredMessage[], billed: StoredMessage): number {
+  let tokens = 0;
+  for (const row of rows) {
+    if (row.sequence > billed.sequence) tokens += shownTokens(row);
+    // Prune runs after a step's tools: a mark of the billed step or later was not in the billed request.
+    else if (row.prunedStep !== undefined && row.prunedStep >= billed.step) {
+      tokens -= row.tokens - shownTokens(row);
+    }
+  }
+  return tokens;
+}

@@ -1,0 +1,56 @@
+/**
+ * A save that ends its worker is reported by nobody: it runs beside the next step, in no activity. So each is counted in the
+ * session's row before it begins, and the count goes back to 0 when one has ended, whatever came of it.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { lostWithSaves, MAX_LOST_SAVES, suspects } from "../runtime/lost-attempts.ts";
+import { beginSave, findBox, forgetSavesBegun, type BoxRow } from "../store/sandboxes.ts";
+import type { Queryable } from "../store/db.ts";
+
+const RETRY_MS = 1_000;
+/** Source: ours, longer than a Postgres that is restarted takes. */
+const MAX_TRIES = 60;
+
+/** @throws PoisonedSession (fatal) where too many workers were lost with saves of this session; what `save` throws */
+export async function countedSave<T>(db: Queryable, sessionId: string, save: () => Promise<T>): Promise<T> {
+  const endTurn = await begin(db, sessionId);
+  try {
+    return await save();
+  } finally {
+    endTurn();
+    await forgetSavesBegun(db, sessionId).catch(() => void forgetLater(db, sessionId));
+  }
+}
+
+/** @throws PoisonedSession (fatal) */
+export function refuseLostSaves({ savesBegun }: BoxRow): void {
+  if (savesBegun >= MAX_LOST_SAVES) throw lostWithSaves();
+}
+
+/** @returns what ends its turn among those that may end this worker */
+async function begin(db: Queryable, sessionId: string): Promise<() => void> {
+  if (await beginSave(db, sessionId, 1)) return () => undefined;
+  const endTurn = await suspects.turn(() => new Promise(() => undefined));
+  try {
+    if (!(await beginSave(db, sessionId, MAX_LOST_SAVES))) {
+      const row = await findBox(db, sessionId);
+      if (row !== undefined) refuseLostSaves(row);
+    }
+    return endTurn;
+  } catch (error) {
+    endTurn();
+    throw error;
+  }
+}
+
+/** Postgres is away, and this worker is not lost: without this the save would count. */
+async function forgetLater(db: Queryable, sessionId: string): Promise<void> {
+  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+    await sleep(RETRY_MS, undefined, { ref: false });
+    const isDone = await forgetSavesBegun(db, sessionId).then(
+      () => true,
+      () => false,
+    );
+    if (isDone) return;
+  }
+}

@@ -1,0 +1,95 @@
+/** What is gone when a session's box is not the one it was, and how the model is told. Pure. */
+import type { BoxIdentity } from "../store/sandboxes.ts";
+
+/** What is known when a box is opened that had a box before. */
+export interface BoxChange {
+  readonly before: BoxIdentity & {
+    readonly savedStep: number | null;
+    readonly leftOut: readonly { readonly path: string; readonly bytes: number }[];
+  };
+  readonly now: BoxIdentity;
+  /** The step under way. */
+  readonly step: number;
+  /** The newest step that began a call which may change files. */
+  readonly lastChangingStep: number | undefined;
+  /** Whether anything was ever saved. */
+  readonly hasCheckpoint: boolean;
+  /** Folders that are never saved. */
+  readonly unsavedFolders: readonly string[];
+}
+
+export type BoxLoss =
+  /** The same box, the same processes. */
+  | { readonly kind: "none" }
+  /** The files are there; the processes are gone. */
+  | { readonly kind: "processes"; readonly notice: string }
+  /** The files are as last saved; `isUnsaved` where a later step may have changed some. */
+  | { readonly kind: "files"; readonly notice: string; readonly isUnsaved: boolean }
+  /** Files of earlier steps are gone and none was ever saved. */
+  | { readonly kind: "everything"; readonly message: string };
+
+const MAX_NAMED = 10;
+
+export function lossOf(change: BoxChange): BoxLoss {
+  const { before, now, step, lastChangingStep = 0, hasCheckpoint } = change;
+  if (before.volume === now.volume) {
+    if (before.container === now.container && before.boot === now.boot) return { kind: "none" };
+    return { kind: "processes", notice: restarted(before.container !== now.container) };
+  }
+  const savedStep = before.savedStep ?? 0;
+  const isUnsaved = lastChangingStep > savedStep;
+  const where =
+    before.host === now.host ? "container and volume" : `its Docker host ${before.host} does not answer`;
+  if (!hasCheckpoint && isUnsaved && savedStep < step - 1) {
+    return {
+      kind: "everything",
+      message:
+        `The sandbox was lost (${where}) before its files were ever saved: what steps ${savedStep + 1} to ${step - 1} wrote is gone. ` +
+        "The conversation is kept. Say something to go on with an empty workspace, or start anew.",
+    };
+  }
+  return { kind: "files", notice: madeAnew(change, where, savedStep, isUnsaved), isUnsaved };
+}
+
+function restarted(isAnotherContainer: boolean): string {
+  const outside = isAnotherContainer ? " and whatever stood outside /workspace" : "";
+  return (
+    "[The sandbox was restarted from outside. The files in /workspace are as they were. " +
+    `All processes are gone, background commands too, and so is /tmp${outside}. Start again what you need.]`
+  );
+}
+
+function madeAnew(change: BoxChange, where: string, savedStep: number, isUnsaved: boolean): string {
+  const { before, step, hasCheckpoint, unsavedFolders } = change;
+  const lines = [
+    `The sandbox was lost (${where}) and made anew.`,
+    hasCheckpoint
+      ? `The files in /workspace are as saved after step ${savedStep}.`
+      : "Nothing had been saved yet: /workspace is as at the beginning.",
+  ];
+  if (isUnsaved && savedStep < step - 1)
+    lines.push(
+      `What steps ${savedStep + 1} to ${step - 1} changed after that is gone: look before you go on.`,
+    );
+  if (isUnsaved && change.lastChangingStep === step)
+    lines.push(`What the calls of step ${step} had done by then is gone too.`);
+  lines.push(
+    `Never saved, so gone: running processes, background commands too; what stood outside /workspace; folders named ${unsavedFolders.join(", ")}.`,
+  );
+  if (before.leftOut.length > 0) lines.push(`Left out of the saves, so gone: ${namesOf(before.leftOut)}.`);
+  lines.push("Bring back what you need.");
+  return `[${lines.join(" ")}]`;
+}
+
+/** Paths with their sizes, at most ten. */
+export function namesOf(files: readonly { readonly path: string; readonly bytes: number }[]): string {
+  const named = files
+    .slice(0, MAX_NAMED)
+    .map(({ path, bytes }) => `${JSON.stringify(path)}${bytes > 0 ? ` (${sizeOf(bytes)})` : ""}`);
+  const more = files.length - named.length;
+  return `${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+function sizeOf(bytes: number): string {
+  return bytes < 2 ** 20 ? `${Math.ceil(bytes / 1024)} KiB` : `${Math.round(bytes / 2 ** 20)} MiB`;
+}

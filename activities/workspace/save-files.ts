@@ -1,0 +1,134 @@
+/** A session's files into a checkpoint: what differs from the last one, by whoever has the session and its box. */
+import { countedSave } from "./counted-save.ts";
+import { leftOutNotice } from "./skipped-files.ts";
+import type { WorkspaceFacts } from "../contract/activities.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { retryable } from "../contract/failures.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
+import { keepWorkspace, type WorkspaceSave } from "./workspace.ts";
+import { withoutLost, type SessionBoxes } from "./session-sandbox.ts";
+import {
+  addNotice,
+  findBox,
+  keepLeftOut,
+  markSaved,
+  markUnchanged,
+  type BoxRow,
+} from "../store/sandboxes.ts";
+import {
+  checkpointBase,
+  latestVersion,
+  saveCheckpoint,
+  versionOf,
+  type Checkpoint,
+} from "../store/checkpoints.ts";
+import type { Queryable } from "../store/db.ts";
+import type { NewEvent } from "../store/event.ts";
+import { appendEvents } from "../store/events.ts";
+import { lockEpoch, type Session } from "../store/sessions.ts";
+
+export const NOTHING_SAVED: WorkspaceFacts = { changed: 0, bytes: 0 };
+
+/** Saves of one session at once, by two workers, are rare: a second look settles it. */
+const MAX_TRIES = 5;
+/** Of files that are in no save: what is kept of their names. */
+const MAX_LEFT_OUT = 200;
+const MAX_IN_EVENT = 20;
+
+type SaveDeps = Pick<AgentDeps, "store" | "notifier">;
+
+/** As `saveFiles`, of the sandbox that has the session's files; nothing where there is none on this host. */
+export async function saveBox(
+  deps: SaveDeps,
+  boxes: SessionBoxes,
+  session: Session,
+  step: number,
+): Promise<WorkspaceFacts> {
+  return withoutLost(boxes, session.id, async () => {
+    const box = await boxes.find(session);
+    return box === undefined ? NOTHING_SAVED : saveFiles(deps, box, session, step);
+  });
+}
+
+/**
+ * Stores what changed in the sandbox's files as the checkpoint of a step. Idempotent by (session, epoch, step). Writes
+ * nothing where the session has another epoch or another box by now, or a later step is saved already: then these are not
+ * its files any more.
+ * @throws PoisonedSession (fatal) where too many workers were lost while they did that; SandboxUnavailable; SandboxLost
+ */
+export async function saveFiles(
+  deps: SaveDeps,
+  box: Sandbox,
+  session: Session,
+  step: number,
+): Promise<WorkspaceFacts> {
+  const { db } = deps.store;
+  const at = { sessionId: session.id, epoch: session.epoch, step };
+  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+    const { latest, base } = await checkpointBase(db, at);
+    if (latest !== undefined && latest.step > step) return NOTHING_SAVED;
+    const facts = await countedSave(db, session.id, () =>
+      keepWorkspace(box, latest, base, async (save) => {
+        if (save.saved || save.skipped.length > 0)
+          return db.transaction((tx) => keep(tx, { ...at, box, latest, base, save }));
+        await markUnchanged(db, at, box.identity);
+        return NOTHING_SAVED;
+      }),
+    );
+    if (facts === "changed meanwhile") continue;
+    if (facts !== NOTHING_SAVED) deps.notifier.wake(session.id);
+    return facts;
+  }
+  throw retryable("SandboxUnavailable", "Another worker saves this workspace too; it is tried again.");
+}
+
+interface Save {
+  readonly sessionId: string;
+  readonly epoch: number;
+  readonly step: number;
+  readonly box: Sandbox;
+  readonly latest: Checkpoint | undefined;
+  readonly base: Checkpoint | undefined;
+  readonly save: WorkspaceSave;
+}
+
+async function keep(tx: Queryable, one: Save): Promise<WorkspaceFacts | "changed meanwhile"> {
+  const { sessionId, epoch, step, box, latest, base, save } = one;
+  // Savers come one after the other from here on, and no reset or other box comes in between.
+  const live = await lockEpoch(tx, sessionId);
+  const row = await findBox(tx, sessionId);
+  const isOurs = row?.volume === box.identity.volume;
+  if (live !== epoch || !isOurs) return NOTHING_SAVED;
+  if ((await latestVersion(tx, sessionId)) !== versionOf(latest)) return "changed meanwhile";
+  const events: NewEvent[] = [];
+  let facts = NOTHING_SAVED;
+  if (save.saved) {
+    const { manifest, pack, whole, changed, removed } = save.saved;
+    await saveCheckpoint(tx, { sessionId, epoch, step, manifest, pack, whole, base });
+    facts = { changed: changed + removed, bytes: pack.byteLength };
+    events.push({ type: "sandbox:saved", step, data: { files: facts.changed, bytes: facts.bytes } });
+  }
+  await markSaved(tx, sessionId, step);
+  events.push(...(await tellLeftOut(tx, sessionId, step, row, save)));
+  if (events.length > 0) await appendEvents(tx, sessionId, epoch, events);
+  return events.length > 0 ? { ...facts } : NOTHING_SAVED;
+}
+
+/** Each file once: to the person by an event, to the model at the next step boundary. */
+async function tellLeftOut(
+  tx: Queryable,
+  sessionId: string,
+  step: number,
+  row: BoxRow,
+  { skipped, skippedCount }: Pick<WorkspaceSave, "skipped" | "skippedCount">,
+): Promise<NewEvent[]> {
+  const told = new Set(row.leftOut.map(({ path }) => path));
+  const left = skipped.slice(0, MAX_LEFT_OUT).map((file) => ({ ...file, path: file.path.toWellFormed() }));
+  const news = left.filter(({ path }) => !told.has(path));
+  if (news.length === 0 && left.length === told.size) return [];
+  await keepLeftOut(tx, sessionId, left);
+  if (news.length === 0) return [];
+  const count = news.length + skippedCount - skipped.length;
+  await addNotice(tx, sessionId, leftOutNotice(news, count));
+  return [{ type: "sandbox:left-out", step, data: { count, files: news.slice(0, MAX_IN_EVENT) } }];
+}

@@ -1,0 +1,171 @@
+/** Runs the program that saves and restores a workspace, inside its sandbox and with the tools' rights. */
+import { randomUUID } from "node:crypto";
+import { retryable } from "../contract/failures.ts";
+import { abortable } from "../sandbox/shared-work.ts";
+import { pythonArguments, workspaceSource } from "../sandbox/agent/sources.ts";
+import type { CommandState, OutputStream, Sandbox } from "../sandbox/sandbox.ts";
+import { MAX_FILE_BYTES, MAX_PACK_BYTES, REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
+import type { StoredBytes } from "../store/workspace-pack.ts";
+
+/** On 2 cores a full pack of incompressible 250 MiB took 10 s, 200,000 files 8 s to save and 20 s to restore (2026-11). */
+const PROGRAM_TIMEOUT_MS = 300_000;
+const READ_BYTES = 1024 * 1024;
+/**
+ * Of the input, at a time: in base64 and JSON it takes some 25 ms of the worker's thread. A sandbox whose supervisor was
+ * started by an earlier version takes the first piece alone.
+ */
+const PIECE_BYTES = 8 * 1024 * 1024;
+/** Saves beyond it are read and used one after the other, so that many large ones do not add up in the worker's memory. */
+const LARGE_BYTES = 16 * 1024 * 1024;
+
+/** What a save takes. What is beyond is reported. */
+export const LIMITS = {
+  /** Files, folders and links. The client puts in at most 200,000. */
+  entries: 300_000,
+  /** Of the listing before it is compressed: 300,000 names of the longest kind, 255 bytes, fit. */
+  listingBytes: 128 * 1024 * 1024,
+  /** Linux's own limit, PATH_MAX: no ordinary program opens a longer path. */
+  pathBytes: 4_095,
+  fileBytes: MAX_FILE_BYTES,
+  bytes: MAX_PACK_BYTES,
+};
+
+/** What of a sandbox it takes. */
+export type ProgramBox = Pick<Sandbox, "start" | "feed" | "run" | "wait" | "read" | "discard">;
+
+/** The same sandbox, for a program that may be given up: whatever is waited for there ends with the signal. */
+export function endingWith(signal: AbortSignal, box: ProgramBox): ProgramBox {
+  return {
+    start: (command) => abortable(box.start(command), signal),
+    feed: (...given) => abortable(box.feed(...given), signal),
+    run: (command, options) => abortable(box.run(command, { ...options, signal }), signal),
+    wait: (id, options) => abortable(box.wait(id, { ...options, signal }), signal),
+    read: (...given) => abortable(box.read(...given), signal),
+    discard: (id) => abortable(box.discard(id), signal),
+  };
+}
+
+type Parts = Iterable<Uint8Array | StoredBytes> | AsyncIterable<Uint8Array | StoredBytes>;
+
+export interface ProgramRun {
+  readonly output: Uint8Array;
+  readonly answer: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * @param order what box/restore.py and box/save.py take; `limits` in it count instead of `LIMITS`
+ * @param parts what follows it; taken one by one, and no further than the program reads
+ * @param use is given what it said, and lets go of it when it is done
+ * @throws SandboxUnavailable (retryable) when it does not end well; SandboxLost
+ */
+export async function runWorkspaceProgram<T>(
+  box: ProgramBox,
+  order: { readonly do: "save" | "restore" } & object,
+  parts: Parts,
+  use: (run: ProgramRun) => T | Promise<T>,
+): Promise<T> {
+  // Never the same id twice: a second attempt must look at the files as they are now.
+  const id = `ws-${randomUUID()}`;
+  const state = await feedToEnd(
+    box,
+    id,
+    pieces({ limits: LIMITS, rebuilt: REBUILT_FOLDERS, ...order }, parts),
+  );
+  const isWhole = state.outKept === state.outBytes && state.errKept === state.errBytes;
+  if (state.kind !== "exited" || state.exitCode !== 0 || !isWhole) {
+    const detail =
+      state.errKept > 0 ? lastLine(await box.read(id, "err", Math.max(0, state.errKept - 500), 500)) : "";
+    await box.discard(id);
+    const how = state.kind === "exited" ? `exit code ${state.exitCode}` : state.kind;
+    throw retryable(
+      "SandboxUnavailable",
+      `The workspace could not be ${order.do}d: the program in the sandbox ended with ${how}. ${detail}` +
+        " Earlier checkpoints are kept. It is tried again.",
+    );
+  }
+  const answer = JSON.parse(Buffer.from(await readAll(box, id, "err", state.errKept)).toString()) as object;
+  const finish = async (): Promise<T> => {
+    const output = await readAll(box, id, "out", state.outKept);
+    // A list of 5,000 files is 400 KB: a thousand of them would fill the sandbox's disk.
+    await box.discard(id);
+    return use({ output, answer: { ...answer } });
+  };
+  // A restore holds the session, for which a save that has its turn may wait; its output is a list alone.
+  return order.do === "save" && state.outKept > LARGE_BYTES ? inTurn(finish) : finish();
+}
+
+async function feedToEnd(
+  box: ProgramBox,
+  id: string,
+  input: AsyncGenerator<Uint8Array>,
+): Promise<CommandState> {
+  const first = await input.next();
+  let next = await input.next();
+  const command = {
+    id,
+    argv: pythonArguments("LONGHAUL_WORKSPACE"),
+    env: { LC_ALL: "C.UTF-8", LONGHAUL_WORKSPACE: workspaceSource },
+    ...(first.done === true ? {} : { stdin: first.value }),
+    timeoutMs: PROGRAM_TIMEOUT_MS,
+    maxOutputBytes: 2 * MAX_PACK_BYTES,
+  };
+  const waiting = { timeoutMs: PROGRAM_TIMEOUT_MS + 10_000 };
+  if (next.done === true) return box.run(command, waiting);
+  await box.start({ ...command, more: true });
+  for (let offset = first.value?.byteLength ?? 0; next.done !== true;) {
+    const piece = next.value;
+    next = await input.next();
+    if (!(await box.feed(id, offset, piece, { last: next.done === true }))) break;
+    offset += piece.byteLength;
+  }
+  await input.return(undefined);
+  return box.wait(id, waiting);
+}
+
+/** The order on a line, then each part behind a line with its length, joined and cut to pieces of one size. */
+async function* pieces(order: object, parts: Parts): AsyncGenerator<Uint8Array, undefined> {
+  let small: Uint8Array[] = [Buffer.from(`${JSON.stringify(order)}\n`)];
+  let bytes = 0;
+  for await (const part of parts) {
+    small.push(Buffer.from(`${part.byteLength}\n`));
+    for await (const stored of part instanceof Uint8Array ? [part] : part.pieces()) {
+      for (let at = 0; at < stored.byteLength;) {
+        const piece = stored.subarray(at, at + PIECE_BYTES - bytes);
+        small.push(piece);
+        at += piece.byteLength;
+        bytes += piece.byteLength;
+        if (bytes < PIECE_BYTES) continue;
+        yield Buffer.concat(small);
+        [small, bytes] = [[], 0];
+      }
+    }
+  }
+  if (small.length > 0) yield Buffer.concat(small);
+}
+
+async function readAll(box: ProgramBox, id: string, stream: OutputStream, size: number): Promise<Uint8Array> {
+  const output = Buffer.alloc(size);
+  for (let at = 0; at < size;) {
+    const piece = await box.read(id, stream, at, Math.min(READ_BYTES, size - at));
+    if (piece.byteLength === 0)
+      throw retryable(
+        "SandboxUnavailable",
+        "What was saved of the workspace could not be read. It is tried again.",
+      );
+    output.set(piece, at);
+    at += piece.byteLength;
+  }
+  return output;
+}
+
+let turn: Promise<unknown> = Promise.resolve();
+
+/** One at a time in this worker. */
+function inTurn<T>(work: () => Promise<T>): Promise<T> {
+  const mine = turn.then(work, work);
+  turn = mine.catch(() => undefined);
+  return mine;
+}
+
+const lastLine = (bytes: Uint8Array): string =>
+  new TextDecoder().decode(bytes).trim().split("\n").at(-1) ?? "";

@@ -1,0 +1,140 @@
+/** The commands in the order of the help text. Each is loaded when it is asked for: a help text needs no database driver. */
+import type { Command } from "commander";
+import type { ExitCode } from "./console/errors.ts";
+import type { Output } from "./console/output.ts";
+
+export interface Verb {
+  readonly name: string;
+  readonly usage: string;
+  readonly about: string;
+  readonly load: () => Promise<(output: Output, done: (code: ExitCode) => void) => Command>;
+}
+
+export const verbs: readonly Verb[] = [
+  {
+    name: "run",
+    usage: "[task...]",
+    about: "start a task and watch it; exits with the code of its outcome",
+    load: async () => (await import("./commands/run.ts")).runCommand,
+  },
+  {
+    name: "start",
+    usage: "[task...]",
+    about: "start a task and print its session id alone on stdout",
+    load: async () => (await import("./commands/start.ts")).startCommand,
+  },
+  {
+    name: "say",
+    usage: "<id> <message...>",
+    about: "guide a session: at its next step if it runs, as its next task if it has ended",
+    load: async () => (await import("./commands/say.ts")).sayCommand,
+  },
+  {
+    name: "interrupt",
+    usage: "<id> [message...]",
+    about: "abort the step in flight and continue, with a message if one is given",
+    load: async () => (await import("./commands/interrupt.ts")).interruptCommand,
+  },
+  {
+    name: "cancel",
+    usage: "<id>",
+    about: "end a session's run; waits for its clean-up",
+    load: async () => (await import("./commands/cancel.ts")).cancelCommand,
+  },
+  {
+    name: "watch",
+    usage: "<id>",
+    about: "attach to a session and show it live; Ctrl-C detaches, the task goes on",
+    load: async () => (await import("./commands/watch.ts")).watchCommand,
+  },
+  {
+    name: "status",
+    usage: "<id>",
+    about: "a session's state: step, context use, queue, cost; needs no worker",
+    load: async () => (await import("./commands/status.ts")).statusCommand,
+  },
+  {
+    name: "list",
+    usage: "",
+    about: "sessions, newest first",
+    load: async () => (await import("./commands/list.ts")).listCommand,
+  },
+  {
+    name: "context",
+    usage: "<id>",
+    about: "where the context window goes: system, tools, messages, output buffer, free",
+    load: async () => (await import("./commands/context.ts")).contextCommand,
+  },
+  {
+    name: "compact",
+    usage: "<id> [focus...]",
+    about: "replace old messages by a summary at the next step boundary",
+    load: async () => (await import("./commands/compact.ts")).compactCommand,
+  },
+  {
+    name: "undo-compaction",
+    usage: "<id>",
+    about: "undo the newest compaction round: the messages it replaced are in view again",
+    load: async () => (await import("./commands/undo-compaction.ts")).undoCompactionCommand,
+  },
+  {
+    name: "retry",
+    usage: "<id>",
+    about: "go back to before a step (--from-step N), conversation and files, and continue from there",
+    load: async () => (await import("./commands/retry.ts")).retryCommand,
+  },
+  {
+    name: "fork",
+    usage: "<id>",
+    about: "a new session from an earlier point of this one (--from-step N), which is unchanged",
+    load: async () => (await import("./commands/fork.ts")).forkCommand,
+  },
+  {
+    name: "export",
+    usage: "<id>",
+    about: "session, messages, tool calls, compaction rounds and model calls as one JSON document",
+    load: async () => (await import("./commands/export.ts")).exportCommand,
+  },
+  {
+    name: "report",
+    usage: "<id> [file]",
+    about: "one self-contained HTML file: timeline, context use, cost, change",
+    load: async () => (await import("./commands/report.ts")).reportCommand,
+  },
+  {
+    name: "pull",
+    usage: "<id> <dir>",
+    about: "copy a session's files, as last saved, into a folder",
+    load: async () => (await import("./commands/pull.ts")).pullCommand,
+  },
+  {
+    name: "diff",
+    usage: "<id>",
+    about: "the change against the files that were put in, as a patch",
+    load: async () => (await import("./commands/diff.ts")).diffCommand,
+  },
+  {
+    name: "worker",
+    usage: "",
+    about: "run a worker in the foreground until it is stopped",
+    load: async () => (await import("./commands/worker.ts")).workerCommand,
+  },
+  {
+    name: "up",
+    usage: "",
+    about: "bring up local services and a worker in the foreground; Ctrl-C ends them",
+    load: async () => (await import("./commands/up.ts")).upCommand,
+  },
+  {
+    name: "down",
+    usage: "",
+    about: "stop the local worker and services that longhaul started; data is kept",
+    load: async () => (await import("./commands/down.ts")).downCommand,
+  },
+  {
+    name: "doctor",
+    usage: "",
+    about: "what is found, what is missing and how to fix it; each setting and its source",
+    load: async () => (await import("./commands/doctor.ts")).doctorCommand,
+  },
+];

@@ -1,0 +1,123 @@
+/** Reads `longhaul.yaml`: errors name file, line and column, and the known key that is nearest to an unknown one. */
+import { isMap, isNode, isScalar, LineCounter, parseDocument } from "yaml";
+import type { Document } from "yaml";
+import type { z } from "zod";
+import { agentConfigSchema } from "../../activities/config/agent-config.ts";
+import { usageError } from "../console/errors.ts";
+import { nearest } from "./nearest.ts";
+
+/** The file's own settings, without defaults: what is laid over the defaults. */
+export type ConfigFile = z.input<typeof agentConfigSchema>;
+
+type Path = readonly PropertyKey[];
+
+/**
+ * The settings of a file's text.
+ * @throws ClientError (usage) that lists every mistake with its place
+ */
+export function parseConfigFile(path: string, text: string): ConfigFile {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines });
+  const at = (offset: number | undefined) => {
+    const { line, col } = lines.linePos(offset ?? 0);
+    return `${path}:${Math.max(line, 1)}:${Math.max(col, 1)}`;
+  };
+  if (document.errors.length > 0) {
+    const found = document.errors.map((error) => `${at(error.pos[0])}: ${firstLine(error.message)}`);
+    throw usageError(`The configuration is not valid YAML.\n${found.join("\n")}`);
+  }
+  const raw: unknown = document.toJS() ?? {};
+  const result = agentConfigSchema.safeParse(raw);
+  if (result.success) return raw as ConfigFile;
+  const found = result.error.issues.flatMap((issue) => describe(issue, document, at));
+  throw usageError(`The configuration has ${count(found.length)}.\n${found.join("\n")}`);
+}
+
+/** Where a setting stands in a file's text, as `longhaul.yaml:3:5`. */
+export function placeOf(path: string, text: string, setting: readonly string[]): string {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines });
+  const { line, col } = lines.linePos(keyOffset(document, setting.slice(0, -1), setting.at(-1) ?? "") ?? 0);
+  return `${path}:${line}:${col}`;
+}
+
+/** `upper` over `lower`: groups are merged, all else is replaced. */
+export function layered(lower: ConfigFile, upper: ConfigFile): ConfigFile {
+  return mergeGroups({ ...lower }, { ...upper });
+}
+
+type Group = Readonly<Record<string, unknown>>;
+
+function mergeGroups(lower: Group, upper: Group): Group {
+  const merged: Record<string, unknown> = { ...lower };
+  for (const [key, value] of Object.entries(upper)) {
+    const below = merged[key];
+    merged[key] = isGroup(below) && isGroup(value) ? mergeGroups(below, value) : value;
+  }
+  return merged;
+}
+
+const isGroup = (value: unknown): value is Group =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+function describe(
+  issue: z.core.$ZodIssue,
+  document: Document,
+  at: (offset: number | undefined) => string,
+): string[] {
+  if (issue.code !== "unrecognized_keys") {
+    const name = issue.path.map(String).join(".") || "the file";
+    return [`${at(offsetOf(document, issue.path))}: ${name}: ${inPlainWords(issue.message)}`];
+  }
+  const known = knownKeys(issue.path);
+  return issue.keys.map((key) => {
+    const meant = nearest(key, known);
+    const hint = meant === undefined ? `known are ${known.join(", ")}` : `did you mean ${meant}?`;
+    const name = [...issue.path.map(String), key].join(".");
+    return `${at(keyOffset(document, issue.path, key))}: unknown key ${name}: ${hint}`;
+  });
+}
+
+function offsetOf(document: Document, path: Path): number | undefined {
+  for (let length = path.length; length >= 0; length--) {
+    const node: unknown = length === 0 ? document.contents : document.getIn(path.slice(0, length), true);
+    if (isNode(node) && node.range) return node.range[0];
+  }
+  return undefined;
+}
+
+function keyOffset(document: Document, path: Path, key: string): number | undefined {
+  const map: unknown = path.length === 0 ? document.contents : document.getIn(path, true);
+  if (!isMap(map)) return offsetOf(document, path);
+  const pair = map.items.find((item) => isScalar(item.key) && String(item.key.value) === key);
+  return pair !== undefined && isScalar(pair.key) ? (pair.key.range?.[0] ?? undefined) : undefined;
+}
+
+/** Keys that the schema knows at a path. */
+export function knownKeys(path: Path): string[] {
+  let schema: unknown = agentConfigSchema;
+  for (const part of path) schema = childOf(schema, String(part));
+  const shape = definitionOf(schema)?.["shape"];
+  return typeof shape === "object" && shape !== null ? Object.keys(shape) : [];
+}
+
+function childOf(schema: unknown, key: string): unknown {
+  const definition = definitionOf(schema);
+  if (definition?.["type"] === "record") return definition["valueType"];
+  const shape = definition?.["shape"];
+  return typeof shape === "object" && shape !== null ? (shape as Record<string, unknown>)[key] : undefined;
+}
+
+/** zod's own description of a schema, below optional, default and prefault. */
+function definitionOf(schema: unknown): Record<string, unknown> | undefined {
+  if (typeof schema !== "object" || schema === null || !("def" in schema)) return undefined;
+  const definition = schema.def as Record<string, unknown>;
+  return "innerType" in definition ? definitionOf(definition["innerType"]) : definition;
+}
+
+const firstLine = (text: string) => text.split("\n")[0] ?? "";
+const count = (number: number) => (number === 1 ? "a mistake" : `${number} mistakes`);
+
+function inPlainWords(message: string): string {
+  return message.replace(/^Invalid (input|option): /, "");
+}

@@ -1,0 +1,51 @@
+/**
+ * What a configuration file may not set that lies in the current folder and was not named: such a file may have come with
+ * a cloned repository, so it may only narrow what the person's own settings allow. Pure.
+ */
+import type { AgentConfig } from "../../activities/config/agent-config.ts";
+import type { ConfigFile } from "./config-file.ts";
+
+export type SettingPath = readonly string[];
+
+type Sandbox = AgentConfig["sandbox"];
+/** Whether a value gives more than the one that holds without it. */
+type Widens<T> = (value: T, own: T) => boolean;
+
+const differs: Widens<unknown> = (value, own) => value !== own;
+const more: Widens<number> = (value, own) => value > own;
+const larger: Widens<string> = (value, own) => megabytes(value) > megabytes(own);
+/** From closed to open. */
+const NETWORKS: readonly string[] = ["none", "listed", "bridge"];
+
+/** A setting of the sandbox that is not here counts as one that widens rights. */
+const SANDBOX: { readonly [Key in keyof Sandbox]?: Widens<Exclude<Sandbox[Key], undefined>> } = {
+  image: differs,
+  network: (value, own) => NETWORKS.indexOf(value) > NETWORKS.indexOf(own),
+  allow: (value, own) => value.some((prefix) => !own.includes(prefix)),
+  memory: larger,
+  disk: larger,
+  diskFree: (value, own) => larger(own, value),
+  cpus: more,
+  pids: more,
+  runtime: differs,
+  guard: (value, own) => value !== own && value === "best-effort",
+};
+
+/** Everything else widens rights: providers and MCP servers reach out and run programs. */
+const HARMLESS: readonly string[] = ["model", "models", "context", "tools", "limits"];
+
+/** The settings of a file that give a session more than it has with the person's own. */
+export function wideningSettings(file: ConfigFile, own: AgentConfig): SettingPath[] {
+  const rules: Readonly<Record<string, Widens<never> | undefined>> = SANDBOX;
+  const sandbox = Object.entries(file.sandbox ?? {}).filter(
+    ([key, value]) => rules[key]?.(value as never, own.sandbox[key as keyof Sandbox] as never) ?? true,
+  );
+  return [
+    ...sandbox.map(([key]) => ["sandbox", key]),
+    ...Object.keys(file)
+      .filter((key) => key !== "sandbox" && !HARMLESS.includes(key))
+      .map((key) => [key]),
+  ];
+}
+
+const megabytes = (size: string) => Number.parseInt(size) * (size.endsWith("g") ? 1_024 : 1);

@@ -1,0 +1,272 @@
+/**
+ * What a session is to run by: the person's own file, a project's file, environment and flags, in that order of increasing
+ * weight. The client's only reader of the environment. Nothing is ever read from a workspace.
+ */
+import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { isAbsolute, join, relative, resolve } from "node:path";
+import { agentConfigSchema, type AgentConfig, type RunConfig } from "../../activities/config/agent-config.ts";
+import { secretsOf } from "../../activities/redaction/secret-values.ts";
+import { createTextBorder, type TextBorder } from "../../activities/redaction/sanitizer.ts";
+import { resolveRun } from "../../activities/config/models.ts";
+import { layered, parseConfigFile, placeOf, type ConfigFile } from "./config-file.ts";
+import { wideningSettings } from "./config-rights.ts";
+import { ClientError, missing, usageError } from "../console/errors.ts";
+
+/** Plays a written script when there is no model to be had. */
+const REHEARSAL_MODEL = "rehearsal/flashcards";
+/** What an API key without a word about the model gets. */
+/** Source: decision 0036. */
+const DEFAULT_MODEL = "gpt-6.1-sol";
+const CONFIG_NAME = "longhaul.yaml";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface ConfigFlags {
+  readonly config?: string | undefined;
+  readonly model?: string | undefined;
+  readonly maxSteps?: number | undefined;
+  /** False where services and workers are elsewhere. */
+  readonly setup?: boolean | undefined;
+  /** The folder that is put in: no configuration is read from it. */
+  readonly workspace?: string | undefined;
+}
+
+export interface ResolvedConfig {
+  readonly run: RunConfig;
+  /** True where no key was found and nobody named a model. */
+  readonly rehearsal: boolean;
+  /** The file that was read; of two, the one that was not the person's own. */
+  readonly file: string | undefined;
+  /** What the person should know, a line each. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * Resolves the configuration of a new session.
+ * @throws ClientError: usage for what is wrong or unknown, missing for a credential that is not there
+ */
+export function resolveConfig(
+  flags: ConfigFlags,
+  environment: Environment = process.env,
+  cwd: string = process.cwd(),
+): ResolvedConfig {
+  const { path, file, own, notes } = readConfigFiles(flags, environment, cwd);
+  const settings = overlaid(layered(own.settings, file), flags, environment);
+  const chosen = settings.model ?? (hasCredentials(environment) ? DEFAULT_MODEL : undefined);
+  // First what is wrong with the order, then what it lacks.
+  const run = runConfigOf(settings, chosen ?? REHEARSAL_MODEL, environment);
+  // Where the workers are elsewhere, so are the keys.
+  if (flags.setup !== false && !isSetupOff(environment)) requireCredentials(run.model, environment);
+  return {
+    run,
+    rehearsal: chosen === undefined,
+    file: path ?? own.path,
+    notes,
+  };
+}
+
+export interface Setting {
+  readonly name: string;
+  readonly value: string;
+  readonly source: string;
+}
+
+/** What `resolveConfig` comes to, with where each value is from; a mistake is a check that failed. */
+export function describeSettings(
+  flags: ConfigFlags,
+  environment: Environment = process.env,
+  cwd: string = process.cwd(),
+): {
+  check: { name: string; ok: boolean; found: string; mend?: string };
+  settings: Setting[];
+  sandbox?: AgentConfig["sandbox"];
+} {
+  const name = "configuration";
+  try {
+    const { path, file, own } = readConfigFiles(flags, environment, cwd);
+    const settings = overlaid(layered(own.settings, file), flags, environment);
+    const model = setting(environment, "LONGHAUL_MODEL");
+    const image = setting(environment, "SANDBOX_IMAGE");
+    const sourceOf = (fromEnvironment: unknown, pick: (from: ConfigFile) => unknown) => {
+      if (fromEnvironment !== undefined) return "environment";
+      if (pick(file) !== undefined) return "file";
+      return pick(own.settings) === undefined ? "default" : "own file";
+    };
+    const read = [path, own.path].filter((each) => each !== undefined).join(", over ");
+    const chosen = settings.model ?? (hasCredentials(environment) ? DEFAULT_MODEL : REHEARSAL_MODEL);
+    runConfigOf(settings, chosen, environment);
+    return {
+      check: { name, ok: true, found: read === "" ? `no ${CONFIG_NAME}: defaults` : read },
+      sandbox: settings.sandbox,
+      settings: [
+        { name: "model", value: chosen, source: sourceOf(model, (from) => from.model) },
+        {
+          name: "sandbox.image",
+          value: settings.sandbox.image,
+          source: sourceOf(image, ({ sandbox }) => sandbox?.image),
+        },
+        {
+          name: "sandbox.network",
+          value: settings.sandbox.network,
+          source: sourceOf(undefined, ({ sandbox }) => sandbox?.network),
+        },
+        {
+          name: "sandbox.guard",
+          value: settings.sandbox.guard,
+          source: sourceOf(undefined, ({ sandbox }) => sandbox?.guard),
+        },
+        {
+          name: "limits.maxSteps",
+          value: String(settings.limits.maxSteps),
+          source: sourceOf(undefined, ({ limits }) => limits?.maxSteps),
+        },
+        {
+          name: "context.strategy",
+          value: settings.context.strategy,
+          source: sourceOf(undefined, ({ context }) => context?.strategy),
+        },
+      ],
+    };
+  } catch (error) {
+    if (!(error instanceof ClientError)) throw error;
+    const mend = error.mend === undefined ? {} : { mend: error.mend };
+    return { check: { name, ok: false, found: error.message, ...mend }, settings: [] };
+  }
+}
+
+/** Whether services and workers are somebody else's, so that nothing is brought up here. */
+export function isSetupOff(environment: Environment = process.env): boolean {
+  return setting(environment, "LONGHAUL_NO_SETUP") !== undefined;
+}
+
+/** Whether errors are shown with all they know. */
+export function isVerbose(environment: Environment = process.env): boolean {
+  return setting(environment, "LONGHAUL_DEBUG") !== undefined;
+}
+
+/** What the client sends and stores passes this: it knows the secrets of the client's own environment. */
+export function clientSanitizer(environment: Environment = process.env): TextBorder {
+  return createTextBorder(secretsOf(environment));
+}
+
+function setting(environment: Environment, name: string): string | undefined {
+  const value = environment[name]?.trim();
+  return value === undefined || value === "" ? undefined : value;
+}
+
+const hasCredentials = (environment: Environment) =>
+  setting(environment, "OPENAI_API_KEY") !== undefined ||
+  setting(environment, "OPENAI_BASE_URL") !== undefined;
+
+interface ConfigFiles {
+  /** Of the file that was named, or that lies in the current folder. */
+  readonly path: string | undefined;
+  readonly file: ConfigFile;
+  readonly own: { readonly path: string | undefined; readonly settings: ConfigFile };
+  readonly notes: readonly string[];
+}
+
+/** @throws ClientError (usage) for what is wrong, and for what a file that nobody named may not set */
+function readConfigFiles(flags: ConfigFlags, environment: Environment, cwd: string): ConfigFiles {
+  const { path, notes, named } = findConfigFile(flags, environment, cwd);
+  const ownPath = ownConfigFile(environment);
+  const isOwn = ownPath === undefined || (path !== undefined && realpathSync(path) === realpathSync(ownPath));
+  const own = isOwn ? undefined : ownPath;
+  const ownSettings = own === undefined ? {} : parseConfigFile(own, readConfig(own));
+  if (path === undefined) return { path, file: {}, own: { path: own, settings: ownSettings }, notes };
+  const text = readConfig(path);
+  const file = parseConfigFile(shown(path, cwd), text);
+  if (!named && !(isOwn && ownPath !== undefined)) refuseWidening(shown(path, cwd), text, file, ownSettings);
+  return { path, file, own: { path: own, settings: ownSettings }, notes };
+}
+
+/** The person's own file, where there is one. Source: the XDG Base Directory Specification. */
+function ownConfigFile(environment: Environment): string | undefined {
+  const [xdg, home] = [setting(environment, "XDG_CONFIG_HOME"), setting(environment, "HOME")];
+  const folder =
+    xdg !== undefined && isAbsolute(xdg) ? xdg : home === undefined ? undefined : join(home, ".config");
+  const path = folder === undefined ? undefined : join(folder, "longhaul", CONFIG_NAME);
+  return path !== undefined && existsSync(path) ? path : undefined;
+}
+
+/** A repository that was cloned brings its files along: what one says may not open what the person keeps closed. */
+function refuseWidening(name: string, text: string, file: ConfigFile, own: ConfigFile): void {
+  const widening = wideningSettings(file, agentConfigSchema.parse(own));
+  if (widening.length === 0) return;
+  const found = widening.map((path) => `${placeOf(name, text, path)}: ${path.join(".")}`);
+  throw usageError(
+    `${name} of the current folder may not set what gives a session more rights: it may have come with a repository.\n${found.join("\n")}`,
+    `If the file is yours, name it: --config ./${name}`,
+  );
+}
+
+function findConfigFile(
+  flags: ConfigFlags,
+  environment: Environment,
+  cwd: string,
+): { path: string | undefined; named: boolean; notes: string[] } {
+  const given = flags.config ?? setting(environment, "LONGHAUL_CONFIG");
+  if (given !== undefined) {
+    const path = resolve(cwd, given);
+    if (!existsSync(path)) throw usageError(`There is no configuration file ${given}.`);
+    return { path, named: true, notes: [] };
+  }
+  const path = join(cwd, CONFIG_NAME);
+  if (!existsSync(path)) return { path: undefined, named: false, notes: [] };
+  if (flags.workspace !== undefined && isInside(cwd, resolve(cwd, flags.workspace))) {
+    return {
+      path: undefined,
+      named: false,
+      notes: [`${CONFIG_NAME} is in the workspace, so it is not read. To use it: --config ./${CONFIG_NAME}`],
+    };
+  }
+  return { path, named: false, notes: [] };
+}
+
+/** Whatever links are on the way. */
+function isInside(folder: string, outer: string): boolean {
+  const way = relative(existsSync(outer) ? realpathSync(outer) : outer, realpathSync(folder));
+  return way === "" || (!way.startsWith("..") && !isAbsolute(way));
+}
+
+function readConfig(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw usageError(
+      `The configuration file ${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`,
+    );
+  }
+}
+
+const shown = (path: string, cwd: string) => {
+  const way = relative(cwd, path);
+  return way === "" || way.startsWith("..") ? path : way;
+};
+
+function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment): AgentConfig {
+  const model = flags.model ?? setting(environment, "LONGHAUL_MODEL") ?? file.model;
+  const image = setting(environment, "SANDBOX_IMAGE") ?? file.sandbox?.image;
+  return agentConfigSchema.parse({
+    ...file,
+    ...(model === undefined ? {} : { model }),
+    ...(image === undefined ? {} : { sandbox: { ...file.sandbox, image } }),
+    ...(flags.maxSteps === undefined ? {} : { limits: { ...file.limits, maxSteps: flags.maxSteps } }),
+  });
+}
+
+/** @throws ClientError (missing) when a model of OpenAI is to be asked without a key */
+function requireCredentials(model: string, environment: Environment): void {
+  if (model.startsWith("rehearsal/") || hasCredentials(environment)) return;
+  throw missing(
+    `${model} needs a key, and OPENAI_API_KEY is not set.`,
+    `Set OPENAI_API_KEY (and OPENAI_BASE_URL for a compatible server), or name no model: then ${REHEARSAL_MODEL} is used.`,
+  );
+}
+
+/** @throws ClientError (usage) for a model that nobody knows, with the lines to add */
+function runConfigOf(settings: AgentConfig, name: string, environment: Environment): RunConfig {
+  const resolution = resolveRun(settings, name, environment);
+  if (!resolution.ok) throw usageError(resolution.message);
+  return resolution.run;
+}

@@ -1,0 +1,132 @@
+/** Postgres and Temporal as the client reaches them: bounded waiting, and exit code 4 with a mend where one is missing. */
+import {
+  Client,
+  Connection,
+  defaultGrpcRetryOptions,
+  makeGrpcRetryInterceptor,
+  type GrpcRetryOptions,
+} from "@temporalio/client";
+import { cutChars } from "../../activities/contract/cut-text.ts";
+import { openStore, type Store } from "../../activities/store/db.ts";
+import { withoutPassword } from "../../worker/connect/probe.ts";
+import { within } from "../../worker/connect/within.ts";
+import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { findServices, type LocalServices } from "../setup/services.ts";
+import { dataConverter } from "../../worker/connect/data-converter.ts";
+import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
+import { isNamespaceMissing } from "./missing-service.ts";
+
+const CONNECT_MS = 3_000;
+/** A server that is starting answers before it has its namespaces; exit code 4 is promised within 10 s. */
+const NAMESPACE_TRIES = 2;
+const NAMESPACE_RETRY_MS = 1_000;
+
+export interface Services {
+  readonly store: Store;
+  readonly temporal: Temporal;
+  readonly taskQueue: string;
+  /** Where a session is to be seen in Temporal's Web UI. */
+  readonly uiUrl: (sessionId: string) => string | undefined;
+  close(): Promise<void>;
+}
+
+/** Connects when first asked, so that what needs only Postgres works without it. */
+export interface Temporal {
+  /** @throws ServiceMissing within 3 s */
+  client(): Promise<Client>;
+  readonly address: string;
+  readonly namespace: string;
+}
+
+/**
+ * Opens the store and makes sure that it answers.
+ * @param services where they are; default: what the environment or `longhaul up` says
+ * @throws ServiceMissing within 3 s
+ */
+export async function openServices(services: LocalServices = findServices()): Promise<Services> {
+  const store = openStore({ url: services.databaseUrl, maxConnections: 4 });
+  try {
+    await within(store.pool.query("select 1"), CONNECT_MS);
+  } catch (error) {
+    await store.close().catch(() => undefined);
+    throw new ServiceMissing({
+      service: "Postgres",
+      address: withoutPassword(services.databaseUrl),
+      reason: reasonOf(error),
+      mend: "Correct DATABASE_URL, or unset it and run `longhaul up`, which brings up a server of its own.",
+      cause: error,
+    });
+  }
+  const temporal = lazyTemporal(services.temporalAddress);
+  return {
+    store,
+    temporal,
+    taskQueue: services.taskQueue,
+    uiUrl: (id) =>
+      services.uiUrl === undefined
+        ? undefined
+        : `${services.uiUrl.replace(/\/$/, "")}/namespaces/${temporal.namespace}/workflows/${id}`,
+    close: async () => {
+      await Promise.allSettled([temporal.close(), store.close()]);
+    },
+  };
+}
+
+const usualRetries = defaultGrpcRetryOptions();
+
+/** The SDK's own, and a namespace that is not there (yet) is asked for again. */
+export const retries: GrpcRetryOptions = {
+  delayFunction: (attempt, status) =>
+    isNamespaceMissing(status) ? NAMESPACE_RETRY_MS : usualRetries.delayFunction(attempt, status),
+  retryableDecider: (attempt, status) =>
+    isNamespaceMissing(status) ? attempt < NAMESPACE_TRIES : usualRetries.retryableDecider(attempt, status),
+};
+
+function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
+  const { connection: options, namespace } = temporalConnection(address);
+  let opened: Promise<{ connection: Connection; client: Client }> | undefined;
+  const open = async () => {
+    const pending = Connection.connect({
+      ...options,
+      connectTimeout: CONNECT_MS,
+      interceptors: [makeGrpcRetryInterceptor(retries)],
+    });
+    try {
+      const connection = await within(pending, CONNECT_MS);
+      return { connection, client: new Client({ connection, namespace, dataConverter }) };
+    } catch (error) {
+      // A connection that comes too late must not keep the process alive.
+      pending.then((late) => late.close()).catch(() => undefined);
+      throw new ServiceMissing({
+        service: "Temporal",
+        address,
+        reason: reasonOf(error),
+        mend: "Correct TEMPORAL_ADDRESS, or unset it and run `longhaul up`, which brings up a server of its own.",
+        cause: error,
+      });
+    }
+  };
+  return {
+    address,
+    namespace,
+    client: async () => {
+      opened ??= open();
+      // The next caller tries again.
+      opened.catch(() => (opened = undefined));
+      return (await opened).client;
+    },
+    close: async () => {
+      await opened?.then(({ connection }) => connection.close()).catch(() => undefined);
+    },
+  };
+}
+
+/** The innermost words of an error, on one line. */
+function reasonOf(error: unknown): string {
+  let inner = error;
+  while (inner instanceof Error && (inner.cause instanceof Error || inner instanceof AggregateError)) {
+    inner = inner instanceof AggregateError ? inner.errors[0] : inner.cause;
+  }
+  const text = inner instanceof Error ? inner.message || inner.name : String(inner);
+  return cutChars(text.split("\n")[0] ?? "", 200);
+}

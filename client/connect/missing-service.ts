@@ -1,0 +1,61 @@
+/** Tells errors of services that went away in the middle of things from all others. */
+import { NamespaceNotFoundError } from "@temporalio/client";
+import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { missing, type ClientError } from "../console/errors.ts";
+
+const NETWORK_CODES = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "ENOTFOUND",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "EPIPE",
+  // Postgres: shutting down, starting up, wrong password, no such database.
+  "57P01",
+  "57P02",
+  "57P03",
+  "28P01",
+  "28000",
+  "3D000",
+  "08006",
+]);
+/** gRPC's UNAVAILABLE and UNAUTHENTICATED. */
+const GRPC_CODES = new Set([14, 16]);
+
+/** gRPC's NOT_FOUND, of all kinds of things. */
+const GRPC_NOT_FOUND = 5;
+
+/** Whether Temporal answers that it has no such namespace, as a server does that is starting. */
+export function isNamespaceMissing(status: { readonly code?: unknown; readonly details?: unknown }): boolean {
+  return status.code === GRPC_NOT_FOUND && /^namespace\b.*\bnot found/i.test(String(status.details));
+}
+
+/** The error in the client's words, or undefined where no service is missing. */
+export function missingServiceOf(error: unknown): ClientError | undefined {
+  for (let inner = error; inner instanceof Error; inner = inner.cause) {
+    if (inner instanceof ServiceMissing)
+      return missing(inner.message, "`longhaul doctor` shows what is there and what is not.", error);
+    if (inner instanceof NamespaceNotFoundError || isNamespaceMissing(inner as { code?: unknown }))
+      return missing(
+        `Temporal does not have the namespace that was asked for: ${inner.message}`,
+        "A server that is starting has it in a few seconds: try again. Otherwise correct TEMPORAL_NAMESPACE.",
+        error,
+      );
+    const code = (inner as { code?: unknown }).code;
+    if (typeof code === "string" && NETWORK_CODES.has(code)) {
+      return missing(
+        `A connection was lost: ${inner.message}`,
+        "`longhaul doctor` shows what is missing; the task itself goes on.",
+        error,
+      );
+    }
+    if (typeof code === "number" && GRPC_CODES.has(code)) {
+      return missing(
+        `Temporal does not answer: ${inner.message}`,
+        "Check TEMPORAL_ADDRESS; `longhaul doctor` shows what is missing.",
+        error,
+      );
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,47 @@
+/** Where the client writes: results to stdout, everything else to stderr. A closed reader ends it quietly. */
+import { styleText } from "node:util";
+import { harmlessJson, steered } from "./format.ts";
+
+export interface Output {
+  /** A result, on stdout. */
+  readonly result: (text: string) => void;
+  /** Everything else, on stderr. */
+  readonly note: (text: string) => void;
+  /** One JSON document or event, on stdout. */
+  readonly json: (value: unknown, indent?: number) => void;
+  readonly style: Style;
+  readonly columns: number;
+  /** True where results go to a terminal. */
+  readonly isTerminal: boolean;
+  /** True where a person sees both streams on one screen. */
+  readonly sameScreen: boolean;
+}
+
+export type Look = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "magenta";
+export type Style = (look: Look, text: string) => string;
+
+/** The process's own streams. */
+export function processOutput(): Output {
+  const { stdout, stderr } = process;
+  return {
+    // Names, errors and answers come from the agent: nothing of them steers the terminal, whichever command shows them.
+    result: (text) => void stdout.write(stdout.isTTY ? steered(text) : text),
+    note: (text) => void stderr.write(steered(text)),
+    json: (value, indent) => void stdout.write(`${harmlessJson(JSON.stringify(value, null, indent))}\n`),
+    // styleText looks at the stream, NO_COLOR and FORCE_COLOR itself.
+    style: (look, text) => styleText(look, text, { stream: stderr }),
+    columns: Math.max(40, Math.min(stderr.columns ?? 100, 160)),
+    isTerminal: stdout.isTTY === true,
+    sameScreen: stdout.isTTY === true && stderr.isTTY === true,
+  };
+}
+
+/** `head` and `less` may close their end: what remains to be said has no reader, which is no error. */
+export function endQuietlyWhenClosed(): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "EPIPE" || error.code === "ERR_STREAM_DESTROYED") process.exit(0);
+      throw error;
+    });
+  }
+}

@@ -1,0 +1,70 @@
+/** A new session that goes on from an earlier point of another, which stays as it is. */
+import { randomUUID } from "node:crypto";
+import { runConfigSchema } from "../../activities/config/agent-config.ts";
+import type { Guidance } from "../../activities/contract/activities.ts";
+import { forkSession as copySession } from "../../activities/store/fork.ts";
+import type { SessionRow } from "../../activities/store/reading.ts";
+import { lastStep } from "../../activities/store/sessions.ts";
+import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
+import type { Services } from "../connect/connection.ts";
+import { notPossible } from "../console/errors.ts";
+import { requireStep } from "./retry-session.ts";
+import { partsOf } from "./send-guidance.ts";
+import { createSessionId } from "./session-id.ts";
+import { workflowOptions } from "./start-session.ts";
+
+export interface ForkOrder {
+  /** The first step that is not taken along; undefined: all that is finished is. */
+  readonly fromStep: number | undefined;
+  /** What the new session is told. */
+  readonly message: string | undefined;
+  readonly id: string | undefined;
+}
+
+/**
+ * @returns the new session's id
+ * @throws ClientError (usage) for a step that never was, (impossible) where the id is taken or a step is not finished
+ */
+export async function forkSession(services: Services, row: SessionRow, order: ForkOrder): Promise<string> {
+  const { store } = services;
+  const client = await services.temporal.client();
+  const last = await lastStep(store.db, row.id);
+  const beforeStep = order.fromStep ?? last + 1;
+  requireStep(row.id, beforeStep, last);
+  const guidance = order.message === undefined ? [] : [await guidanceOf(services, order.message)];
+  const id = await copy(services, row.id, beforeStep, order.id);
+  await client.workflow.start(WORKFLOW_TYPE, {
+    ...workflowOptions(services.taskQueue, id, {
+      task: row.task,
+      config: runConfigSchema.parse(row.config),
+    }),
+    args: [(guidance.length === 0 ? {} : { guidance }) satisfies CodingAgentInput],
+  });
+  return id;
+}
+
+async function copy(
+  services: Services,
+  from: string,
+  beforeStep: number,
+  chosen: string | undefined,
+): Promise<string> {
+  for (;;) {
+    const to = chosen ?? createSessionId();
+    const forked = await copySession(services.store, { from, to, beforeStep });
+    if (forked.kind === "forked") return to;
+    if (forked.kind === "unfinished") {
+      throw notPossible(
+        `Step ${forked.step} of ${from} has calls that have not ended.`,
+        `Wait for them, or leave that step out: longhaul fork ${from} --from-step ${forked.step}`,
+      );
+    }
+    if (chosen !== undefined)
+      throw notPossible(`The id ${chosen} belongs to a session already.`, "Choose another --id.");
+  }
+}
+
+async function guidanceOf(services: Services, text: string): Promise<Guidance> {
+  const parts = await partsOf(services, { id: undefined, text, attachments: [] });
+  return { id: randomUUID(), parts, queuedAt: new Date().toISOString() };
+}

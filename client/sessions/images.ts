@@ -1,0 +1,58 @@
+/** Files that go with a task or a message. */
+import { readFile } from "node:fs/promises";
+import { basename, extname } from "node:path";
+import { cutChars } from "../../activities/contract/cut-text.ts";
+import { imageTypeOf, isPdf } from "../../activities/contract/image-type.ts";
+import { usageError } from "../console/errors.ts";
+import { oneLine } from "../console/format.ts";
+
+const EXTENSIONS = [".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"];
+const MAX_NAME_CHARS = 200;
+/** What one request carries of media: a larger file would never be seen. Providers take 20 MB. */
+const MAX_IMAGE_BYTES = 8 * 1024 * 1024;
+
+export interface Attachment {
+  readonly bytes: Uint8Array;
+  readonly mediaType: string;
+  readonly filename: string;
+}
+
+/** Its name and media type as the store may have them. */
+export function cleanAttachment(file: Attachment, clean: (text: string) => string): Attachment {
+  const name = (text: string) => cutChars(clean(text), MAX_NAME_CHARS);
+  return { bytes: file.bytes, mediaType: name(file.mediaType), filename: name(file.filename) };
+}
+
+/** What the person should know before a model that takes no such files is asked: a line each. */
+export function notShown(
+  attachments: readonly Attachment[],
+  { model, input }: { readonly model: string; readonly input: readonly string[] },
+): string[] {
+  return attachments
+    .filter(({ mediaType }) => !input.includes(mediaType.startsWith("image/") ? "image" : "pdf"))
+    .map(
+      ({ filename, mediaType }) =>
+        `${model} does not take ${mediaType}: ${oneLine(filename, 80)} is stored, and the model is told so in words. Choose another model with --model, or set models.${model}.input where it does.`,
+    );
+}
+
+/** Reads images and PDFs, whose content decides what they are. @throws ClientError (usage) for what is none, is missing or is larger than 8 MiB */
+export async function readAttachments(paths: readonly string[]): Promise<Attachment[]> {
+  const all: Attachment[] = [];
+  for (const path of paths) {
+    if (!EXTENSIONS.includes(extname(path).toLowerCase()))
+      throw usageError(`--image: ${path} is not one of ${EXTENSIONS.join(", ")}.`);
+    const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
+      throw usageError(`--image: ${path} cannot be read (${error.code ?? error.message}).`);
+    });
+    if (bytes.length === 0 || bytes.length > MAX_IMAGE_BYTES) {
+      throw usageError(`--image: ${path} has ${bytes.length} bytes; it must have 1 to ${MAX_IMAGE_BYTES}.`);
+    }
+    // The provider would refuse the whole request for it.
+    const found = imageTypeOf(bytes) ?? (isPdf(bytes) ? "application/pdf" : undefined);
+    if (found === undefined)
+      throw usageError(`--image: ${path} is not a PNG, JPEG, GIF, WebP or PDF by its content.`);
+    all.push({ bytes, mediaType: found, filename: basename(path) });
+  }
+  return all;
+}

@@ -1,0 +1,103 @@
+/** Takes a session back to the moment before a step, by Temporal's own reset: what `retry` does, and the Web UI too. */
+import { randomUUID } from "node:crypto";
+import { temporalRuns } from "../../worker/connect/session-runs.ts";
+import { dropSaidAfter, parkGuidance } from "../../activities/store/guidance.ts";
+import type { SessionRow } from "../../activities/store/reading.ts";
+import { runIdsOf, takeOver } from "../../activities/store/runs.ts";
+import { lastStep } from "../../activities/store/sessions.ts";
+import { clientSanitizer } from "../config/config.ts";
+import type { Services } from "../connect/connection.ts";
+import { describeRun } from "../connect/describe-run.ts";
+import { notPossible, usageError } from "../console/errors.ts";
+import { findResetPoint } from "./reset-point.ts";
+
+/** Temporal's numbers for what of the abandoned events is not applied to the new run. */
+const SIGNAL = 1;
+const UPDATE = 2;
+const CANCEL_REQUEST = 4;
+
+export interface Retry {
+  /** The first step that is done again; undefined: the newest that began. */
+  readonly fromStep: number | undefined;
+  /** What was said since then is not said again. */
+  readonly dropMessages: boolean;
+}
+
+export interface Retried {
+  readonly step: number;
+  readonly fromRun: string;
+  readonly runId: string;
+  readonly epoch: number;
+}
+
+/**
+ * A run that goes on is ended by it; an earlier one of a session that has outgrown several is found.
+ * @throws ClientError (usage) for a step that never was, (impossible) where there is nothing to go back to
+ */
+export async function retrySession(services: Services, row: SessionRow, retry: Retry): Promise<Retried> {
+  const { store } = services;
+  const client = await services.temporal.client();
+  const last = await lastStep(store.db, row.id);
+  if (retry.fromStep !== undefined) requireStep(row.id, retry.fromStep, last);
+  const newest = (await describeRun(services.temporal, row.id))?.runId;
+  const sessionRuns = temporalRuns(client, clientSanitizer().clean);
+  const known = await runIdsOf(store.db, row.id);
+  const runIds = [...new Set([...(newest === undefined ? [] : [newest]), ...known])];
+  const found = await findResetPoint(client, row.id, runIds, retry.fromStep);
+  if (found.kind === "gone") throw historyGone(row.id, retry.fromStep ?? last);
+  if (found.kind === "never") {
+    if (retry.fromStep !== undefined && last > 0) throw outOfRange(row.id, retry.fromStep, last);
+    throw notPossible(`${row.id} has not started a step yet: there is nothing to retry.`);
+  }
+  const { point } = found;
+  // Before the new run can ask for them: what the runs that this ends, or ended, have not kept themselves.
+  const unkept = () => sessionRuns.unkept(row.id, { inCharge: row.runId ?? undefined, ending: newest });
+  await parkGuidance(store.db, row.id, await unkept());
+  if (retry.dropMessages) await dropSaidAfter(store.db, row.id, point.at);
+  const { runId } = await client.workflowService.resetWorkflowExecution({
+    namespace: client.options.namespace,
+    workflowExecution: { workflowId: row.id, runId: point.runId },
+    reason: `longhaul retry --from-step ${point.step}`,
+    workflowTaskFinishEventId: point.taskFinishedEventId,
+    requestId: randomUUID(),
+    // What was said waits in Postgres; a cancel, an interrupt or a compaction of the old line is none of the new one's.
+    resetReapplyExcludeTypes: [SIGNAL, UPDATE, CANCEL_REQUEST],
+  });
+  // Said while this was under way.
+  await parkGuidance(store.db, row.id, await unkept());
+  // The run's first activity would do this; done here, whoever watches sees it even while no worker runs.
+  const { step, round } = point;
+  const taken = await takeOver(
+    { store, sessionRuns },
+    { sessionId: row.id, runId },
+    { step, phase: "model", ...(round === undefined ? {} : { round }) },
+  );
+  if (taken === "superseded") throw overtaken(row.id, step);
+  return { step, fromRun: point.runId, runId, epoch: taken.epoch };
+}
+
+/** @throws ClientError (usage) where the session's live line has no such step */
+export function requireStep(id: string, step: number, last: number): void {
+  if (step < 1 || step > last + 1) throw outOfRange(id, step, last);
+}
+
+function outOfRange(id: string, step: number, last: number) {
+  return usageError(
+    last === 0 ? `${id} has no finished step yet.` : `${id} has steps 1 to ${last}, but no step ${step}.`,
+    `longhaul status ${id} shows its state.`,
+  );
+}
+
+function overtaken(id: string, step: number) {
+  return notPossible(
+    `${id} was taken back before step ${step}, and another retry or reset has replaced that run already.`,
+    `See where it stands: longhaul status ${id}`,
+  );
+}
+
+function historyGone(id: string, step: number) {
+  return notPossible(
+    `Temporal no longer has the history in which ${id} began step ${step}: its retention period has passed.`,
+    `The conversation is kept. Go on from there in a session of its own: longhaul fork ${id} --from-step ${Math.max(1, step)}`,
+  );
+}

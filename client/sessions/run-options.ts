@@ -1,0 +1,73 @@
+/** The flags that `run` and `start` share, and what they come to before anything is started. */
+import { InvalidArgumentError, type Command } from "commander";
+import { resolveConfig, type ResolvedConfig } from "../config/config.ts";
+import { notShown, readAttachments } from "./images.ts";
+import { parseSessionId } from "./session-id.ts";
+import type { Start } from "./start-session.ts";
+import { processStdin, readTask } from "./task-input.ts";
+import { readFolder } from "../workspace/workspace-folder.ts";
+
+export interface RunFlags {
+  readonly model?: string;
+  readonly workspace?: string;
+  readonly maxSteps?: number;
+  readonly config?: string;
+  readonly image: readonly string[];
+  readonly id?: string;
+  readonly json?: boolean;
+  readonly setup: boolean;
+}
+
+/** Adds the flags of requirement 1.2. */
+export function withRunFlags(command: Command): Command {
+  return command
+    .option("--model <provider/model>", "model to ask, such as openai/gpt-6.1-sol")
+    .option("--workspace <dir>", "folder to work on: copied in, .gitignore respected")
+    .option("--max-steps <n>", "stop after this many steps", positiveInteger)
+    .option("--config <file>", "configuration file (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
+    .option("--image <file>", "image or PDF that belongs to the task; may be repeated", collect, [])
+    .option("--no-setup", "start no services or worker: they run elsewhere (or LONGHAUL_NO_SETUP=1)")
+    .option("--id <id>", "id of the session; the same id and task again attaches to it");
+}
+
+export function positiveInteger(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw new InvalidArgumentError("Expected a positive integer.");
+  return value;
+}
+
+export function wholeNumber(text: string): number {
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value)) {
+    throw new InvalidArgumentError("Expected a non-negative integer.");
+  }
+  return value;
+}
+
+export const collect = (value: string, before: readonly string[]): string[] => [...before, value];
+
+/** Everything that can be wrong with an order is found here, before anything is started. @throws ClientError */
+export async function prepareStart(
+  words: readonly string[],
+  flags: RunFlags,
+  note: (text: string) => void,
+): Promise<{ readonly start: Start; readonly config: ResolvedConfig }> {
+  const id = flags.id === undefined ? undefined : parseSessionId(flags.id);
+  const config = resolveConfig(flags);
+  for (const line of config.notes) note(`${line}\n`);
+  const attachments = await readAttachments(flags.image);
+  const folder =
+    flags.workspace === undefined
+      ? undefined
+      : { ...(await readFolder(flags.workspace)), path: flags.workspace };
+  for (const line of folder?.notes ?? []) note(`${line}\n`);
+  for (const line of notShown(attachments, config.run)) note(`${line}\n`);
+  const task = await readTask(words, processStdin(), note);
+  return { start: { id, task, config: config.run, attachments, folder }, config };
+}
+
+/** Said first where nobody named a model and there is no key. */
+export const REHEARSAL_NOTE =
+  "No model key (OPENAI_API_KEY) is set: this is a REHEARSAL. A written script plays the model and builds a flashcard app;" +
+  " its tools really run.";

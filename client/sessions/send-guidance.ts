@@ -1,0 +1,165 @@
+/** A message for a session: queued where it runs, and the first of a new run where it has ended. */
+import { randomUUID } from "node:crypto";
+import { WithStartWorkflowOperation, WorkflowUpdateFailedError } from "@temporalio/client";
+import { runConfigSchema } from "../../activities/config/agent-config.ts";
+import type { UserPart } from "../../activities/contract/message.ts";
+import { saveBlob } from "../../activities/store/blobs.ts";
+import { announceQueued, excerptOf, type QueuedMessageEvent } from "../../activities/store/queued-events.ts";
+import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
+import { isKnownMessage, readWaiting } from "../../activities/store/waiting.ts";
+import {
+  guidanceSignal,
+  sendGuidanceUpdate,
+  WORKFLOW_TYPE,
+  type CodingAgentInput,
+  type GuidanceMessage,
+  type QueuedReply,
+} from "../../workflows/messages.ts";
+import { clientSanitizer } from "../config/config.ts";
+import type { Services } from "../connect/connection.ts";
+import { within } from "../../worker/connect/within.ts";
+import { notPossible } from "../console/errors.ts";
+import { cleanAttachment, type Attachment } from "./images.ts";
+import { requireSession } from "./require-session.ts";
+import { workflowOptions } from "./start-session.ts";
+
+/** Text beyond this goes as a blob: a signal stays small. Source: invariant 1, messages.ts. */
+const INLINE_BYTES = 16_384;
+/** Source: requirement 4.1. */
+const MAX_WAITING = 100;
+/** How long a worker may take to answer before the message is left with Temporal. */
+const REPLY_MS = 5_000;
+
+export interface Sent {
+  /** False where a message with this id was sent before: it counts once. */
+  readonly queued: boolean;
+  /** From 1; 0 for one that was delivered already. */
+  readonly position: number;
+  /** False where no worker took it yet: Temporal keeps it until one does. */
+  readonly acknowledged: boolean;
+  readonly resumed: boolean;
+  /** The run is ending and will not read it: it waits for the next one, which another message starts. */
+  readonly waitsForNextRun?: true;
+}
+
+export interface NewMessage {
+  /** The sender's id: the same id is delivered once. */
+  readonly id: string | undefined;
+  readonly text: string;
+  readonly attachments: readonly Attachment[];
+}
+
+/** @throws ClientError (impossible) where the queue is full or the session refuses it */
+export async function sendGuidance(services: Services, row: SessionRow, given: NewMessage): Promise<Sent> {
+  const message = cleaned(given);
+  const { db } = services.store;
+  const waiting = await readWaiting(db, row.id);
+  // One that has ended is resumed by this message, and then takes what waits.
+  if (row.endedAt === null && waiting.length >= MAX_WAITING) throw queueFull(row.id);
+  const client = await services.temporal.client();
+  const id = message.id ?? randomUUID();
+  if (await isKnownMessage(db, row.id, id)) {
+    const place = waiting.findIndex((other) => other.id === id);
+    return { queued: false, position: place + 1, acknowledged: true, resumed: false };
+  }
+  const guidance: GuidanceMessage = { id, parts: await partsOf(services, message) };
+  const start = {
+    ...workflowOptions(services.taskQueue, row.id, {
+      task: row.task,
+      config: runConfigSchema.parse(row.config),
+    }),
+    args: [{}] satisfies [CodingAgentInput],
+    workflowIdConflictPolicy: "USE_EXISTING" as const,
+  };
+  const resumed = row.endedAt !== null;
+  let reply: QueuedReply | undefined;
+  try {
+    reply = await within(
+      client.workflow.executeUpdateWithStart(sendGuidanceUpdate, {
+        args: [guidance],
+        // Of this call: under the id of an earlier one Temporal would repeat that one's answer.
+        updateId: `say-${id}-${randomUUID()}`,
+        startWorkflowOperation: new WithStartWorkflowOperation(WORKFLOW_TYPE, start),
+      }),
+      REPLY_MS,
+    );
+  } catch (error) {
+    if (error instanceof WorkflowUpdateFailedError) throw refused(row.id, error);
+    // No worker answered, or the run closed in this very moment. Told apart by its id, it counts once however often it is sent.
+    await client.workflow.signalWithStart(WORKFLOW_TYPE, {
+      ...start,
+      signal: guidanceSignal,
+      signalArgs: [guidance],
+    });
+  }
+  const position = reply?.position ?? waiting.filter((other) => other.id !== id).length + 1;
+  const queued = reply?.queued ?? true;
+  if (queued) await announce(services, row, { id, position, excerpt: excerptOf([textPart(message.text)]) });
+  const waitsForNextRun = reply?.waitsForNextRun === true;
+  return {
+    queued,
+    position,
+    acknowledged: reply !== undefined,
+    resumed: resumed && !waitsForNextRun,
+    ...(waitsForNextRun ? { waitsForNextRun } : {}),
+  };
+}
+
+/** A message's text and files as parts; what is long goes as a blob. */
+export async function partsOf(services: Services, message: NewMessage): Promise<UserPart[]> {
+  const { db } = services.store;
+  const bytes = Buffer.from(message.text);
+  const parts: UserPart[] = [
+    bytes.length <= INLINE_BYTES
+      ? { type: "text", text: message.text }
+      : await saveBlob(db, bytes, "text/plain", "message.txt"),
+  ];
+  for (const file of message.attachments) {
+    parts.push(await saveBlob(db, file.bytes, file.mediaType, file.filename));
+  }
+  return parts;
+}
+
+/** What comes from the person's machine, as the store, Temporal and the model may have it. */
+function cleaned({ id, text, attachments }: NewMessage): NewMessage {
+  const { clean } = clientSanitizer();
+  return {
+    id: id === undefined ? undefined : clean(id),
+    text: clean(text),
+    attachments: attachments.map((file) => cleanAttachment(file, clean)),
+  };
+}
+
+const textPart = (text: string): UserPart => ({ type: "text", text });
+
+/** Tells watchers of a message that was sent as a signal, without an answer. */
+export async function announceMessage(
+  services: Services,
+  sessionId: string,
+  { id, text }: { readonly id: string; readonly text: string },
+): Promise<void> {
+  const row = await requireSession(services, sessionId);
+  const waiting = await readWaiting(services.store.db, sessionId);
+  const position = waiting.filter((other) => other.id !== id).length + 1;
+  await announce(services, row, { id, position, excerpt: excerptOf([textPart(text)]) });
+}
+
+/** The sender tells at once; what other programs send, the worker tells when it delivers it. */
+async function announce(services: Services, row: SessionRow, message: QueuedMessageEvent): Promise<void> {
+  const { db, pool } = services.store;
+  const step = (await readFigures(db, [row.id])).get(row.id)?.step ?? 0;
+  await db.transaction((tx) => announceQueued(tx, { sessionId: row.id, epoch: row.epoch, step }, [message]));
+  await pool.query("select pg_notify('longhaul_events', $1)", [row.id]);
+}
+
+function queueFull(id: string) {
+  return notPossible(
+    `${MAX_WAITING} messages are already waiting for ${id}: this one was not sent.`,
+    `Send it again once some have been delivered: longhaul status ${id}`,
+  );
+}
+
+function refused(id: string, error: WorkflowUpdateFailedError) {
+  const reason = error.cause instanceof Error ? error.cause.message : error.message;
+  return notPossible(`${id} did not take the message: ${reason}`, "Nothing was sent.");
+}

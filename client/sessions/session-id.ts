@@ -1,0 +1,33 @@
+/** Short ids that a person can read out, type and tell apart. */
+import { randomInt } from "node:crypto";
+import { cutChars } from "../../activities/contract/cut-text.ts";
+import { usageError } from "../console/errors.ts";
+
+const ADJECTIVES =
+  "amber bold brave brisk calm clear clever cool crisp dapper deep eager early even fair fine firm fleet fond frank fresh gentle glad golden grand green happy hardy honest humble jolly keen kind late level light lively loyal lucky mellow merry mild neat noble patient plain proud quick quiet ready rosy sharp silver sleek smart snug solid steady still sunny swift tidy warm";
+const NOUNS =
+  "acorn anchor anvil aspen badger barge beacon birch bridge brook canyon cedar cliff comet coral crane delta dune eagle ember falcon fern finch fjord forge fox garnet glacier grove harbor hawk heron ibis island juniper kestrel lantern larch lark ledge lynx maple marsh meadow otter owl pebble pine plover quarry raven reef ridge river robin sable sparrow spruce stork summit thistle tundra walnut willow";
+// Without vowels no words come about, without look-alikes (0 o, 1 l) no misreadings.
+const LETTERS = "bcdfghjkmnpqrstvwxz23456789";
+
+/** A new id such as `calm-otter-4k7x`: 2 billion of them, and a collision is refused by the database. */
+export function createSessionId(pick: (below: number) => number = randomInt): string {
+  const word = (list: string) => {
+    const words = list.split(" ");
+    return words[pick(words.length)] ?? "x";
+  };
+  const tail = Array.from({ length: 4 }, () => LETTERS.charAt(pick(LETTERS.length))).join("");
+  return `${word(ADJECTIVES)}-${word(NOUNS)}-${tail}`;
+}
+
+/**
+ * An id that a person chose. It names a workflow, a container and a folder, so it has their common alphabet.
+ * @throws ClientError (usage)
+ */
+export function parseSessionId(id: string): string {
+  if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(id)) return id;
+  throw usageError(
+    `${JSON.stringify(cutChars(id, 80))} cannot be a session id.`,
+    "An id begins with a letter or digit and has at most 64 letters, digits, dots, dashes and underscores.",
+  );
+}

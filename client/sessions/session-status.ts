@@ -1,0 +1,150 @@
+/** The state of a session as `status` and `list` give it: from Postgres, and from its workflow where that answers soon. */
+import type { ModelConfig } from "../../activities/config/agent-config.ts";
+import type { NextInputEstimate } from "../../activities/transcript/tokens.ts";
+import { readFigures, type SessionFigures, type SessionRow } from "../../activities/store/reading.ts";
+import { readParked, readWaiting } from "../../activities/store/waiting.ts";
+import { statusQuery, type SessionView } from "../../workflows/messages.ts";
+import type { Services } from "../connect/connection.ts";
+import { within } from "../../worker/connect/within.ts";
+import { describeRun, type RunDescription } from "../connect/describe-run.ts";
+import { hasEnded } from "./start-session.ts";
+
+const QUERY_MS = 1_500;
+
+/** One JSON document; fields are only ever added. Source: requirement 1.2. */
+export interface SessionStatusDocument {
+  readonly id: string;
+  readonly workflowId: string;
+  readonly runId: string | null;
+  readonly status: string;
+  readonly task: string;
+  readonly step: number;
+  readonly maxSteps: number | null;
+  readonly epoch: number;
+  readonly model: string | null;
+  readonly queue: readonly { readonly id: string; readonly text: string; readonly queuedAt: string }[];
+  /** Tokens of the next request, and of the model's whole window. */
+  readonly context: { readonly used: number; readonly limit: number; readonly estimated: boolean };
+  readonly compactionRounds: number;
+  readonly usage: SessionFigures["usage"];
+  /** USD so far; null where the model's price is not known. */
+  readonly costUsd: number | null;
+  readonly result: string | null;
+  readonly error: unknown;
+  readonly createdAt: string;
+  readonly endedAt: string | null;
+  /** True where the workflow itself answered; false where Postgres alone did (no worker, or it is over). */
+  readonly live: boolean;
+  /** Temporal's own word on the run, null where it could not be asked. */
+  readonly workflowStatus: string | null;
+  readonly lastSeq: number;
+}
+
+/** Never takes longer than about 5 s, also without Temporal or a worker. */
+export async function readStatus(services: Services, row: SessionRow): Promise<SessionStatusDocument> {
+  const ended = hasEnded(row);
+  const { sessionSizes } = await import("../../activities/context/session-sizes.ts");
+  const [figures, size, waiting, parked, run, view] = await Promise.all([
+    readFigures(services.store.db, [row.id]).then((all) => all.get(row.id)),
+    sessionSizes(services.store.db, [row.id]).then((all) => all.get(row.id)),
+    readWaiting(services.store.db, row.id),
+    readParked(services.store.db, row.id),
+    within(describeRun(services.temporal, row.id), 3_500).catch(() => undefined),
+    ended ? undefined : askWorkflow(services, row.id),
+  ]);
+  const document = statusDocument(row, figures, size, run);
+  if (view === undefined) return { ...document, queue: waiting };
+  return {
+    ...document,
+    step: Math.max(document.step, view.step),
+    queue: [...parked, ...view.queue.filter(({ id }) => !parked.some((other) => other.id === id))],
+    context:
+      view.context.used > 0
+        ? { ...document.context, used: view.context.used, estimated: view.context.estimated }
+        : document.context,
+    compactionRounds: Math.max(document.compactionRounds, view.compactionRounds),
+    live: true,
+  };
+}
+
+async function askWorkflow(services: Services, id: string): Promise<SessionView | undefined> {
+  try {
+    const client = await services.temporal.client();
+    return await within(client.workflow.getHandle(id).query(statusQuery), QUERY_MS);
+  } catch {
+    // No worker, or one that is busy replaying: Postgres knows nearly as much.
+    return undefined;
+  }
+}
+
+/** What rows alone tell. Pure. */
+export function statusDocument(
+  row: SessionRow,
+  figures: SessionFigures | undefined,
+  size: NextInputEstimate | undefined,
+  run?: RunDescription,
+): SessionStatusDocument {
+  const config = knownConfig(row.config);
+  const usage = figures?.usage ?? { input: 0, cached: 0, output: 0, reasoning: 0, calls: 0 };
+  return {
+    id: row.id,
+    workflowId: row.id,
+    runId: run?.runId ?? row.runId,
+    status: statusOf(row, run),
+    task: row.task,
+    step: figures?.step ?? 0,
+    maxSteps: config.limits?.maxSteps ?? null,
+    epoch: row.epoch,
+    model: config.model ?? null,
+    queue: [],
+    context: {
+      used: size?.tokens ?? 0,
+      limit: config.contextWindow ?? 0,
+      estimated: size?.estimated ?? true,
+    },
+    compactionRounds: figures?.compactionRounds ?? 0,
+    usage,
+    costUsd: costOf(usage, config.price),
+    result: row.result,
+    error: row.error ?? null,
+    createdAt: row.createdAt.toISOString(),
+    endedAt: row.endedAt?.toISOString() ?? null,
+    live: false,
+    workflowStatus: run?.status ?? null,
+    lastSeq: figures?.lastSeq ?? 0,
+  };
+}
+
+/** A run that was ended from outside could not write so itself. */
+function statusOf(row: SessionRow, run: RunDescription | undefined): string {
+  if (hasEnded(row)) return row.status;
+  switch (run?.status ?? "") {
+    case "TERMINATED":
+    case "CANCELLED":
+      return "cancelled";
+    case "FAILED":
+    case "TIMED_OUT":
+      return "failed";
+    default:
+      return row.status;
+  }
+}
+
+interface KnownConfig {
+  readonly model?: string;
+  readonly contextWindow?: number;
+  readonly price?: ModelConfig["price"];
+  readonly limits?: { readonly maxSteps?: number };
+}
+
+/** The row's configuration as far as it is there: an older version's row is shown, not refused. */
+function knownConfig(config: unknown): KnownConfig {
+  return typeof config === "object" && config !== null ? (config as KnownConfig) : {};
+}
+
+/** An unknown price is null, never 0. */
+function costOf(usage: SessionFigures["usage"], price: ModelConfig["price"]): number | null {
+  if (price === undefined) return null;
+  const fresh = usage.input - usage.cached;
+  return (fresh * price.input + usage.cached * price.cached + usage.output * price.output) / 1_000_000;
+}

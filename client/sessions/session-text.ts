@@ -1,0 +1,67 @@
+/** What Temporal's Web UI shows of a session before its first step. Pure. */
+import { cutChars } from "../../activities/contract/cut-text.ts";
+
+/** Bytes the server keeps of a summary. Source: survey of command lines, X8 (documents disagree: 200 or 400). */
+const SUMMARY_BYTES = 180;
+const SUMMARY_CHARS = 120;
+/** Source: survey of command lines, X8: 20,000 with room for the frame. */
+const DETAIL_BYTES = 16_000;
+
+/** The task on one line: at most 120 characters and 180 bytes. */
+export function taskSummary(task: string): string {
+  const flat = task
+    .replace(/\p{Cc}+/gu, " ")
+    .replace(/\s+/g, " ")
+    .trim();
+  const points = Array.from(flat);
+  const short = points.length > SUMMARY_CHARS ? `${points.slice(0, SUMMARY_CHARS - 1).join("")}…` : flat;
+  return cutToBytes(short, SUMMARY_BYTES);
+}
+
+export interface DetailFacts {
+  readonly id: string;
+  readonly task: string;
+  readonly model: string;
+  readonly maxSteps: number;
+  readonly contextWindow: number;
+  readonly workspace: string | undefined;
+}
+
+/** Markdown with the task as text that draws nothing: no image, no link, no code. */
+export function taskDetails(facts: DetailFacts): string {
+  const rows = [
+    `session \`${facts.id}\``,
+    `model \`${facts.model.replaceAll("`", "")}\``,
+    `at most ${facts.maxSteps} steps`,
+    `window ${facts.contextWindow} tokens`,
+    ...(facts.workspace === undefined
+      ? []
+      : [`files put in from \`${facts.workspace.replaceAll("`", "")}\``]),
+  ];
+  const text = `${rows.join(" · ")}\n\n${quoted(cutToBytes(facts.task, DETAIL_BYTES / 2))}`;
+  return cutChars(text, DETAIL_BYTES);
+}
+
+/** Each line quoted, with what Markdown or HTML would act on disarmed. */
+function quoted(text: string): string {
+  return text
+    .split(/\r?\n/)
+    .map(
+      (line) =>
+        `> ${line.replace(/[\\`*_{}[\]()#+!|<>&~$]/g, (sign) => `\\${sign}`).replace(/:\/\//g, ":\\//")}  `,
+    )
+    .join("\n");
+}
+
+/** The text's beginning in at most `maxBytes` of UTF-8, cut at a code point. */
+export function cutToBytes(text: string, maxBytes: number): string {
+  if (Buffer.byteLength(text) <= maxBytes) return text;
+  let used = 3;
+  let kept = "";
+  for (const point of text) {
+    used += Buffer.byteLength(point);
+    if (used > maxBytes) break;
+    kept += point;
+  }
+  return `${kept}…`;
+}

@@ -1,0 +1,173 @@
+/** A new session: stored first, then started, so that its workflow finds all it needs. */
+import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError, type Client } from "@temporalio/client";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { cleanDeep } from "../../activities/redaction/clean-deep.ts";
+import type { FilePart } from "../../activities/contract/message.ts";
+import { packWorkspace } from "../../activities/store/workspace-pack.ts";
+import { saveBlob } from "../../activities/store/blobs.ts";
+import { migrateStore } from "../../activities/store/db.ts";
+import { findSession, type SessionRow } from "../../activities/store/reading.ts";
+import { createSession } from "../../activities/store/sessions.ts";
+import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
+import { clientSanitizer } from "../config/config.ts";
+import type { Services } from "../connect/connection.ts";
+import { notPossible } from "../console/errors.ts";
+import { cleanAttachment, type Attachment } from "./images.ts";
+import { createSessionId } from "./session-id.ts";
+import { taskDetails, taskSummary } from "./session-text.ts";
+import type { FolderContent } from "../workspace/workspace-folder.ts";
+
+export interface Start {
+  /** An id of the person's choice; starting the same task under it again attaches to it. */
+  readonly id: string | undefined;
+  readonly task: string;
+  readonly config: RunConfig;
+  readonly attachments: readonly Attachment[];
+  readonly folder: (FolderContent & { readonly path: string }) | undefined;
+}
+
+export interface Started {
+  readonly id: string;
+  /** True where the session was there already. */
+  readonly attached: boolean;
+}
+
+/** @throws ClientError (impossible) where the id is taken by another task, or its session has ended */
+export async function startSession(services: Services, given: Start): Promise<Started> {
+  const start = cleaned(given);
+  const client = await services.temporal.client();
+  const id = await store(services, start);
+  const attached = id === undefined;
+  if (attached) await requireSame(services, client, start);
+  const sessionId = id ?? start.id ?? "";
+  await startWorkflow(client, services.taskQueue, sessionId, start);
+  return { id: sessionId, attached };
+}
+
+/** What comes from the person's machine, as the store, Temporal and the model may have it. */
+function cleaned({ id, task, config, attachments, folder }: Start): Start {
+  const { clean } = clientSanitizer();
+  const instructions = folder?.instructions;
+  return {
+    id,
+    task: clean(task),
+    config: cleanDeep(config, clean) as RunConfig,
+    attachments: attachments.map((file) => cleanAttachment(file, clean)),
+    folder: folder && {
+      ...folder,
+      path: clean(folder.path),
+      instructions: instructions === undefined ? undefined : clean(instructions),
+    },
+  };
+}
+
+/** @returns undefined where the chosen id is taken already */
+async function store(services: Services, start: Start): Promise<string | undefined> {
+  const { db } = services.store;
+  await withTables(services, () => findSession(db, ""));
+  const parts: FilePart[] = [];
+  for (const { bytes, mediaType, filename } of start.attachments) {
+    parts.push(await saveBlob(db, bytes, mediaType, filename));
+  }
+  const workspace = start.folder === undefined ? undefined : await packWorkspace(start.folder.files);
+  const instructions = start.folder?.instructions;
+  for (;;) {
+    const id = start.id ?? createSessionId();
+    const made = await createSession(services.store, {
+      id,
+      task: start.task,
+      parts,
+      config: start.config,
+      ...(instructions === undefined ? {} : { instructions }),
+      ...(workspace === undefined ? {} : { workspace }),
+    });
+    if (made) return id;
+    if (start.id !== undefined) return undefined;
+  }
+}
+
+/** A database that is new to us has no tables yet: the worker makes them, or we, whoever comes first. */
+async function withTables<T>(services: Services, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isMissingTable(error)) throw error;
+    await migrateStore(services.store);
+    return work();
+  }
+}
+
+/** Postgres' code for a table or column that is not there. */
+export function isMissingTable(error: unknown): boolean {
+  for (let inner = error; inner instanceof Error; inner = inner.cause) {
+    const code = (inner as { code?: unknown }).code;
+    if (code === "42P01" || code === "42703") return true;
+  }
+  return false;
+}
+
+async function requireSame(services: Services, client: Client, start: Start): Promise<void> {
+  const id = start.id ?? "";
+  const row = await findSession(services.store.db, id);
+  if (row === undefined) return;
+  if (row.task !== start.task) {
+    throw notPossible(
+      `The id ${id} belongs to a session with another task.`,
+      `Choose another --id, or guide that one: longhaul say ${id} "…"`,
+    );
+  }
+  if (hasEnded(row) || (await isClosed(client, id))) {
+    throw notPossible(
+      `The session ${id} has this task and has ended (${row.status}).`,
+      `Resume it with: longhaul say ${id} "…"`,
+    );
+  }
+}
+
+export const hasEnded = (row: Pick<SessionRow, "status">) =>
+  row.status !== "active" && row.status !== "waiting";
+
+async function isClosed(client: Client, id: string): Promise<boolean> {
+  try {
+    const { status } = await client.workflow.getHandle(id).describe();
+    return status.name !== "RUNNING";
+  } catch (error) {
+    // Stored, but the starter ended before it could start the workflow: it is started now.
+    if (error instanceof WorkflowNotFoundError) return false;
+    throw error;
+  }
+}
+
+async function startWorkflow(client: Client, taskQueue: string, id: string, start: Start): Promise<void> {
+  try {
+    await client.workflow.start(WORKFLOW_TYPE, {
+      ...workflowOptions(taskQueue, id, start),
+      args: [{} satisfies CodingAgentInput],
+    });
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+  }
+}
+
+/** How a session's workflow is started, the first time and when it is taken up again. */
+export function workflowOptions(
+  taskQueue: string,
+  id: string,
+  session: { readonly task: string; readonly config: RunConfig; readonly folder?: Start["folder"] },
+) {
+  const { task, config } = session;
+  return {
+    workflowId: id,
+    taskQueue,
+    staticSummary: taskSummary(task),
+    staticDetails: taskDetails({
+      id,
+      task,
+      model: config.model,
+      maxSteps: config.limits.maxSteps,
+      contextWindow: config.contextWindow,
+      workspace: session.folder?.path,
+    }),
+    memo: { task: taskSummary(task), model: config.model, image: config.sandbox.image },
+  };
+}

@@ -1,0 +1,118 @@
+/** The task as it was given: from the command line, from stdin, or from both. */
+import { fstatSync } from "node:fs";
+import { cleanText } from "../../activities/contract/clean-text.ts";
+import { usageError } from "../console/errors.ts";
+
+/** Most characters of a task or a message, input from stdin included. Source: requirement 4.1. */
+const MAX_TEXT_CHARS = 1_048_576;
+
+/**
+ * How long stdin may keep silent before it counts as not meant for us: a shell's pipe is (its first words may take a
+ * while), a socket is mostly what a parent process forgot to close.
+ */
+const PIPE_SILENCE_MS = 5_000;
+const SOCKET_SILENCE_MS = 300;
+
+export interface Stdin {
+  readonly kind: "terminal" | "file" | "pipe" | "socket" | "none";
+  readonly stream: NodeJS.ReadableStream;
+}
+
+export function processStdin(): Stdin {
+  return { kind: kindOf(), stream: process.stdin };
+}
+
+function kindOf(): Stdin["kind"] {
+  try {
+    const stat = fstatSync(0);
+    if (stat.isFile()) return "file";
+    if (stat.isFIFO()) return "pipe";
+    if (stat.isSocket()) return "socket";
+    return process.stdin.isTTY ? "terminal" : "none";
+  } catch {
+    return "none";
+  }
+}
+
+/**
+ * The task's text. `-` reads it from stdin; otherwise what is piped in is added below it, marked as input.
+ * @throws ClientError (usage) when there is no text, or too much
+ */
+export async function readTask(
+  words: readonly string[],
+  stdin: Stdin,
+  note: (text: string) => void,
+): Promise<string> {
+  const given = words.join(" ").trim();
+  if (given === "-") return checked((await readAll(stdin.stream)).trim());
+  if (given === "")
+    throw usageError("There is no task.", 'Say what to do: longhaul run "…", or `-` to read it from stdin.');
+  const piped = (await readPiped(stdin, note)).trim();
+  return checked(piped === "" ? given : `${given}\n\n<input>\n${piped}\n</input>`);
+}
+
+/** Words as a message for a session; `-` reads stdin. @throws ClientError (usage) */
+export async function readMessage(words: readonly string[], stdin: Stdin): Promise<string> {
+  const given = words.join(" ").trim();
+  return checked(given === "-" ? (await readAll(stdin.stream)).trim() : given);
+}
+
+/** Text that Postgres and every model take: well-formed, without NUL, not empty, bounded. */
+function checked(text: string): string {
+  const clean = cleanText(text);
+  if (clean.trim() === "") throw usageError("The text is empty: nothing was sent.");
+  if (clean.length > MAX_TEXT_CHARS) {
+    throw usageError(
+      `The text has ${clean.length} characters; at most ${MAX_TEXT_CHARS} go into one message.`,
+      "Put the text into a file of the workspace (--workspace DIR) and name the file in the task.",
+    );
+  }
+  return clean;
+}
+
+async function readPiped(stdin: Stdin, note: (text: string) => void): Promise<string> {
+  switch (stdin.kind) {
+    case "file":
+      return readAll(stdin.stream);
+    case "pipe":
+    case "socket": {
+      const silenceMs = stdin.kind === "pipe" ? PIPE_SILENCE_MS : SOCKET_SILENCE_MS;
+      const text = await readUnlessSilent(stdin.stream, silenceMs);
+      if (text !== undefined) return text;
+      if (stdin.kind === "pipe")
+        note(`No input arrived on stdin for ${silenceMs / 1_000} s: continuing without it.\n`);
+      return "";
+    }
+    case "terminal":
+    case "none":
+      return "";
+  }
+}
+
+async function readAll(stream: NodeJS.ReadableStream): Promise<string> {
+  const pieces: Buffer[] = [];
+  for await (const piece of stream) pieces.push(Buffer.from(piece));
+  return Buffer.concat(pieces).toString("utf8");
+}
+
+/** All of a stream, or undefined where not even a first byte came in time. */
+function readUnlessSilent(stream: NodeJS.ReadableStream, silenceMs: number): Promise<string | undefined> {
+  return new Promise((resolve, reject) => {
+    const pieces: Buffer[] = [];
+    const timer = setTimeout(() => {
+      stream.pause();
+      // A pipe that is still open would keep the process alive.
+      if ("unref" in stream && typeof stream.unref === "function") stream.unref();
+      resolve(undefined);
+    }, silenceMs);
+    stream.on("data", (piece: Buffer | string) => {
+      clearTimeout(timer);
+      pieces.push(Buffer.from(piece));
+    });
+    stream.on("error", reject);
+    stream.on("end", () => {
+      clearTimeout(timer);
+      resolve(Buffer.concat(pieces).toString("utf8"));
+    });
+  });
+}

@@ -1,0 +1,166 @@
+/**
+ * A session in the public Agent Trajectory Interchange Format (ATIF 1.7), for tools that read runs of any agent. Pure.
+ * Only the live line: what a reset or an undo left behind is in the project's own export.
+ */
+import { costUsd } from "../../activities/config/cost.ts";
+import type {
+  AssistantPart,
+  FilePart,
+  ToolCallPart,
+  ToolResultPart,
+  UserPart,
+} from "../../activities/contract/message.ts";
+import type { readWhole, SessionRow } from "../../activities/store/reading.ts";
+
+type Whole = Awaited<ReturnType<typeof readWhole>>;
+type MessageRow = Whole["messages"][number];
+type ModelCallRow = Whole["modelCalls"][number];
+type Config = { readonly model?: string; readonly price?: Parameters<typeof costUsd>[0] };
+
+const SCHEMA_VERSION = "ATIF-v1.7";
+
+export interface TrajectoryStep {
+  readonly step_id: number;
+  readonly timestamp: string;
+  readonly source: "system" | "user" | "agent";
+  readonly message: string;
+  readonly extra: Record<string, unknown>;
+  readonly reasoning_content?: string;
+  readonly tool_calls?: readonly {
+    readonly tool_call_id: string;
+    readonly function_name: string;
+    readonly arguments: Record<string, unknown>;
+  }[];
+  readonly observation?: {
+    readonly results: readonly {
+      readonly source_call_id: string;
+      readonly content: string;
+      readonly extra: Record<string, unknown>;
+    }[];
+  };
+  readonly metrics?: Record<string, number>;
+}
+
+/** @param version of the agent that made the run */
+export function trajectoryDocument(row: SessionRow, whole: Whole, version: string) {
+  const config = row.config as Config;
+  const live = whole.messages.filter((message) => message.supersededEpoch === null);
+  const results = live.filter((message) => message.role === "tool");
+  const bills = whole.modelCalls.filter((call) => call.status === "kept" && call.purpose === "step");
+  const steps = live
+    .filter((message) => message.role !== "tool")
+    .map((message, place) => ({
+      step_id: place + 1,
+      ...(message.role === "assistant" && message.kind !== "summary"
+        ? agentStep(message, results, billOf(bills, message), config)
+        : spokenStep(message)),
+    }));
+  const paid = whole.modelCalls.map((call) => costUsd(config.price, usageOf(call)));
+  const total = (pick: (call: ModelCallRow) => number | null) =>
+    whole.modelCalls.reduce((sum, call) => sum + (pick(call) ?? 0), 0);
+  return {
+    schema_version: SCHEMA_VERSION,
+    session_id: row.id,
+    agent: { name: "longhaul", version, ...(config.model ? { model_name: config.model } : {}) },
+    steps,
+    notes:
+      "Steps of source system are the agent's own notes and summaries. A message whose extra.compactedRound is set was replaced by that round's summary in later requests. Totals hold every model call, summaries and wasted attempts too.",
+    final_metrics: {
+      total_prompt_tokens: total((call) => call.inputTokens),
+      total_completion_tokens: total((call) => call.outputTokens),
+      total_cached_tokens: total((call) => call.cachedTokens),
+      ...(config.price ? { total_cost_usd: paid.reduce<number>((sum, cost) => sum + (cost ?? 0), 0) } : {}),
+      total_steps: steps.length,
+    },
+    extra: { status: row.status, epoch: row.epoch, compactionRounds: whole.compactionEvents.length },
+  };
+}
+
+type Body = Omit<TrajectoryStep, "step_id">;
+
+/** A person's word, or one of ours to the model. */
+function spokenStep(message: MessageRow): Body {
+  const person = message.kind === "task" || message.kind === "guidance";
+  const parts = message.content as readonly (UserPart | AssistantPart)[];
+  return { ...headOf(message), source: person ? "user" : "system", message: textOf(parts) };
+}
+
+function agentStep(
+  message: MessageRow,
+  results: readonly MessageRow[],
+  bill: ModelCallRow | undefined,
+  config: Config,
+): Body {
+  const parts = message.content as readonly AssistantPart[];
+  const calls = parts.filter((part) => part.type === "tool-call");
+  const reasoning = parts.flatMap((part) => (part.type === "reasoning" ? [part.text] : [])).join("\n");
+  const answers = calls.flatMap((call) => resultOf(call, message, results));
+  return {
+    ...headOf(message),
+    source: "agent",
+    message: textOf(parts),
+    ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
+    ...(calls.length > 0 ? { tool_calls: calls.map(callOf) } : {}),
+    ...(answers.length > 0 ? { observation: { results: answers } } : {}),
+    ...(bill ? { metrics: metricsOf(bill, config) } : {}),
+  };
+}
+
+function headOf({ createdAt, kind, step, compactedRound }: MessageRow) {
+  return {
+    timestamp: createdAt.toISOString(),
+    extra: { kind, step, ...(compactedRound === null ? {} : { compactedRound }) },
+  };
+}
+
+function callOf({ toolCallId, toolName, input }: ToolCallPart) {
+  const known = typeof input === "object" && input !== null && !Array.isArray(input);
+  return {
+    tool_call_id: toolCallId,
+    function_name: toolName,
+    // What was no JSON object is kept as it came.
+    arguments: known ? (input as Record<string, unknown>) : { input },
+  };
+}
+
+function resultOf(call: ToolCallPart, { step }: MessageRow, results: readonly MessageRow[]) {
+  const found = results
+    .filter((row) => row.step === step)
+    .map((row) => (row.content as [ToolResultPart])[0])
+    .find((part) => part.toolCallId === call.toolCallId);
+  if (found === undefined) return [];
+  const content = [found.text, ...(found.files ?? []).map(fileNote)].join("\n");
+  return [{ source_call_id: call.toolCallId, content, extra: { outcome: found.outcome } }];
+}
+
+/** The newest kept bill of the answer's step in its epoch. */
+function billOf(bills: readonly ModelCallRow[], { epoch, step }: MessageRow): ModelCallRow | undefined {
+  return bills.findLast((call) => call.epoch === epoch && call.step === step);
+}
+
+function usageOf({ inputTokens, cachedTokens, outputTokens }: ModelCallRow) {
+  if (inputTokens === null) return undefined;
+  return { input: inputTokens, cached: cachedTokens ?? 0, output: outputTokens ?? 0 };
+}
+
+function metricsOf(call: ModelCallRow, { price }: Config): Record<string, number> {
+  const usage = usageOf(call);
+  const cost = costUsd(price, usage);
+  if (usage === undefined) return {};
+  return {
+    prompt_tokens: usage.input,
+    completion_tokens: usage.output,
+    cached_tokens: usage.cached,
+    ...(cost === null ? {} : { cost_usd: cost }),
+  };
+}
+
+function textOf(parts: readonly (UserPart | AssistantPart)[]): string {
+  return parts
+    .flatMap((part) => (part.type === "text" ? [part.text] : part.type === "file" ? [fileNote(part)] : []))
+    .join("\n");
+}
+
+function fileNote({ filename, mediaType }: FilePart): string {
+  return `[${filename ?? "file"} (${mediaType})]`;
+}

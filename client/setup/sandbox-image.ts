@@ -1,0 +1,107 @@
+/** The image in which commands run: there already, built from the Dockerfile, or made without an image registry. */
+import { fileURLToPath } from "node:url";
+import type Dockerode from "dockerode";
+import { cutChars } from "../../activities/contract/cut-text.ts";
+import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
+import { type Say, slowly } from "./progress.ts";
+import { bootstrapImage, bootstrapObstacle, followProgress } from "./sandbox-image/bootstrap-image.ts";
+import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+
+/** What the Dockerfile begins with. */
+const BASE_IMAGES = ["debian:bookworm-slim", "node:24-bookworm-slim"];
+const CONTEXT = ["Dockerfile", "packages.txt", "setup.sh"];
+/** So long a registry may take for its first word; one that is not reachable often says nothing at all. */
+const REGISTRY_TIMEOUT_MS = 15_000;
+
+export interface SandboxImageOptions {
+  readonly docker: Dockerode;
+  readonly tag: string;
+  readonly say: Say;
+  /** False keeps debootstrap from being installed. Default: true unless LONGHAUL_NO_INSTALL=1. */
+  readonly mayInstall?: boolean;
+}
+
+/**
+ * Returns once the image is there. Our own tag is built (`docker build`), or made with debootstrap where no registry
+ * answers; any other is pulled.
+ * @throws ServiceMissing with what was tried and one way to mend it
+ */
+export async function ensureSandboxImage(options: SandboxImageOptions): Promise<void> {
+  const { docker, tag, say } = options;
+  if (await isThere(docker, tag)) return;
+  if (tag !== DEFAULT_IMAGE) {
+    const trouble = await pull(docker, tag, say);
+    if (trouble !== undefined) throw missing(tag, trouble, `docker pull ${tag}, or unset SANDBOX_IMAGE`);
+    return;
+  }
+  const trouble = await pullMissing(docker, BASE_IMAGES, say);
+  if (trouble === undefined) {
+    await slowly(say, `Building the sandbox image ${tag}`, () => build(docker, tag));
+    return;
+  }
+  const mayInstall = options.mayInstall ?? process.env["LONGHAUL_NO_INSTALL"] !== "1";
+  const obstacle = bootstrapObstacle(mayInstall);
+  if (obstacle !== undefined) {
+    const mend = `With a registry: docker build -t ${tag} client/setup/sandbox-image. Without one, as root on Debian: apt-get install debootstrap, then try again.`;
+    throw missing(tag, `no image registry answers (${trouble}), and ${obstacle}`, mend);
+  }
+  say(`No image registry answers (${trouble}): making the sandbox image from Debian packages.`);
+  await bootstrapImage({ docker, tag, say, mayInstall });
+}
+
+/** @returns why the first that could not be pulled was not, or undefined where all are there */
+async function pullMissing(
+  docker: Dockerode,
+  tags: readonly string[],
+  say: Say,
+): Promise<string | undefined> {
+  for (const tag of tags) {
+    const trouble = (await isThere(docker, tag)) ? undefined : await pull(docker, tag, say);
+    if (trouble !== undefined) return trouble;
+  }
+  return undefined;
+}
+
+async function isThere(docker: Dockerode, tag: string): Promise<boolean> {
+  try {
+    await docker.getImage(tag).inspect();
+    return true;
+  } catch (error) {
+    if (error instanceof Error && "statusCode" in error && error.statusCode === 404) return false;
+    throw error;
+  }
+}
+
+/** @returns why it could not be pulled, or undefined */
+async function pull(docker: Dockerode, tag: string, say: Say): Promise<string | undefined> {
+  const silence = new AbortController();
+  const timer = setTimeout(() => silence.abort(new Error("no response")), REGISTRY_TIMEOUT_MS);
+  try {
+    const progress = await docker.pull(tag, { abortSignal: silence.signal });
+    clearTimeout(timer);
+    await slowly(say, `Pulling ${tag}`, () => followProgress(docker, progress));
+    return undefined;
+  } catch (error) {
+    return firstLine(silence.signal.aborted ? silence.signal.reason : error);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function build(docker: Dockerode, tag: string): Promise<void> {
+  const context = fileURLToPath(new URL("sandbox-image", import.meta.url));
+  await followProgress(docker, await docker.buildImage({ context, src: CONTEXT }, { t: tag }));
+}
+
+function missing(tag: string, reason: string, mend: string): ServiceMissing {
+  return new ServiceMissing({
+    service: "Sandbox image",
+    address: tag,
+    problem: `${tag} is not available`,
+    reason,
+    mend,
+  });
+}
+
+const firstLine = (error: unknown): string =>
+  cutChars((error instanceof Error ? error.message : String(error)).split("\n", 1)[0] ?? "", 200);

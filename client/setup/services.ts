@@ -1,0 +1,201 @@
+/** Brings up what is missing and finds what is there: everything a worker needs, in one call. */
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ensureDocker } from "./docker-engine.ts";
+import { ensurePostgres, ownPostgresUrl, POSTGRES_PORT } from "./postgres.ts";
+import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
+import { dockerHasImage, probePostgres } from "../../worker/connect/probe.ts";
+import { makePrivate } from "./private-folder.ts";
+import { endProcess } from "./processes.ts";
+import type { Say } from "./progress.ts";
+import { ensureRehearsal, wantsRehearsal } from "./rehearsal-service.ts";
+import { locked, readState, remember, rememberFound, type ServiceName } from "./state.ts";
+import { chooseQueue, DEFAULT_QUEUE } from "./task-queue.ts";
+import { cacheFolder } from "./temporal-binary.ts";
+import { configuredTemporal, ensureTemporal, TEMPORAL_PORT, TEMPORAL_UI_PORT } from "./temporal.ts";
+
+export type { Say } from "./progress.ts";
+
+export type Need = "postgres" | "temporal" | "docker" | "image" | "model";
+
+export interface BringUpOptions {
+  /** Where data, logs and state are kept; default `.longhaul` of the project. */
+  readonly home?: string;
+  /** `free` for tests: nothing that runs already is used but Docker, and nothing is kept safe from a power cut. */
+  readonly ports?: "fixed" | "free";
+  readonly say: Say;
+  readonly need: readonly Need[];
+}
+
+export interface LocalServices {
+  readonly databaseUrl: string;
+  /** host:port; namespace, TLS and key come from Temporal's own configuration. */
+  readonly temporalAddress: string;
+  readonly uiUrl: string | undefined;
+  /** Where client and worker of this installation meet. */
+  readonly taskQueue: string;
+  /** undefined = the default socket. */
+  readonly dockerHost: string | undefined;
+  readonly sandboxImage: string | undefined;
+  /** Set where the rehearsal model plays. */
+  readonly rehearsalUrl: string | undefined;
+  /** What child processes are to be told on top of our own environment. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+export const projectFolder = fileURLToPath(new URL("../../", import.meta.url)).replace(/\/$/, "");
+export const projectHome = join(projectFolder, ".longhaul");
+
+/** Idempotent; what runs is left alone. All services at once. @throws ServiceMissing */
+export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
+  const { say, need } = options;
+  const home = options.home ?? projectHome;
+  const ports = options.ports ?? "fixed";
+  makePrivate(home);
+  return locked(home, say, async () => {
+    const dockerHost = settingOf("DOCKER_HOST");
+    const docker = async () => {
+      if (!need.includes("docker") && !need.includes("image")) return undefined;
+      const mayInstall = settingOf("LONGHAUL_NO_INSTALL") !== "1";
+      await ensureDocker({ home, say, dockerHost, mayInstall });
+      return need.includes("image") ? ensureImages(say, dockerHost) : undefined;
+    };
+    // Each writes its own entry of the state, synchronously: they do not overwrite each other's.
+    const [, temporal, image] = await allOrFirstFailure([
+      need.includes("postgres") ? postgres(home, ports, say) : undefined,
+      need.includes("temporal") ? ensureTemporal({ home, ports, say, cache: cacheFolder() }) : undefined,
+      docker(),
+      need.includes("model") && wantsRehearsal() ? ensureRehearsal({ home, ports, say }) : undefined,
+    ] as const);
+    // Where database and server are both ours, or both given, who shares the one shares the other.
+    const ownDatabase = ports === "fixed" && settingOf("DATABASE_URL") === undefined;
+    if (
+      temporal !== undefined &&
+      ownDatabase &&
+      readState(home).services.temporal?.address !== temporal.address
+    ) {
+      await chooseQueue({ home, temporalAddress: temporal.address, say });
+    }
+    const found = findServices(home, ports);
+    return withEnvironment({
+      ...found,
+      ...(temporal === undefined ? {} : { temporalAddress: temporal.address, uiUrl: temporal.uiUrl }),
+      ...(image === undefined ? {} : { sandboxImage: image }),
+    });
+  });
+}
+
+/**
+ * What is there by the environment, by what `bringUp` left, or by default: starts nothing, asks nobody, takes about a
+ * millisecond.
+ */
+export function findServices(home: string = projectHome, ports: "fixed" | "free" = "fixed"): LocalServices {
+  const { services, found } = readState(home);
+  const own = ports === "free";
+  const temporalAddress =
+    (own ? undefined : configuredTemporal()) ??
+    services.temporal?.address ??
+    found.temporal ??
+    `127.0.0.1:${TEMPORAL_PORT}`;
+  return withEnvironment({
+    databaseUrl:
+      (own ? undefined : settingOf("DATABASE_URL")) ??
+      ownPostgresUrl(home) ??
+      `postgres://postgres@127.0.0.1:${POSTGRES_PORT}/longhaul`,
+    temporalAddress,
+    uiUrl:
+      temporalAddress === services.temporal?.address ? services.temporal.uiUrl : usualUi(temporalAddress),
+    taskQueue: settingOf("LONGHAUL_TASK_QUEUE") ?? found.queue ?? DEFAULT_QUEUE,
+    dockerHost: settingOf("DOCKER_HOST"),
+    sandboxImage: settingOf("SANDBOX_IMAGE"),
+    rehearsalUrl: wantsRehearsal() ? services.rehearsal?.address : undefined,
+  });
+}
+
+/** Ends what we started, the worker first; never what is others'. Data stays. */
+export async function bringDown(options: {
+  readonly home?: string;
+  readonly say: Say;
+}): Promise<{ readonly ended: readonly string[] }> {
+  const home = options.home ?? projectHome;
+  return locked(home, options.say, async () => {
+    const ended: string[] = [];
+    const order: readonly ServiceName[] = ["worker", "rehearsal", "temporal", "postgres"];
+    for (const name of order) {
+      const service = readState(home).services[name];
+      if (service === undefined) continue;
+      // SIGINT is Postgres' fast shutdown: it does not wait for its clients.
+      const signal = name === "postgres" ? "SIGINT" : "SIGTERM";
+      if (await endProcess(service, { signal, graceMs: name === "worker" ? 20_000 : 10_000 }))
+        ended.push(name);
+      remember(home, name, undefined);
+    }
+    // The Docker engine is left running: other work on the machine may use it by now.
+    if (readState(home).services.docker !== undefined) {
+      options.say("The Docker engine keeps running; stop it with `kill $(cat /var/run/docker.pid)`.");
+    }
+    return { ended };
+  });
+}
+
+async function postgres(home: string, ports: "fixed" | "free", say: Say): Promise<void> {
+  const configured = ports === "fixed" ? settingOf("DATABASE_URL") : undefined;
+  if (configured !== undefined) {
+    await probePostgres(configured);
+    rememberFound(home, "postgres", "DATABASE_URL");
+    return;
+  }
+  await ensurePostgres({
+    home,
+    port: ports === "fixed" ? POSTGRES_PORT : 0,
+    say,
+    durable: ports === "fixed",
+  });
+}
+
+/** The image of sandboxes, and the one from which their walls are put up. */
+async function ensureImages(say: Say, dockerHost: string | undefined): Promise<string> {
+  const tag = settingOf("SANDBOX_IMAGE") ?? DEFAULT_IMAGE;
+  for (const each of new Set([tag, settingOf("LONGHAUL_GUARD_IMAGE") ?? DEFAULT_IMAGE])) {
+    if (await dockerHasImage(each, dockerHost)) continue;
+    // Loaded only now: a start with everything there does not pay for the engine's client.
+    const [{ connectDocker }, { ensureSandboxImage }] = await Promise.all([
+      import("../../activities/sandbox/docker/connect-docker.ts"),
+      import("./sandbox-image.ts"),
+    ]);
+    await ensureSandboxImage({ docker: connectDocker(), tag: each, say });
+  }
+  return tag;
+}
+
+/** A server at the usual port has its Web UI at the usual one. */
+function usualUi(temporalAddress: string): string | undefined {
+  return temporalAddress.endsWith(`:${TEMPORAL_PORT}`) && /^(127\.0\.0\.1|localhost):/.test(temporalAddress)
+    ? `http://127.0.0.1:${TEMPORAL_UI_PORT}`
+    : undefined;
+}
+
+/** Waits for all, so that nothing is left half-started, then throws the first failure. */
+async function allOrFirstFailure<T extends readonly unknown[]>(
+  work: T,
+): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
+  await Promise.allSettled(work);
+  return Promise.all(work);
+}
+
+/** A variable that is set to something; an empty one counts as not set. */
+export function settingOf(name: string): string | undefined {
+  return process.env[name] || undefined;
+}
+
+function withEnvironment(services: Omit<LocalServices, "environment">): LocalServices {
+  const environment: Record<string, string> = {
+    DATABASE_URL: services.databaseUrl,
+    TEMPORAL_ADDRESS: services.temporalAddress,
+    LONGHAUL_TASK_QUEUE: services.taskQueue,
+  };
+  if (services.dockerHost !== undefined) environment["DOCKER_HOST"] = services.dockerHost;
+  if (services.sandboxImage !== undefined) environment["SANDBOX_IMAGE"] = services.sandboxImage;
+  if (services.rehearsalUrl !== undefined) environment["LONGHAUL_REHEARSAL_URL"] = services.rehearsalUrl;
+  return { ...services, environment };
+}

@@ -1,0 +1,56 @@
+/** Which task queue this installation uses: `longhaul`, unless another one's worker serves that on the same server. */
+import { createHash } from "node:crypto";
+import { Connection } from "@temporalio/client";
+import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
+import { within } from "../../worker/connect/within.ts";
+import type { Say } from "./progress.ts";
+import { readState, rememberFound } from "./state.ts";
+
+export const DEFAULT_QUEUE = "longhaul";
+const ASK_MS = 2_000;
+/** temporal.api.enums.v1.TaskQueueType */
+const WORKFLOW = 1;
+
+/**
+ * Two clones on one Temporal server have a database each: on one queue, each would get tasks whose sessions are in the
+ * other's. The later one keeps to a queue of its own, once and for all.
+ */
+export async function chooseQueue(options: {
+  readonly home: string;
+  readonly temporalAddress: string;
+  readonly say: Say;
+}): Promise<void> {
+  const { home, temporalAddress, say } = options;
+  if (readState(home).found.queue !== undefined) return;
+  const others = await pollers(temporalAddress, readState(home).services.worker?.pid);
+  if (others.length === 0) return;
+  const queue = `${DEFAULT_QUEUE}-${createHash("sha256").update(home).digest("hex").slice(0, 8)}`;
+  rememberFound(home, "queue", queue);
+  say(
+    `Another worker serves the queue ${DEFAULT_QUEUE} at ${temporalAddress}; this installation uses ${queue}.`,
+  );
+}
+
+/** Identities of those that poll it; our own worker's left out. None where it cannot be told. */
+async function pollers(address: string, ownPid: number | undefined): Promise<string[]> {
+  const { connection: options, namespace } = temporalConnection(address);
+  let connection: Connection | undefined;
+  try {
+    connection = await within(Connection.connect({ ...options, connectTimeout: ASK_MS }), ASK_MS);
+    const { workflowService } = connection;
+    const answer = await connection.withDeadline(Date.now() + ASK_MS, () =>
+      workflowService.describeTaskQueue({
+        namespace,
+        taskQueue: { name: DEFAULT_QUEUE },
+        taskQueueType: WORKFLOW,
+      }),
+    );
+    return (answer.pollers ?? [])
+      .map((poller) => poller.identity ?? "")
+      .filter((identity) => identity !== "" && !identity.startsWith(`${ownPid}@`));
+  } catch {
+    return [];
+  } finally {
+    await connection?.close().catch(() => {});
+  }
+}

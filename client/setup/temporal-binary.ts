@@ -1,0 +1,109 @@
+/** Where the `temporal` program is: PATH, our cache, its release, or built by Go. */
+import { accessSync, constants, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { homedir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { cutChars } from "../../activities/contract/cut-text.ts";
+import { childEnvironment } from "./environment.ts";
+import { run } from "./processes.ts";
+import { type Say, slowly } from "./progress.ts";
+import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { downloadTemporal, TEMPORAL_RELEASE } from "./temporal-download.ts";
+
+const CLI_VERSION = `v${TEMPORAL_RELEASE.version}`;
+const DOWNLOAD_MS = 60_000;
+const BUILD_MS = 20 * 60_000;
+
+/** Where fetched and built programs are kept over clones. */
+export function cacheFolder(environment: NodeJS.ProcessEnv = process.env): string {
+  return join(environment["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "longhaul");
+}
+
+/** @throws ServiceMissing */
+export async function temporalBinary(options: { cache: string; say: Say }): Promise<string> {
+  const { cache, say } = options;
+  const onPath = findOnPath("temporal");
+  if (onPath !== undefined) return onPath;
+  const cached = join(cache, `temporal-${CLI_VERSION}`);
+  if (existsSync(cached)) return cached;
+  mkdirSync(cache, { recursive: true });
+  const failures: string[] = [];
+  const downloaded = await slowly(
+    say,
+    "Downloading the Temporal development server (none found on this machine)",
+    () => download(cache, failures),
+  );
+  if (downloaded) return moveInto(downloaded, cached);
+  const go = findOnPath("go");
+  if (go !== undefined) {
+    const built = await slowly(say, "The download failed: building it with Go, once (3 to 8 minutes)", () =>
+      build(go, cache, failures),
+    );
+    if (built) return moveInto(built, cached);
+  } else {
+    failures.push("Go is not installed");
+  }
+  throw new ServiceMissing({
+    service: "Temporal",
+    address: "127.0.0.1:7233",
+    problem: "is not running, and no server could be installed",
+    reason: failures.join("; "),
+    mend: "Install the `temporal` command line tool or Go 1.24, or set TEMPORAL_ADDRESS to a running server.",
+  });
+}
+
+export function findOnPath(name: string): string | undefined {
+  for (const folder of (process.env["PATH"] ?? "").split(delimiter)) {
+    if (folder === "") continue;
+    const file = join(folder, name);
+    try {
+      accessSync(file, constants.X_OK);
+      return file;
+    } catch {
+      // Not in this folder.
+    }
+  }
+  return undefined;
+}
+
+async function download(cache: string, failures: string[]): Promise<string | undefined> {
+  const folder = join(cache, `download-${process.pid}`);
+  try {
+    return await downloadTemporal(TEMPORAL_RELEASE, folder, AbortSignal.timeout(DOWNLOAD_MS));
+  } catch (error) {
+    failures.push(`download: ${reasonOf(error)}`);
+    return undefined;
+  }
+}
+
+/** Node's fetch says only "fetch failed"; its cause says why. */
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  return cause instanceof Error ? cause.message : String(cause);
+}
+
+async function build(go: string, cache: string, failures: string[]): Promise<string | undefined> {
+  const folder = join(cache, `build-${process.pid}`);
+  try {
+    await run(go, ["install", `github.com/temporalio/cli/cmd/temporal@${CLI_VERSION}`], {
+      env: { ...childEnvironment("installer"), GOBIN: folder },
+      timeout: BUILD_MS,
+      maxBuffer: 64 * 1024 * 1024,
+    });
+    return join(folder, "temporal");
+  } catch (error) {
+    failures.push(`go install: ${lastLine((error as { stderr?: string }).stderr)}`);
+    rmSync(folder, { recursive: true, force: true });
+    return undefined;
+  }
+}
+
+/** Out of a folder of its own, which goes. */
+function moveInto(file: string, place: string): string {
+  renameSync(file, place);
+  rmSync(dirname(file), { recursive: true, force: true });
+  return place;
+}
+
+function lastLine(text: string | undefined): string {
+  return cutChars(text?.trim().split("\n").at(-1) ?? "failed", 300);
+}

@@ -1,0 +1,118 @@
+/** A Temporal development server of our own, with its Web UI and a database file. */
+import { join } from "node:path";
+import { loadClientConfigProfile } from "@temporalio/envconfig";
+import { probeTemporal } from "../../worker/connect/probe.ts";
+import { freePort, isAlive, launch, tail, until } from "./processes.ts";
+import type { Say } from "./progress.ts";
+import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { readState, remember, rememberFound } from "./state.ts";
+import { temporalBinary } from "./temporal-binary.ts";
+import { SEARCH_ATTRIBUTES } from "../../worker/search-attributes.ts";
+
+export interface TemporalOptions {
+  readonly home: string;
+  /** `fixed`: 7233 and 8233, and a server that serves there already is used; `free`: a server of our own on free ports. */
+  readonly ports: "fixed" | "free";
+  readonly say: Say;
+  readonly cache: string;
+}
+
+export interface TemporalPlace {
+  readonly address: string;
+  readonly uiUrl: string | undefined;
+}
+
+export const TEMPORAL_PORT = 7_233;
+export const TEMPORAL_UI_PORT = 8_233;
+
+/**
+ * Stock, the server reads its queue at most 20 times a second and so paces a lone agent to 100 ms an activity; so set,
+ * 18 ms. Source: measured 2026-11.
+ */
+export const DYNAMIC_CONFIG = [
+  "history.transferProcessorMaxPollRPS=1000",
+  "system.enableActivityEagerExecution=true",
+] as const;
+
+/** The address from the environment or a `temporal.toml` profile, where one is configured. */
+export function configuredTemporal(): string | undefined {
+  return loadClientConfigProfile().address;
+}
+
+/** @throws ServiceMissing */
+export async function ensureTemporal(options: TemporalOptions): Promise<TemporalPlace> {
+  const { home, say } = options;
+  const configured = configuredTemporal();
+  if (options.ports === "fixed" && configured !== undefined) {
+    await probeTemporal(configured);
+    rememberFound(home, "temporal", configured);
+    return { address: configured, uiUrl: undefined };
+  }
+  const ours = readState(home).services.temporal;
+  if (ours !== undefined && (await isAlive(ours)) && (await answers(ours.address))) {
+    return { address: ours.address, uiUrl: ours.uiUrl };
+  }
+  const standard = `127.0.0.1:${TEMPORAL_PORT}`;
+  if (options.ports === "fixed" && (await answers(standard))) {
+    if (readState(home).found.temporal !== standard)
+      say(`Using the Temporal server that runs at ${standard}.`);
+    rememberFound(home, "temporal", standard);
+    return { address: standard, uiUrl: `http://127.0.0.1:${TEMPORAL_UI_PORT}` };
+  }
+  return start(options, await temporalBinary({ cache: options.cache, say }));
+}
+
+async function start(options: TemporalOptions, binary: string): Promise<TemporalPlace> {
+  const { home, say } = options;
+  const fixed = options.ports === "fixed";
+  const port = await freePort(fixed ? TEMPORAL_PORT : 0);
+  const uiPort = await freePort(fixed ? TEMPORAL_UI_PORT : 0);
+  const address = `127.0.0.1:${port}`;
+  const uiUrl = `http://127.0.0.1:${uiPort}`;
+  const log = join(home, "logs", "temporal.log");
+  const mark = await launch({
+    command: binary,
+    args: [
+      "server",
+      "start-dev",
+      "--ip=127.0.0.1",
+      `--port=${port}`,
+      `--ui-port=${uiPort}`,
+      `--db-filename=${join(home, "temporal.db")}`,
+      "--log-level=warn",
+      ...DYNAMIC_CONFIG.flatMap((value) => ["--dynamic-config-value", value]),
+      ...SEARCH_ATTRIBUTES.flatMap((name) => ["--search-attribute", `${name}=Keyword`]),
+    ],
+    log,
+  });
+  remember(home, "temporal", { ...mark, address, uiUrl, log });
+  rememberFound(home, "temporal", undefined);
+  const up = await until(
+    async () => {
+      if (!(await isAlive(mark))) throw notStarted(address, log);
+      return answers(address);
+    },
+    60_000,
+    100,
+  );
+  if (!up) throw notStarted(address, log);
+  say(`Temporal runs at ${address}, its Web UI at ${uiUrl} (database in .longhaul/temporal.db).`);
+  return { address, uiUrl };
+}
+
+function answers(address: string): Promise<boolean> {
+  return probeTemporal(address, 1_500).then(
+    () => true,
+    () => false,
+  );
+}
+
+function notStarted(address: string, log: string): ServiceMissing {
+  return new ServiceMissing({
+    service: "Temporal",
+    address,
+    problem: `did not start at ${address}`,
+    reason: `last log lines: ${tail(log, 3)}`,
+    mend: `See ${log}, or set TEMPORAL_ADDRESS to a running server.`,
+  });
+}

@@ -1,0 +1,126 @@
+/** Shows a session live until it ends, for people or as JSON lines. What `run` and `watch` share. */
+import type { SessionEvent } from "../../activities/store/event.ts";
+import { describeRun } from "../connect/describe-run.ts";
+import type { Services } from "../connect/connection.ts";
+import { exitCodeOf, exitCodes, type ExitCode } from "../console/errors.ts";
+import { follow, type FollowEnd } from "./follow.ts";
+import type { Output } from "../console/output.ts";
+import { createRenderer } from "../render/renderer.ts";
+
+export interface Watch {
+  readonly services: Services;
+  readonly sessionId: string;
+  readonly afterSeq: number;
+  readonly json: boolean;
+  readonly output: Output;
+  /** Said after the outcome and before the last line, such as how to end what was started. */
+  readonly closing?: (end: FollowEnd) => Promise<readonly string[]>;
+}
+
+/** Resolves with the exit code of the outcome, or 130 when the person detached with Ctrl-C. */
+export async function watchSession(watch: Watch): Promise<ExitCode> {
+  const { services, sessionId, output } = watch;
+  const detach = new AbortController();
+  const onSignal = () => detach.abort();
+  process.on("SIGINT", onSignal);
+  process.on("SIGTERM", onSignal);
+  try {
+    const show = watch.json ? jsonLines(output, sessionId) : forPeople(output);
+    for await (const item of follow({
+      store: services.store,
+      sessionId,
+      afterSeq: watch.afterSeq,
+      signal: detach.signal,
+      describe: () => describeRun(services.temporal, sessionId),
+    })) {
+      switch (item.kind) {
+        case "event":
+          show.event(item.event, item.live);
+          break;
+        case "tick":
+          show.tick();
+          break;
+        case "lost":
+          output.note(`Postgres does not answer (${item.message}); the task goes on, trying again …\n`);
+          break;
+        case "back":
+          output.note("Postgres is back.\n");
+          break;
+        case "trouble":
+          show.trouble(item.message);
+          break;
+        case "caught-up":
+          break;
+        case "ended":
+          show.end(item);
+          for (const line of (await watch.closing?.(item)) ?? []) output.note(`${line}\n`);
+          return exitCodeOf(item.status);
+      }
+    }
+  } finally {
+    process.off("SIGINT", onSignal);
+    process.off("SIGTERM", onSignal);
+  }
+  output.note(`\n${detachedText(sessionId)}\n`);
+  return exitCodes.interrupted;
+}
+
+/** What a person reads who detached. */
+function detachedText(sessionId: string): string {
+  return [
+    `Detached: ${sessionId} goes on without this client.`,
+    `  watch it again:  longhaul watch ${sessionId}`,
+    `  end it:          longhaul cancel ${sessionId}`,
+  ].join("\n");
+}
+
+interface Show {
+  event(event: SessionEvent, live: boolean): void;
+  tick(): void;
+  trouble(message: string): void;
+  end(end: FollowEnd): void;
+}
+
+function jsonLines(output: Output, sessionId: string): Show {
+  let heardEnd = false;
+  let last: SessionEvent | undefined;
+  return {
+    event: (event) => {
+      if (event.type.startsWith("session:")) heardEnd = event.type === "session:ended";
+      last = event;
+      output.json(event);
+    },
+    tick: () => undefined,
+    trouble: (message) => output.note(`tried again: ${message}\n`),
+    end: (end) => {
+      // The last line is always the outcome, also where the run could not write it.
+      if (heardEnd || end.reason === undefined) return;
+      output.json({
+        seq: end.lastSeq,
+        sessionId,
+        epoch: last?.epoch ?? 1,
+        step: last?.step ?? 0,
+        attempt: 1,
+        at: new Date().toISOString(),
+        type: "session:ended",
+        data: { status: end.status, reason: end.reason, text: end.result },
+      });
+    },
+  };
+}
+
+function forPeople(output: Output): Show {
+  const renderer = createRenderer(output.note, output.style, output.columns);
+  return {
+    event: (event) => renderer.event(event),
+    tick: () => renderer.tick(Date.now()),
+    trouble: (message) => renderer.note(output.style("yellow", `↻ tried again: ${message}`)),
+    end: (end) => {
+      if (end.reason !== undefined) renderer.note(output.style("yellow", `\n■ ${end.status}: ${end.reason}`));
+      // Where both streams are one screen, the words were just read.
+      const read = output.sameScreen && renderer.shownText().trim() === end.result.trim();
+      if (end.result !== "" && !read)
+        output.result(end.result.endsWith("\n") ? end.result : `${end.result}\n`);
+    },
+  };
+}

@@ -1,0 +1,44 @@
+/** A session's files, as last saved, on the person's own disk, and what to say of what was left out. */
+import { join } from "node:path";
+import { readWorkspace } from "../../activities/store/checkpoints.ts";
+import type { Store } from "../../activities/store/db.ts";
+import { listed } from "./name-list.ts";
+import { writeWorkspace, type WriteOptions, type Written } from "./write-workspace.ts";
+
+/**
+ * Writes the session's files into a folder, which is made where it is missing.
+ * @returns undefined where nothing was ever saved
+ * @throws ClientError (impossible), as `writeWorkspace`
+ */
+export async function pullWorkspace(
+  store: Store,
+  sessionId: string,
+  folder: string,
+  options: WriteOptions = {},
+): Promise<Written | undefined> {
+  const files = await readWorkspace(store.db, sessionId);
+  return files === undefined ? undefined : writeWorkspace(files, folder, options);
+}
+
+/** What a person is to know of a pull, a line each; `again` is the command that writes repositories as they are. */
+export function pullNotes(written: Written, folder: string, again: string): string[] {
+  const { skipped, unsafe, untouched } = written;
+  return [
+    ...(skipped.length === 0
+      ? []
+      : [
+          `Left out ${listed(skipped)}: links that lead out of the folder, or names that cannot be written here.`,
+        ]),
+    ...(unsafe.length === 0
+      ? []
+      : [
+          `Left out ${listed(unsafe)}: they could make Git run programs here. To write them anyway: ${again}`,
+        ]),
+    ...(untouched.length === 0
+      ? []
+      : [
+          `Not written to ${listed(untouched.map((path) => join(folder, path)))}: a repository that was there stays as it is.` +
+            " An empty folder gets the session's commits.",
+        ]),
+  ];
+}

@@ -1,0 +1,152 @@
+/** The change between two states of a workspace as a patch that `git apply` takes. Pure. */
+import { structuredPatch } from "diff";
+import ignore from "ignore";
+import { bytesOfText } from "../../activities/store/path-text.ts";
+import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
+import { binaryPatch, blobNames } from "./git-binary-patch.ts";
+
+/** A file whose comparison would take longer is shown as replaced whole. */
+const DIFF_TIMEOUT_MS = 2_000;
+
+export interface WorkspaceDiff {
+  readonly patch: string;
+  readonly changed: number;
+}
+
+type Content = Extract<WorkspaceFile, { kind: "file" | "link" }>;
+
+export interface DiffOptions {
+  /** `bytes`: both states of a binary file, so that the patch can be applied; `named`: that they differ, for people. */
+  readonly binaries: "bytes" | "named";
+}
+
+/** Leaves out `.git`, `node_modules` and what the new state's own `.gitignore` names. */
+export function diffWorkspaces(
+  before: readonly WorkspaceFile[],
+  after: readonly WorkspaceFile[],
+  options: DiffOptions,
+): WorkspaceDiff {
+  const ignored = ignore().add(["node_modules", ".git"]);
+  const own = after.find((file) => file.path === ".gitignore");
+  if (own?.kind === "file") ignored.add(new TextDecoder().decode(own.bytes));
+  const contents = (files: readonly WorkspaceFile[]) =>
+    new Map(
+      files
+        .filter((file): file is Content => file.kind !== "folder" && !ignored.ignores(file.path))
+        .map((file) => [file.path, file]),
+    );
+  const old = contents(before);
+  const fresh = contents(after);
+  const paths = [...new Set([...old.keys(), ...fresh.keys()])].toSorted();
+  const pieces = paths
+    .map((path) => diffPath(path, old.get(path), fresh.get(path), options))
+    .filter((piece) => piece !== "");
+  return { patch: pieces.join(""), changed: pieces.length };
+}
+
+/** A file that becomes a link, or a link a file, is one removed and one added: Git refuses it as a change of mode. */
+function diffPath(
+  path: string,
+  before: Content | undefined,
+  after: Content | undefined,
+  options: DiffOptions,
+): string {
+  if (before === undefined || after === undefined || before.kind === after.kind)
+    return diffFile(path, before, after, options);
+  return diffFile(path, before, undefined, options) + diffFile(path, undefined, after, options);
+}
+
+function diffFile(
+  path: string,
+  before: Content | undefined,
+  after: Content | undefined,
+  { binaries }: DiffOptions,
+): string {
+  const [oldBytes, newBytes] = [bytesOf(before), bytesOf(after)];
+  const oldMode = before === undefined ? undefined : modeOf(before);
+  const newMode = after === undefined ? undefined : modeOf(after);
+  if (oldBytes.equals(newBytes) && oldMode === newMode && (before === undefined) === (after === undefined))
+    return "";
+  const head = [`diff --git ${quoted(`a/${path}`)} ${quoted(`b/${path}`)}`];
+  if (oldMode === undefined) head.push(`new file mode ${newMode}`);
+  else if (newMode === undefined) head.push(`deleted file mode ${oldMode}`);
+  else if (oldMode !== newMode) head.push(`old mode ${oldMode}`, `new mode ${newMode}`);
+  const from = before === undefined ? "/dev/null" : quoted(`a/${path}`);
+  const to = after === undefined ? "/dev/null" : quoted(`b/${path}`);
+  if (oldBytes.equals(newBytes)) return `${head.join("\n")}\n`;
+  if (isBinary(oldBytes) || isBinary(newBytes)) {
+    if (binaries === "named") return `${head.join("\n")}\nBinary files ${from} and ${to} differ\n`;
+    const names = blobNames(before && oldBytes, after && newBytes);
+    head.push(`index ${names}${oldMode === newMode ? ` ${oldMode}` : ""}`);
+    return `${head.join("\n")}\n${binaryPatch(oldBytes, newBytes)}`;
+  }
+  return `${head.join("\n")}\n--- ${ended(from)}\n+++ ${ended(to)}\n${hunksOf(oldBytes.toString("utf8"), newBytes.toString("utf8"))}`;
+}
+
+/** A tab ends a name that has spaces. */
+const ended = (name: string) => (name.includes(" ") ? `${name}\t` : name);
+
+function hunksOf(before: string, after: string): string {
+  const patch = structuredPatch("a", "b", before, after, "", "", { context: 3, timeout: DIFF_TIMEOUT_MS });
+  const hunks = patch?.hunks ?? [replacedWhole(before, after)];
+  return hunks
+    .map(({ oldStart, oldLines, newStart, newLines, lines }) => {
+      // A side without lines counts from the line before it.
+      const old =
+        oldLines === 0 ? Math.max(0, oldStart - (oldStart > 0 && before === "" ? oldStart : 0)) : oldStart;
+      const fresh = newLines === 0 && after === "" ? 0 : newStart;
+      return `@@ -${old},${oldLines} +${fresh},${newLines} @@\n${lines.join("\n")}\n`;
+    })
+    .join("");
+}
+
+function replacedWhole(before: string, after: string) {
+  const linesOf = (text: string, sign: string) => {
+    if (text === "") return { count: 0, lines: [] };
+    const whole = text.endsWith("\n");
+    const lines = (whole ? text.slice(0, -1) : text).split("\n").map((line) => sign + line);
+    return { count: lines.length, lines: whole ? lines : [...lines, "\\ No newline at end of file"] };
+  };
+  const [old, fresh] = [linesOf(before, "-"), linesOf(after, "+")];
+  return {
+    oldStart: old.count === 0 ? 0 : 1,
+    oldLines: old.count,
+    newStart: fresh.count === 0 ? 0 : 1,
+    newLines: fresh.count,
+    lines: [...old.lines, ...fresh.lines],
+  };
+}
+
+function bytesOf(file: Content | undefined): Buffer {
+  if (file === undefined) return Buffer.alloc(0);
+  return file.kind === "link" ? bytesOfText(file.target) : Buffer.from(file.bytes);
+}
+
+/** git knows three modes. */
+function modeOf(file: Content): string {
+  if (file.kind === "link") return "120000";
+  return (file.mode & 0o111) === 0 ? "100644" : "100755";
+}
+
+/** As git decides: a NUL in the first 8,000 bytes. What is no UTF-8 cannot be shown as text either. */
+function isBinary(bytes: Buffer): boolean {
+  if (bytes.subarray(0, 8_000).includes(0)) return true;
+  try {
+    new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** Names with quotes, backslashes, control characters or bytes that are no text, as git writes them. */
+function quoted(path: string): string {
+  // oxlint-disable-next-line no-control-regex -- control characters are what this is about
+  if (path.isWellFormed() && !/["\\\u0000-\u001f\u007f-\u009f]/.test(path)) return path;
+  const signs = [...bytesOfText(path)].map((byte) => {
+    if (byte === 0x22 || byte === 0x5c) return `\\${String.fromCharCode(byte)}`;
+    const isPlain = byte >= 0x20 && byte < 0x7f;
+    return isPlain ? String.fromCharCode(byte) : `\\${byte.toString(8).padStart(3, "0")}`;
+  });
+  return `"${signs.join("")}"`;
+}

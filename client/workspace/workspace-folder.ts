@@ -1,0 +1,154 @@
+/** A folder of the person's machine as the session's first workspace. */
+import { lstat, readdir, readFile, readlink } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import ignore, { type Ignore } from "ignore";
+import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
+import { usageError } from "../console/errors.ts";
+import { listed } from "./name-list.ts";
+import { bytes } from "../console/format.ts";
+import { withSafeRepositories } from "./safe-repositories.ts";
+
+/** Source: MAX_PACK_BYTES of the checkpoints. */
+const MAX_WORKSPACE_BYTES = 256 * 1024 * 1024;
+const MAX_FILES = 200_000;
+/** Never of use in the sandbox: rebuilt there, or our own. `.git` goes along: agents read its history. */
+const ALWAYS_OUT = ["node_modules", ".longhaul"];
+/** Source: survey of command lines, 1, AGENTS.md. */
+const MAX_INSTRUCTION_BYTES = 32 * 1024;
+
+export interface FolderContent {
+  readonly files: readonly WorkspaceFile[];
+  readonly bytes: number;
+  /** Text of the folder's AGENTS.md, bounded. */
+  readonly instructions: string | undefined;
+  /** What the person should know, a line each. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * The folder's files, `.gitignore` files (nested ones too) respected; `node_modules` and `.longhaul` always stay out.
+ * Repositories go in as a clone has them: their configuration may hold tokens, in addresses and in headers.
+ * @throws ClientError (usage) when it is no folder, cannot be read or is larger than 256 MB
+ */
+export async function readFolder(folder: string): Promise<FolderContent> {
+  const root = resolve(folder);
+  const stat = await lstat(root).catch(() => undefined);
+  if (stat === undefined || !(await isFolder(root))) {
+    throw usageError(`--workspace: ${folder} is not a folder.`);
+  }
+  const files: WorkspaceFile[] = [];
+  const total = { bytes: 0 };
+  try {
+    await walk(root, "", [], files, total);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === undefined) throw error;
+    throw usageError(
+      `--workspace: ${(error as Error).message}`,
+      "Make it readable, or leave it out with a line in .gitignore.",
+    );
+  }
+  const safe = withSafeRepositories(files, { bareRepositories: true });
+  return {
+    files: safe.files,
+    bytes: total.bytes,
+    instructions: instructionsOf(safe.files),
+    notes: notesOf(safe.files, safe.leftOut),
+  };
+}
+
+/** Names under which secrets are usually kept; templates of such files have none. */
+const SECRET_FILES =
+  /(^|\/)(\.env(\.[^/]+)?|\.envrc|\.netrc|\.pypirc|\.git-credentials|\.htpasswd|id_(rsa|dsa|ecdsa|ed25519))$/;
+const TEMPLATES = /\.(example|sample|template|dist|defaults?)$/;
+
+function notesOf(files: readonly WorkspaceFile[], leftOut: readonly string[]): string[] {
+  const secret = files.filter(({ path }) => SECRET_FILES.test(path) && !TEMPLATES.test(path));
+  return [
+    ...(leftOut.length === 0
+      ? []
+      : [`The repository goes into the sandbox as a clone would have it, without ${listed(leftOut)}.`]),
+    ...(secret.length === 0
+      ? []
+      : [
+          `Warning: ${listed(secret.map(({ path }) => path))} may hold secrets, and the agent can read what is in the sandbox.` +
+            " To keep it out, name it in .gitignore.",
+        ]),
+  ];
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return readdir(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+interface Rules {
+  /** Folder of the `.gitignore`, relative, with a final `/` unless it is the root. */
+  readonly below: string;
+  readonly ignored: Ignore;
+}
+
+async function walk(
+  root: string,
+  folder: string,
+  outer: readonly Rules[],
+  files: WorkspaceFile[],
+  total: { bytes: number },
+): Promise<void> {
+  const entries = await readdir(join(root, folder), { withFileTypes: true });
+  entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+  const own = entries.find((entry) => entry.name === ".gitignore" && entry.isFile());
+  const rules =
+    own === undefined
+      ? outer
+      : [
+          ...outer,
+          { below: folder, ignored: ignore().add(await readFile(join(root, folder, own.name), "utf8")) },
+        ];
+  for (const entry of entries) {
+    const path = `${folder}${entry.name}`;
+    if (ALWAYS_OUT.includes(entry.name)) continue;
+    if (isIgnored(rules, entry.isDirectory() ? `${path}/` : path)) continue;
+    if (files.length >= MAX_FILES) throw usageError(`--workspace: more than ${MAX_FILES} files.`);
+    const full = join(root, path);
+    const stat = await lstat(full);
+    const mode = stat.mode & 0o777;
+    if (stat.isDirectory()) {
+      files.push({ kind: "folder", path, mode });
+      await walk(root, `${path}/`, rules, files, total);
+    } else if (stat.isSymbolicLink()) {
+      files.push({ kind: "link", path, mode, target: await readlink(full) });
+    } else if (stat.isFile()) {
+      total.bytes += stat.size;
+      if (total.bytes > MAX_WORKSPACE_BYTES) {
+        throw usageError(
+          `--workspace: the folder has more than ${bytes(MAX_WORKSPACE_BYTES)} (reached at ${path}).`,
+          "Leave out what can be built or fetched again with lines in .gitignore.",
+        );
+      }
+      files.push({ kind: "file", path, mode, bytes: await readFile(full), mtimeMs: stat.mtimeMs });
+    }
+    // Sockets, pipes and devices are no files to work on.
+  }
+}
+
+/** As git has it: the innermost `.gitignore` with a word on a path decides. */
+function isIgnored(rules: readonly Rules[], path: string): boolean {
+  // What git itself keeps is never subject to its own rules.
+  if (path === ".git/" || path.startsWith(".git/")) return false;
+  for (const { below, ignored } of rules.toReversed()) {
+    const verdict = ignored.test(path.slice(below.length));
+    if (verdict.ignored) return true;
+    if (verdict.unignored) return false;
+  }
+  return false;
+}
+
+function instructionsOf(files: readonly WorkspaceFile[]): string | undefined {
+  const file = files.find((entry) => entry.path === "AGENTS.md");
+  if (file?.kind !== "file" || file.bytes.length === 0) return undefined;
+  // A cut in the middle of a character leaves a replacement character at the end, which goes.
+  const text = new TextDecoder().decode(file.bytes.slice(0, MAX_INSTRUCTION_BYTES)).replace(/\uFFFD+$/, "");
+  return text.replaceAll("\0", "");
+}

@@ -1,0 +1,233 @@
+/** A workspace's files written to the person's own disk: nothing leaves the folder, and nothing written there runs unasked. */
+import {
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
+import { basename, dirname, join, resolve, sep } from "node:path";
+import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
+import { notPossible } from "../console/errors.ts";
+import { isGitName, mayBeHead, withSafeRepositories } from "./safe-repositories.ts";
+
+export interface Written {
+  readonly files: number;
+  /** Links that lead out of the folder, and names that this disk cannot hold. */
+  readonly skipped: readonly string[];
+  /** Of repositories: what could run programs or lead elsewhere, such as `core.fsmonitor in .git/config`. */
+  readonly unsafe: readonly string[];
+  /** Repositories that were in the folder before, relative to it: the session's files for them were not written. */
+  readonly untouched: readonly string[];
+}
+
+export interface WriteOptions {
+  /** The folder is ours: what is in it from an earlier time is replaced. */
+  readonly ours?: boolean;
+  /** Write over files that are there. */
+  readonly force?: boolean;
+  /** Write repositories as they are, hooks and configuration too. */
+  readonly git?: boolean;
+}
+
+/** Most systems take 4,096 bytes, some of which the names of temporary files need. */
+const MAX_PATH_BYTES = 4_000;
+
+/**
+ * Writes files into a folder, which is made where it is missing.
+ * @throws ClientError (impossible), before anything is written, when the folder holds other files or a link on a path,
+ * or is part of a repository's own data
+ */
+export async function writeWorkspace(
+  all: readonly WorkspaceFile[],
+  folder: string,
+  options: WriteOptions = {},
+): Promise<Written> {
+  const target = resolve(folder);
+  const { files: named, skipped } = writable(all, target);
+  const { files: safe, leftOut: unsafe } = options.git
+    ? { files: named, leftOut: [] }
+    : withSafeRepositories(named, { bareRepositories: false });
+  if (options.ours) return { files: await replaceFolder(target, safe), skipped, unsafe, untouched: [] };
+  if (!options.git) await refuseRepositoryData(target);
+  const isNew = (await readdir(target).catch(() => [])).length === 0;
+  const folders = foldersOf(safe);
+  const there = isNew || options.git ? new Set<string>() : await repositoriesAt(target, folders);
+  const untouched = new Set<string>();
+  const files = safe.filter(({ path }) => {
+    const repository = outerOf(path, there);
+    if (repository !== undefined) untouched.add(repository);
+    return repository === undefined;
+  });
+  if (!isNew) await refuseLinks(target, folders);
+  if (!isNew && !options.force) await refuseOverwriting(target, files);
+  await mkdir(target, { recursive: true });
+  return { files: await writeFiles(target, files), skipped, unsafe, untouched: [...untouched] };
+}
+
+/** What has a place in the folder: no link leads out of it, no two names become one. */
+function writable(all: readonly WorkspaceFile[], target: string) {
+  const files: WorkspaceFile[] = [];
+  const skipped: string[] = [];
+  for (const file of all) {
+    const isText = file.path.isWellFormed() && (file.kind !== "link" || file.target.isWellFormed());
+    const fits = Buffer.byteLength(target) + Buffer.byteLength(file.path) < MAX_PATH_BYTES;
+    const isPlain = sep === "/" || !/[\\:]/.test(file.path);
+    const isInside = file.kind !== "link" || staysInside(file.path, file.target);
+    if (isText && fits && isPlain && isInside) files.push(file);
+    else skipped.push(file.path.toWellFormed());
+  }
+  return { files, skipped };
+}
+
+/**
+ * Whether a link leads to something in the folder, whatever other links are on its way: it goes up at its beginning
+ * alone, where the path is made of real folders, and each link that it meets further down is such a one itself.
+ */
+export function staysInside(path: string, target: string): boolean {
+  if (target === "" || target.startsWith("/") || (sep !== "/" && /[\\:]/.test(target))) return false;
+  const parts = target.split("/").filter((part) => part !== "" && part !== ".");
+  const ups = parts.findIndex((part) => part !== "..");
+  const down = ups < 0 ? [] : parts.slice(ups);
+  const depth = path.split("/").length - 1;
+  return (ups < 0 ? parts.length : ups) <= depth && !down.includes("..") && !down.some(isGitName);
+}
+
+/** The new content takes the old one's place only once it is whole. */
+async function replaceFolder(target: string, files: readonly WorkspaceFile[]): Promise<number> {
+  const fresh = `${target}.new-${process.pid}`;
+  await rm(fresh, { recursive: true, force: true });
+  await mkdir(fresh, { recursive: true, mode: 0o700 });
+  const count = await writeFiles(fresh, files);
+  await rm(target, { recursive: true, force: true });
+  await rename(fresh, target);
+  return count;
+}
+
+/** Hooks beside a `HEAD` of the person's own would be taken for theirs. */
+async function refuseRepositoryData(target: string): Promise<void> {
+  for (let at = target; ; at = dirname(at)) {
+    if (isGitName(basename(at)) || (await hasHead(at))) {
+      throw notPossible(
+        `${at} is a Git repository's own data: nothing was written.`,
+        "Name a folder outside it, or add --git to write there all the same.",
+      );
+    }
+    if (at === dirname(at)) return;
+  }
+}
+
+/** Repositories at the target: of a `.git` the folder or file, of others the folder that has the `HEAD`. */
+async function repositoriesAt(target: string, folders: ReadonlySet<string>): Promise<Set<string>> {
+  const found = new Set<string>();
+  for (const folder of folders) {
+    if (folder !== "" && outerOf(folder, found) !== undefined) continue;
+    if (await exists(join(target, folder, ".git"))) found.add(folder === "" ? ".git" : `${folder}/.git`);
+    if (basename(folder) !== ".git" && (await hasHead(join(target, folder)))) found.add(folder);
+  }
+  return found;
+}
+
+async function hasHead(folder: string): Promise<boolean> {
+  const path = join(folder, "HEAD");
+  const stat = await lstat(path).catch(() => undefined);
+  if (stat?.isSymbolicLink()) return true;
+  if (stat?.isFile() !== true) return false;
+  const file = await open(path).catch(() => undefined);
+  try {
+    const { buffer, bytesRead } = (await file?.read(Buffer.alloc(256))) ?? {
+      buffer: Buffer.of(),
+      bytesRead: 0,
+    };
+    return mayBeHead(buffer.subarray(0, bytesRead));
+  } finally {
+    await file?.close();
+  }
+}
+
+/** All folders on the way to the files, outer ones first; "" is the target itself. */
+function foldersOf(files: readonly WorkspaceFile[]): Set<string> {
+  const found = new Set([""]);
+  const add = (folder: string): void => {
+    if (folder === "." || found.has(folder)) return;
+    add(dirname(folder));
+    found.add(folder);
+  };
+  for (const { kind, path } of files) add(kind === "folder" ? path : dirname(path));
+  return found;
+}
+
+/** The folder of `outer` that a path is or lies in. */
+function outerOf(path: string, outer: ReadonlySet<string>): string | undefined {
+  if (outer.size === 0) return undefined;
+  for (let at = path; at !== "."; at = dirname(at)) if (outer.has(at)) return at;
+  return undefined;
+}
+
+/** A link that lay in the folder before must not lead a file out of it. */
+async function refuseLinks(target: string, folders: ReadonlySet<string>): Promise<void> {
+  for (const folder of folders) {
+    const path = join(target, folder);
+    const stat = folder === "" ? undefined : await lstat(path).catch(() => undefined);
+    if (stat?.isSymbolicLink())
+      throw notPossible(`${path} is a link, and nothing is written through it.`, "Name an empty folder.");
+  }
+}
+
+/** Files that are there with the same content are no obstacle: a second pull of the same state does no harm. */
+async function refuseOverwriting(target: string, files: readonly WorkspaceFile[]): Promise<void> {
+  for (const file of files) {
+    if (file.kind === "folder") continue;
+    const path = join(target, file.path);
+    const there = await lstat(path).catch(() => undefined);
+    if (there === undefined) continue;
+    const same =
+      file.kind === "file" &&
+      there.isFile() &&
+      Buffer.from(file.bytes).equals(await readFile(path).catch(() => Buffer.of()));
+    if (!same) {
+      throw notPossible(
+        `${path} is there already and differs: nothing was written.`,
+        "Name an empty folder, or add --force to write over it.",
+      );
+    }
+  }
+}
+
+async function writeFiles(target: string, files: readonly WorkspaceFile[]): Promise<number> {
+  let count = 0;
+  const made = new Set<string>();
+  const makeFolder = async (path: string): Promise<void> => {
+    if (made.has(path)) return;
+    await mkdir(path, { recursive: true });
+    made.add(path);
+  };
+  // Links come last: until then no path can lead through one.
+  for (const file of files.toSorted((a, b) => Number(a.kind === "link") - Number(b.kind === "link"))) {
+    const path = join(target, file.path);
+    if (file.kind === "folder") {
+      await makeFolder(path);
+      continue;
+    }
+    await makeFolder(dirname(path));
+    await rm(path, { force: true });
+    if (file.kind === "link") await symlink(file.target, path);
+    else {
+      await writeFile(path, file.bytes, { mode: file.mode & 0o777, flag: "wx" });
+      if (file.mtimeMs !== undefined) await utimes(path, new Date(), new Date(file.mtimeMs));
+    }
+    count++;
+  }
+  return count;
+}
+
+const exists = (path: string) =>
+  lstat(path).then(
+    () => true,
+    () => false,
+  );

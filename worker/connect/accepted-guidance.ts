@@ -1,0 +1,70 @@
+/** What persons said to a run, read from its history in Temporal: for runs that ended without keeping it themselves. Pure. */
+import { defaultPayloadConverter, type Payload } from "@temporalio/common";
+import { optionalTsToMs } from "@temporalio/common/lib/time.js";
+import type { History } from "@temporalio/common/lib/proto-utils.js";
+import { isEmptyMessage } from "../../activities/contract/guidance-limits.ts";
+import { createUnnamedIds, idOf, itemsOf, partsOf } from "../../activities/contract/guidance-items.ts";
+import type { Guidance } from "../../activities/contract/activities.ts";
+
+type Event = NonNullable<History["events"]>[number];
+
+/**
+ * All messages that a run was given, in the order in which they came, under the ids that the run itself gives them: what
+ * it was started with, signals, updates that it accepted.
+ */
+export function acceptedGuidance({ events }: History): Guidance[] {
+  const list = events ?? [];
+  const unnamed = createUnnamedIds(runKeyOf(list));
+  const items = list.flatMap((event) => {
+    const queuedAt = new Date(optionalTsToMs(event.eventTime) ?? 0).toISOString();
+    return [
+      ...startedWith(event),
+      ...messagesIn(event).flatMap((message) => {
+        const parts = partsOf(message);
+        if (!parts || isEmptyMessage(parts)) return [];
+        return itemsOf(idOf(message) ?? unnamed(parts), parts, queuedAt);
+      }),
+    ];
+  });
+  const seen = new Set<string>();
+  return items.filter(({ id }) => !seen.has(id) && seen.add(id));
+}
+
+/** As the workflow's own: the chain of runs, and when the first task of this one began. A reset keeps both. */
+function runKeyOf(events: readonly Event[]): string {
+  const chain = events[0]?.workflowExecutionStartedEventAttributes?.firstExecutionRunId ?? "";
+  const first = events.find((event) => event.workflowTaskCompletedEventAttributes);
+  const startedEventId = String(first?.workflowTaskCompletedEventAttributes?.startedEventId);
+  const begun = events.find((event) => String(event.eventId) === startedEventId);
+  return `${chain} ${optionalTsToMs(begun?.eventTime) ?? 0}`;
+}
+
+function startedWith(event: Event): Guidance[] {
+  const input = valueOf(event.workflowExecutionStartedEventAttributes?.input?.payloads?.[0]);
+  if (typeof input !== "object" || input === null) return [];
+  const { guidance, carried } = input as { guidance?: unknown; carried?: { queue?: unknown } | null };
+  return [guidance, carried?.queue].flatMap((list) => (Array.isArray(list) ? (list as Guidance[]) : []));
+}
+
+/** Of an event, what may be a message. A reset that applies an update again writes it as admitted. */
+function messagesIn(event: Event): unknown[] {
+  const signal = event.workflowExecutionSignaledEventAttributes;
+  if (signal) {
+    const isMessage = signal.signalName === "guidance" || signal.signalName === "interrupt";
+    return isMessage ? [valueOf(signal.input?.payloads?.[0])] : [];
+  }
+  const input =
+    event.workflowExecutionUpdateAdmittedEventAttributes?.request?.input ??
+    event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest?.input;
+  return input?.name === "sendGuidance" ? [valueOf(input.args?.payloads?.[0])] : [];
+}
+
+/** Undefined for what the run could not read either. */
+function valueOf(payload: Payload | null | undefined): unknown {
+  if (!payload) return undefined;
+  try {
+    return defaultPayloadConverter.fromPayload(payload);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,55 @@
+/**
+ * Nothing big in the engine's history (invariant 1): the payload converter that worker, client and workflow share, which
+ * refuses what is over 64 KB. Here it covers all: workflow and activity input and result, signals, updates, queries,
+ * memo, what continue-as-new carries. Runs in the workflow too: no Node, no other library.
+ */
+import {
+  ApplicationFailure,
+  DefaultPayloadConverter,
+  type Payload,
+  type PayloadConverter,
+} from "@temporalio/common";
+import { cutChars } from "../../activities/contract/cut-text.ts";
+
+/** Source: requirement 2.1. */
+export const MAX_PAYLOAD_BYTES = 65_536;
+
+class GuardedConverter implements PayloadConverter {
+  readonly #inner = new DefaultPayloadConverter();
+
+  /** @throws ApplicationFailure `PayloadTooLarge`, not retryable: trying again would make the same payload */
+  toPayload<T>(value: T): Payload {
+    const payload = this.#inner.toPayload(value);
+    const bytes = payload.data?.length ?? 0;
+    if (bytes > MAX_PAYLOAD_BYTES) throw tooLarge(value, bytes);
+    return payload;
+  }
+
+  fromPayload<T>(payload: Payload): T {
+    return this.#inner.fromPayload(payload);
+  }
+}
+
+function tooLarge(value: unknown, bytes: number): ApplicationFailure {
+  return ApplicationFailure.create({
+    type: "PayloadTooLarge",
+    message:
+      `A payload of ${bytes} bytes was refused: at most ${MAX_PAYLOAD_BYTES} may enter the history${largestField(value)}. ` +
+      "Nothing was sent. Keep the content in Postgres and pass its id.",
+    nonRetryable: true,
+  });
+}
+
+/** Names the field to look at; never its content, which may be secret. */
+function largestField(value: unknown): string {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return "";
+  let largest: { name: string; chars: number } | undefined;
+  for (const [name, field] of Object.entries(value)) {
+    const chars = JSON.stringify(field)?.length ?? 0;
+    if (largest === undefined || chars > largest.chars) largest = { name, chars };
+  }
+  return largest === undefined ? "" : `; most of it is the field "${cutChars(largest.name, 60)}"`;
+}
+
+/** The name is Temporal's: it looks for it in the file named by `payloadConverterPath`. */
+export const payloadConverter = new GuardedConverter();

@@ -1,0 +1,97 @@
+/** The other runs of a session, as Temporal knows them: which one is current, and what the ended ones were told. */
+import { WorkflowNotFoundError, type Client, type WorkflowExecutionInfo } from "@temporalio/client";
+import { acceptedGuidance } from "./accepted-guidance.ts";
+import { cleanDeep } from "../../activities/redaction/clean-deep.ts";
+import type { Guidance } from "../../activities/contract/activities.ts";
+import type { SessionRuns, UnkeptRuns } from "../../activities/contract/session-runs.ts";
+
+/** For all that is asked at once, in ms. Source: shorter than the minute that the quick activities have. */
+const ANSWER_MS = 45_000;
+
+interface KnownRun {
+  readonly runId: string;
+  readonly isKept: boolean;
+  readonly startedMs: number;
+}
+
+interface ListedRun extends KnownRun {
+  /** By the list, which may lag behind. */
+  readonly isRunning: boolean;
+}
+
+/** @param clean what every text is cleaned with before it is stored */
+export function temporalRuns(client: Client, clean: (text: string) => string): SessionRuns {
+  const bounded = <T>(ask: () => Promise<T>): Promise<T> =>
+    client.withAbortSignal(AbortSignal.timeout(ANSWER_MS), ask);
+  const describe = (sessionId: string, runId?: string) =>
+    whereFound(client.workflow.getHandle(sessionId, runId).describe());
+  const known = async (sessionId: string, runId: string): Promise<KnownRun | undefined> => {
+    const found = await describe(sessionId, runId);
+    return (
+      found && {
+        runId,
+        isKept: isKept(found),
+        startedMs: found.startTime.getTime(),
+      }
+    );
+  };
+  return {
+    async isCurrent(sessionId, runId) {
+      const found = await bounded(() => describe(sessionId));
+      return found?.runId === runId && found.status.name === "RUNNING";
+    },
+    unkept: (sessionId, runs) => bounded(() => unkept(sessionId, runs)),
+  };
+
+  async function unkept(sessionId: string, { inCharge, asking, ending }: UnkeptRuns): Promise<Guidance[]> {
+    const [before, all] = await Promise.all([
+      inCharge === undefined ? undefined : known(sessionId, inCharge),
+      listRuns(client, sessionId, ending),
+    ]);
+    const others = all.filter(({ runId }) => runId !== inCharge && runId !== asking);
+    // What has ended stays as it was listed; only of what may have ended since is asked again.
+    const asked = others.map(async (run) => (run.isRunning ? known(sessionId, run.runId) : run));
+    const later = (await Promise.all(asked)).filter(
+      (run) => run !== undefined && (before === undefined || run.startedMs >= before.startedMs),
+    );
+    const runs = [before, ...later]
+      .filter((run) => run !== undefined)
+      .filter((run) => !run.isKept || run.runId === ending)
+      .toSorted((a, b) => a.startedMs - b.startedMs);
+    const messages: Guidance[] = [];
+    for (const { runId } of runs) {
+      // The list may still name a run whose history is gone.
+      const history = await whereFound(client.workflow.getHandle(sessionId, runId).fetchHistory());
+      if (history) messages.push(...(cleanDeep(acceptedGuidance(history), clean) as Guidance[]));
+    }
+    return messages;
+  }
+}
+
+/** @returns undefined for a run that never began, or whose retention is over */
+async function whereFound<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return undefined;
+    throw error;
+  }
+}
+
+/** By Temporal's list, which may lag behind by a moment, and the run that the caller knows of. */
+async function listRuns(client: Client, sessionId: string, known: string | undefined): Promise<ListedRun[]> {
+  const found = new Map<string, ListedRun>();
+  if (known !== undefined) found.set(known, { runId: known, isRunning: true, isKept: true, startedMs: 0 });
+  const query = `WorkflowId = '${sessionId.replaceAll(/['\\]/g, "\\$&")}'`;
+  for await (const run of client.workflow.list({ query })) {
+    const { runId, startTime, status } = run;
+    const isRunning = runId === known || status.name === "RUNNING";
+    found.set(runId, { runId, isRunning, isKept: isKept(run), startedMs: startTime.getTime() });
+  }
+  return [...found.values()];
+}
+
+/** A run that ended by itself has parked what it had not delivered; one that failed may have found no Postgres for it. */
+function isKept({ status }: Pick<WorkflowExecutionInfo, "status">): boolean {
+  return !["TERMINATED", "TIMED_OUT", "FAILED"].includes(status.name);
+}

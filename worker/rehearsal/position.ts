@@ -1,0 +1,64 @@
+/** Where a conversation stands in the script, read from the conversation itself. Pure. */
+import type { ParsedRequest, WireItem } from "./model-server/wire.ts";
+import type { ScriptStep } from "./script-step.ts";
+
+/** `step` counts from 1; 0 is before the first. */
+export interface Position {
+  readonly step: number;
+  /** How often that step was asked for again because it was cut off. */
+  readonly repeats: number;
+  /** True where the last step's words are in view: nothing follows. */
+  readonly ended: boolean;
+}
+
+const CALL_ID = /^call_fc(\d{3})(?:r(\d))?_/;
+const MARK = /Rehearsal position: step (\d+) of \d+/g;
+
+export const callId = (step: number, repeats: number, index: number): string =>
+  `call_fc${String(step).padStart(3, "0")}${repeats === 0 ? "" : `r${repeats}`}_${index}`;
+
+/** Stands in every summary, so that the place is found again when all calls are compacted. */
+export const positionMark = (step: number, steps: number): string =>
+  `Rehearsal position: step ${step} of ${steps}`;
+
+/**
+ * The highest step that can be seen: by the ids of its calls, by the mark in a summary, or, where the conversation
+ * comes as one text, by the step's own words.
+ * @returns undefined where nothing of the script is in view
+ */
+export function positionOf(
+  request: Pick<ParsedRequest, "items" | "system">,
+  script: readonly ScriptStep[],
+): Position | undefined {
+  const texts = [
+    request.system,
+    ...request.items.flatMap((item) => (item.type === "message" ? [textOf(item)] : [])),
+  ];
+  const ended = texts.some((text) => text.includes(firstLine(script.at(-1)?.text ?? "")));
+  const byCall = request.items.flatMap((item) => {
+    const match = item.type === "call" ? CALL_ID.exec(item.callId) : null;
+    return match === null ? [] : [{ step: Number(match[1]), repeats: Number(match[2] ?? 0), ended }];
+  });
+  const marked = texts.flatMap((text) => [...text.matchAll(MARK)].map((match) => Number(match[1])));
+  const said = script.findLastIndex((step) => texts.some((text) => text.includes(firstLine(step.text)))) + 1;
+  const found = [
+    ...byCall,
+    ...marked.map((step) => ({ step, repeats: 0, ended: ended || step >= script.length })),
+    // Words alone do not tell that a step's calls were made: with calls in view those are the surer sign.
+    ...(byCall.length === 0 && said > 0 ? [{ step: said, repeats: 0, ended }] : []),
+  ];
+  return found.reduce<Position | undefined>(
+    (best, one) => (best === undefined || order(one) >= order(best) ? one : best),
+    undefined,
+  );
+}
+
+const order = ({ step, repeats }: Position) => step * 10 + repeats;
+
+export function firstLine(text: string): string {
+  return text.split("\n")[0] ?? "";
+}
+
+export function textOf(item: Extract<WireItem, { type: "message" | "result" }>): string {
+  return item.parts.map((part) => (part.type === "text" ? part.text : "")).join("\n");
+}

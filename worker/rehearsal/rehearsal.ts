@@ -1,0 +1,113 @@
+/** The rehearsal model's answers: the next step of its script, whatever it is asked. */
+import { shorten } from "../../activities/contract/cut-text.ts";
+import type { ParsedRequest, Reply, ReplyPart } from "./model-server/wire.ts";
+import { callId, positionOf, textOf, type Position } from "./position.ts";
+import { summaryAt, wrapUpAt } from "./report.ts";
+import type { ScriptStep } from "./script-step.ts";
+import { whatHappened, type WhatHappened } from "./what-happened.ts";
+
+export interface RehearsalOptions {
+  readonly script: readonly ScriptStep[];
+  /** Pause between two pieces of the answer, in ms. */
+  readonly delayMs: number;
+}
+
+/** A step that keeps being cut off is left alone after this many repeats. */
+const MAX_REPEATS = 2;
+/** Characters of one piece: a word or two, so that one sees it write. */
+const CHUNK_CHARS = 24;
+const MAX_TASK_CHARS = 160;
+
+/**
+ * Answers requests from a script. What is next is read from the request, so a restart of either side changes nothing;
+ * only where a request shows nothing of the script does it go by what it last gave out under that cache key.
+ */
+export function createRehearsal({ script, delayMs }: RehearsalOptions): (request: ParsedRequest) => Reply {
+  const served = new Map<string, Position>();
+  return (request) => {
+    const key = request.cacheKey ?? "";
+    const position = positionOf(request, script) ?? served.get(key);
+    const { parts, next } = answer(request, position, script);
+    if (next !== undefined) served.set(key, next);
+    return { parts, chunkChars: CHUNK_CHARS, chunkDelayMs: delayMs };
+  };
+}
+
+interface Answer {
+  readonly parts: readonly ReplyPart[];
+  readonly next?: Position;
+}
+
+function answer(
+  request: ParsedRequest,
+  position: Position | undefined,
+  script: readonly ScriptStep[],
+): Answer {
+  const step = position?.step ?? 0;
+  if (request.tools.length === 0) {
+    return words(isSummaryRequest(request) ? summaryAt(step, script) : wrapUpAt(step, script));
+  }
+  const happened = whatHappened(request.items, position, script);
+  if (position?.ended === true || step >= script.length) return words(afterTheEnd(happened));
+  const again = happened.cutOff && position !== undefined && position.repeats < MAX_REPEATS;
+  const next: Position = again
+    ? { step, repeats: position.repeats + 1, ended: false }
+    : { step: step + 1, repeats: 0, ended: step + 1 >= script.length };
+  const scripted = script[next.step - 1];
+  if (scripted === undefined) return words(afterTheEnd(happened));
+  const text = [
+    next.step === 1 && !again ? introduction(request) : "",
+    ...happened.guidance.map(
+      (said) => `You said “${said}”: noted, though a rehearsal can only follow its script.`,
+    ),
+    happened.surprise === undefined
+      ? ""
+      : `That is not what the script expects (${happened.surprise}); I go on all the same.`,
+    again ? "That step was cut off, so I take it again." : "",
+    scripted.text,
+  ];
+  return {
+    parts: [
+      ...(scripted.reasoning === undefined ? [] : [{ type: "reasoning", text: scripted.reasoning } as const]),
+      { type: "text", text: text.filter((one) => one !== "").join(" ") },
+      ...scripted.calls.map((call, index) => ({
+        type: "call" as const,
+        name: call.name,
+        arguments: typeof call.input === "function" ? call.input(happened.results) : call.input,
+        callId: callId(next.step, next.repeats, index),
+      })),
+    ],
+    next,
+  };
+}
+
+function words(text: string): Answer {
+  return { parts: [{ type: "text", text }] };
+}
+
+function isSummaryRequest(request: ParsedRequest): boolean {
+  const last = request.items.findLast((item) => item.type === "message" && item.role === "user");
+  const asked = [request.system, last?.type === "message" ? textOf(last) : ""];
+  return asked.some((text) => /summar/i.test(text) && text.includes("Key Technical Decisions"));
+}
+
+function introduction(request: ParsedRequest): string {
+  const first = request.items.find((item) => item.type === "message" && item.role === "user");
+  const task = (first?.type === "message" ? textOf(first) : "").replaceAll(/\s+/g, " ").trim();
+  const isOurs = /flash\s?-?cards?|\banki\b|rehears/i.test(task);
+  const shown = shorten(task, MAX_TASK_CHARS);
+  const instead = isOurs || task === "" ? "" : ` instead of your task (“${shown}”)`;
+  return (
+    `No model is configured: this is the rehearsal model, which plays a written script, the making of a flashcard ` +
+    `application,${instead === "" ? "" : `${instead},`} and really drives the tools. ` +
+    "For a real model set OPENAI_API_KEY, and OPENAI_BASE_URL for another server than OpenAI's.\n\n"
+  );
+}
+
+function afterTheEnd({ guidance }: WhatHappened): string {
+  const said = guidance.at(-1);
+  return (
+    `${said === undefined ? "" : `You said “${said}”. `}The rehearsal has no more script: nothing was done. ` +
+    "The application's files are as they were. With OPENAI_API_KEY set, a real model takes a session like this one further."
+  );
+}

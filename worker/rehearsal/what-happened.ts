@@ -1,0 +1,62 @@
+/** What came since the script's last step: results that are no good, and words of the person. Pure. */
+import { shorten } from "../../activities/contract/cut-text.ts";
+import type { WireItem } from "./model-server/wire.ts";
+import { callId, textOf, type Position } from "./position.ts";
+import type { ScriptStep } from "./script-step.ts";
+
+const ERROR = /^\W*error\b|\[exit code (?!0\])/i;
+const CUT_OFF =
+  /\[interrupted|^Outcome unknown|stopped before this call was started|ended before its outcome was known/;
+const SUMMARY = "Session Summary (Compaction Round";
+const MAX_QUOTE_CHARS = 120;
+
+export interface WhatHappened {
+  /** First words of an error that the script did not want. */
+  readonly surprise: string | undefined;
+  /** The step was interrupted, or nobody knows how it ended. */
+  readonly cutOff: boolean;
+  /** What the person said, each shortened to be quoted. */
+  readonly guidance: readonly string[];
+  /** All results in view, oldest first. */
+  readonly results: readonly string[];
+}
+
+export function whatHappened(
+  items: readonly WireItem[],
+  position: Position | undefined,
+  script: readonly ScriptStep[],
+): WhatHappened {
+  const results = items.flatMap((item) =>
+    item.type === "result" ? [{ id: item.callId, text: textOf(item) }] : [],
+  );
+  const calls = position === undefined ? [] : (script[position.step - 1]?.calls ?? []);
+  let surprise: string | undefined;
+  let cutOff = false;
+  for (const [index, call] of calls.entries()) {
+    const id = callId(position?.step ?? 0, position?.repeats ?? 0, index);
+    const text = results.find((result) => result.id === id)?.text;
+    if (text === undefined) continue;
+    if (CUT_OFF.test(text)) cutOff = true;
+    else if (call.fails !== true && ERROR.test(text)) surprise ??= quote(text);
+  }
+  return { surprise, cutOff, guidance: guidanceIn(items), results: results.map((result) => result.text) };
+}
+
+/** User messages after the last thing that the model said or was answered; the task itself is none. */
+function guidanceIn(items: readonly WireItem[]): string[] {
+  const task = items.findIndex((item) => item.type === "message" && item.role === "user");
+  const last = items.findLastIndex(
+    (item) =>
+      item.type === "result" ||
+      (item.type === "message" && (item.role === "assistant" || textOf(item).includes(SUMMARY))),
+  );
+  return items
+    .slice(Math.max(task, last) + 1)
+    .flatMap((item) => (item.type === "message" && item.role === "user" ? [quote(textOf(item))] : []))
+    .filter((text) => text !== "");
+}
+
+function quote(text: string): string {
+  const flat = text.replaceAll(/\s+/g, " ").trim();
+  return shorten(flat, MAX_QUOTE_CHARS);
+}
