@@ -42,7 +42,7 @@ async function closeSession(
   const text = (answer?.content ?? []).map((part) => (part.type === "text" ? part.text : "")).join("");
   const error = input.error && {
     type: input.error.type,
-    message: cutChars(deps.border.clean(input.error.message), 1_000),
+    message: cutChars(deps.sanitizer.clean(input.error.message), 1_000),
   };
   const ended = { status: input.status, result: text, error };
   if (session) {
@@ -85,11 +85,11 @@ async function closeSession(
 }
 
 function notClosed(
-  { border }: Pick<AgentDeps, "border">,
+  { sanitizer }: Pick<AgentDeps, "sanitizer">,
   { step, notClosed: reason }: CloseSessionInput,
 ): NewEvent[] {
   if (reason === undefined) return [];
-  const why = cutChars(border.clean(reason), 1_000);
+  const why = cutChars(sanitizer.clean(reason), 1_000);
   const message = `The sandbox was not closed (${why}): the files are kept as last saved, and may lack the last step's. A container that is left is removed later.`;
   return [{ type: "sandbox:not-closed", step, data: { message } }];
 }

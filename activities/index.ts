@@ -9,22 +9,22 @@ import { createParkGuidance } from "./park-guidance.ts";
 import { createPrune } from "./prune.ts";
 import { createRunTool } from "./run-tool.ts";
 import { createSandboxLifecycle } from "./sandbox-lifecycle.ts";
-import { createSessionBoxes } from "./workspace/session-sandbox.ts";
+import { createSessionSandboxes } from "./workspace/session-sandbox.ts";
 import { createSummarize } from "./summarize.ts";
 import { createUndoCompaction } from "./undo-compaction.ts";
 
 export function createActivities(deps: AgentDeps): AgentActivities {
-  const boxes = createSessionBoxes(deps);
+  const sandboxes = createSessionSandboxes(deps);
   const saves = createBackgroundSaves();
   return {
     openSession: createOpenSession(deps),
     parkGuidance: createParkGuidance(deps),
     modelStep: createModelStep(deps),
-    runTool: createRunTool(deps, boxes, saves),
+    runTool: createRunTool(deps, sandboxes, saves),
     summarize: createSummarize(deps),
     undoCompaction: createUndoCompaction(deps),
     prune: createPrune(deps),
-    ...createSandboxLifecycle(deps, boxes, saves),
+    ...createSandboxLifecycle(deps, sandboxes, saves),
     closeSession: createCloseSession(deps),
   };
 }

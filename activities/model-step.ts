@@ -121,7 +121,7 @@ async function takeStep(
       },
       (delta) => {
         if (delta.type === "text") said += delta.text;
-        if (delta.type === "tool-call") scope.note(`asks for ${deps.border.clean(delta.toolName)}`);
+        if (delta.type === "tool-call") scope.note(`asks for ${deps.sanitizer.clean(delta.toolName)}`);
         chunks.push(delta);
       },
       scope.signal,
@@ -203,11 +203,11 @@ async function wasted(
   answer: ModelAnswer | undefined,
   finish?: ModelErrorClass,
 ): Promise<void> {
-  const { border, store } = step.deps;
+  const { sanitizer, store } = step.deps;
   const bill: ModelCallRow = {
     ...billOf(step),
     status: "wasted",
-    error: cutChars(border.clean(error), 1_000),
+    error: cutChars(sanitizer.clean(error), 1_000),
     ...(finish === undefined ? {} : { finish }),
     usage: answer?.usage,
   };

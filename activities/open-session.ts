@@ -113,7 +113,7 @@ async function prepare(deps: AgentDeps, id: string, task: string): Promise<void>
       "This worker knows no model to run a task with: set LONGHAUL_MODEL, or start the task with the client.",
     );
   }
-  await createSession(deps.store, { id, task: deps.border.clean(task), config: deps.defaultConfig });
+  await createSession(deps.store, { id, task: deps.sanitizer.clean(task), config: deps.defaultConfig });
 }
 
 function queuesOf({ taskQueues }: AgentDeps) {
@@ -124,11 +124,11 @@ function queuesOf({ taskQueues }: AgentDeps) {
   };
 }
 
-/** Continued as new, reset or terminated: the box stands where it was, and its calls go there. */
-function sandboxOf({ container, boxQueue }: Session): Pick<OpenedSession, "sandbox"> {
-  return container === undefined || boxQueue === undefined
+/** Continued as new, reset or terminated: the sandbox stands where it was, and its calls go there. */
+function sandboxOf({ container, sandboxQueue }: Session): Pick<OpenedSession, "sandbox"> {
+  return container === undefined || sandboxQueue === undefined
     ? {}
-    : { sandbox: { container, taskQueue: boxQueue } };
+    : { sandbox: { container, taskQueue: sandboxQueue } };
 }
 
 function firstLine(task: string): string {

@@ -22,7 +22,7 @@ export function createParkGuidance(deps: AgentDeps) {
             "Superseded",
             "A newer run has taken over this session; the messages wait for that one.",
           );
-        await parkGuidance(tx, sessionId, cleanDeep(items, deps.border.clean) as Guidance[]);
+        await parkGuidance(tx, sessionId, cleanDeep(items, deps.sanitizer.clean) as Guidance[]);
       }),
     );
 }

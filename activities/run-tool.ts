@@ -2,8 +2,8 @@
  * One tool call through the ledger.
  *
  * Idempotency key: (session, live epoch, step, index). A row says `running` before anything is run; the command's name
- * in the box is the call's key, so that a second attempt finds the first one's process instead of starting another.
- * Side effects: the tool's own, the result's row, an event. Heartbeat: by timer. Retry class: a lost box or database.
+ * in the sandbox is the call's key, so that a second attempt finds the first one's process instead of starting another.
+ * Side effects: the tool's own, the result's row, an event. Heartbeat: by timer. Retry class: a lost sandbox or database.
  * Cancel: the command's whole process group is ended and its output so far kept; a deploy leaves it running for the
  * next attempt.
  */
@@ -19,9 +19,9 @@ import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession } from "./runtime/enter-session.ts";
 import { fatal, retryable } from "./contract/failures.ts";
 import { createSessionMemory } from "./store/session-memory.ts";
-import { saveBox } from "./workspace/save-files.ts";
+import { saveSandbox } from "./workspace/save-files.ts";
 import { abortable } from "./sandbox/shared-work.ts";
-import { withoutLost, type SessionBoxes } from "./workspace/session-sandbox.ts";
+import { withoutLost, type SessionSandboxes } from "./workspace/session-sandbox.ts";
 import { keepWhole } from "./step/store-full-output.ts";
 import type { Session } from "./store/sessions.ts";
 import { commitResult } from "./store/commit-step.ts";
@@ -41,14 +41,14 @@ const STOP_GRACE_MS = 5_000;
 const UNCONFIRMED =
   "The user stopped this call, and the sandbox has not confirmed that it ended. Look at what it has done before you repeat it.";
 
-export function createRunTool(deps: AgentDeps, boxes: SessionBoxes, saves: BackgroundSaves) {
+export function createRunTool(deps: AgentDeps, sandboxes: SessionSandboxes, saves: BackgroundSaves) {
   return (input: RunToolInput): Promise<ToolFacts> =>
-    inScope(deps, (scope) => runTool(deps, boxes, saves, scope, input));
+    inScope(deps, (scope) => runTool(deps, sandboxes, saves, scope, input));
 }
 
 async function runTool(
   deps: AgentDeps,
-  boxes: SessionBoxes,
+  sandboxes: SessionSandboxes,
   saves: BackgroundSaves,
   scope: ActivityScope,
   input: RunToolInput,
@@ -73,14 +73,14 @@ async function runTool(
   const resumed = before.status === "running";
   const changes = findTool(deps.tools, call.toolName) !== undefined && !isReadOnly(call.toolName);
   const save = () =>
-    saveBox(deps, boxes, session, input.step).catch((error: unknown) => {
+    saveSandbox(deps, sandboxes, session, input.step).catch((error: unknown) => {
       const reason = error instanceof Error ? error.message : String(error);
       log.warn("the workspace was not saved; the next save makes up for it", { step: input.step, reason });
       throw error;
     });
   const result = await saves.around(session.id, { changes, save }, (saved) =>
-    withoutLost(boxes, session.id, () =>
-      invoke(deps, boxes, scope, { session, call, row: before, resumed, saved }),
+    withoutLost(sandboxes, session.id, () =>
+      invoke(deps, sandboxes, scope, { session, call, row: before, resumed, saved }),
     ),
   );
   const durationMs = Math.round(performance.now() - begun);
@@ -95,7 +95,7 @@ interface CallInHand {
 
 async function invoke(
   deps: AgentDeps,
-  boxes: SessionBoxes,
+  sandboxes: SessionSandboxes,
   scope: ActivityScope,
   { session, call, row, resumed, saved }: CallInHand & { resumed: boolean; saved: Promise<void> },
 ): Promise<InvokedTool> {
@@ -123,16 +123,16 @@ async function invoke(
     // Not while a save is in progress, which would get half of what a call changes. A stop is heard while either is waited for.
     sandbox: async () => {
       await abortable(saved, stop.signal);
-      return (await boxes.open(session, row.step, stop.signal)).box;
+      return (await sandboxes.open(session, row.step, stop.signal)).sandbox;
     },
     limits: toolLimitsOf(session.config, tool?.name ?? call.toolName),
     signal: stop.signal,
     memory: createSessionMemory(deps.store.db, session.id),
-    maskWindow: (text: string, from: number, to: number) => deps.border.maskWindow(text, from, to),
+    maskWindow: (text: string, from: number, to: number) => deps.sanitizer.maskWindow(text, from, to),
     onProgress: (note: string) => scope.note(note),
   };
   const running = invokeTool(deps.tools, { name: call.toolName, input: call.input }, context, {
-    clean: deps.border.clean,
+    clean: deps.sanitizer.clean,
   }).catch((error: unknown): InvokedTool => {
     if (!scope.stoppedByPerson()) throw error;
     return interrupted("The user stopped this call before it finished.");

@@ -1,5 +1,5 @@
 /**
- * The box from the workflow's side: open it, save its files, remove it.
+ * The sandbox from the workflow's side: open it, save its files, remove it.
  *
  * Idempotency key: the container's name, made from the session's id; checkpoints by (session, epoch, step).
  * Side effects: container, volume, checkpoint, events. Heartbeat: by timer. Retry class: engine and database.
@@ -14,22 +14,22 @@ import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession, enterToClose } from "./runtime/enter-session.ts";
 import { fatal } from "./contract/failures.ts";
 import { SandboxLost } from "./sandbox/sandbox-lost.ts";
-import { closeBox } from "./workspace/close-sandbox.ts";
-import { NOTHING_SAVED, saveBox } from "./workspace/save-files.ts";
-import type { SessionBoxes } from "./workspace/session-sandbox.ts";
+import { closeSandbox } from "./workspace/close-sandbox.ts";
+import { NOTHING_SAVED, saveSandbox } from "./workspace/save-files.ts";
+import type { SessionSandboxes } from "./workspace/session-sandbox.ts";
 import { abortable } from "./sandbox/shared-work.ts";
 
 const CLOSE_ATTEMPTS = 5;
 
-export function createSandboxLifecycle(deps: AgentDeps, boxes: SessionBoxes, saves: BackgroundSaves) {
+export function createSandboxLifecycle(deps: AgentDeps, sandboxes: SessionSandboxes, saves: BackgroundSaves) {
   return {
     openSandbox: (input: { step: number }): Promise<SandboxFacts> =>
       inScope(deps, async (scope) => {
         const session = await enterSession(deps, scope, { step: input.step, phase: "model" });
-        const { box, workspace } = await boxes.open(session, input.step, scope.signal);
+        const { sandbox, workspace } = await sandboxes.open(session, input.step, scope.signal);
         const queue = deps.taskQueues.sandbox;
         return {
-          container: box.container,
+          container: sandbox.container,
           workspace,
           ...(queue === undefined ? {} : { taskQueue: queue }),
         };
@@ -43,7 +43,7 @@ export function createSandboxLifecycle(deps: AgentDeps, boxes: SessionBoxes, sav
           round: "earlier",
         });
         // A cancel is heard at once; the save goes on, and the run's end waits for it before it makes the last one.
-        const save = saves.saving(session.id, () => saveBox(deps, boxes, session, input.step));
+        const save = saves.saving(session.id, () => saveSandbox(deps, sandboxes, session, input.step));
         return abortable(save, scope.signal);
       }),
 
@@ -54,13 +54,13 @@ export function createSandboxLifecycle(deps: AgentDeps, boxes: SessionBoxes, sav
         if (!own) return NOTHING_SAVED;
         const { session, step } = own;
         await saves.settled(session.id);
-        return givingUp(scope, () => closeBox(deps, boxes, session, step));
+        return givingUp(scope, () => closeSandbox(deps, sandboxes, session, step));
       }),
   };
 }
 
 /**
- * An engine that is away for long does not keep a run from ending: the reaper removes the box when it is back. The
+ * An engine that is away for long does not keep a run from ending: the reaper removes the sandbox when it is back. The
  * database is waited for, since the last step's files go there.
  */
 async function givingUp<T>({ attempt }: { readonly attempt: number }, close: () => Promise<T>): Promise<T> {

@@ -69,7 +69,7 @@ async function summarize(
     prefixTokens: prefix.tokens,
     targetTokens: targetTokens(input, budget, measure, prefix.tokens + tokensOf(rows)),
     ...summariserFigures(config, learnt),
-    focus: input.focus === undefined ? undefined : deps.border.clean(input.focus),
+    focus: input.focus === undefined ? undefined : deps.sanitizer.clean(input.focus),
     keepMessages,
     keepRatio,
     headMessages,

@@ -1,6 +1,6 @@
 /**
  * Records the trajectory that `npm run bench -- --only policies` replays, into test/fixtures/trajectory.json.gz: a session
- * of 300 steps in a box, with this repository's own commits as its work.
+ * of 300 steps in a sandbox, with this repository's own commits as its work.
  *   node scripts/record-trajectory.ts         needs git with the whole history, Docker, and the services of the tests
  */
 import { spawn } from "node:child_process";

@@ -64,7 +64,7 @@ export interface WorkerConfig {
   readonly buildId: string;
   readonly queues: TaskQueues;
   /**
-   * How long a call may wait for the queue of the host that has its box, in ms, before the host counts as lost and the box
+   * How long a call may wait for the queue of the host that has its sandbox, in ms, before the host counts as lost and the sandbox
    * is made anew on another. Longer than a deploy keeps a host's worker away. Source: survey of durable engines, D18.
    */
   readonly hostTimeoutMs: number;

@@ -2,7 +2,7 @@
 import { Client } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
 import { agentConfigSchema, type RunConfig } from "../activities/config/agent-config.ts";
-import type { TextBorder } from "../activities/redaction/sanitizer.ts";
+import type { Sanitizer } from "../activities/redaction/sanitizer.ts";
 import type { AgentDeps } from "../activities/index.ts";
 import { createAiSdkModel } from "../activities/model/ai-sdk.ts";
 import { resolveRun } from "../activities/config/models.ts";
@@ -27,11 +27,11 @@ export async function bindDeps(
   tools: {
     readonly connection: NativeConnection;
     readonly namespace: string;
-    readonly border: TextBorder;
+    readonly sanitizer: Sanitizer;
     readonly logger: Logger;
   },
 ): Promise<BoundDeps> {
-  const { border, logger } = tools;
+  const { sanitizer, logger } = tools;
   const store = openStore({
     url: config.databaseUrl,
     maxConnections: config.databaseConnections,
@@ -54,7 +54,7 @@ export async function bindDeps(
       hasSearchAttributes(tools.connection, tools.namespace, logger),
       migrateStore(store),
     ]);
-    const model = createAiSdkModel({ providers: providersOf(config), mask: (text) => border.clean(text) });
+    const model = createAiSdkModel({ providers: providersOf(config), mask: (text) => sanitizer.clean(text) });
     // Loading the SDK takes 0.3 s: it is over before the first task asks for it.
     model.warm().catch((error: unknown) => logger.error({ err: error }, "the model SDK does not load"));
     return {
@@ -66,9 +66,9 @@ export async function bindDeps(
         sandboxHost,
         sessionRuns: temporalRuns(
           new Client({ connection: tools.connection, namespace: tools.namespace }),
-          border.clean,
+          sanitizer.clean,
         ),
-        border,
+        sanitizer,
         tools: toolRegistry,
         defaultConfig: defaultConfig(config),
         heartbeatMs: config.heartbeatMs,

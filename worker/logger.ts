@@ -1,13 +1,13 @@
 /** The worker's log: JSON lines on standard error, masked, with Temporal's own lines among them. */
 import type { Logger as TemporalLogger, LogLevel } from "@temporalio/worker";
 import { pino, type Logger } from "pino";
-import type { TextBorder } from "../activities/redaction/sanitizer.ts";
+import type { Sanitizer } from "../activities/redaction/sanitizer.ts";
 
 export type { Logger } from "pino";
 
-/** Every line passes the border as a whole, so that no field, name or stack can carry a secret out. */
-export function createLogger(level: string, border: TextBorder, name = "worker"): Logger {
-  const clean = (line: string) => process.stderr.write(`${border.clean(line.trimEnd())}\n`);
+/** Every line passes the sanitizer as a whole, so that no field, name or stack can carry a secret out. */
+export function createLogger(level: string, sanitizer: Sanitizer, name = "worker"): Logger {
+  const clean = (line: string) => process.stderr.write(`${sanitizer.clean(line.trimEnd())}\n`);
   return pino({ level, name, timestamp: pino.stdTimeFunctions.isoTime }, { write: clean });
 }
 

@@ -5,8 +5,8 @@
 import { Client, WorkflowNotFoundError } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
 import type { SandboxHost } from "../activities/sandbox/sandbox.ts";
-import { closeBox } from "../activities/workspace/close-sandbox.ts";
-import { createSessionBoxes, removeStray } from "../activities/workspace/session-sandbox.ts";
+import { closeSandbox } from "../activities/workspace/close-sandbox.ts";
+import { createSessionSandboxes, removeStray } from "../activities/workspace/session-sandbox.ts";
 import type { Store } from "../activities/store/db.ts";
 import type { Notifier } from "../activities/store/events.ts";
 import {
@@ -40,7 +40,7 @@ export function startReaper(options: ReaperOptions): () => Promise<void> {
   const reap = () => {
     round = round.then(async () => {
       // Rows can be ended although the engine is away. The next round looks again at either.
-      for (const look of [reapBoxes, endLeftSessions]) {
+      for (const look of [reapSandboxes, endLeftSessions]) {
         try {
           await look({ ...options, client });
         } catch (error) {
@@ -62,7 +62,7 @@ export function startReaper(options: ReaperOptions): () => Promise<void> {
  * those whose session goes on in another one. A session that is taken up again meanwhile keeps its sandbox.
  * @returns the sessions whose sandboxes were removed
  */
-export async function reapBoxes(options: RoundOptions): Promise<string[]> {
+export async function reapSandboxes(options: RoundOptions): Promise<string[]> {
   const { host, store } = options;
   const removed: string[] = [];
   for (const id of await host.sessions()) {
@@ -86,7 +86,7 @@ async function reap(options: RoundOptions, id: string): Promise<string | undefin
   const session = await endedSession(options, id);
   if (session === undefined) return undefined;
   const deps = { store, notifier, sandboxHost: host, taskQueues: {} };
-  await closeBox(deps, createSessionBoxes(deps), session, await lastUsedStep(store.db, id));
+  await closeSandbox(deps, createSessionSandboxes(deps), session, await lastUsedStep(store.db, id));
   return "saved and removed the sandbox of a session that is over";
 }
 

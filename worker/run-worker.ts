@@ -2,7 +2,7 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeTelemetryFilterString, NativeConnection, Runtime, Worker } from "@temporalio/worker";
-import { createTextBorder } from "../activities/redaction/sanitizer.ts";
+import { createSanitizer } from "../activities/redaction/sanitizer.ts";
 import { createActivities } from "../activities/index.ts";
 import { loadWorkflowBundle } from "./bundle.ts";
 import { holdLease } from "../activities/store/worker-lease.ts";
@@ -29,8 +29,8 @@ const STOP_SIGNALS = ["SIGTERM", "SIGINT"] as const;
  * @throws ServiceMissing when a dependency does not answer at the start; one that goes away later is waited for
  */
 export async function runWorker(config: WorkerConfig): Promise<void> {
-  const border = createTextBorder(config.secrets);
-  const logger = createLogger(config.logLevel, border);
+  const sanitizer = createSanitizer(config.secrets);
+  const logger = createLogger(config.logLevel, sanitizer);
   const { connection: options, namespace } = temporalConnection();
   guardProcess(logger);
   Runtime.install({
@@ -50,7 +50,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
       { reason: bundle.notKept },
       "the workflow bundle was not kept; the next start builds it again",
     );
-  const bound = await bindDeps(config, { connection, namespace, border, logger });
+  const bound = await bindDeps(config, { connection, namespace, sanitizer, logger });
   const { deps } = bound;
   const identity = workerIdentity(config);
   const stopReaper = startReaper({

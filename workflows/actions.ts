@@ -157,7 +157,7 @@ export async function askModel(
   }
 }
 
-/** Never fails the run by itself: a tool that needs the box opens it again, and says what is wrong. */
+/** Never fails the run by itself: a tool that needs the sandbox opens it again, and says what is wrong. */
 async function openSandbox(run: Run): Promise<void> {
   const step = run.state.step + 1;
   const open = (): Promise<SandboxFacts> =>
@@ -185,7 +185,7 @@ export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<b
   await interruptible(run, async () => {
     const scope = CancellationScope.current();
     if (state.interrupting) scope.cancel();
-    // The box may take minutes: a person who interrupts does not wait for it.
+    // The sandbox may take minutes: a person who interrupts does not wait for it.
     await Promise.race([run.opening, scope.cancelRequested]);
     const results = await Promise.allSettled(
       calls.map(async (call, index) => {

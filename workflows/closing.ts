@@ -1,4 +1,4 @@
-/** The end of a run: what waits is kept, the box closed, the outcome written. */
+/** The end of a run: what waits is kept, the sandbox closed, the outcome written. */
 import { rootCause, workflowInfo } from "@temporalio/workflow";
 import type { ClosedSession, NeverOpened } from "../activities/contract/activities.ts";
 import { drain } from "./inbox.ts";

@@ -1,8 +1,8 @@
-/** Calls to the host that has the box, and what follows where that host is gone. */
+/** Calls to the host that has the sandbox, and what follows where that host is gone. */
 import { ActivityFailure, ApplicationFailure, TimeoutFailure } from "@temporalio/workflow";
 import type { AgentState } from "./agent-state.ts";
 
-/** The part of a run that knows its box. */
+/** The part of a run that knows its sandbox. */
 interface Hosted {
   readonly state: Pick<AgentState, "sandbox" | "remark">;
   opening: Promise<void> | undefined;
@@ -12,7 +12,7 @@ interface Hosted {
 const MAX_MOVES = 3;
 
 /**
- * Does something on the host that has the box. Where that host is lost, the box is made anew on another one by `reopen`,
+ * Does something on the host that has the sandbox. Where that host is lost, the sandbox is made anew on another one by `reopen`,
  * once for all calls that wait for it, and it is done there; the ledger tells the call whether it had begun.
  */
 export async function onHost<T>(run: Hosted, reopen: () => Promise<void>, act: () => Promise<T>): Promise<T> {

@@ -83,7 +83,7 @@ const sandboxConfigSchema = z.strictObject({
   image: z.string().default(DEFAULT_IMAGE),
   /** Source: requirement D4 (bridge). `none` closes it. */
   network: z.enum(["bridge", "none"]).default("bridge"),
-  /** Private addresses that a box on the bridge may reach nevertheless, such as a package mirror. */
+  /** Private addresses that a sandbox on the bridge may reach nevertheless, such as a package mirror. */
   allow: z.array(z.string().refine(isPrefix, "an IP address, or a prefix such as 10.1.0.0/16")).default([]),
   /** `required`: no sandbox on the bridge unless it is shut off from private addresses; `best-effort`: then a warning. */
   guard: z.enum(["required", "best-effort"]).default("required"),

@@ -60,7 +60,7 @@ export interface RunPolicy {
   readonly keepsInterrupt?: true;
   /** Only an answer that finished with `stop` completes a task. Absent in runs from before it was so. */
   readonly needsStop?: true;
-  /** How long a call may wait for the host that has the box before the host counts as lost. */
+  /** How long a call may wait for the host that has the sandbox before the host counts as lost. */
   readonly hostTimeoutMs?: number;
 }
 
@@ -81,7 +81,7 @@ export interface OpenedSession {
   readonly cold?: boolean;
   /** Messages of an earlier run wait in Postgres. */
   readonly parked?: boolean;
-  /** The box of an earlier run, where it is on a host with a queue of its own. */
+  /** The sandbox of an earlier run, where it is on a host with a queue of its own. */
   readonly sandbox?: { readonly container: string; readonly taskQueue: string };
 }
 

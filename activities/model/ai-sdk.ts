@@ -212,7 +212,7 @@ function startStream({ sdk, request, endpoint, tools }: Asking, signal: AbortSig
 }
 
 /**
- * The last border for text: JSON.stringify writes a lone surrogate as an escape, and a provider refuses the whole
+ * The last sanitizer for text: JSON.stringify writes a lone surrogate as an escape, and a provider refuses the whole
  * request for it, at every later step too. Escaped backslashes are matched first, so that a text about `\\ud800` stays.
  */
 function withWellFormedBody(init: RequestInit | undefined): RequestInit | undefined {

@@ -1,11 +1,11 @@
 /**
- * The one border for text (invariant 12): whatever enters the model, Postgres, Temporal or a log passes here. Pure.
+ * The one sanitizer for text (invariant 12): whatever enters the model, Postgres, Temporal or a log passes here. Pure.
  * Cleaned first, masked second, so that no terminal sequence hides a secret.
  */
 import { cleanStream, cleanText, type TextStream } from "../contract/clean-text.ts";
 import { createMasker } from "./secret-mask.ts";
 
-export interface TextBorder {
+export interface Sanitizer {
   /** The text well-formed, free of controls and of every configured secret; never longer than it came. */
   readonly clean: (text: string) => string;
   /** The same for text that comes in pieces: they give together what `clean` gives for the whole. */
@@ -18,7 +18,7 @@ export interface TextBorder {
 }
 
 /** @param secrets values that must never show; those under 8 characters are left alone, being words */
-export function createTextBorder(secrets: readonly string[]): TextBorder {
+export function createSanitizer(secrets: readonly string[]): Sanitizer {
   const masker = createMasker(secrets);
   return {
     clean: (text) => masker.mask(cleanText(text)),

@@ -37,7 +37,7 @@ export interface ActivityScope {
  * one within `heartbeatMs`. Errors leave it masked and without SQL parameters.
  */
 export async function inScope<T>(
-  deps: Pick<AgentDeps, "heartbeatMs" | "border" | "store">,
+  deps: Pick<AgentDeps, "heartbeatMs" | "sanitizer" | "store">,
   body: (scope: ActivityScope) => Promise<T>,
 ): Promise<T> {
   const context = Context.current();
@@ -55,7 +55,7 @@ export async function inScope<T>(
       signal: context.cancellationSignal,
       stoppedByPerson: () => context.cancellationDetails?.cancelRequested === true,
       stopped: () => context.cancelled,
-      note: (text) => attempt.note(cutChars(deps.border.clean(text), 200)),
+      note: (text) => attempt.note(cutChars(deps.sanitizer.clean(text), 200)),
     });
   } catch (error) {
     attempt.ended();
@@ -67,10 +67,13 @@ export async function inScope<T>(
 }
 
 /** A failure of ours as it may stand in the history: its words, its stack and its causes'. */
-function cleaned(failure: ApplicationFailure, { border }: Pick<AgentDeps, "border">): ApplicationFailure {
+function cleaned(
+  failure: ApplicationFailure,
+  { sanitizer }: Pick<AgentDeps, "sanitizer">,
+): ApplicationFailure {
   for (let error: unknown = failure; error instanceof Error; error = error.cause) {
-    error.message = border.clean(error.message);
-    if (error.stack !== undefined) error.stack = border.clean(error.stack);
+    error.message = sanitizer.clean(error.message);
+    if (error.stack !== undefined) error.stack = sanitizer.clean(error.stack);
   }
   return failure;
 }
@@ -78,7 +81,7 @@ function cleaned(failure: ApplicationFailure, { border }: Pick<AgentDeps, "borde
 async function outward(
   error: unknown,
   signal: AbortSignal,
-  deps: Pick<AgentDeps, "border" | "store">,
+  deps: Pick<AgentDeps, "sanitizer" | "store">,
 ): Promise<unknown> {
   rethrowIfCancelled(error);
   if (error instanceof ApplicationFailure) return cleaned(error, deps);
@@ -87,17 +90,17 @@ async function outward(
   if (error instanceof SandboxLost) {
     return retryable(
       "SandboxUnavailable",
-      deps.border.clean(`${error.message} The step is tried again with a new box.`),
+      deps.sanitizer.clean(`${error.message} The step is tried again with a new sandbox.`),
     );
   }
   const database = databaseErrorOf(error);
   if (database?.unknownToSchema && (await hasNewerTables(deps.store.db)))
     return retryable(
       "WorkerOutdated",
-      `This worker is older than the database's tables (${deps.border.clean(database.message)}). Nothing of this attempt was kept; a newer worker takes it over. Replace the old workers.`,
+      `This worker is older than the database's tables (${deps.sanitizer.clean(database.message)}). Nothing of this attempt was kept; a newer worker takes it over. Replace the old workers.`,
     );
   if (database) {
-    const message = `Postgres: ${deps.border.clean(database.message)}. Nothing of this attempt was kept`;
+    const message = `Postgres: ${deps.sanitizer.clean(database.message)}. Nothing of this attempt was kept`;
     return database.final
       ? fatal(
           "DatabaseRejected",
@@ -106,6 +109,6 @@ async function outward(
       : retryable("DatabaseUnavailable", `${message}; it is tried again.`);
   }
   return new Error(
-    cutChars(deps.border.clean(error instanceof Error ? error.message : String(error)), 1_000),
+    cutChars(deps.sanitizer.clean(error instanceof Error ? error.message : String(error)), 1_000),
   );
 }

@@ -1,6 +1,6 @@
 /** What activities are given, once, when the worker starts. Tests hand in fakes for the ports. */
 import type { RunConfig } from "../config/agent-config.ts";
-import type { TextBorder } from "../redaction/sanitizer.ts";
+import type { Sanitizer } from "../redaction/sanitizer.ts";
 import type { Model } from "../model/model.ts";
 import type { SandboxHost } from "../sandbox/sandbox.ts";
 import type { SessionRuns } from "../contract/session-runs.ts";
@@ -16,7 +16,7 @@ export interface AgentDeps {
   /** What Temporal knows of a session's other runs. */
   readonly sessionRuns: SessionRuns;
   /** Cleans and masks whatever enters the model, Postgres, Temporal or a log. */
-  readonly border: TextBorder;
+  readonly sanitizer: Sanitizer;
   readonly tools: ToolRegistry;
   /** What a session runs by that was started with a task alone, from Temporal's own tools. */
   readonly defaultConfig: RunConfig | undefined;

@@ -1,14 +1,14 @@
 /** The port to where commands run. Two adapters: Docker (docker.ts) and the tests' in-process one. */
 
-/** What a session's box is made of. Source of the defaults: requirement 5, measured 2026-11, docs/decisions. */
-export interface BoxSpec {
+/** What a session's sandbox is made of. Source of the defaults: requirement 5, measured 2026-11, docs/decisions. */
+export interface SandboxSpec {
   readonly sessionId: string;
   readonly image: string;
   readonly network: "bridge" | "none";
   readonly memoryBytes: number;
   readonly cpus: number;
   readonly pids: number;
-  /** Addresses or prefixes a box on the bridge may reach although they are private; default none. */
+  /** Addresses or prefixes a sandbox on the bridge may reach although they are private; default none. */
   readonly allow?: readonly string[];
   /** What follows where a sandbox on the bridge cannot be shut off from those; default `required`: it is refused. */
   readonly guard?: "required" | "best-effort";
@@ -29,35 +29,35 @@ export interface SandboxHost {
   /** Name of the host, for the ledger and the task queue. */
   readonly name: string;
   /**
-   * The session's box, running: adopts the one that is there, starts a stopped one, else creates it.
-   * Idempotent; two callers at once get the same box.
-   * @throws SandboxUnavailable (retryable) when the engine does not answer, SandboxRefused (fatal) when the box
+   * The session's sandbox, running: adopts the one that is there, starts a stopped one, else creates it.
+   * Idempotent; two callers at once get the same sandbox.
+   * @throws SandboxUnavailable (retryable) when the engine does not answer, SandboxRefused (fatal) when the sandbox
    * differs from the profile, ImageMissing (fatal).
    */
-  open(spec: BoxSpec, signal?: AbortSignal): Promise<Sandbox>;
-  /** Removes container and volume. A session without a box is no error. */
+  open(spec: SandboxSpec, signal?: AbortSignal): Promise<Sandbox>;
+  /** Removes container and volume. A session without a sandbox is no error. */
   remove(sessionId: string): Promise<void>;
   /** Sessions that have a container or a volume here, in whatever state, by label. @throws SandboxUnavailable */
   sessions(): Promise<readonly string[]>;
   /** Identity of the session's volume here, as in `Sandbox.identity`; undefined where there is none. */
   volume(sessionId: string): Promise<string | undefined>;
-  /** Drops kept streams; boxes stay. */
+  /** Drops kept streams; sandboxes stay. */
   close(): Promise<void>;
 }
 
 export interface Sandbox {
   readonly container: string;
-  /** Which box this is: told apart from another of the same name, and from this one after a restart. */
+  /** Which sandbox this is: told apart from another of the same name, and from this one after a restart. */
   readonly identity: {
     /** Name of its host, for people: it may change. */
     readonly host: string;
     /** Another volume of the same name has another. */
     readonly volume: string;
     readonly container: string;
-    /** Of one life of the box's processes. */
+    /** Of one life of the sandbox's processes. */
     readonly boot: string;
   };
-  /** True if /workspace was empty when the box was opened. */
+  /** True if /workspace was empty when the sandbox was opened. */
   readonly empty: boolean;
   /** What the sandbox can reach, measured when this worker opened it. */
   readonly network: SandboxNetwork;
@@ -66,9 +66,9 @@ export interface Sandbox {
   /**
    * Starts a command under the supervisor, or finds the one that was started under this id before: a command is
    * never started twice under one id.
-   * @throws SandboxLost when the box went away.
+   * @throws SandboxLost when the sandbox went away.
    */
-  start(command: BoxCommand): Promise<CommandState>;
+  start(command: SandboxCommand): Promise<CommandState>;
   /**
    * More of the input of a command that was started with `more`, from `offset` bytes on; resolves when there is room for
    * the next piece.
@@ -76,7 +76,7 @@ export interface Sandbox {
    */
   feed(id: string, offset: number, bytes: Uint8Array, options: { readonly last: boolean }): Promise<boolean>;
   /** `start` and `wait` in one round trip. Aborting stops the waiting, not the command. */
-  run(command: BoxCommand, options?: WaitOptions): Promise<CommandState>;
+  run(command: SandboxCommand, options?: WaitOptions): Promise<CommandState>;
   /**
    * The command's state once it has ended, or after `timeoutMs`. Aborting stops the waiting, not the command.
    * `onOutput` is called now and then with how many bytes there are by now.
@@ -89,13 +89,13 @@ export interface Sandbox {
   read(id: string, stream: OutputStream, offset: number, maxBytes: number): Promise<Uint8Array>;
   /** Ends the command, its process group and all it left behind: TERM, then KILL after `graceMs`. */
   kill(id: string, graceMs?: number): Promise<CommandState>;
-  /** State of a command, or undefined where no such id was ever started in this box. */
+  /** State of a command, or undefined where no such id was ever started in this sandbox. */
   state(id: string): Promise<CommandState | undefined>;
-  /** Commands started in this box, oldest first; without our own helpers, whose ids have a dash. */
+  /** Commands started in this sandbox, oldest first; without our own helpers, whose ids have a dash. */
   list(): Promise<readonly CommandState[]>;
   /** Removes the kept output of a command that has ended; its id stays taken. For our own helpers. Never rejects. */
   discard(id: string): Promise<void>;
-  readonly files: BoxFiles;
+  readonly files: SandboxFiles;
 }
 
 interface SandboxNetwork {
@@ -114,7 +114,7 @@ interface SandboxNetwork {
 
 export type OutputStream = "out" | "err";
 
-export interface BoxCommand {
+export interface SandboxCommand {
   /** Unique within the session: letters, digits, dot; a dash in ids of our own helpers. */
   readonly id: string;
   readonly argv: readonly string[];
@@ -123,9 +123,9 @@ export interface BoxCommand {
   readonly stdin?: Uint8Array;
   /** `stdin` is the beginning of its input; the rest comes by `feed`. */
   readonly more?: boolean;
-  /** Added to the box's fixed environment. */
+  /** Added to the sandbox's fixed environment. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Ends it after this long, reckoned inside the box: it holds although the worker is gone. */
+  /** Ends it after this long, reckoned inside the sandbox: it holds although the worker is gone. */
   readonly timeoutMs?: number;
   /** Standard error goes into `out`, in order. */
   readonly mergeOutput?: boolean;
@@ -172,12 +172,12 @@ export type CommandState = {
     }
   /** It could not be started: no such program, no such folder, no process to be had. */
   | { readonly kind: "refused"; readonly reason: string }
-  /** The box was restarted while it ran: nobody can say how it ended. */
+  /** The sandbox was restarted while it ran: nobody can say how it ended. */
   | { readonly kind: "lost" }
 );
 
-/** Files, handled inside the box as uid 1000, in one process each: no path leaves /workspace, also by symlinks. */
-export interface BoxFiles {
+/** Files, handled inside the sandbox as uid 1000, in one process each: no path leaves /workspace, also by symlinks. */
+export interface SandboxFiles {
   /** @returns at most `maxBytes` from `offset`, the file's full size and a hash of the whole (hex sha256, up to 64 MiB). */
   read(
     path: string,
@@ -205,7 +205,7 @@ interface FileContent {
   readonly bytes: Uint8Array;
   readonly size: number;
   readonly hash: string;
-  /** Permission bits; a box made by an earlier version does not say. */
+  /** Permission bits; a sandbox made by an earlier version does not say. */
   readonly mode?: number;
 }
 

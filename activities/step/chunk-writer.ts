@@ -1,5 +1,5 @@
 /** Live pieces of an answer on their way to watchers: gathered, masked, written in the background. */
-import type { TextBorder } from "../redaction/sanitizer.ts";
+import type { Sanitizer } from "../redaction/sanitizer.ts";
 import type { Store } from "../store/db.ts";
 import { appendChunks, type ChunkRow, type Notifier } from "../store/events.ts";
 import type { ModelDelta } from "../model/model.ts";
@@ -15,10 +15,10 @@ export interface ChunkWriter {
 }
 
 export function createChunkWriter(
-  deps: { readonly store: Store; readonly notifier: Notifier; readonly border: TextBorder },
+  deps: { readonly store: Store; readonly notifier: Notifier; readonly sanitizer: Sanitizer },
   at: { readonly sessionId: string; readonly epoch: number; readonly step: number; readonly attempt: number },
 ): ChunkWriter {
-  const streams = { text: deps.border.stream(), reasoning: deps.border.stream() };
+  const streams = { text: deps.sanitizer.stream(), reasoning: deps.sanitizer.stream() };
   let waiting: ChunkRow[] = [];
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();

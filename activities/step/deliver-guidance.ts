@@ -6,7 +6,7 @@ import { cutChars } from "../contract/cut-text.ts";
 import { estimateMessage } from "../transcript/tokens.ts";
 import type { MessageKind, UserPart } from "../contract/message.ts";
 import type { Guidance, ModelStepInput } from "../contract/activities.ts";
-import type { TextBorder } from "../redaction/sanitizer.ts";
+import type { Sanitizer } from "../redaction/sanitizer.ts";
 import { fatal } from "../contract/failures.ts";
 import { storeFile } from "./inline-files.ts";
 import { blobId, loadBlobs } from "../store/blobs.ts";
@@ -29,7 +29,7 @@ import { hasMessage, insertMessage, lockRun, takeSequences, type MessageMeta } f
 const MAX_MESSAGES = 500;
 
 /**
- * Stores drained messages as one, what is to be told of the box in front of them, and our own note behind them.
+ * Stores drained messages as one, what is to be told of the sandbox in front of them, and our own note behind them.
  * Idempotent by the messages' ids: a second attempt, and the same step after an interrupt or a compaction, find stored
  * what they bring and add only what is new. Parked messages are older, so they come first.
  * @param roomTokens what one step takes of the queue, in tokens; the rest is parked, in order, for the next one
@@ -37,28 +37,28 @@ const MAX_MESSAGES = 500;
  * @throws Superseded (fatal), with nothing stored, where a newer run has the session
  */
 export async function deliverGuidance(
-  deps: { readonly store: Store; readonly border: TextBorder },
+  deps: { readonly store: Store; readonly sanitizer: Sanitizer },
   scope: Pick<ActivityScope, "runId">,
-  session: Pick<Session, "id" | "epoch" | "boxNotice" | "hasWaiting">,
+  session: Pick<Session, "id" | "epoch" | "sandboxNotice" | "hasWaiting">,
   input: ModelStepInput,
   roomTokens: number,
 ): Promise<number> {
   const isSaid = input.guidance.length > 0 || input.parked === true || session.hasWaiting;
-  if (!isSaid && !input.note && !session.boxNotice) return 0;
+  if (!isSaid && !input.note && !session.sandboxNotice) return 0;
   const { id: sessionId, epoch } = session;
   const { step } = input;
   return deps.store.db.transaction(async (tx) => {
     if (!(await lockRun(tx, sessionId, scope.runId)))
       throw fatal("Superseded", "A newer run has taken over this session; its messages wait for that one.");
     const add = (row: AddedMessage) => addMessage(tx, { sessionId, epoch, step }, row);
-    const notice = session.boxNotice ? await takeNotice(tx, sessionId) : undefined;
+    const notice = session.sandboxNotice ? await takeNotice(tx, sessionId) : undefined;
     if (notice !== undefined) {
-      const content = [{ type: "text" as const, text: deps.border.clean(notice) }];
+      const content = [{ type: "text" as const, text: deps.sanitizer.clean(notice) }];
       // The sequence is the name: a second notice in one step is another row.
       await add({ slot: (sequence) => `notice:${sequence}`, kind: "notice", content });
     }
     const { taken, left, wait } = isSaid
-      ? await takeWaiting(tx, deps.border, { sessionId, epoch }, input, roomTokens)
+      ? await takeWaiting(tx, deps.sanitizer, { sessionId, epoch }, input, roomTokens)
       : NOTHING_TAKEN;
     await announceQueued(tx, { sessionId, epoch, step }, queuedOf([...taken.items, ...left]));
     const merged = coalesce(taken.items);
@@ -113,14 +113,14 @@ const NOTHING_TAKEN: Taken = { taken: { items: [], originals: [], slot: "user" }
 /** What this step brings of all that waits: nothing that the transcript has, and no more than there is room for. */
 async function takeWaiting(
   tx: Queryable,
-  border: TextBorder,
+  sanitizer: Sanitizer,
   at: { readonly sessionId: string; readonly epoch: number },
   input: ModelStepInput,
   roomTokens: number,
 ): Promise<Taken> {
   const { sessionId } = at;
   // What an older worker carried may be unclean still: ids and names too go to Postgres.
-  const guidance = cleanDeep(input.guidance, border.clean) as Guidance[];
+  const guidance = cleanDeep(input.guidance, sanitizer.clean) as Guidance[];
   const before = await stepSoFar(tx, at, input.step);
   const isAgain = before.tokens > 0;
   const parked = await parkedGuidance(tx, sessionId, MAX_MESSAGES);
@@ -146,7 +146,7 @@ async function takeWaiting(
   // parked when a run ended in the middle of the step. A step that was answered takes nothing more.
   const isFull = before.isAnswered || (before.isFull && older.length > 0);
   const waiting = isFull ? [] : [...older, ...(isAll ? carried.filter(isNew) : [])];
-  const texts = await withTexts(tx, border, waiting);
+  const texts = await withTexts(tx, sanitizer, waiting);
   const count = takenBy(texts, roomTokens - before.tokens, isAgain ? "some" : "nothing yet");
   const items = texts.slice(0, count);
   const ids = new Set(items.map((item) => item.id));
@@ -157,7 +157,7 @@ async function takeWaiting(
   const wait = isRest
     ? (await countParked(tx, sessionId)) - items.filter(({ id }) => parkedIds.has(id)).length
     : 0;
-  const originals = cleanDeep(waiting.slice(0, count), border.clean) as Guidance[];
+  const originals = cleanDeep(waiting.slice(0, count), sanitizer.clean) as Guidance[];
   return { taken: { items, originals, slot: before.slot }, left, wait };
 }
 
@@ -173,7 +173,11 @@ function queuedOf(items: readonly Guidance[]): QueuedMessageEvent[] {
  * Long texts come as blobs, which the workflow can carry; here they become words again, and are counted as such. Files that
  * came inside a message become blobs.
  */
-async function withTexts(tx: Queryable, border: TextBorder, items: readonly Guidance[]): Promise<Guidance[]> {
+async function withTexts(
+  tx: Queryable,
+  sanitizer: Sanitizer,
+  items: readonly Guidance[],
+): Promise<Guidance[]> {
   const isText = (part: UserPart) => part.type === "file" && part.mediaType.startsWith("text/");
   const idOf = (part: UserPart) => (part.type === "file" && isText(part) ? blobId(part) : undefined);
   const ids = items.flatMap((item) => item.parts.map(idOf)).filter((id) => id !== undefined);
@@ -187,7 +191,7 @@ async function withTexts(tx: Queryable, border: TextBorder, items: readonly Guid
   const stored: Guidance[] = [];
   for (const item of items) {
     const parts: UserPart[] = [];
-    for (const part of item.parts) parts.push(cleanDeep(await asStored(part), border.clean) as UserPart);
+    for (const part of item.parts) parts.push(cleanDeep(await asStored(part), sanitizer.clean) as UserPart);
     stored.push({ ...item, parts });
   }
   return stored;

@@ -130,7 +130,7 @@ export async function answerFacts(step: StepContext, paid: StoredMessage): Promi
 /** Keeps what was said before a person stopped it; nothing said leaves no row. @returns the context's size with it */
 export async function keepInterrupted(step: StepContext, said: string): Promise<ContextSize> {
   const { deps, session, input } = step;
-  const text = `${deps.border.clean(said)}${INTERRUPTED}`;
+  const text = `${deps.sanitizer.clean(said)}${INTERRUPTED}`;
   const message = { role: "assistant", content: [{ type: "text", text }] } as const;
   const tokens = estimateMessage(message);
   const wasSaid = said.trim() !== "";
@@ -208,9 +208,9 @@ function superseded(): Error {
 
 function cleanContent({ deps }: StepContext, content: readonly AssistantPart[]): AssistantPart[] {
   return content.map((part) => {
-    if (part.type !== "tool-call") return { ...part, text: deps.border.clean(part.text) };
+    if (part.type !== "tool-call") return { ...part, text: deps.sanitizer.clean(part.text) };
     // A name is the model's text as well: what it invents may hold anything.
-    const { clean } = deps.border;
+    const { clean } = deps.sanitizer;
     const toolName = cutChars(clean(part.toolName), MAX_NAME_CHARS);
     return {
       ...part,
@@ -281,5 +281,5 @@ function facts(
 }
 
 function about({ deps }: StepContext, call: ToolCallPart): string {
-  return deps.border.clean(aboutCall(deps.tools, { name: call.toolName, input: call.input }));
+  return deps.sanitizer.clean(aboutCall(deps.tools, { name: call.toolName, input: call.input }));
 }

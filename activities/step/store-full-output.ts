@@ -2,17 +2,17 @@
 import type { AgentDeps } from "../runtime/deps.ts";
 import { saveOutputPart } from "../store/tool-calls.ts";
 
-/** More than that of one output is not kept; its end is said. Source: the box keeps 64 MiB of a stream. */
+/** More than that of one output is not kept; its end is said. Source: the sandbox keeps 64 MiB of a stream. */
 const MAX_KEPT_CHARS = 64 * 1024 * 1024;
 
 /** Stores the pieces behind a handle, masked. Idempotent: a second attempt writes the same parts again. */
 export async function keepWhole(
-  deps: Pick<AgentDeps, "store" | "border">,
+  deps: Pick<AgentDeps, "store" | "sanitizer">,
   sessionId: string,
   handle: string,
   pieces: AsyncIterable<string>,
 ): Promise<void> {
-  const border = deps.border.stream();
+  const sanitizer = deps.sanitizer.stream();
   let part = 0;
   let offset = 0;
   const save = async (content: string) => {
@@ -22,11 +22,11 @@ export async function keepWhole(
     offset += content.length;
   };
   for await (const piece of pieces) {
-    await save(border.push(piece));
+    await save(sanitizer.push(piece));
     if (offset >= MAX_KEPT_CHARS) {
       await save("\n[The rest was not kept.]");
       return;
     }
   }
-  await save(border.end());
+  await save(sanitizer.end());
 }

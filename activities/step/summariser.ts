@@ -19,7 +19,7 @@ export class SummariserUnavailable extends Error {
 }
 
 export interface SummariserDeps {
-  readonly deps: Pick<AgentDeps, "model" | "store" | "border">;
+  readonly deps: Pick<AgentDeps, "model" | "store" | "sanitizer">;
   readonly scope: Pick<ActivityScope, "signal" | "attempt" | "elapsedMs">;
   readonly session: Session;
   readonly step: number;
@@ -61,7 +61,7 @@ export function createSummariser({ deps, scope, session, step, learnt, later }: 
       ...(answer === undefined
         ? {}
         : { finish: answer.finish, firstTokenMs: answer.firstTokenMs, durationMs: answer.durationMs }),
-      ...(error === undefined ? {} : { error: cutChars(deps.border.clean(error), 1_000) }),
+      ...(error === undefined ? {} : { error: cutChars(deps.sanitizer.clean(error), 1_000) }),
     };
     logCall(call);
     return recordCall(deps.store.db, call);
@@ -94,7 +94,7 @@ export function createSummariser({ deps, scope, session, step, learnt, later }: 
     }
     later(bill(request, answer));
     later(learnFrom(deps.store.db, model, learnt, request.tokens, answer.usage));
-    return rawAnswer(answer, (text) => deps.border.clean(text));
+    return rawAnswer(answer, (text) => deps.sanitizer.clean(text));
   };
 }
 

@@ -35,7 +35,7 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const SILENCE_MS = 45_000;
 /**
  * What a worker that was stopped in the middle of a transaction has locked is free again after this. Longer than any
- * activity rests in one, as while a box is made.
+ * activity rests in one, as while a sandbox is made.
  */
 const IDLE_IN_TRANSACTION_MS = 600_000;
 

@@ -1,10 +1,10 @@
-/** Where a session's box is, how far its files are saved, and what the model is still to be told of it. */
+/** Where a session's sandbox is, how far its files are saved, and what the model is still to be told of it. */
 import { and, eq, gt, isNull, lt, max, or, sql } from "drizzle-orm";
 import type { Queryable } from "./db.ts";
 import { boxes, sessions, toolCalls } from "./schema/index.ts";
 
-/** Which box it is: another volume, container or life of its processes is another box. */
-export interface BoxIdentity {
+/** Which sandbox it is: another volume, container or life of its processes is another sandbox. */
+export interface SandboxIdentity {
   /** Name of its host, for people. */
   readonly host: string;
   readonly volume: string;
@@ -12,21 +12,24 @@ export interface BoxIdentity {
   readonly boot: string;
 }
 
-export type BoxRow = typeof boxes.$inferSelect;
+export type SandboxRow = typeof boxes.$inferSelect;
 
-export async function findBox(db: Queryable, sessionId: string): Promise<BoxRow | undefined> {
+export async function findSandbox(db: Queryable, sessionId: string): Promise<SandboxRow | undefined> {
   const [row] = await db.select().from(boxes).where(eq(boxes.sessionId, sessionId));
   return row;
 }
 
-/** Says which box has the session's files now. `savedStep` undefined leaves it as it is. */
-export async function recordBox(
+/** Says which sandbox has the session's files now. `savedStep` undefined leaves it as it is. */
+export async function recordSandbox(
   db: Queryable,
   sessionId: string,
-  box: BoxIdentity & { readonly taskQueue: string | undefined; readonly savedStep?: number | undefined },
+  sandbox: SandboxIdentity & {
+    readonly taskQueue: string | undefined;
+    readonly savedStep?: number | undefined;
+  },
 ): Promise<void> {
-  const { host, volume, container, boot, savedStep } = box;
-  const place = { host, volume, container, boot, taskQueue: box.taskQueue ?? null, closedRun: null };
+  const { host, volume, container, boot, savedStep } = sandbox;
+  const place = { host, volume, container, boot, taskQueue: sandbox.taskQueue ?? null, closedRun: null };
   const set = savedStep === undefined ? place : { ...place, savedStep };
   await db
     .insert(boxes)
@@ -47,10 +50,10 @@ export async function markClosed(db: Queryable, sessionId: string, runId: string
 }
 
 /** Whether this is still the sandbox with the session's files, in the same life of its processes, for this run. */
-export async function isCurrentBox(
+export async function isCurrentSandbox(
   db: Queryable,
   session: { readonly id: string; readonly runId: string | undefined },
-  { volume, container, boot }: BoxIdentity,
+  { volume, container, boot }: SandboxIdentity,
 ): Promise<boolean> {
   const rows = await db
     .select({ id: boxes.sessionId })
@@ -124,14 +127,14 @@ export async function markSaved(db: Queryable, sessionId: string, step: number):
     .where(and(eq(boxes.sessionId, sessionId), or(isNull(boxes.savedStep), lt(boxes.savedStep, step))));
 }
 
-/** As `markSaved`, in one statement, where the session still has that epoch and that box. */
+/** As `markSaved`, in one statement, where the session still has that epoch and that sandbox. */
 export async function markUnchanged(
   db: Queryable,
   at: { readonly sessionId: string; readonly epoch: number; readonly step: number },
-  box: Pick<BoxIdentity, "volume">,
+  sandbox: Pick<SandboxIdentity, "volume">,
 ): Promise<void> {
   await db.execute(sql`update boxes set saved_step = ${at.step}, saves_begun = 0 where session_id = ${at.sessionId}
-    and volume = ${box.volume} and coalesce(saved_step, -1) < ${at.step}
+    and volume = ${sandbox.volume} and coalesce(saved_step, -1) < ${at.step}
     and exists (select 1 from sessions where id = ${at.sessionId} and epoch = ${at.epoch})`);
 }
 
@@ -139,7 +142,7 @@ export async function markUnchanged(
 export async function keepLeftOut(
   db: Queryable,
   sessionId: string,
-  leftOut: BoxRow["leftOut"],
+  leftOut: SandboxRow["leftOut"],
 ): Promise<void> {
   await db.update(boxes).set({ leftOut }).where(eq(boxes.sessionId, sessionId));
 }

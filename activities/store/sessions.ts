@@ -27,13 +27,13 @@ export interface Session {
   readonly instructions: string | undefined;
   readonly epoch: number;
   readonly runId: string | undefined;
-  /** The box it last had; none once it ended. */
+  /** The sandbox it last had; none once it ended. */
   readonly container: string | undefined;
   readonly restoreWorkspace: boolean;
-  /** Queue of the host that has its box; undefined means the workflow's own. */
-  readonly boxQueue: string | undefined;
-  /** Something about the box is to be told to the model at the next step boundary. */
-  readonly boxNotice: boolean;
+  /** Queue of the host that has its sandbox; undefined means the workflow's own. */
+  readonly sandboxQueue: string | undefined;
+  /** Something about the sandbox is to be told to the model at the next step boundary. */
+  readonly sandboxNotice: boolean;
   /** Messages of persons wait for the next step. */
   readonly hasWaiting: boolean;
   readonly createdAt: Date;
@@ -103,8 +103,8 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
     runId: row.runId ?? undefined,
     container: row.container ?? undefined,
     restoreWorkspace: row.restoreWorkspace,
-    boxQueue: queue ?? undefined,
-    boxNotice: hasNotice,
+    sandboxQueue: queue ?? undefined,
+    sandboxNotice: hasNotice,
     hasWaiting,
     createdAt: row.createdAt,
     learnt: ratio === null || samples === null ? undefined : { ratio, samples },

@@ -46,8 +46,8 @@ export async function findCall(
 
 /**
  * Claims a call for this attempt before anything is run. The fence it raises makes late writes of earlier attempts fail.
- * A read-only call is not claimed: it may run twice, and the first to finish is kept. The first claim remembers the box
- * that the session has then: in that box, a command without a record was never begun.
+ * A read-only call is not claimed: it may run twice, and the first to finish is kept. The first claim remembers the sandbox
+ * that the session has then: in that sandbox, a command without a record was never begun.
  * @returns the row as it was before, so that `pending` means nobody began it; undefined where there is no such call
  */
 export async function claimCall(
@@ -62,14 +62,14 @@ export async function claimCall(
     if (!before) return undefined;
     const isOpen = before.status === "pending" || before.status === "running";
     if (!isOpen || isReadOnly(before.name)) return { before, fence: before.fence };
-    const box = sql`(select ${boxes.container} from ${boxes} where ${boxes.sessionId} = ${sessionId})`;
+    const sandbox = sql`(select ${boxes.container} from ${boxes} where ${boxes.sessionId} = ${sessionId})`;
     const [row] = await db
       .update(toolCalls)
       .set({
         status: "running",
         fence: sql`${toolCalls.fence} + 1`,
         startedAt: before.startedAt ?? sql`now()`,
-        ...(before.status === "pending" ? { container: box } : {}),
+        ...(before.status === "pending" ? { container: sandbox } : {}),
       })
       // Two attempts at once must not both find it pending.
       .where(and(one(sessionId, step, index), eq(toolCalls.fence, before.fence)))

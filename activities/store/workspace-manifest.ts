@@ -42,7 +42,7 @@ export const MAX_PACK_BYTES = 256 * 1024 * 1024;
 const KINDS: Readonly<Record<string, ManifestEntry["kind"]>> = { f: "file", d: "folder", l: "link" };
 const LETTERS = { file: "f", folder: "d", link: "l" } as const;
 
-/** The stored form, which box/tree.py writes too: gzip of two fields a path, each ended by NUL, so that any name is safe. */
+/** The stored form, which sandbox/tree.py writes too: gzip of two fields a path, each ended by NUL, so that any name is safe. */
 export function packManifest(entries: readonly ManifestEntry[]): Uint8Array {
   const text = [...entries].sort(byPath).map(line);
   const joined = text.join("");

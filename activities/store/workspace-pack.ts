@@ -15,7 +15,7 @@ import {
 /** For names as bytes; missing in the package's types. */
 const AS_BYTES: object = { filenameEncoding: "latin1" };
 
-/** A file of a workspace, outside of any box. */
+/** A file of a workspace, outside of any sandbox. */
 export type WorkspaceFile = {
   /** Relative to the workspace, with `/`. */
   readonly path: string;
@@ -47,7 +47,7 @@ export interface StoredChain {
   readonly packs: Iterable<StoredBytes> | AsyncIterable<StoredBytes>;
 }
 
-/** A save that files are renamed under begins again, up to three times (box/save.py): more than that we did not write. */
+/** A save that files are renamed under begins again, up to three times (sandbox/save.py): more than that we did not write. */
 const MAX_UNPACKED_BYTES = 3 * MAX_PACK_BYTES;
 
 /**

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { BoxFiles, FileAnswer } from "../sandbox/sandbox.ts";
+import type { SandboxFiles, FileAnswer } from "../sandbox/sandbox.ts";
 import { failure } from "./failure.ts";
 import { parsePatch, type PatchOperation } from "./patch-parse.ts";
 import { bytesOf, type FileBefore, planPatch, type PlannedFile, standOf } from "./patch-plan.ts";
@@ -66,7 +66,7 @@ type WriteOutcome =
   | { readonly ok: false; readonly changed: boolean; readonly restored: boolean; readonly message: string };
 
 /** Writes all files, new contents first, what cannot be put back last; takes back what it wrote when one fails. */
-async function writeAll(files: BoxFiles, planned: readonly PlannedFile[]): Promise<WriteOutcome> {
+async function writeAll(files: SandboxFiles, planned: readonly PlannedFile[]): Promise<WriteOutcome> {
   const todo = planned.toSorted((left, right) => turnOf(left) - turnOf(right));
   const done: PlannedFile[] = [];
   for (const file of todo) {
@@ -88,14 +88,14 @@ function turnOf({ before, after }: PlannedFile): number {
   return before?.bytes === undefined ? 2 : 1;
 }
 
-async function put(files: BoxFiles, { path, after, before }: PlannedFile): Promise<FileAnswer<object>> {
+async function put(files: SandboxFiles, { path, after, before }: PlannedFile): Promise<FileAnswer<object>> {
   if (after === undefined)
     return files.remove(path, before?.hash === undefined ? {} : { ifHash: before.hash });
   const mode = after.mode === undefined ? {} : { mode: after.mode };
   return files.write(path, bytesOf(after), { ifHash: before?.hash ?? null, ...mode });
 }
 
-async function takeBack(files: BoxFiles, done: readonly PlannedFile[]): Promise<string[]> {
+async function takeBack(files: SandboxFiles, done: readonly PlannedFile[]): Promise<string[]> {
   const lost: string[] = [];
   for (const { path, before } of done.toReversed()) {
     if (!(await restore(files, path, before))) lost.push(path);
@@ -103,7 +103,7 @@ async function takeBack(files: BoxFiles, done: readonly PlannedFile[]): Promise<
   return lost;
 }
 
-async function restore(files: BoxFiles, path: string, before: FileBefore | undefined): Promise<boolean> {
+async function restore(files: SandboxFiles, path: string, before: FileBefore | undefined): Promise<boolean> {
   if (before === undefined) return (await files.remove(path)).ok;
   if (before.bytes === undefined) return false;
   const mode = before.mode === undefined ? {} : { mode: before.mode };
@@ -112,7 +112,7 @@ async function restore(files: BoxFiles, path: string, before: FileBefore | undef
 
 /** What an attempt before this one did: nothing, all (both are told by the files), or a part nobody can be sure of. */
 async function earlierAttempt(
-  files: BoxFiles,
+  files: SandboxFiles,
   operations: readonly PatchOperation[],
 ): Promise<ToolResult | undefined> {
   const stands: string[] = [];

@@ -105,7 +105,7 @@ export function describeState(state: CommandState): string {
     case "refused":
       return `not started: ${state.reason}`;
     case "lost":
-      return "the box was restarted while it ran; how it ended is not known";
+      return "the sandbox was restarted while it ran; how it ended is not known";
   }
 }
 
@@ -113,5 +113,5 @@ export function describeState(state: CommandState): string {
 export async function noSuchCommand(sandbox: Sandbox, id: string): Promise<string> {
   const running = (await sandbox.list()).filter((state) => state.kind === "running").map((state) => state.id);
   const known = running.length === 0 ? "None is running." : `Running: ${running.slice(-20).join(", ")}.`;
-  return `There is no command with the id "${oneLine(id, 60)}" in this box. ${known}`;
+  return `There is no command with the id "${oneLine(id, 60)}" in this sandbox. ${known}`;
 }

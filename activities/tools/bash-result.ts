@@ -48,7 +48,7 @@ export function bashResult(state: CommandState, output: CommandOutput, facts: En
       return { text: text("[still running: it could not be ended]"), isError: true, ...whole };
     case "lost":
       return {
-        text: text("[the box was restarted while this ran: how it ended is not known]"),
+        text: text("[the sandbox was restarted while this ran: how it ended is not known]"),
         unknown: true,
         ...whole,
       };
@@ -68,6 +68,6 @@ function timeoutNote({ timeoutMs, limits }: EndFacts): string {
 
 function signalNote(signal: string): string {
   const hint =
-    signal === "SIGKILL" ? " (out of memory? see the box's limit in /sys/fs/cgroup/memory.max)" : "";
+    signal === "SIGKILL" ? " (out of memory? see the sandbox's limit in /sys/fs/cgroup/memory.max)" : "";
   return `[ended by ${signal}${hint}]`;
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { BoxCommand, CommandState, Sandbox } from "../sandbox/sandbox.ts";
+import type { SandboxCommand, CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { cutTail } from "../contract/cut-text.ts";
 import { bashResult } from "./bash-result.ts";
 import { outputOf } from "./command-output.ts";
@@ -27,7 +27,7 @@ type BashInput = z.infer<typeof input>;
 
 /** TERM, then KILL: the requirements' 0.5 s from a cancel to the process's end leaves this much. */
 const GRACE_MS = 200;
-/** The box ends a command at its time; this much later we do it ourselves. */
+/** The sandbox ends a command at its time; this much later we do it ourselves. */
 const BOX_MARGIN_MS = 5_000;
 export const bash = defineTool<BashInput>({
   name: "bash",
@@ -55,14 +55,14 @@ async function runBash(given: BashInput, context: ToolContext): Promise<ToolResu
   const sandbox = await context.sandbox();
   const timeoutMs = timeoutOf(given, context.limits);
   const before = context.resumed ? await sandbox.state(id) : undefined;
-  // The box it was claimed for has no record of it: it was never begun. Should an attempt that was thought dead still
-  // begin it, the box finds the one under this id and starts no other.
+  // The sandbox it was claimed for has no record of it: it was never begun. Should an attempt that was thought dead still
+  // begin it, the sandbox finds the one under this id and starts no other.
   const neverBegun = before === undefined && context.claimedIn === sandbox.identity.container;
   if (context.resumed && !neverBegun && (before === undefined || before.kind === "lost")) {
     return unknownEnd(given, sandbox, before);
   }
   if (context.signal.aborted) return interruptedBefore(context.signal);
-  const command: BoxCommand = {
+  const command: SandboxCommand = {
     id,
     argv: ["bash", "-c", given.command],
     cwd: cwd.absolute,
@@ -84,7 +84,7 @@ async function runBash(given: BashInput, context: ToolContext): Promise<ToolResu
 /** @returns undefined where the abort came before the command began */
 async function endOf(
   sandbox: Sandbox,
-  command: BoxCommand,
+  command: SandboxCommand,
   before: CommandState | undefined,
   timeoutMs: number,
   context: ToolContext,
@@ -130,8 +130,8 @@ async function unknownEnd(
     unknown: true,
     text: [
       state === undefined
-        ? "It is not known how this command ended, or whether it began: the worker stopped, and this box has no record of it (it may have been made anew from the last save)."
-        : "It is not known how this command ended: its box was restarted while it ran.",
+        ? "It is not known how this command ended, or whether it began: the worker stopped, and this sandbox has no record of it (it may have been made anew from the last save)."
+        : "It is not known how this command ended: its sandbox was restarted while it ran.",
       `It was started with: ${oneLine(given.command, 500)}`,
       printed === "" ? "Nothing it printed is left." : `It last printed:\n${printed}`,
       "It was not run again. Look at what it has done (files, processes, git status) before you repeat it.",

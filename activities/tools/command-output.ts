@@ -15,7 +15,7 @@ export interface CommandOutput {
 
 /**
  * The output's text; of a long one its first and last characters, each more than `maxChars`, so that cutting to
- * `maxChars` afterwards (behind the border, which masks) removes the seam. Bytes that are no UTF-8 become U+FFFD.
+ * `maxChars` afterwards (behind the sanitizer, which masks) removes the seam. Bytes that are no UTF-8 become U+FFFD.
  */
 export async function outputOf(
   sandbox: Sandbox,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { BoxFiles } from "../sandbox/sandbox.ts";
+import type { SandboxFiles } from "../sandbox/sandbox.ts";
 import { changeView } from "./change-view.ts";
 import { applyEdit, type EditOutcome, type EditRequest } from "./edit-match.ts";
 import { failure, withHint } from "./failure.ts";
@@ -64,7 +64,7 @@ async function run(given: EditFileInput, context: ToolContext): Promise<ToolResu
 
 /** @returns undefined where somebody else wrote the file meanwhile */
 async function tryEdit(
-  files: BoxFiles,
+  files: SandboxFiles,
   path: string,
   request: EditRequest,
   resumed: boolean,

@@ -19,9 +19,9 @@ const input = z.strictObject({
 });
 type GrepContentInput = z.infer<typeof input>;
 
-/** Output taken from the box: 1,000 matches of 2,000 bytes and their names. */
+/** Output taken from the sandbox: 1,000 matches of 2,000 bytes and their names. */
 const MAX_BYTES = 4_000_000;
-/** Bytes of a line that leave the box; the rest of a long one is of no use here. */
+/** Bytes of a line that leave the sandbox; the rest of a long one is of no use here. */
 const LINE_BYTES = 2_000;
 
 // One match more than wanted is taken, so that "there are more" is known. Exit codes are ripgrep's and grep's own.

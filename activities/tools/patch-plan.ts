@@ -1,6 +1,6 @@
 /** From a parsed patch and the files as they are to what each file shall be. Nothing is written here. */
 import { cutChars } from "../contract/cut-text.ts";
-import type { BoxFiles } from "../sandbox/sandbox.ts";
+import type { SandboxFiles } from "../sandbox/sandbox.ts";
 import { omissionLine } from "./omission.ts";
 import { applyChunks, type ChunksOutcome, reversed } from "./patch-apply.ts";
 import { changesLines, type PatchOperation } from "./patch-parse.ts";
@@ -43,7 +43,10 @@ interface Draft {
 class Refused extends Error {}
 
 /** Only files that the patch changes are in the plan. */
-export async function planPatch(files: BoxFiles, operations: readonly PatchOperation[]): Promise<PatchPlan> {
+export async function planPatch(
+  files: SandboxFiles,
+  operations: readonly PatchOperation[],
+): Promise<PatchPlan> {
   const drafts = new Map<string, Draft>();
   const summary: string[] = [];
   try {
@@ -60,7 +63,11 @@ export async function planPatch(files: BoxFiles, operations: readonly PatchOpera
   return { ok: true, files: planned, summary };
 }
 
-async function plan(files: BoxFiles, drafts: Map<string, Draft>, operation: PatchOperation): Promise<string> {
+async function plan(
+  files: SandboxFiles,
+  drafts: Map<string, Draft>,
+  operation: PatchOperation,
+): Promise<string> {
   const path = resolve(operation.path);
   const name = showName(path);
   switch (operation.kind) {
@@ -132,7 +139,7 @@ function textOf({ path, before, change }: Draft): TextAnswer {
   return decodeTextFile(path, { bytes, hash, mode });
 }
 
-async function load(files: BoxFiles, drafts: Map<string, Draft>, path: string): Promise<Draft> {
+async function load(files: SandboxFiles, drafts: Map<string, Draft>, path: string): Promise<Draft> {
   const known = drafts.get(path);
   if (known !== undefined) return known;
   const read = await readWholeFile(files, path);
@@ -143,7 +150,7 @@ async function load(files: BoxFiles, drafts: Map<string, Draft>, path: string): 
 }
 
 /** A link is removed itself, and what is no text, or is large, is removed like any other file. */
-async function loadForRemoval(files: BoxFiles, drafts: Map<string, Draft>, path: string): Promise<Draft> {
+async function loadForRemoval(files: SandboxFiles, drafts: Map<string, Draft>, path: string): Promise<Draft> {
   const known = drafts.get(path);
   if (known !== undefined) return known;
   const found = await files.stat(path);
@@ -158,7 +165,7 @@ async function loadForRemoval(files: BoxFiles, drafts: Map<string, Draft>, path:
 }
 
 async function beforeRemoval(
-  files: BoxFiles,
+  files: SandboxFiles,
   path: string,
   kind: "file" | "link" | "other",
 ): Promise<FileBefore> {
@@ -203,7 +210,7 @@ function notFound(name: string, outcome: Extract<ChunksOutcome, { ok: false }>):
 
 /** How one operation stands after an attempt that nobody knows the end of. */
 export async function standOf(
-  files: BoxFiles,
+  files: SandboxFiles,
   operation: PatchOperation,
 ): Promise<"to do" | "done" | "not clear"> {
   const read = async (path: string): Promise<string | undefined> => {

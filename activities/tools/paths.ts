@@ -1,4 +1,4 @@
-/** Paths as the model writes them. Pure: where links lead is decided inside the box, not here. */
+/** Paths as the model writes them. Pure: where links lead is decided inside the sandbox, not here. */
 import path from "node:path/posix";
 import { shorten } from "../contract/cut-text.ts";
 

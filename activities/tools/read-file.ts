@@ -15,7 +15,7 @@ type ReadFileInput = z.infer<typeof input>;
 
 /** Enough to tell text from binary, and an image by its magic number. */
 const SNIFF_BYTES = 8_192;
-/** Most that leaves the box for one page: 2,000 lines of 2,000 characters. */
+/** Most that leaves the sandbox for one page: 2,000 lines of 2,000 characters. */
 const DEEP_BYTES = 4_194_304;
 /** Room for the line that says which page this is. */
 const NOTE_CHARS = 500;
@@ -69,7 +69,7 @@ async function run(given: ReadFileInput, context: ToolContext): Promise<ToolResu
   return { text: `${body}${footer(page, offset, first.size)}` };
 }
 
-// Lines far into a large file: found inside the box, where 1 GB takes a second, not by carrying the file out.
+// Lines far into a large file: found inside the sandbox, where 1 GB takes a second, not by carrying the file out.
 const DEEP_SCRIPT = `${RESOLVE_TARGET}
 [ -f "$target" ] || exit 95
 if [ "$3" = count ]; then wc -l < "$target"; else tail -n "+$2" -- "$target" | head -c ${DEEP_BYTES}; fi

@@ -1,6 +1,6 @@
-/** Short programs the read-only tools run in the box. */
+/** Short programs the read-only tools run in the sandbox. */
 import { randomBytes } from "node:crypto";
-import type { BoxCommand, CommandState, Sandbox } from "../sandbox/sandbox.ts";
+import type { SandboxCommand, CommandState, Sandbox } from "../sandbox/sandbox.ts";
 import { ToolFailure } from "./failure.ts";
 import type { ToolContext } from "./tool.ts";
 
@@ -44,7 +44,8 @@ export async function runProgram(
     { id, argv: ["bash", "-c", script, "bash", ...args], timeoutMs, maxOutputBytes: maxBytes },
     context,
   );
-  if (state.kind === "refused") throw new ToolFailure(`It could not be started in the box: ${state.reason}`);
+  if (state.kind === "refused")
+    throw new ToolFailure(`It could not be started in the sandbox: ${state.reason}`);
   if (state.kind !== "exited") {
     throw new ToolFailure(
       `It took more than ${timeoutMs / 1_000} s and was ended. Narrow it: a path, a more exact pattern.`,
@@ -57,7 +58,7 @@ export async function runProgram(
   };
 }
 
-async function endOf(sandbox: Sandbox, command: BoxCommand, context: ToolContext): Promise<CommandState> {
+async function endOf(sandbox: Sandbox, command: SandboxCommand, context: ToolContext): Promise<CommandState> {
   const { signal } = context;
   signal.throwIfAborted();
   try {

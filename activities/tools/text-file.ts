@@ -1,5 +1,5 @@
-/** A whole text file out of the box, with what must be kept when it is written back. */
-import type { BoxFiles } from "../sandbox/sandbox.ts";
+/** A whole text file out of the sandbox, with what must be kept when it is written back. */
+import type { SandboxFiles } from "../sandbox/sandbox.ts";
 import { showName, showSize } from "./paths.ts";
 
 /** Largest file the editing tools take into memory. Larger text is data, better handled by a program. */
@@ -17,7 +17,7 @@ interface TextFile {
   readonly hash: string;
 }
 
-/** A whole file out of the box, text or not. */
+/** A whole file out of the sandbox, text or not. */
 export interface WholeFile {
   readonly bytes: Uint8Array;
   readonly hash: string;
@@ -34,13 +34,13 @@ export type TextFileAnswer =
   | { readonly ok: false; readonly reason: string; readonly message: string };
 
 /** Reads a file that is to be edited: refuses what is too large or no UTF-8, because writing it back would harm it. */
-export async function readTextFile(files: BoxFiles, path: string): Promise<TextFileAnswer> {
+export async function readTextFile(files: SandboxFiles, path: string): Promise<TextFileAnswer> {
   const read = await readWholeFile(files, path);
   return read.ok ? decodeTextFile(path, read.file) : read;
 }
 
 /** Reads a file in one piece; refuses one that is too large for that. */
-export async function readWholeFile(files: BoxFiles, path: string): Promise<WholeFileAnswer> {
+export async function readWholeFile(files: SandboxFiles, path: string): Promise<WholeFileAnswer> {
   for (;;) {
     const first = await files.read(path, { offset: 0, maxBytes: FIRST_BYTES });
     if (!first.ok) return { ok: false, reason: first.reason, message: first.message };

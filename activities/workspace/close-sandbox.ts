@@ -1,7 +1,7 @@
 /** The end of a session's sandbox: its newest files are saved, and only then is it removed. */
 import type { WorkspaceFacts } from "../contract/activities.ts";
 import { retryable } from "../contract/failures.ts";
-import { addNotice, findBox, markClosed, type BoxRow } from "../store/sandboxes.ts";
+import { addNotice, findSandbox, markClosed, type SandboxRow } from "../store/sandboxes.ts";
 import { latestCheckpoint } from "../store/checkpoints.ts";
 import type { Queryable } from "../store/db.ts";
 import { appendEvents } from "../store/events.ts";
@@ -12,8 +12,8 @@ import {
   inCharge,
   lossIn,
   withoutLost,
-  type BoxDeps,
-  type SessionBoxes,
+  type WorkspaceDeps,
+  type SessionSandboxes,
 } from "./session-sandbox.ts";
 
 /**
@@ -22,28 +22,28 @@ import {
  * @param step the newest step of the run; the save is never put behind a checkpoint that is there already
  * @throws Superseded (fatal) where another run has the session; SandboxUnavailable (retryable); SandboxLost
  */
-export async function closeBox(
-  deps: BoxDeps,
-  boxes: SessionBoxes,
+export async function closeSandbox(
+  deps: WorkspaceDeps,
+  sandboxes: SessionSandboxes,
   session: Session,
   step: number,
 ): Promise<WorkspaceFacts> {
   const { store, sandboxHost: host } = deps;
   const { id } = session;
-  const { saved, isKnown } = await withoutLost(boxes, id, async () => {
-    const box = await boxes.find(session);
+  const { saved, isKnown } = await withoutLost(sandboxes, id, async () => {
+    const sandbox = await sandboxes.find(session);
     const latest = await latestCheckpoint(store.db, id);
     const facts =
-      box === undefined
+      sandbox === undefined
         ? NOTHING_SAVED
-        : await saveFiles(deps, box, session, Math.max(step, latest?.step ?? 0));
-    const volume = box?.identity.volume;
+        : await saveFiles(deps, sandbox, session, Math.max(step, latest?.step ?? 0));
+    const volume = sandbox?.identity.volume;
     return {
       saved: facts,
       isKnown: await lockedSession(store, id, (tx) => endUse(tx, deps, session, step, volume)),
     };
   });
-  boxes.forget(id);
+  sandboxes.forget(id);
   await lockedSession(store, id, async (tx) => {
     const { container } = await inCharge(tx, session);
     try {
@@ -68,14 +68,14 @@ export async function closeBox(
  */
 async function endUse(
   tx: Queryable,
-  deps: BoxDeps,
+  deps: WorkspaceDeps,
   session: Session,
   step: number,
   savedVolume: string | undefined,
 ): Promise<boolean> {
   const { id, runId } = session;
   const { restoreWorkspace } = await inCharge(tx, session);
-  const row = await findBox(tx, id);
+  const row = await findSandbox(tx, id);
   await markClosed(tx, id, runId);
   if (row === undefined || row.volume === "") return false;
   if (row.closedRun !== null) return row.closedRun === runId;
@@ -90,10 +90,10 @@ async function endUse(
 /** Says what the newest steps wrote that is in no save, where the sandbox is gone. */
 async function tellLoss(
   tx: Queryable,
-  { sandboxHost: host }: BoxDeps,
+  { sandboxHost: host }: WorkspaceDeps,
   { id, epoch, container = "" }: Session,
   step: number,
-  before: BoxRow,
+  before: SandboxRow,
 ): Promise<void> {
   const hasCheckpoint = (await latestCheckpoint(tx, id)) !== undefined;
   const now = { host: host.name, volume: "", container: "", boot: "" };

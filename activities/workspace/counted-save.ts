@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { lostWithSaves, MAX_LOST_SAVES, suspects } from "../runtime/lost-attempts.ts";
-import { beginSave, findBox, forgetSavesBegun, type BoxRow } from "../store/sandboxes.ts";
+import { beginSave, findSandbox, forgetSavesBegun, type SandboxRow } from "../store/sandboxes.ts";
 import type { Queryable } from "../store/db.ts";
 
 const RETRY_MS = 1_000;
@@ -23,7 +23,7 @@ export async function countedSave<T>(db: Queryable, sessionId: string, save: () 
 }
 
 /** @throws PoisonedSession (fatal) */
-export function refuseLostSaves({ savesBegun }: BoxRow): void {
+export function refuseLostSaves({ savesBegun }: SandboxRow): void {
   if (savesBegun >= MAX_LOST_SAVES) throw lostWithSaves();
 }
 
@@ -33,7 +33,7 @@ async function begin(db: Queryable, sessionId: string): Promise<() => void> {
   const endTurn = await suspects.turn(() => new Promise(() => undefined));
   try {
     if (!(await beginSave(db, sessionId, MAX_LOST_SAVES))) {
-      const row = await findBox(db, sessionId);
+      const row = await findSandbox(db, sessionId);
       if (row !== undefined) refuseLostSaves(row);
     }
     return endTurn;

@@ -1,13 +1,13 @@
-/** What is gone when a session's box is not the one it was, and how the model is told. Pure. */
-import type { BoxIdentity } from "../store/sandboxes.ts";
+/** What is gone when a session's sandbox is not the one it was, and how the model is told. Pure. */
+import type { SandboxIdentity } from "../store/sandboxes.ts";
 
-/** What is known when a box is opened that had a box before. */
-export interface BoxChange {
-  readonly before: BoxIdentity & {
+/** What is known when a sandbox is opened that had a sandbox before. */
+export interface SandboxChange {
+  readonly before: SandboxIdentity & {
     readonly savedStep: number | null;
     readonly leftOut: readonly { readonly path: string; readonly bytes: number }[];
   };
-  readonly now: BoxIdentity;
+  readonly now: SandboxIdentity;
   /** The step under way. */
   readonly step: number;
   /** The newest step that began a call which may change files. */
@@ -18,8 +18,8 @@ export interface BoxChange {
   readonly unsavedFolders: readonly string[];
 }
 
-export type BoxLoss =
-  /** The same box, the same processes. */
+export type SandboxLoss =
+  /** The same sandbox, the same processes. */
   | { readonly kind: "none" }
   /** The files are there; the processes are gone. */
   | { readonly kind: "processes"; readonly notice: string }
@@ -30,7 +30,7 @@ export type BoxLoss =
 
 const MAX_NAMED = 10;
 
-export function lossOf(change: BoxChange): BoxLoss {
+export function lossOf(change: SandboxChange): SandboxLoss {
   const { before, now, step, lastChangingStep = 0, hasCheckpoint } = change;
   if (before.volume === now.volume) {
     if (before.container === now.container && before.boot === now.boot) return { kind: "none" };
@@ -59,7 +59,7 @@ function restarted(isAnotherContainer: boolean): string {
   );
 }
 
-function madeAnew(change: BoxChange, where: string, savedStep: number, isUnsaved: boolean): string {
+function madeAnew(change: SandboxChange, where: string, savedStep: number, isUnsaved: boolean): string {
   const { before, step, hasCheckpoint, unsavedFolders } = change;
   const lines = [
     `The sandbox was lost (${where}) and made anew.`,

@@ -1,4 +1,4 @@
-/** A session's files into a checkpoint: what differs from the last one, by whoever has the session and its box. */
+/** A session's files into a checkpoint: what differs from the last one, by whoever has the session and its sandbox. */
 import { countedSave } from "./counted-save.ts";
 import { leftOutNotice } from "./skipped-files.ts";
 import type { WorkspaceFacts } from "../contract/activities.ts";
@@ -6,14 +6,14 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { retryable } from "../contract/failures.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { keepWorkspace, type WorkspaceSave } from "./workspace.ts";
-import { withoutLost, type SessionBoxes } from "./session-sandbox.ts";
+import { withoutLost, type SessionSandboxes } from "./session-sandbox.ts";
 import {
   addNotice,
-  findBox,
+  findSandbox,
   keepLeftOut,
   markSaved,
   markUnchanged,
-  type BoxRow,
+  type SandboxRow,
 } from "../store/sandboxes.ts";
 import {
   checkpointBase,
@@ -38,27 +38,27 @@ const MAX_IN_EVENT = 20;
 type SaveDeps = Pick<AgentDeps, "store" | "notifier">;
 
 /** As `saveFiles`, of the sandbox that has the session's files; nothing where there is none on this host. */
-export async function saveBox(
+export async function saveSandbox(
   deps: SaveDeps,
-  boxes: SessionBoxes,
+  sandboxes: SessionSandboxes,
   session: Session,
   step: number,
 ): Promise<WorkspaceFacts> {
-  return withoutLost(boxes, session.id, async () => {
-    const box = await boxes.find(session);
-    return box === undefined ? NOTHING_SAVED : saveFiles(deps, box, session, step);
+  return withoutLost(sandboxes, session.id, async () => {
+    const sandbox = await sandboxes.find(session);
+    return sandbox === undefined ? NOTHING_SAVED : saveFiles(deps, sandbox, session, step);
   });
 }
 
 /**
  * Stores what changed in the sandbox's files as the checkpoint of a step. Idempotent by (session, epoch, step). Writes
- * nothing where the session has another epoch or another box by now, or a later step is saved already: then these are not
+ * nothing where the session has another epoch or another sandbox by now, or a later step is saved already: then these are not
  * its files any more.
  * @throws PoisonedSession (fatal) where too many workers were lost while they did that; SandboxUnavailable; SandboxLost
  */
 export async function saveFiles(
   deps: SaveDeps,
-  box: Sandbox,
+  sandbox: Sandbox,
   session: Session,
   step: number,
 ): Promise<WorkspaceFacts> {
@@ -68,10 +68,10 @@ export async function saveFiles(
     const { latest, base } = await checkpointBase(db, at);
     if (latest !== undefined && latest.step > step) return NOTHING_SAVED;
     const facts = await countedSave(db, session.id, () =>
-      keepWorkspace(box, latest, base, async (save) => {
+      keepWorkspace(sandbox, latest, base, async (save) => {
         if (save.saved || save.skipped.length > 0)
-          return db.transaction((tx) => keep(tx, { ...at, box, latest, base, save }));
-        await markUnchanged(db, at, box.identity);
+          return db.transaction((tx) => keep(tx, { ...at, sandbox, latest, base, save }));
+        await markUnchanged(db, at, sandbox.identity);
         return NOTHING_SAVED;
       }),
     );
@@ -86,18 +86,18 @@ interface Save {
   readonly sessionId: string;
   readonly epoch: number;
   readonly step: number;
-  readonly box: Sandbox;
+  readonly sandbox: Sandbox;
   readonly latest: Checkpoint | undefined;
   readonly base: Checkpoint | undefined;
   readonly save: WorkspaceSave;
 }
 
 async function keep(tx: Queryable, one: Save): Promise<WorkspaceFacts | "changed meanwhile"> {
-  const { sessionId, epoch, step, box, latest, base, save } = one;
-  // Savers come one after the other from here on, and no reset or other box comes in between.
+  const { sessionId, epoch, step, sandbox, latest, base, save } = one;
+  // Savers come one after the other from here on, and no reset or other sandbox comes in between.
   const live = await lockEpoch(tx, sessionId);
-  const row = await findBox(tx, sessionId);
-  const isOurs = row?.volume === box.identity.volume;
+  const row = await findSandbox(tx, sessionId);
+  const isOurs = row?.volume === sandbox.identity.volume;
   if (live !== epoch || !isOurs) return NOTHING_SAVED;
   if ((await latestVersion(tx, sessionId)) !== versionOf(latest)) return "changed meanwhile";
   const events: NewEvent[] = [];
@@ -119,7 +119,7 @@ async function tellLeftOut(
   tx: Queryable,
   sessionId: string,
   step: number,
-  row: BoxRow,
+  row: SandboxRow,
   { skipped, skippedCount }: Pick<WorkspaceSave, "skipped" | "skippedCount">,
 ): Promise<NewEvent[]> {
   const told = new Set(row.leftOut.map(({ path }) => path));

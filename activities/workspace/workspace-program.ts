@@ -31,17 +31,17 @@ export const LIMITS = {
 };
 
 /** What of a sandbox it takes. */
-export type ProgramBox = Pick<Sandbox, "start" | "feed" | "run" | "wait" | "read" | "discard">;
+export type ProgramSandbox = Pick<Sandbox, "start" | "feed" | "run" | "wait" | "read" | "discard">;
 
 /** The same sandbox, for a program that may be given up: whatever is waited for there ends with the signal. */
-export function endingWith(signal: AbortSignal, box: ProgramBox): ProgramBox {
+export function endingWith(signal: AbortSignal, sandbox: ProgramSandbox): ProgramSandbox {
   return {
-    start: (command) => abortable(box.start(command), signal),
-    feed: (...given) => abortable(box.feed(...given), signal),
-    run: (command, options) => abortable(box.run(command, { ...options, signal }), signal),
-    wait: (id, options) => abortable(box.wait(id, { ...options, signal }), signal),
-    read: (...given) => abortable(box.read(...given), signal),
-    discard: (id) => abortable(box.discard(id), signal),
+    start: (command) => abortable(sandbox.start(command), signal),
+    feed: (...given) => abortable(sandbox.feed(...given), signal),
+    run: (command, options) => abortable(sandbox.run(command, { ...options, signal }), signal),
+    wait: (id, options) => abortable(sandbox.wait(id, { ...options, signal }), signal),
+    read: (...given) => abortable(sandbox.read(...given), signal),
+    discard: (id) => abortable(sandbox.discard(id), signal),
   };
 }
 
@@ -53,13 +53,13 @@ export interface ProgramRun {
 }
 
 /**
- * @param order what box/restore.py and box/save.py take; `limits` in it count instead of `LIMITS`
+ * @param order what sandbox/restore.py and sandbox/save.py take; `limits` in it count instead of `LIMITS`
  * @param parts what follows it; taken one by one, and no further than the program reads
  * @param use is given what it said, and lets go of it when it is done
  * @throws SandboxUnavailable (retryable) when it does not end well; SandboxLost
  */
 export async function runWorkspaceProgram<T>(
-  box: ProgramBox,
+  sandbox: ProgramSandbox,
   order: { readonly do: "save" | "restore" } & object,
   parts: Parts,
   use: (run: ProgramRun) => T | Promise<T>,
@@ -67,15 +67,15 @@ export async function runWorkspaceProgram<T>(
   // Never the same id twice: a second attempt must look at the files as they are now.
   const id = `ws-${randomUUID()}`;
   const state = await feedToEnd(
-    box,
+    sandbox,
     id,
     pieces({ limits: LIMITS, rebuilt: REBUILT_FOLDERS, ...order }, parts),
   );
   const isWhole = state.outKept === state.outBytes && state.errKept === state.errBytes;
   if (state.kind !== "exited" || state.exitCode !== 0 || !isWhole) {
     const detail =
-      state.errKept > 0 ? lastLine(await box.read(id, "err", Math.max(0, state.errKept - 500), 500)) : "";
-    await box.discard(id);
+      state.errKept > 0 ? lastLine(await sandbox.read(id, "err", Math.max(0, state.errKept - 500), 500)) : "";
+    await sandbox.discard(id);
     const how = state.kind === "exited" ? `exit code ${state.exitCode}` : state.kind;
     throw retryable(
       "SandboxUnavailable",
@@ -83,11 +83,13 @@ export async function runWorkspaceProgram<T>(
         " Earlier checkpoints are kept. It is tried again.",
     );
   }
-  const answer = JSON.parse(Buffer.from(await readAll(box, id, "err", state.errKept)).toString()) as object;
+  const answer = JSON.parse(
+    Buffer.from(await readAll(sandbox, id, "err", state.errKept)).toString(),
+  ) as object;
   const finish = async (): Promise<T> => {
-    const output = await readAll(box, id, "out", state.outKept);
+    const output = await readAll(sandbox, id, "out", state.outKept);
     // A list of 5,000 files is 400 KB: a thousand of them would fill the sandbox's disk.
-    await box.discard(id);
+    await sandbox.discard(id);
     return use({ output, answer: { ...answer } });
   };
   // A restore holds the session, for which a save that has its turn may wait; its output is a list alone.
@@ -95,7 +97,7 @@ export async function runWorkspaceProgram<T>(
 }
 
 async function feedToEnd(
-  box: ProgramBox,
+  sandbox: ProgramSandbox,
   id: string,
   input: AsyncGenerator<Uint8Array>,
 ): Promise<CommandState> {
@@ -110,16 +112,16 @@ async function feedToEnd(
     maxOutputBytes: 2 * MAX_PACK_BYTES,
   };
   const waiting = { timeoutMs: PROGRAM_TIMEOUT_MS + 10_000 };
-  if (next.done === true) return box.run(command, waiting);
-  await box.start({ ...command, more: true });
+  if (next.done === true) return sandbox.run(command, waiting);
+  await sandbox.start({ ...command, more: true });
   for (let offset = first.value?.byteLength ?? 0; next.done !== true;) {
     const piece = next.value;
     next = await input.next();
-    if (!(await box.feed(id, offset, piece, { last: next.done === true }))) break;
+    if (!(await sandbox.feed(id, offset, piece, { last: next.done === true }))) break;
     offset += piece.byteLength;
   }
   await input.return(undefined);
-  return box.wait(id, waiting);
+  return sandbox.wait(id, waiting);
 }
 
 /** The order on a line, then each part behind a line with its length, joined and cut to pieces of one size. */
@@ -143,10 +145,15 @@ async function* pieces(order: object, parts: Parts): AsyncGenerator<Uint8Array, 
   if (small.length > 0) yield Buffer.concat(small);
 }
 
-async function readAll(box: ProgramBox, id: string, stream: OutputStream, size: number): Promise<Uint8Array> {
+async function readAll(
+  sandbox: ProgramSandbox,
+  id: string,
+  stream: OutputStream,
+  size: number,
+): Promise<Uint8Array> {
   const output = Buffer.alloc(size);
   for (let at = 0; at < size;) {
-    const piece = await box.read(id, stream, at, Math.min(READ_BYTES, size - at));
+    const piece = await sandbox.read(id, stream, at, Math.min(READ_BYTES, size - at));
     if (piece.byteLength === 0)
       throw retryable(
         "SandboxUnavailable",

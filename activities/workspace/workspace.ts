@@ -1,9 +1,9 @@
 /**
  * Saves and restores a workspace. The work is done inside the sandbox, by a program of ours with the tools' rights
- * (`box/save.py`, `box/restore.py`): the worker passes on bytes, and nothing in a workspace costs its thread more than that.
+ * (`sandbox/save.py`, `sandbox/restore.py`): the worker passes on bytes, and nothing in a workspace costs its thread more than that.
  */
 import { fatal } from "../contract/failures.ts";
-import { runWorkspaceProgram, type ProgramBox } from "./workspace-program.ts";
+import { runWorkspaceProgram, type ProgramSandbox } from "./workspace-program.ts";
 import type { Skipped } from "../store/workspace-manifest.ts";
 import type { StoredBytes, StoredChain, StoredPack } from "../store/workspace-pack.ts";
 
@@ -43,11 +43,11 @@ const NOTHING = new Uint8Array();
  * @throws SandboxUnavailable (retryable) when the sandbox does not do it; SandboxLost when it is gone.
  */
 export function saveWorkspace(
-  box: ProgramBox,
+  sandbox: ProgramSandbox,
   latest: WorkspaceBase | undefined,
   { base }: { readonly base: WorkspaceBase | undefined } = { base: latest },
 ): Promise<WorkspaceSave> {
-  return keepWorkspace(box, latest, base, (save) => save);
+  return keepWorkspace(sandbox, latest, base, (save) => save);
 }
 
 /**
@@ -55,7 +55,7 @@ export function saveWorkspace(
  * @throws what `keep` throws
  */
 export async function keepWorkspace<T>(
-  box: ProgramBox,
+  sandbox: ProgramSandbox,
   latest: WorkspaceBase | undefined,
   base: WorkspaceBase | undefined,
   keep: (save: WorkspaceSave) => T | Promise<T>,
@@ -63,7 +63,7 @@ export async function keepWorkspace<T>(
   const hasBase = base !== latest;
   const order = { do: "save", hasBase, whole: base === undefined || base.depth >= MAX_CHAIN } as const;
   const manifests = [latest, ...(hasBase ? [base] : [])].map((each) => each?.manifest ?? NOTHING);
-  return runWorkspaceProgram(box, order, manifests, ({ output, answer }) => {
+  return runWorkspaceProgram(sandbox, order, manifests, ({ output, answer }) => {
     const { unchanged, packBytes, skipped, skippedCount, ...facts } = answer as unknown as SaveAnswer;
     const saved =
       unchanged === true
@@ -73,7 +73,7 @@ export async function keepWorkspace<T>(
   });
 }
 
-/** As box/save.py gives it. */
+/** As sandbox/save.py gives it. */
 interface SaveAnswer extends Pick<SavedWorkspace, "changed" | "removed" | "whole"> {
   readonly unchanged?: boolean;
   readonly packBytes: number;
@@ -88,9 +88,9 @@ interface SaveAnswer extends Pick<SavedWorkspace, "changed" | "removed" | "whole
  * @throws WorkspaceLost (fatal) when the checkpoints cannot be read; SandboxUnavailable (retryable), also where a path is
  * not there afterwards; SandboxLost.
  */
-export async function restoreWorkspace(box: ProgramBox, chain: StoredChain): Promise<Uint8Array> {
+export async function restoreWorkspace(sandbox: ProgramSandbox, chain: StoredChain): Promise<Uint8Array> {
   const { output, answer } = await runWorkspaceProgram(
-    box,
+    sandbox,
     { do: "restore" },
     partsOf(chain),
     (said) => said,

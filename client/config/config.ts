@@ -6,7 +6,7 @@ import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { isAbsolute, join, relative, resolve } from "node:path";
 import { agentConfigSchema, type AgentConfig, type RunConfig } from "../../activities/config/agent-config.ts";
 import { secretsOf } from "../../activities/redaction/secret-values.ts";
-import { createTextBorder, type TextBorder } from "../../activities/redaction/sanitizer.ts";
+import { createSanitizer, type Sanitizer } from "../../activities/redaction/sanitizer.ts";
 import { resolveRun } from "../../activities/config/models.ts";
 import { layered, parseConfigFile, placeOf, type ConfigFile } from "./config-file.ts";
 import { wideningSettings } from "./config-rights.ts";
@@ -145,8 +145,8 @@ export function isVerbose(environment: Environment = process.env): boolean {
 }
 
 /** What the client sends and stores passes this: it knows the secrets of the client's own environment. */
-export function clientSanitizer(environment: Environment = process.env): TextBorder {
-  return createTextBorder(secretsOf(environment));
+export function clientSanitizer(environment: Environment = process.env): Sanitizer {
+  return createSanitizer(secretsOf(environment));
 }
 
 function setting(environment: Environment, name: string): string | undefined {

@@ -1,4 +1,4 @@
-/** What is found, what is missing, and how to mend it. Starts nothing but one box for a second; takes at most 10 s. */
+/** What is found, what is missing, and how to mend it. Starts nothing but one sandbox for a second; takes at most 10 s. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type AgentConfig, agentConfigSchema } from "../../activities/config/agent-config.ts";

@@ -1,4 +1,4 @@
-/** What the Docker engine makes of a box's walls: for `doctor`. Starts one box for a second, and removes it. */
+/** What the Docker engine makes of a sandbox's walls: for `doctor`. Starts one sandbox for a second, and removes it. */
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
 import type { AgentConfig } from "../../activities/config/agent-config.ts";
@@ -112,7 +112,7 @@ function isolationFinding(
   return guard === "best-effort" ? { ok: true, warning: true, found, mend } : { ok: false, found, mend };
 }
 
-/** Versions with the fixes of CVE-2025-31133, -52565 and -52881, by which a box could get at its host. */
+/** Versions with the fixes of CVE-2025-31133, -52565 and -52881, by which a sandbox could get at its host. */
 const FIXED: readonly (readonly [number, number, number])[] = [
   [1, 2, 8],
   [1, 3, 3],

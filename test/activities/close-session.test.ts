@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-it("a box that could not be closed is told to watchers before the end, once, and bounded [invariant 14]", async () => {
+it("a sandbox that could not be closed is told to watchers before the end, once, and bounded [invariant 14]", async () => {
   const agent = await startDirectAgent(database, scriptedModel().says("Done."));
   onTestFinished(() => agent.close());
   await agent.step(1);

@@ -30,7 +30,7 @@ async function ended(context: object = {}): Promise<DirectAgent> {
     task: "Read all of it.",
     config: { contextWindow: 128_000, context: strategy },
   });
-  await agent.box.files.write("big.txt", Buffer.from(mixedText(3, 400)));
+  await agent.sandbox.files.write("big.txt", Buffer.from(mixedText(3, 400)));
   const { state } = await playLoop(agent);
   expect(state.round).toBe(0);
   expect(state.context.used).toBeGreaterThan(50_000);

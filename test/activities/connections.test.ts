@@ -49,7 +49,7 @@ it("a transaction that rests for longer is left alone, and so is an answer that 
   const { db } = patientStore();
   const answer = await db.transaction(async (tx) => {
     await tx.execute(sql`select 1`);
-    // What it is about: a box is made meanwhile.
+    // What it is about: a sandbox is made meanwhile.
     await sleep(3 * SILENCE_MS);
     return tx.execute(sql`select repeat('x', 100000) as text, pg_sleep(0.15) from generate_series(1, 10)`);
   });

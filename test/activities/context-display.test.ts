@@ -40,7 +40,7 @@ async function startReader(steps: number): Promise<DirectAgent> {
     config: { model: "openai/counts-more", contextWindow: 128_000 },
   });
   onTestFinished(() => agent.close());
-  await agent.box.files.write("big.txt", Buffer.from(mixedText(3, 2_000)));
+  await agent.sandbox.files.write("big.txt", Buffer.from(mixedText(3, 2_000)));
   return agent;
 }
 

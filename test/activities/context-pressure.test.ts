@@ -118,7 +118,7 @@ describe("results of one step that are larger than the window together", () => {
     const names = ["a", "b", "c", "d", "e", "f"].map((name) => `${name}.txt`);
     const agent = await startDirectAgent(database, answers(read(...names), says("Looked at.")));
     for (const [place, name] of names.entries())
-      await agent.box.files.write(name, Buffer.from(mixedText(place, 900)));
+      await agent.sandbox.files.write(name, Buffer.from(mixedText(place, 900)));
     const end = await playLoop(agent);
     expect(end.status).toBe("completed");
     expect(refused(agent)).toEqual([]);
@@ -150,7 +150,7 @@ describe("another model in mid-run", () => {
       { served, config: { contextWindow: 128_000 } },
     );
     for (const [place, name] of names.entries())
-      await agent.box.files.write(name, Buffer.from(mixedText(place, 120)));
+      await agent.sandbox.files.write(name, Buffer.from(mixedText(place, 120)));
     expect((await playLoop(agent)).status).toBe("completed");
     const large = agent.model.log.at(-1)?.usage;
     expect(large?.input ?? 0).toBeGreaterThan(20_000);
@@ -206,7 +206,7 @@ describe("a summariser of its own", () => {
       },
     );
     for (const [place, name] of names.entries())
-      await agent.box.files.write(name, Buffer.from(mixedText(place, 150)));
+      await agent.sandbox.files.write(name, Buffer.from(mixedText(place, 150)));
     expect((await playLoop(agent)).status).toBe("completed");
     expect(refused(agent)).toEqual([]);
     const asked = agent.model.requests.filter(isSummaryRequest);
@@ -229,7 +229,7 @@ describe("a model that counts a fifth more than we do", () => {
       },
     );
     for (const [place, name] of names.entries())
-      await agent.box.files.write(name, Buffer.from(mixedText(place, 100)));
+      await agent.sandbox.files.write(name, Buffer.from(mixedText(place, 100)));
     expect((await playLoop(agent)).status).toBe("completed");
     expect(refused(agent)).toEqual([]);
     expect((await roundsOf(agent)).length).toBeGreaterThan(1);

@@ -18,10 +18,10 @@ it("a call whose files could not be saved has its result, and the log names the 
   const agent = await startDirectAgent(database, script);
   onTestFinished(() => agent.close());
   await agent.perform("modelStep", { step: 1, guidance: [] });
-  const box = { ...agent.box };
-  Object.assign(agent.box, {
-    run: (...given: Parameters<typeof box.run>) =>
-      given[0].id.startsWith("ws-") ? Promise.reject(new Error("The disk is gone.")) : box.run(...given),
+  const sandbox = { ...agent.sandbox };
+  Object.assign(agent.sandbox, {
+    run: (...given: Parameters<typeof sandbox.run>) =>
+      given[0].id.startsWith("ws-") ? Promise.reject(new Error("The disk is gone.")) : sandbox.run(...given),
   });
   const said: LogEntry[] = [];
   const environment = new MockActivityEnvironment(

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-it("an attempt that goes on when its session has ended makes no box; the session's next run does [R20]", async () => {
+it("an attempt that goes on when its session has ended makes no sandbox; the session's next run does [R20]", async () => {
   const agent = await startDirectAgent(database, scriptedModel().says("Done."));
   onTestFinished(() => agent.close());
   await agent.step(1);
@@ -38,15 +38,15 @@ it("a call that another attempt has claimed is ended by that one alone, also whe
   const at = { step: 1, index: 0 };
   const late = agent.perform("runTool", at, { attempt: 1 }).catch((error: unknown) => error);
   await claimed(1);
-  await eventually("the command runs", () => agent.box.started.length === 1);
+  await eventually("the command runs", () => agent.sandbox.started.length === 1);
   const second = agent.perform("runTool", at, { attempt: 2 });
   await claimed(2);
-  writeFileSync(join(agent.box.root, "go"), "");
+  writeFileSync(join(agent.sandbox.root, "go"), "");
   expect(await second).toMatchObject({ outcome: "completed" });
   // Temporal does not listen to it any more; it says what is stored, or that another attempt is still at it.
   const { outcome, type } = (await late) as { outcome?: string; type?: string };
   expect(outcome ?? type).toMatch(/^(completed|CallTaken)$/);
-  expect(agent.box.started.filter(({ id }) => id === "s1c0")).toHaveLength(1);
+  expect(agent.sandbox.started.filter(({ id }) => id === "s1c0")).toHaveLength(1);
   expect(await resultTexts(database.store, agent.id)).toEqual(["done"]);
   expect((await agent.events()).filter((type) => type === "llm:tool-result")).toHaveLength(1);
 });
@@ -84,7 +84,7 @@ it("a call that an earlier attempt claimed late and ended is returned as it ende
   const { db } = database.store;
   const row = await claimCall(db, agent.id, 1, 0, () => false);
   await finishCall(db, row!.before, row!.fence, { outcome: "error", exitCode: 1, truncated: false });
-  writeFileSync(join(agent.box.root, "go"), "");
+  writeFileSync(join(agent.sandbox.root, "go"), "");
   expect(await current).toMatchObject({ outcome: "error" });
 });
 

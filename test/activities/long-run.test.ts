@@ -51,7 +51,7 @@ describe("a task of a thousand steps in a window of 32k tokens", () => {
       },
     );
     for (let file = 0; file < FILES; file++)
-      await agent.box.files.write(
+      await agent.sandbox.files.write(
         `data/part-${file}.txt`,
         Buffer.from(mixedText(file, 60 + ((file * 37) % 240))),
       );

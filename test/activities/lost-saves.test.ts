@@ -1,6 +1,6 @@
 /** A save beside the next step that ends its worker: no activity tells of it, so it is counted before it begins. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { findBox } from "../../activities/store/sandboxes.ts";
+import { findSandbox } from "../../activities/store/sandboxes.ts";
 import type { DirectAgent } from "../support/direct-agent.ts";
 import { bash, close, newEngine, otherWorker, resume, saved, startOn } from "../support/engine-session.ts";
 import { eventually } from "../support/eventually.ts";
@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-const savesBegun = async ({ id }: DirectAgent) => (await findBox(database.store.db, id))?.savesBegun;
+const savesBegun = async ({ id }: DirectAgent) => (await findSandbox(database.store.db, id))?.savesBegun;
 
 const untilBegun = (agent: DirectAgent, count: number) =>
   eventually(`${count} saves begun and not ended`, async () => (await savesBegun(agent)) === count);
@@ -43,7 +43,7 @@ it("after two workers that were lost while they saved, a third neither opens nor
   });
   await expect(third.perform("closeSandbox", { step: 3 })).rejects.toMatchObject(refused);
   expect(await savesBegun(agent)).toBe(2);
-  expect(engine.box(agent.id)).toBeDefined();
+  expect(engine.fake(agent.id)).toBeDefined();
   await third.perform("closeSession", { step: 3, status: "failed" });
 
   engine.beforeProgram = async () => {};

@@ -46,9 +46,9 @@ describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
       .answers(call("view_image", { path: "again.png" }), call("read_file", { path: "notes.txt" }))
       .says("A blue square, twice.");
     const agent = await start(script, { config: { api } });
-    await agent.box.files.write("shot.png", PICTURE);
-    await agent.box.files.write("again.png", PICTURE);
-    await agent.box.files.write("notes.txt", Buffer.from("nothing of note"));
+    await agent.sandbox.files.write("shot.png", PICTURE);
+    await agent.sandbox.files.write("again.png", PICTURE);
+    await agent.sandbox.files.write("notes.txt", Buffer.from("nothing of note"));
     for (const step of [1, 2, 3]) await agent.step(step);
     const [first, second, third] = agent.model.requests;
     expect(imagesOf(first)).toEqual([]);
@@ -97,7 +97,7 @@ describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
       .says("I cannot.")
       .says("Still not.");
     const agent = await start(script, { config: { api, input: ["text"] } });
-    await agent.box.files.write("shot.png", PICTURE);
+    await agent.sandbox.files.write("shot.png", PICTURE);
     await agent.step(1);
     await agent.step(2);
     const [, asked] = agent.model.requests;
@@ -119,7 +119,7 @@ describe.each(["responses", "chat"] as const)("on the %s wire", (api) => {
       .answers(thought("The file comes first."), text("I read it."), call("read_file", { path: "a.txt" }))
       .says("It is empty.");
     const agent = await start(script, o3(api));
-    await agent.box.files.write("a.txt", Buffer.from("\n"));
+    await agent.sandbox.files.write("a.txt", Buffer.from("\n"));
     await agent.step(1);
     await agent.step(2);
     const items = agent.model.requests[1]?.items ?? [];
@@ -152,7 +152,7 @@ describe("reasoning of one model", () => {
       .calls("read_file", { path: "a.txt" })
       .says("Done.");
     const agent = await start(script, o3("responses"));
-    await agent.box.files.write("a.txt", Buffer.from("a"));
+    await agent.sandbox.files.write("a.txt", Buffer.from("a"));
     const switchTo = async (model: string) => {
       const [row] = await database.store.db.select().from(sessions).where(eq(sessions.id, agent.id));
       await database.store.db
@@ -202,7 +202,7 @@ describe("more images than a request may carry", () => {
 
   it("are not paid for in words twice: a request is the same as the last one but for what is new", async () => {
     const agent = await start(scriptedModel().calls("view_image", { path: "shot.png" }).says("Yes."));
-    await agent.box.files.write("shot.png", PICTURE);
+    await agent.sandbox.files.write("shot.png", PICTURE);
     await agent.step(1);
     const view = await loadView(database.store.db, agent.id);
     const [once, twice] = await Promise.all([

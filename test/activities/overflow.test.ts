@@ -39,7 +39,7 @@ const stepsAsked = ({ id }: DirectAgent) =>
 
 async function start(script: Turn, options: DirectAgentOptions = {}): Promise<DirectAgent> {
   const agent = await startDirectAgent(database, script, options);
-  await agent.box.files.write("big.txt", Buffer.from(mixedText(3, 400)));
+  await agent.sandbox.files.write("big.txt", Buffer.from(mixedText(3, 400)));
   return agent;
 }
 

@@ -86,11 +86,11 @@ async function begin(): Promise<Life> {
     summary: "",
     lastSaid: [],
   };
-  await agent.box.files.write(
+  await agent.sandbox.files.write(
     "big.txt",
     Buffer.from("A line of a big file that somebody reads.\n".repeat(300)),
   );
-  await agent.box.files.write("dot.png", DOT_PNG);
+  await agent.sandbox.files.write("dot.png", DOT_PNG);
   await agent.perform("openSession", { chain: agent.runId });
   return life;
 }

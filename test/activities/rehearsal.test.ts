@@ -34,7 +34,7 @@ describe("the rehearsal in the sandbox", () => {
     "[A5] builds the flashcard application in more than 60 steps, and its tests pass",
     { timeout: 180_000 },
     async () => {
-      const box = await host.open({
+      const sandbox = await host.open({
         sessionId,
         image: inject("sandboxImage"),
         network: "none",
@@ -42,7 +42,7 @@ describe("the rehearsal in the sandbox", () => {
         cpus: 2,
         pids: 256,
       });
-      const steps = await playRehearsal(server.url, box, "Build a flashcard application.");
+      const steps = await playRehearsal(server.url, sandbox, "Build a flashcard application.");
 
       expect(steps.length).toBeGreaterThan(60);
       // Each step was asked for once, in order, and what went wrong was meant to.

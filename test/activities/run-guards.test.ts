@@ -110,7 +110,7 @@ it("a step that is answered takes no message that comes to wait: the next one do
   expect(said.map((row) => row.step)).toEqual([2]);
 });
 
-it("who opens a sandbox locks the session before its box, as who saves one does", async () => {
+it("who opens a sandbox locks the session before its sandbox, as who saves one does", async () => {
   const agent = await start();
   await agent.perform("openSandbox", { step: 1 });
   const client = new pg.Client({ connectionString: database.url });

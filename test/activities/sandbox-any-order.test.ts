@@ -1,17 +1,17 @@
 /**
- * A box asked anything in any order by several at once, while its streams break: every request is answered, a command
+ * A sandbox asked anything in any order by several at once, while its streams break: every request is answered, a command
  * runs at most once, its end is told the same for ever, and in the end nothing of it is left.
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { type BreakingDocker, openTwoWays, type TwoWays } from "../support/breaking-docker.ts";
-import { bash, createTestBoxes, newId, type TestBoxes } from "../support/test-boxes.ts";
+import { bash, createTestSandboxes, newId, type TestSandboxes } from "../support/test-boxes.ts";
 
 /** By far the longest answer is a stream's making anew, some 0.2 s. */
 const ANSWER_MS = 20_000;
 
-/** More in a row count as the loss of the box. */
+/** More in a row count as the loss of the sandbox. */
 const MAX_BROKEN = 4;
 
 const SCRIPTS = [
@@ -46,21 +46,21 @@ interface Asked {
   readonly request: Request;
 }
 
-let boxes: TestBoxes;
+let sandboxes: TestSandboxes;
 let ways: TwoWays;
 let breaking: BreakingDocker;
-let box: Sandbox;
+let sandbox: Sandbox;
 let sound: Sandbox;
 let broken = 0;
 
 beforeAll(async () => {
-  boxes = createTestBoxes();
-  ways = await openTwoWays(boxes);
-  ({ breaking, box, sound } = ways);
+  sandboxes = createTestSandboxes();
+  ways = await openTwoWays(sandboxes);
+  ({ breaking, sandbox, sound } = ways);
 });
 afterAll(async () => {
   await ways.close();
-  await boxes.dispose();
+  await sandboxes.dispose();
 });
 
 async function within<T>(what: string, answer: Promise<T>): Promise<T> {
@@ -128,7 +128,7 @@ test("every request is answered, and every command has one end", async () => {
         const one = async ({ at, request: asked }: Asked): Promise<void> => {
           await new Promise((resolve) => setTimeout(resolve, at));
           const id = ids[asked.which] ?? "";
-          const on = at % 3 === 0 ? sound : box;
+          const on = at % 3 === 0 ? sound : sandbox;
           const answer = ask(on, asked, id, scripts[asked.which] ?? "").catch((error: unknown) => {
             if (!String(error).includes("no command was ever started")) throw error;
             return undefined;
@@ -139,7 +139,7 @@ test("every request is answered, and every command has one end", async () => {
         await Promise.all(all.map(one));
         for (const id of ids) {
           if ((await sound.state(id)) === undefined) continue;
-          told(await within(`the last kill of ${id}`, box.kill(id, 0)));
+          told(await within(`the last kill of ${id}`, sandbox.kill(id, 0)));
           expect(await sound.state(id)).toEqual(ends.get(id));
         }
         // A dead one that the first process has not reaped yet is no leftover.

@@ -1,22 +1,22 @@
 import Dockerode from "dockerode";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
-import { boxName, createOptions, differences } from "../../activities/sandbox/docker/profile.ts";
+import { sandboxName, createOptions, differences } from "../../activities/sandbox/docker/profile.ts";
 import { SandboxLost } from "../../activities/sandbox/sandbox-lost.ts";
 import { createSurroundings } from "../../activities/sandbox/docker/surroundings.ts";
-import { bash, createTestBoxes, newId, type TestBoxes, waitUntil } from "../support/test-boxes.ts";
+import { bash, createTestSandboxes, newId, type TestSandboxes, waitUntil } from "../support/test-boxes.ts";
 
-let boxes: TestBoxes;
+let sandboxes: TestSandboxes;
 /** The same image by another name. */
 const OTHER_IMAGE = `longhaul-test-other:${process.pid}`;
 beforeAll(async () => {
-  boxes = createTestBoxes();
+  sandboxes = createTestSandboxes();
   const [repo = "", tag = ""] = OTHER_IMAGE.split(":");
-  await boxes.docker.getImage(boxes.spec().image).tag({ repo, tag });
+  await sandboxes.docker.getImage(sandboxes.spec().image).tag({ repo, tag });
 });
 afterAll(async () => {
-  await boxes.dispose();
-  await boxes.docker.getImage(OTHER_IMAGE).remove();
+  await sandboxes.dispose();
+  await sandboxes.docker.getImage(OTHER_IMAGE).remove();
 });
 
 const thrownBy = async (promise: Promise<unknown>): Promise<unknown> =>
@@ -25,14 +25,14 @@ const thrownBy = async (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-test("[R52] a box is as the profile says, and from inside nothing can be gained", async () => {
-  const spec = boxes.spec();
-  const box = await boxes.host.open(spec);
-  const found = await boxes.docker.getContainer(box.container).inspect();
-  expect(differences(found, spec, await createSurroundings(boxes.docker)(found))).toEqual([]);
+test("[R52] a sandbox is as the profile says, and from inside nothing can be gained", async () => {
+  const spec = sandboxes.spec();
+  const sandbox = await sandboxes.host.open(spec);
+  const found = await sandboxes.docker.getContainer(sandbox.container).inspect();
+  expect(differences(found, spec, await createSurroundings(sandboxes.docker)(found))).toEqual([]);
   expect(found.Config.Labels).toMatchObject({ "longhaul.session": spec.sessionId });
   const { out } = await bash(
-    box,
+    sandbox,
     `id -u; grep -E '^(CapPrm|CapEff|CapAmb|NoNewPrivs|Seccomp):' /proc/self/status | tr -s '\\t' ' '
     for attempt in 'touch /etc/x' 'mount -t tmpfs x /mnt' 'unshare -Ur true' 'cat /proc/1/environ' 'kill -9 1' \
       'ls /var/lib/longhaul' 'chown 0 .' 'ls /var/run/docker.sock' 'mknod d c 1 3' 'kill -9 '$(pgrep -u 0 -o python3)
@@ -52,9 +52,9 @@ test("[R52] a box is as the profile says, and from inside nothing can be gained"
 });
 
 test("[R53] without a network nothing outside is reached", async () => {
-  const box = await boxes.host.open(boxes.spec({ network: "none" }));
+  const sandbox = await sandboxes.host.open(sandboxes.spec({ network: "none" }));
   const { out } = await bash(
-    box,
+    sandbox,
     "ls /sys/class/net; timeout 2 bash -c 'echo > /dev/tcp/169.254.169.254/80' 2>/dev/null || echo no",
   );
   expect(out).toBe("lo\nno\n");
@@ -79,16 +79,16 @@ test.each([
   ["a setting of the kernel", { HostConfig: { Sysctls: { "kernel.msgmax": "8192" } } }],
   ["another session's label", { Labels: { "longhaul.session": "somebody-else" } }],
 ])(
-  "[R52] a box with %s is refused, and nothing is run in it",
+  "[R52] a sandbox with %s is refused, and nothing is run in it",
   async (_, { HostConfig: host = {}, ...changes }: Dockerode.ContainerCreateOptions) => {
-    const spec = boxes.spec();
+    const spec = sandboxes.spec();
     const options = createOptions(spec, new Date());
-    const made = await boxes.docker.createContainer({
+    const made = await sandboxes.docker.createContainer({
       ...options,
       ...changes,
       HostConfig: { ...options.HostConfig, ...host },
     });
-    expect(await thrownBy(boxes.host.open(spec))).toMatchObject({
+    expect(await thrownBy(sandboxes.host.open(spec))).toMatchObject({
       type: "SandboxRefused",
       nonRetryable: true,
     });
@@ -99,7 +99,7 @@ test.each([
 
 test("a sandbox of an engine that filters no system calls is refused, or runs with that said", async () => {
   // Such an engine gives every container what this one asks for, and inspecting it shows nothing.
-  const { docker } = boxes;
+  const { docker } = sandboxes;
   const lax = new Dockerode();
   lax.getContainer = (id) => {
     const container = docker.getContainer(id);
@@ -117,7 +117,7 @@ test("a sandbox of an engine that filters no system calls is refused, or runs wi
   }) as Dockerode["createContainer"];
   const host = createDockerHost({ docker: lax, name: "lax" });
   try {
-    const spec = boxes.spec();
+    const spec = sandboxes.spec();
     await expect(host.open(spec)).rejects.toMatchObject({
       type: "SandboxUnguarded",
       message: expect.stringContaining("Seccomp is 0 instead of 2"),
@@ -129,69 +129,71 @@ test("a sandbox of an engine that filters no system calls is refused, or runs wi
   }
 });
 
-test("two workers that open at once get one box, and its files outlive the container", async () => {
-  const spec = boxes.spec();
-  const other = boxes.newHost();
-  const [mine, theirs] = await Promise.all([boxes.host.open(spec), other.open(spec)]);
+test("two workers that open at once get one sandbox, and its files outlive the container", async () => {
+  const spec = sandboxes.spec();
+  const other = sandboxes.newHost();
+  const [mine, theirs] = await Promise.all([sandboxes.host.open(spec), other.open(spec)]);
   expect(theirs.container).toBe(mine.container);
   expect(mine.empty).toBe(true);
   await mine.files.write("f.txt", Buffer.from("kept"));
   expect(await theirs.files.read("f.txt")).toMatchObject({ ok: true, size: 4 });
-  await boxes.docker.getContainer(mine.container).remove({ force: true });
-  const again = await boxes.host.open(spec);
+  await sandboxes.docker.getContainer(mine.container).remove({ force: true });
+  const again = await sandboxes.host.open(spec);
   expect(again.empty).toBe(false);
   expect(again.identity).toMatchObject({ volume: mine.identity.volume });
   expect(again.identity.boot).not.toBe(mine.identity.boot);
   expect(await again.files.read("f.txt")).toMatchObject({ ok: true, size: 4 });
 });
 
-test("[R13] a box that is removed in the middle of a command is lost, and a new one does not know the command", async () => {
-  const spec = boxes.spec();
-  const box = await boxes.host.open(spec);
+test("[R13] a sandbox that is removed in the middle of a command is lost, and a new one does not know the command", async () => {
+  const spec = sandboxes.spec();
+  const sandbox = await sandboxes.host.open(spec);
   const id = newId();
-  await box.start({ id, argv: ["bash", "-c", "echo ran >> ran.txt; sleep 300"] });
-  await waitUntil(async () => (await box.files.stat("ran.txt")).ok, "it runs");
-  const waiting = thrownBy(box.wait(id));
-  await boxes.docker.getContainer(box.container).remove({ force: true });
+  await sandbox.start({ id, argv: ["bash", "-c", "echo ran >> ran.txt; sleep 300"] });
+  await waitUntil(async () => (await sandbox.files.stat("ran.txt")).ok, "it runs");
+  const waiting = thrownBy(sandbox.wait(id));
+  await sandboxes.docker.getContainer(sandbox.container).remove({ force: true });
   expect(await waiting).toBeInstanceOf(SandboxLost);
-  expect(await thrownBy(box.start({ id, argv: ["true"] }))).toBeInstanceOf(SandboxLost);
-  const again = await boxes.host.open(spec);
+  expect(await thrownBy(sandbox.start({ id, argv: ["true"] }))).toBeInstanceOf(SandboxLost);
+  const again = await sandboxes.host.open(spec);
   expect(await again.state(id)).toBeUndefined();
   expect((await bash(again, "cat ran.txt")).out).toBe("ran\n");
 });
 
-test("a box that was removed on purpose is lost to whoever still has it open", async () => {
-  const spec = boxes.spec();
-  const box = await boxes.host.open(spec);
-  await boxes.host.remove(spec.sessionId);
-  expect(await thrownBy(box.state("s1c0"))).toBeInstanceOf(SandboxLost);
+test("a sandbox that was removed on purpose is lost to whoever still has it open", async () => {
+  const spec = sandboxes.spec();
+  const sandbox = await sandboxes.host.open(spec);
+  await sandboxes.host.remove(spec.sessionId);
+  expect(await thrownBy(sandbox.state("s1c0"))).toBeInstanceOf(SandboxLost);
 });
 
-test("an opening that is given up is heard at once, and leaves nothing once the box is removed", async () => {
-  const spec = boxes.spec();
+test("an opening that is given up is heard at once, and leaves nothing once the sandbox is removed", async () => {
+  const spec = sandboxes.spec();
   const given = new AbortController();
-  const opening = thrownBy(boxes.host.open(spec, given.signal));
+  const opening = thrownBy(sandboxes.host.open(spec, given.signal));
   const reason = new Error("given up");
   given.abort(reason);
   expect(await opening).toBe(reason);
-  await boxes.host.remove(spec.sessionId);
-  expect(await boxes.host.volume(spec.sessionId)).toBeUndefined();
-  const { statusCode } = (await thrownBy(boxes.docker.getContainer(boxName(spec.sessionId)).inspect())) as {
+  await sandboxes.host.remove(spec.sessionId);
+  expect(await sandboxes.host.volume(spec.sessionId)).toBeUndefined();
+  const { statusCode } = (await thrownBy(
+    sandboxes.docker.getContainer(sandboxName(spec.sessionId)).inspect(),
+  )) as {
     statusCode: number;
   };
   expect(statusCode).toBe(404);
 });
 
 test("[R13] after a restart of the container what ran is lost, what had ended is known, and nothing runs again", async () => {
-  const spec = boxes.spec();
-  const box = await boxes.host.open(spec);
-  const { state: ended } = await bash(box, "echo done; exit 7");
+  const spec = sandboxes.spec();
+  const sandbox = await sandboxes.host.open(spec);
+  const { state: ended } = await bash(sandbox, "echo done; exit 7");
   const id = newId();
-  await box.start({ id, argv: ["bash", "-c", "echo begun; echo ran >> ran.txt; sleep 300"] });
-  await waitUntil(async () => ((await box.state(id))?.outBytes ?? 0) > 0, "it has printed");
-  await boxes.docker.getContainer(box.container).kill();
-  expect(await thrownBy(box.wait(id))).toBeInstanceOf(SandboxLost);
-  const again = await boxes.host.open(spec);
+  await sandbox.start({ id, argv: ["bash", "-c", "echo begun; echo ran >> ran.txt; sleep 300"] });
+  await waitUntil(async () => ((await sandbox.state(id))?.outBytes ?? 0) > 0, "it has printed");
+  await sandboxes.docker.getContainer(sandbox.container).kill();
+  expect(await thrownBy(sandbox.wait(id))).toBeInstanceOf(SandboxLost);
+  const again = await sandboxes.host.open(spec);
   expect(await again.start({ id, argv: ["bash", "-c", "echo ran >> ran.txt"] })).toMatchObject({
     kind: "lost",
     outKept: 6,
@@ -201,51 +203,60 @@ test("[R13] after a restart of the container what ran is lost, what had ended is
   expect((await bash(again, "cat ran.txt")).out).toBe("ran\n");
 });
 
-test("a stream that breaks while the box runs is made anew, unseen by who waits", async () => {
-  const spec = boxes.spec();
-  const box = await boxes.host.open(spec);
+test("a stream that breaks while the sandbox runs is made anew, unseen by who waits", async () => {
+  const spec = sandboxes.spec();
+  const sandbox = await sandboxes.host.open(spec);
   const id = newId();
-  await box.start({ id, argv: ["bash", "-c", "while [ ! -e go ]; do sleep 0.02; done; exit 5"] });
-  const waiting = box.wait(id);
+  await sandbox.start({ id, argv: ["bash", "-c", "while [ ! -e go ]; do sleep 0.02; done; exit 5"] });
+  const waiting = sandbox.wait(id);
   // The relay's death is what a broken stream looks like from here.
-  const relays = await boxes.relays(box);
+  const relays = await sandboxes.relays(sandbox);
   expect(relays).toHaveLength(1);
   for (const relay of relays) process.kill(relay, "SIGKILL");
-  await box.files.write("go", Buffer.from(""));
+  await sandbox.files.write("go", Buffer.from(""));
   expect(await waiting).toMatchObject({ kind: "exited", exitCode: 5 });
 });
 
-test("boxes and volumes are found by their label in whatever state, and removed without touching others [R12]", async () => {
-  const [over, created, volumeOnly, alive] = [boxes.spec(), boxes.spec(), boxes.spec(), boxes.spec()];
-  await boxes.host.open(over);
-  await boxes.host.open(alive);
-  await boxes.host.open(volumeOnly);
-  await boxes.docker.getContainer(boxName(volumeOnly.sessionId)).remove({ force: true });
-  await boxes.docker.createContainer(createOptions(created, new Date()));
-  const stranger = await boxes.docker.createContainer({
+test("sandboxes and volumes are found by their label in whatever state, and removed without touching others [R12]", async () => {
+  const [over, created, volumeOnly, alive] = [
+    sandboxes.spec(),
+    sandboxes.spec(),
+    sandboxes.spec(),
+    sandboxes.spec(),
+  ];
+  await sandboxes.host.open(over);
+  await sandboxes.host.open(alive);
+  await sandboxes.host.open(volumeOnly);
+  await sandboxes.docker.getContainer(sandboxName(volumeOnly.sessionId)).remove({ force: true });
+  await sandboxes.docker.createContainer(createOptions(created, new Date()));
+  const stranger = await sandboxes.docker.createContainer({
     Image: over.image,
     Cmd: ["true"],
-    name: `${boxName(over.sessionId)}-not-ours`,
+    name: `${sandboxName(over.sessionId)}-not-ours`,
   });
   const all = [over, created, volumeOnly, alive].map(({ sessionId }) => sessionId);
-  expect(await boxes.host.sessions()).toEqual(expect.arrayContaining(all));
-  for (const sessionId of all.slice(0, 3)) await boxes.host.remove(sessionId);
+  expect(await sandboxes.host.sessions()).toEqual(expect.arrayContaining(all));
+  for (const sessionId of all.slice(0, 3)) await sandboxes.host.remove(sessionId);
   for (const { sessionId } of [over, created, volumeOnly]) {
-    await expect(boxes.docker.getContainer(boxName(sessionId)).inspect()).rejects.toMatchObject({
+    await expect(sandboxes.docker.getContainer(sandboxName(sessionId)).inspect()).rejects.toMatchObject({
       statusCode: 404,
     });
-    await expect(boxes.docker.getVolume(boxName(sessionId)).inspect()).rejects.toMatchObject({
+    await expect(sandboxes.docker.getVolume(sandboxName(sessionId)).inspect()).rejects.toMatchObject({
       statusCode: 404,
     });
   }
-  expect((await boxes.docker.getContainer(boxName(alive.sessionId)).inspect()).State.Running).toBe(true);
+  expect((await sandboxes.docker.getContainer(sandboxName(alive.sessionId)).inspect()).State.Running).toBe(
+    true,
+  );
   expect((await stranger.inspect()).State.Status).toBe("created");
   await stranger.remove();
-  expect(await boxes.host.remove(over.sessionId)).toBeUndefined();
+  expect(await sandboxes.host.remove(over.sessionId)).toBeUndefined();
 });
 
 test("an image that is not there is said so for good, an engine that is not there is worth another try", async () => {
-  expect(await thrownBy(boxes.host.open(boxes.spec({ image: "longhaul-no-such-image:0" })))).toMatchObject({
+  expect(
+    await thrownBy(sandboxes.host.open(sandboxes.spec({ image: "longhaul-no-such-image:0" }))),
+  ).toMatchObject({
     type: "ImageMissing",
     nonRetryable: true,
   });
@@ -253,7 +264,7 @@ test("an image that is not there is said so for good, an engine that is not ther
     docker: new Dockerode({ socketPath: "/nonexistent/docker.sock" }),
     name: "x",
   });
-  expect(await thrownBy(nowhere.open(boxes.spec()))).toMatchObject({
+  expect(await thrownBy(nowhere.open(sandboxes.spec()))).toMatchObject({
     type: "SandboxUnavailable",
     nonRetryable: false,
   });

@@ -45,7 +45,7 @@ describe("a cancel is heard", () => {
       expect(await running).toMatchObject({ outcome: "interrupted" });
       engine[wait] = async () => {};
       await close(agent, step);
-      expect(engine.box(agent.id)).toBeUndefined();
+      expect(engine.fake(agent.id)).toBeUndefined();
       expect(await agent.events()).not.toContain("sandbox:lost");
       expect(await saved(agent)).toEqual({ "n.txt": "1\n" });
     },

@@ -1,22 +1,22 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { bash, createTestBoxes, newId, type TestBoxes, waitUntil } from "../support/test-boxes.ts";
+import { bash, createTestSandboxes, newId, type TestSandboxes, waitUntil } from "../support/test-boxes.ts";
 
-let boxes: TestBoxes;
-let box: Sandbox;
-const spec = (): ReturnType<TestBoxes["spec"]> => boxes.spec();
-let opened: ReturnType<TestBoxes["spec"]>;
+let sandboxes: TestSandboxes;
+let sandbox: Sandbox;
+const spec = (): ReturnType<TestSandboxes["spec"]> => sandboxes.spec();
+let opened: ReturnType<TestSandboxes["spec"]>;
 beforeAll(async () => {
-  boxes = createTestBoxes();
+  sandboxes = createTestSandboxes();
   opened = spec();
-  box = await boxes.host.open(opened);
+  sandbox = await sandboxes.host.open(opened);
 });
-afterAll(() => boxes.dispose());
+afterAll(() => sandboxes.dispose());
 
 const MIB = 1_048_576;
 
 test("a command tells its exit code, its output and its errors apart", async () => {
-  const { state, out, err } = await bash(box, "echo to out; echo to err >&2; exit 3");
+  const { state, out, err } = await bash(sandbox, "echo to out; echo to err >&2; exit 3");
   expect(state).toMatchObject({ kind: "exited", exitCode: 3, outBytes: 7, errBytes: 7 });
   expect([out, err]).toEqual(["to out\n", "to err\n"]);
 });
@@ -24,18 +24,18 @@ test("a command tells its exit code, its output and its errors apart", async () 
 test("a command started twice under one id runs once", async () => {
   const id = newId();
   const argv = ["bash", "-c", "echo ran >> once.txt; echo out"];
-  const [first, second] = await Promise.all([box.run({ id, argv }), box.run({ id, argv })]);
-  const third = await box.start({ id, argv: ["bash", "-c", "echo other >> once.txt"] });
+  const [first, second] = await Promise.all([sandbox.run({ id, argv }), sandbox.run({ id, argv })]);
+  const third = await sandbox.start({ id, argv: ["bash", "-c", "echo other >> once.txt"] });
   expect([second, third]).toEqual([first, first]);
-  expect((await bash(box, "cat once.txt")).out).toBe("ran\n");
+  expect((await bash(sandbox, "cat once.txt")).out).toBe("ran\n");
 });
 
 test("merged output keeps the order in which it was written", async () => {
   const id = newId();
   const script = "for i in 1 2 3; do echo out$i; echo err$i >&2; done";
-  const state = await box.run({ id, argv: ["bash", "-c", script], mergeOutput: true });
+  const state = await sandbox.run({ id, argv: ["bash", "-c", script], mergeOutput: true });
   expect(state).toMatchObject({ errBytes: 0 });
-  expect(Buffer.from(await box.read(id, "out", 0, 100)).toString()).toBe(
+  expect(Buffer.from(await sandbox.read(id, "out", 0, 100)).toString()).toBe(
     "out1\nerr1\nout2\nerr2\nout3\nerr3\n",
   );
 });
@@ -43,9 +43,13 @@ test("merged output keeps the order in which it was written", async () => {
 test("five megabytes of standard input arrive unchanged, whatever the bytes", async () => {
   const id = newId();
   const stdin = Buffer.alloc(5 * MIB, 0).map((_, at) => (at * 7) % 256);
-  const state = await box.run({ id, argv: ["bash", "-c", "tee in.bin | wc -c; sha256sum in.bin"], stdin });
+  const state = await sandbox.run({
+    id,
+    argv: ["bash", "-c", "tee in.bin | wc -c; sha256sum in.bin"],
+    stdin,
+  });
   expect(state).toMatchObject({ kind: "exited", exitCode: 0 });
-  const said = Buffer.from(await box.read(id, "out", 0, 200)).toString();
+  const said = Buffer.from(await sandbox.read(id, "out", 0, 200)).toString();
   const { createHash } = await import("node:crypto");
   expect(said).toBe(`${stdin.length}\n${createHash("sha256").update(stdin).digest("hex")}  in.bin\n`);
 });
@@ -53,22 +57,22 @@ test("five megabytes of standard input arrive unchanged, whatever the bytes", as
 test("a command comes to the end of its input also where other commands ended beside it", async () => {
   const id = newId();
   const script = "until [ -e may-read ]; do sleep 0.05; done; wc -c";
-  await box.start({ id, argv: ["bash", "-c", script], stdin: Buffer.alloc(MIB) });
+  await sandbox.start({ id, argv: ["bash", "-c", script], stdin: Buffer.alloc(MIB) });
   // It ends, and a child for the next command is made ready, while the first has not read yet.
-  await bash(box, "(sleep 0.5; touch may-read) >/dev/null 2>&1 &");
-  expect(await box.wait(id, { timeoutMs: 20_000 })).toMatchObject({ kind: "exited", exitCode: 0 });
-  expect(Buffer.from(await box.read(id, "out", 0, 100)).toString()).toBe(`${MIB}\n`);
+  await bash(sandbox, "(sleep 0.5; touch may-read) >/dev/null 2>&1 &");
+  expect(await sandbox.wait(id, { timeoutMs: 20_000 })).toMatchObject({ kind: "exited", exitCode: 0 });
+  expect(Buffer.from(await sandbox.read(id, "out", 0, 100)).toString()).toBe(`${MIB}\n`);
 });
 
 test("a command has its input, its output and its errors open, and nothing of anybody else's", async () => {
   // The fourth is the folder that is listed.
-  expect((await bash(box, "ls /proc/self/fd")).out).toBe("0\n1\n2\n3\n");
+  expect((await bash(sandbox, "ls /proc/self/fd")).out).toBe("0\n1\n2\n3\n");
 });
 
 test("[R25] bytes that are no UTF-8 and NUL come back as they were written", async () => {
   const id = newId();
-  await box.run({ id, argv: ["printf", String.raw`\377\376a\000b\303`] });
-  expect([...(await box.read(id, "out", 0, 100))]).toEqual([0xff, 0xfe, 0x61, 0, 0x62, 0xc3]);
+  await sandbox.run({ id, argv: ["printf", String.raw`\377\376a\000b\303`] });
+  expect([...(await sandbox.read(id, "out", 0, 100))]).toEqual([0xff, 0xfe, 0x61, 0, 0x62, 0xc3]);
 });
 
 test("[R26] of a flood the beginning and the last mebibyte are kept, the rest is counted, memory stays flat", async () => {
@@ -77,10 +81,10 @@ test("[R26] of a flood the beginning and the last mebibyte are kept, the rest is
   const script = "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo the end";
   const told: number[] = [];
   const command = { id, argv: ["bash", "-c", script], maxOutputBytes: 1000 };
-  const state = await box.run(command, { onOutput: (bytes) => told.push(bytes) });
+  const state = await sandbox.run(command, { onOutput: (bytes) => told.push(bytes) });
   expect(state).toMatchObject({ kind: "exited", outBytes: 20_000_009, outKept: 1000 + MIB });
-  expect(Buffer.from(await box.read(id, "out", 0, 1000)).toString()).toBe("x".repeat(1000));
-  const tail = Buffer.from(await box.read(id, "out", 1000, MIB)).toString();
+  expect(Buffer.from(await sandbox.read(id, "out", 0, 1000)).toString()).toBe("x".repeat(1000));
+  const tail = Buffer.from(await sandbox.read(id, "out", 1000, MIB)).toString();
   expect(tail.length).toBe(MIB);
   expect(tail.endsWith("xxx\nthe end\n")).toBe(true);
   expect(tail.slice(0, 100)).toBe("x".repeat(100));
@@ -91,46 +95,46 @@ test("[R26] of a flood the beginning and the last mebibyte are kept, the rest is
   expect(process.memoryUsage().rss - before).toBeLessThan(64 * MIB);
 });
 
-test("[R26] an endless flood is ended by its timeout, which is kept inside the box", async () => {
+test("[R26] an endless flood is ended by its timeout, which is kept inside the sandbox", async () => {
   const id = newId();
-  const state = await box.run({ id, argv: ["yes"], timeoutMs: 1000, maxOutputBytes: 1000 });
+  const state = await sandbox.run({ id, argv: ["yes"], timeoutMs: 1000, maxOutputBytes: 1000 });
   expect(state).toMatchObject({ kind: "killed", by: "timeout", outKept: 1000 + MIB });
   expect(state.outBytes).toBeGreaterThan(10 * MIB);
 });
 
 test("output can be read while the command runs, and waiting can end before the command does", async () => {
   const id = newId();
-  await box.start({ id, argv: ["bash", "-c", "echo early; sleep 300"] });
-  await waitUntil(async () => ((await box.state(id))?.outBytes ?? 0) > 0, "it has printed");
-  expect(Buffer.from(await box.read(id, "out", 0, 100)).toString()).toBe("early\n");
-  expect(await box.wait(id, { timeoutMs: 30 })).toMatchObject({ kind: "running" });
+  await sandbox.start({ id, argv: ["bash", "-c", "echo early; sleep 300"] });
+  await waitUntil(async () => ((await sandbox.state(id))?.outBytes ?? 0) > 0, "it has printed");
+  expect(Buffer.from(await sandbox.read(id, "out", 0, 100)).toString()).toBe("early\n");
+  expect(await sandbox.wait(id, { timeoutMs: 30 })).toMatchObject({ kind: "running" });
   const abort = new AbortController();
-  const waiting = box.wait(id, { signal: abort.signal });
+  const waiting = sandbox.wait(id, { signal: abort.signal });
   abort.abort(new Error("enough"));
   await expect(waiting).rejects.toThrow("enough");
-  expect(await box.state(id)).toMatchObject({ kind: "running" });
-  await box.kill(id, 0);
+  expect(await sandbox.state(id)).toMatchObject({ kind: "running" });
+  await sandbox.kill(id, 0);
 });
 
 test("a shell that ends leaves its background child alone and is not held up by it", async () => {
-  const { state, out } = await bash(box, "sleep 300 & echo $!; disown");
+  const { state, out } = await bash(sandbox, "sleep 300 & echo $!; disown");
   expect(state).toMatchObject({ kind: "exited", exitCode: 0 });
   expect(state.kind === "exited" && state.durationMs).toBeLessThan(2000);
-  expect((await bash(box, `kill -0 ${out.trim()} && echo lives`)).out).toBe("lives\n");
+  expect((await bash(sandbox, `kill -0 ${out.trim()} && echo lives`)).out).toBe("lives\n");
 });
 
 test("what a left-behind child writes later does not end it, nor change the command's result", async () => {
   const script = "(sleep 0.5; echo late; echo still here > late.txt) & echo first";
-  const { state } = await bash(box, script);
-  await waitUntil(async () => (await box.files.stat("late.txt")).ok, "the child went on after writing");
+  const { state } = await bash(sandbox, script);
+  await waitUntil(async () => (await sandbox.files.stat("late.txt")).ok, "the child went on after writing");
   expect(state.outBytes).toBe(6);
-  const [same] = (await box.list()).filter((each) => each.id === state.id);
+  const [same] = (await sandbox.list()).filter((each) => each.id === state.id);
   expect(same).toEqual(state);
 });
 
 test("what cannot be started is refused with the reason", async () => {
   const refused = async (argv: string[], cwd?: string): Promise<unknown> =>
-    await box.run({ id: newId(), argv, ...(cwd === undefined ? {} : { cwd }) });
+    await sandbox.run({ id: newId(), argv, ...(cwd === undefined ? {} : { cwd }) });
   expect(await refused(["no-such-program"])).toMatchObject({
     kind: "refused",
     reason: /no-such-program: No such file/,
@@ -144,20 +148,20 @@ test("what cannot be started is refused with the reason", async () => {
 });
 
 test("a command that a signal ends says which", async () => {
-  const { state } = await bash(box, "kill -SEGV $$");
+  const { state } = await bash(sandbox, "kill -SEGV $$");
   expect(state).toMatchObject({ kind: "killed", by: "signal", signal: "SIGSEGV" });
 });
 
 test("an id that was never started has no state, and waiting for it fails", async () => {
-  expect(await box.state("never")).toBeUndefined();
-  await expect(box.wait("never")).rejects.toThrow(/ever started under the id 'never'/);
+  expect(await sandbox.state("never")).toBeUndefined();
+  await expect(sandbox.wait("never")).rejects.toThrow(/ever started under the id 'never'/);
 });
 
 test("[R51] the environment is fixed: nothing of the worker's is in it, what a command asks for is", async () => {
   process.env["CANARY_KEY"] = "sk-canary-3141";
   const id = newId();
-  await box.run({ id, argv: ["env"], env: { EXTRA: "yes" } });
-  const said = Buffer.from(await box.read(id, "out", 0, 10_000)).toString();
+  await sandbox.run({ id, argv: ["env"], env: { EXTRA: "yes" } });
+  const said = Buffer.from(await sandbox.read(id, "out", 0, 10_000)).toString();
   expect(said).toContain("HOME=/home/agent\n");
   expect(said).toContain(`LONGHAUL_CALL=${id}\n`);
   expect(said).toContain("EXTRA=yes\n");
@@ -166,7 +170,7 @@ test("[R51] the environment is fixed: nothing of the worker's is in it, what a c
 
 test("[R4] another worker finds the command of one that went away and gets its true exit code", async () => {
   const id = newId();
-  const first = boxes.newHost();
+  const first = sandboxes.newHost();
   const theirs = await first.open(opened);
   await theirs.start({
     id,
@@ -175,7 +179,7 @@ test("[R4] another worker finds the command of one that went away and gets its t
   const lost = theirs.wait(id).catch((error: unknown) => error);
   await first.close();
   expect(String(await lost)).toMatch(/the worker ends/);
-  const second = boxes.newHost();
+  const second = sandboxes.newHost();
   const again = await second.open(opened);
   expect(await again.start({ id, argv: ["false"] })).toMatchObject({ kind: "running" });
   const waiting = again.wait(id);
@@ -186,7 +190,7 @@ test("[R4] another worker finds the command of one that went away and gets its t
 
 test("many commands at once each get their own result", async () => {
   const results = await Promise.all(
-    Array.from({ length: 20 }, (_, at) => bash(box, `echo ${at}; exit ${at}`)),
+    Array.from({ length: 20 }, (_, at) => bash(sandbox, `echo ${at}; exit ${at}`)),
   );
   expect(results.map(({ out }) => Number(out))).toEqual(Array.from({ length: 20 }, (_, at) => at));
   expect(results.map(({ state }) => (state.kind === "exited" ? state.exitCode : -1))).toEqual(

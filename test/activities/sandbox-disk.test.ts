@@ -1,27 +1,28 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { BoxSpec, Sandbox } from "../../activities/sandbox/sandbox.ts";
+import type { SandboxSpec, Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { saveWorkspace } from "../../activities/workspace/workspace.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
-import { bash, createTestBoxes, newId, type TestBoxes, waitUntil } from "../support/test-boxes.ts";
+import { bash, createTestSandboxes, newId, type TestSandboxes, waitUntil } from "../support/test-boxes.ts";
 import { callTool } from "../support/tool-context.ts";
 
 const MIB = 2 ** 20;
 const LIMIT = 96 * MIB;
 
-let boxes: TestBoxes;
-let box: Sandbox;
+let sandboxes: TestSandboxes;
+let sandbox: Sandbox;
 beforeAll(async () => {
-  boxes = createTestBoxes();
-  box = await open({ bytes: LIMIT, freeBytes: MIB });
+  sandboxes = createTestSandboxes();
+  sandbox = await open({ bytes: LIMIT, freeBytes: MIB });
 });
-afterAll(() => boxes.dispose());
+afterAll(() => sandboxes.dispose());
 beforeEach(async () => {
-  await bash(box, "chmod -R u+rwx /workspace/* 2>/dev/null; rm -rf /workspace/* ~/fill /var/tmp/fill");
+  await bash(sandbox, "chmod -R u+rwx /workspace/* 2>/dev/null; rm -rf /workspace/* ~/fill /var/tmp/fill");
 });
 
-const open = (disk: NonNullable<BoxSpec["disk"]>): Promise<Sandbox> => boxes.host.open(boxes.spec({ disk }));
-const sh = (command: string, on = box): Promise<InvokedTool> => callTool(on, "bash", { command });
-const megabytesOf = async (path: string, on = box): Promise<number> =>
+const open = (disk: NonNullable<SandboxSpec["disk"]>): Promise<Sandbox> =>
+  sandboxes.host.open(sandboxes.spec({ disk }));
+const sh = (command: string, on = sandbox): Promise<InvokedTool> => callTool(on, "bash", { command });
+const megabytesOf = async (path: string, on = sandbox): Promise<number> =>
   Number((await bash(on, `du -sm ${path} | cut -f1`)).out);
 
 /** Writes one file after another until it is ended; says how far it came in the file's names. */
@@ -42,11 +43,11 @@ for i in range(1000):
 test("one file can never be larger than the limit, and its writer is told", async () => {
   const result = await sh("head -c 500M /dev/zero > one");
   expect(result.text).toContain("sandbox.disk");
-  expect(await box.files.stat("one")).toMatchObject({ ok: true, size: LIMIT });
-  await bash(box, "rm one");
+  expect(await sandbox.files.stat("one")).toMatchObject({ ok: true, size: LIMIT });
+  await bash(sandbox, "rm one");
   const alone = await sh("exec head -c 500M /dev/zero > one");
   expect(alone.text).toContain("sandbox.disk");
-  await bash(box, "rm -f one");
+  await bash(sandbox, "rm -f one");
   expect((await sh("truncate -s 5G sparse; stat -c %s sparse")).text).toMatch(/File (size|too)/i);
   expect((await sh("rm -f one sparse; echo alive")).text).toMatch(/^alive/);
 });
@@ -67,13 +68,13 @@ test.each([
     expect((await sh("chmod 755 fill 2>/dev/null; echo alive")).text).toContain("alive");
     // It wrote on for as long as it takes to notice: a count, a quarter of a second.
     expect(await megabytesOf(where.split("/").slice(0, 3).join("/"))).toBeLessThan(400);
-    const written = await callTool(box, "write_file", { path: "more.txt", content: "x" });
+    const written = await callTool(sandbox, "write_file", { path: "more.txt", content: "x" });
     expect(written).toMatchObject({ outcome: "error", text: expect.stringContaining("disk limit") });
     expect((await sh("echo more > more.txt; echo $?")).text).toMatch(/no file could grow in this command/);
     const freed = await sh(`rm -rf ${where.replace("/closed", "")} more.txt`);
     expect(freed.outcome).toBe("completed");
     expect((await sh("echo more > more.txt; cat more.txt")).text).toBe("more");
-    expect(await callTool(box, "write_file", { path: "more.txt", content: "y" })).toMatchObject({
+    expect(await callTool(sandbox, "write_file", { path: "more.txt", content: "y" })).toMatchObject({
       outcome: "completed",
     });
   },
@@ -100,18 +101,18 @@ test("what an ended command left behind is ended too, when it fills the disk", a
   const started = await sh(`setsid bash -c '${fill("left")}' >/dev/null 2>&1 & echo left`);
   expect(started.text).toBe("left");
   const script = "pgrep -f '[l]eft/' >/dev/null || echo gone";
-  await waitUntil(async () => (await bash(box, script)).out === "gone\n", "it is gone", 20_000);
+  await waitUntil(async () => (await bash(sandbox, script)).out === "gone\n", "it is gone", 20_000);
   expect(await megabytesOf("left")).toBeGreaterThan(80);
   expect((await sh("rm -rf left; echo alive")).text).toContain("alive");
 });
 
 test("what a save packs does not count: nothing that runs is ended for it", async () => {
-  const beside = await box.start({ id: newId(), argv: ["sleep", "600"] });
+  const beside = await sandbox.start({ id: newId(), argv: ["sleep", "600"] });
   await sh(`head -c ${Math.round(LIMIT * 0.6)} /dev/urandom > random`);
-  const { saved } = await saveWorkspace(box, undefined);
+  const { saved } = await saveWorkspace(sandbox, undefined);
   expect(saved?.pack.length).toBeGreaterThan(LIMIT / 2);
-  expect(await box.state(beside.id)).toMatchObject({ kind: "running" });
-  await box.kill(beside.id);
+  expect(await sandbox.state(beside.id)).toMatchObject({ kind: "running" });
+  await sandbox.kill(beside.id);
 });
 
 /** Writes 8 MiB again and again, hidden by what `hide` does with the open `file`. */
@@ -163,7 +164,7 @@ test.each([
   const result = await sh(script);
   expect(result.text).toContain("disk limit");
   expect(result.text).not.toContain("all written");
-  await bash(box, "rm -rf /workspace/*");
+  await bash(sandbox, "rm -rf /workspace/*");
   expect((await sh("echo free > free.txt; cat free.txt")).text).toBe("free");
 });
 
@@ -180,20 +181,20 @@ test("a host whose disk is nearly full ends what grows; what does not grow goes 
   const disk = { bytes: 2 ** 40, freeBytes: 2 ** 60 };
   const [full, neighbour] = await Promise.all([open(disk), open(disk)]);
   await neighbour.start({ id: "steady", argv: ["bash", "-c", "echo on; sleep 300"] });
-  const before = await boxes.relays(full);
+  const before = await sandboxes.relays(full);
   expect(before).toHaveLength(1);
   const result = await sh("head -c 40M /dev/zero; sleep 50; echo late", full);
   expect(result.text).toContain("ended with all that ran in the sandbox: the host's disk is nearly full");
-  // One signal to all ended it; the worker's way into the box is not a tool's.
-  expect(await boxes.relays(full)).toEqual(before);
+  // One signal to all ended it; the worker's way into the sandbox is not a tool's.
+  expect(await sandboxes.relays(full)).toEqual(before);
   expect((await sh("sleep 1; echo second", full)).text).toMatch(/^second\n\[no file could grow/);
   expect((await neighbour.state("steady"))?.kind).toBe("running");
 });
 
 test("the outputs of commands that still run count too", async () => {
   const flood = ["bash", "-c", "head -c 60000000 /dev/zero; sleep 300"];
-  await Promise.all(["run-1", "run-2"].map((id) => box.start({ id, argv: flood })));
-  const ends = await Promise.all(["run-1", "run-2"].map((id) => box.wait(id, { timeoutMs: 20_000 })));
+  await Promise.all(["run-1", "run-2"].map((id) => sandbox.start({ id, argv: flood })));
+  const ends = await Promise.all(["run-1", "run-2"].map((id) => sandbox.wait(id, { timeoutMs: 20_000 })));
   expect(ends).toMatchObject([
     { kind: "killed", by: "disk" },
     { kind: "killed", by: "disk" },
@@ -209,12 +210,12 @@ test("/tmp and shared memory are full at their size, and nothing else notices [R
   expect((await sh("echo alive")).text).toBe("alive");
 });
 
-test("the outputs of all commands together are bounded in the box: the oldest go first", async () => {
-  const flood = (id: string) => box.run({ id, argv: ["head", "-c", "64000000", "/dev/zero"] });
+test("the outputs of all commands together are bounded in the sandbox: the oldest go first", async () => {
+  const flood = (id: string) => sandbox.run({ id, argv: ["head", "-c", "64000000", "/dev/zero"] });
   await flood("flood-1");
-  expect((await box.state("flood-1"))?.outKept).toBe(64_000_000);
+  expect((await sandbox.state("flood-1"))?.outKept).toBe(64_000_000);
   await flood("flood-2");
-  expect(await box.state("flood-1")).toMatchObject({ outBytes: 64_000_000, outKept: 0 });
-  expect(await box.read("flood-1", "out", 0, 100)).toHaveLength(0);
-  expect((await box.state("flood-2"))?.outKept).toBe(64_000_000);
+  expect(await sandbox.state("flood-1")).toMatchObject({ outBytes: 64_000_000, outKept: 0 });
+  expect(await sandbox.read("flood-1", "out", 0, 100)).toHaveLength(0);
+  expect((await sandbox.state("flood-2"))?.outKept).toBe(64_000_000);
 });

@@ -1,19 +1,19 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { bash, createTestBoxes, newId, type TestBoxes, waitUntil } from "../support/test-boxes.ts";
+import { bash, createTestSandboxes, newId, type TestSandboxes, waitUntil } from "../support/test-boxes.ts";
 
-let boxes: TestBoxes;
-let box: Sandbox;
+let sandboxes: TestSandboxes;
+let sandbox: Sandbox;
 beforeAll(async () => {
-  boxes = createTestBoxes();
-  box = await boxes.host.open(boxes.spec());
+  sandboxes = createTestSandboxes();
+  sandbox = await sandboxes.host.open(sandboxes.spec());
 });
-afterAll(() => boxes.dispose());
+afterAll(() => sandboxes.dispose());
 
 /** Processes of the tools' uid, apart from the child that is kept ready and from those of the question itself. */
 async function leftOver(pattern: string): Promise<string> {
   // Without the question itself, which the shell's children look like until they are what they become.
-  return (await bash(box, `pgrep -u 1000 -fa '${pattern}' | grep -v pgrep || true`)).out;
+  return (await bash(sandbox, `pgrep -u 1000 -fa '${pattern}' | grep -v pgrep || true`)).out;
 }
 
 test("[R9] a cancel ends a command that ignores TERM, its group and a child that left the session", async () => {
@@ -23,53 +23,53 @@ test("[R9] a cancel ends a command that ignores TERM, its group and a child that
     setsid bash -c 'trap "" TERM; while :; do date +%N >> beat9; sleep 0.02; done' &
     env -i setsid sleep 4711 &
     sleep 4712`;
-  await box.start({ id, argv: ["bash", "-c", script] });
-  await waitUntil(async () => (await box.files.stat("beat9")).ok, "the child beats");
+  await sandbox.start({ id, argv: ["bash", "-c", script] });
+  await waitUntil(async () => (await sandbox.files.stat("beat9")).ok, "the child beats");
   const began = performance.now();
-  expect(await box.kill(id, 100)).toMatchObject({ kind: "killed", by: "request", signal: "SIGKILL" });
+  expect(await sandbox.kill(id, 100)).toMatchObject({ kind: "killed", by: "request", signal: "SIGKILL" });
   expect(performance.now() - began).toBeLessThan(600);
-  const one = await box.files.stat("beat9");
+  const one = await sandbox.files.stat("beat9");
   expect(await leftOver("sleep 471|beat9")).toBe("");
-  expect(await box.files.stat("beat9")).toEqual(one);
+  expect(await sandbox.files.stat("beat9")).toEqual(one);
 });
 
 test("a command that heeds TERM has its grace, and ends as soon as it has tidied up", async () => {
   const id = newId();
   const script = "trap 'sleep 0.1; echo tidied; exit 0' TERM; echo up; while :; do sleep 0.02; done";
-  await box.start({ id, argv: ["bash", "-c", script] });
-  await waitUntil(async () => ((await box.state(id))?.outBytes ?? 0) > 0, "it is up");
+  await sandbox.start({ id, argv: ["bash", "-c", script] });
+  await waitUntil(async () => ((await sandbox.state(id))?.outBytes ?? 0) > 0, "it is up");
   const began = performance.now();
-  const state = await box.kill(id, 10_000);
+  const state = await sandbox.kill(id, 10_000);
   expect(state).toMatchObject({ kind: "killed", by: "request", signal: "SIGTERM" });
   expect(performance.now() - began).toBeLessThan(5_000);
-  expect(Buffer.from(await box.read(id, "out", 0, 100)).toString()).toBe("up\ntidied\n");
+  expect(Buffer.from(await sandbox.read(id, "out", 0, 100)).toString()).toBe("up\ntidied\n");
 });
 
 test("[R10] a timeout ends what the command left behind too, and the next command works", async () => {
   const script = "(setsid bash -c 'while :; do date +%N >> beat10; sleep 0.02; done' &) ; sleep 100";
-  const { state } = await bash(box, script, 2_000);
+  const { state } = await bash(sandbox, script, 2_000);
   expect(state).toMatchObject({ kind: "killed", by: "timeout" });
-  const one = await box.files.stat("beat10");
+  const one = await sandbox.files.stat("beat10");
   expect(one.ok).toBe(true);
   expect(await leftOver("beat10")).toBe("");
-  expect(await box.files.stat("beat10")).toEqual(one);
+  expect(await sandbox.files.stat("beat10")).toEqual(one);
 });
 
 test("killing a command that has ended ends what it left behind", async () => {
-  const { state } = await bash(box, "setsid sleep 4713 & echo gone");
+  const { state } = await bash(sandbox, "setsid sleep 4713 & echo gone");
   expect(await leftOver("sleep 4713")).not.toBe("");
-  expect(await box.kill(state.id, 0)).toEqual(state);
+  expect(await sandbox.kill(state.id, 0)).toEqual(state);
   expect(await leftOver("sleep 4713")).toBe("");
 });
 
 test("a command that was killed can be killed again by who lost the answer, and is told of the same end", async () => {
   const id = newId();
-  await box.start({ id, argv: ["sleep", "300"] });
-  const state = await box.kill(id, 0);
+  await sandbox.start({ id, argv: ["sleep", "300"] });
+  const state = await sandbox.kill(id, 0);
   expect(state).toMatchObject({ kind: "killed", by: "request" });
-  expect(await box.kill(id, 0)).toEqual(state);
-  const { state: timedOut } = await bash(box, "sleep 300", 50);
-  expect(await box.kill(timedOut.id, 0)).toEqual(timedOut);
+  expect(await sandbox.kill(id, 0)).toEqual(state);
+  const { state: timedOut } = await bash(sandbox, "sleep 300", 50);
+  expect(await sandbox.kill(timedOut.id, 0)).toEqual(timedOut);
 });
 
 test("a kill that comes before the program has begun is not lost", async () => {
@@ -77,8 +77,8 @@ test("a kill that comes before the program has begun is not lost", async () => {
   const startAndKill = async (): Promise<CommandState> => {
     const id = newId();
     const [, killed] = await Promise.all([
-      box.start({ id, argv: ["bash", "-c", "sleep 4714"] }),
-      box.kill(id, 0),
+      sandbox.start({ id, argv: ["bash", "-c", "sleep 4714"] }),
+      sandbox.kill(id, 0),
     ]);
     return killed;
   };
@@ -91,77 +91,77 @@ test("a kill that comes before the program has begun is not lost", async () => {
 
 test("a kill of a command whose child is stopped again and again before it begins is answered", async () => {
   const stopper = newId();
-  await box.start({ id: stopper, argv: ["bash", "-c", "while :; do kill -STOP -1; done"] });
+  await sandbox.start({ id: stopper, argv: ["bash", "-c", "while :; do kill -STOP -1; done"] });
   for (let round = 0; round < 5; round++) {
     const id = newId();
-    const starting = box.start({ id, argv: ["sleep", "4716"] });
+    const starting = sandbox.start({ id, argv: ["sleep", "4716"] });
     const began = performance.now();
-    expect(await box.kill(id, 0)).toMatchObject({ kind: "killed", by: "request" });
+    expect(await sandbox.kill(id, 0)).toMatchObject({ kind: "killed", by: "request" });
     expect(performance.now() - began).toBeLessThan(3_000);
     await starting;
   }
-  await box.kill(stopper, 0);
+  await sandbox.kill(stopper, 0);
   expect(await leftOver("sleep 4716")).toBe("");
 });
 
-test("a box whose processors are all taken still ends a command within a second", async () => {
+test("a sandbox whose processors are all taken still ends a command within a second", async () => {
   const busy = newId();
-  await box.start({
+  await sandbox.start({
     id: busy,
     argv: ["bash", "-c", "for i in $(seq 32); do while :; do :; done & done; wait"],
   });
   const tookMs: number[] = [];
   for (let round = 0; round < 9; round++) {
     const id = newId();
-    await box.start({ id, argv: ["sleep", "4715"] });
+    await sandbox.start({ id, argv: ["sleep", "4715"] });
     const began = performance.now();
-    await box.kill(id, 0);
+    await sandbox.kill(id, 0);
     tookMs.push(performance.now() - began);
   }
   expect(tookMs.sort((a, b) => a - b)[4], tookMs.join(" ")).toBeLessThan(1_000);
-  expect((await bash(box, "nice")).out).toBe("10\n");
-  await box.kill(busy, 0);
+  expect((await bash(sandbox, "nice")).out).toBe("10\n");
+  await sandbox.kill(busy, 0);
 });
 
 test("killing one command leaves the others alone", async () => {
   const [one, other] = [newId(), newId()];
-  await box.start({ id: one, argv: ["sleep", "300"] });
-  await box.start({ id: other, argv: ["sleep", "300"] });
-  await box.kill(one, 0);
-  expect(await box.state(other)).toMatchObject({ kind: "running" });
-  await box.kill(other, 0);
+  await sandbox.start({ id: one, argv: ["sleep", "300"] });
+  await sandbox.start({ id: other, argv: ["sleep", "300"] });
+  await sandbox.kill(one, 0);
+  expect(await sandbox.state(other)).toMatchObject({ kind: "running" });
+  await sandbox.kill(other, 0);
 });
 
-test("[R11] a tool that kills everything it can leaves the box alive", async () => {
-  await box.files.write("kept.txt", Buffer.from("kept"));
-  const { state } = await bash(box, "kill -9 -1; echo not reached by all");
+test("[R11] a tool that kills everything it can leaves the sandbox alive", async () => {
+  await sandbox.files.write("kept.txt", Buffer.from("kept"));
+  const { state } = await bash(sandbox, "kill -9 -1; echo not reached by all");
   expect(state.kind).toMatch(/exited|killed/);
-  expect((await bash(box, "echo alive; cat kept.txt")).out).toBe("alive\nkept");
-  expect(await box.files.read("kept.txt")).toMatchObject({ ok: true, size: 4 });
+  expect((await bash(sandbox, "echo alive; cat kept.txt")).out).toBe("alive\nkept");
+  expect(await sandbox.files.read("kept.txt")).toMatchObject({ ok: true, size: 4 });
 });
 
 test("a tool that stops everything it can does not hold up the next command or file", async () => {
   // kill(-1) spares its caller: the others are stopped, among them the child that is kept ready.
-  const { state } = await bash(box, "sleep 300 & kill -STOP -1; echo done");
+  const { state } = await bash(sandbox, "sleep 300 & kill -STOP -1; echo done");
   expect(state).toMatchObject({ kind: "exited" });
-  expect((await bash(box, "echo next")).out).toBe("next\n");
-  expect(await box.files.stat(".")).toMatchObject({ ok: true });
-  await box.kill(state.id, 0);
+  expect((await bash(sandbox, "echo next")).out).toBe("next\n");
+  expect(await sandbox.files.stat(".")).toMatchObject({ ok: true });
+  await sandbox.kill(state.id, 0);
 });
 
 test("[R29] a fork bomb is contained, can be ended, and the next command works", async () => {
   const id = newId();
   // Each one in a session of its own, so that no group holds them.
   const bomb = 'bomb() { setsid bash -c "$0" "$0" & }; while :; do bomb; done 2>/dev/null';
-  await box.start({ id, argv: ["bash", "-c", bomb, bomb] });
-  await waitUntil(async () => !(await box.files.stat(".")).ok, "the box is full", 15_000);
-  expect(await box.kill(id, 100)).toMatchObject({ kind: "killed", by: "request" });
-  expect((await bash(box, "echo alive; ls /proc | grep -c '^[0-9]'")).out).toMatch(/^alive\n\d{1,2}\n$/);
+  await sandbox.start({ id, argv: ["bash", "-c", bomb, bomb] });
+  await waitUntil(async () => !(await sandbox.files.stat(".")).ok, "the sandbox is full", 15_000);
+  expect(await sandbox.kill(id, 100)).toMatchObject({ kind: "killed", by: "request" });
+  expect((await bash(sandbox, "echo alive; ls /proc | grep -c '^[0-9]'")).out).toMatch(/^alive\n\d{1,2}\n$/);
 });
 
 test("[R29] a command that takes more memory than there is ends alone", async () => {
   const hungry = "python3 -c 'x = b\"x\" * (3 << 30)'; echo shell goes on";
-  const { state, out } = await bash(box, hungry);
+  const { state, out } = await bash(sandbox, hungry);
   expect(state).toMatchObject({ kind: "exited" });
   expect(out).toBe("shell goes on\n");
 });

@@ -1,17 +1,17 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { BoxFiles, Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { bash, createTestBoxes, newId, type TestBoxes } from "../support/test-boxes.ts";
+import type { SandboxFiles, Sandbox } from "../../activities/sandbox/sandbox.ts";
+import { bash, createTestSandboxes, newId, type TestSandboxes } from "../support/test-boxes.ts";
 
-let boxes: TestBoxes;
-let box: Sandbox;
-let files: BoxFiles;
+let sandboxes: TestSandboxes;
+let sandbox: Sandbox;
+let files: SandboxFiles;
 beforeAll(async () => {
-  boxes = createTestBoxes();
-  box = await boxes.host.open(boxes.spec());
-  files = box.files;
+  sandboxes = createTestSandboxes();
+  sandbox = await sandboxes.host.open(sandboxes.spec());
+  files = sandbox.files;
 });
-afterAll(() => boxes.dispose());
+afterAll(() => sandboxes.dispose());
 
 const bytes = (text: string): Uint8Array => Buffer.from(text);
 const hashOf = (text: string): string => createHash("sha256").update(text).digest("hex");
@@ -32,16 +32,16 @@ test("what is written is read again, with its size and hash; folders are made", 
     bytes: bytes("te"),
     size: 7,
   });
-  expect((await bash(box, "stat -c '%U %a' a a/b/c.txt; ls -A a/b")).out).toBe(
+  expect((await bash(sandbox, "stat -c '%U %a' a a/b/c.txt; ls -A a/b")).out).toBe(
     "agent 755\nagent 644\nc.txt\n",
   );
 });
 
 test("writing keeps a file's mode, and a mode that is asked for is set", async () => {
-  await bash(box, "echo '#!/bin/sh' > run.sh; chmod 750 run.sh");
+  await bash(sandbox, "echo '#!/bin/sh' > run.sh; chmod 750 run.sh");
   await files.write("run.sh", bytes("#!/bin/sh\necho hi\n"));
   await files.write("tool", bytes("x"), { mode: 0o755 });
-  expect((await bash(box, "stat -c %a run.sh tool; ./run.sh")).out).toBe("750\n755\nhi\n");
+  expect((await bash(sandbox, "stat -c %a run.sh tool; ./run.sh")).out).toBe("750\n755\nhi\n");
   expect(await files.read("run.sh")).toMatchObject({ mode: 0o750 });
 });
 
@@ -63,7 +63,7 @@ test("a write that expects another content is refused and changes nothing", asyn
 });
 
 test("removing takes files and links, not what they point to, nor folders", async () => {
-  await bash(box, "mkdir d; echo x > d/t; ln -s d/t link; ln -s nowhere dangling");
+  await bash(sandbox, "mkdir d; echo x > d/t; ln -s d/t link; ln -s nowhere dangling");
   expect(await files.remove("link", { ifHash: hashOf("y") })).toMatchObject({ reason: "changed" });
   expect(await files.remove("link", { ifHash: hashOf("x\n") })).toEqual({ ok: true });
   expect(await files.remove("dangling")).toEqual({ ok: true });
@@ -75,7 +75,7 @@ test("removing takes files and links, not what they point to, nor folders", asyn
 });
 
 test("a listing tells kinds and sizes, sorted, and how many there are beyond what was asked", async () => {
-  await bash(box, "mkdir -p l/sub; printf 12345 > l/file; ln -s file l/link; mkfifo l/pipe");
+  await bash(sandbox, "mkdir -p l/sub; printf 12345 > l/file; ln -s file l/link; mkfifo l/pipe");
   expect(await files.list("l")).toEqual({
     ok: true,
     total: 4,
@@ -107,7 +107,7 @@ test.each([
   ["no/such", "not-found"],
 ])("reading %j is refused: %s", async (path, reason) => {
   await bash(
-    box,
+    sandbox,
     "ln -sfn /etc to-etc; ln -sfn /etc/passwd to-passwd; ln -sfn ../ to-parent; ln -sfn /proc/1/root proc-root; ln -sfn loop loop; [ -p pipe ] || mkfifo pipe",
   );
   const answer = await files.read(path);
@@ -115,28 +115,28 @@ test.each([
 });
 
 test("nothing is written through links that leave the workspace, dangling ones too", async () => {
-  await bash(box, "ln -s /tmp/outside.txt dangling; ln -s /tmp out-folder; mkfifo wpipe; mkdir wfolder");
+  await bash(sandbox, "ln -s /tmp/outside.txt dangling; ln -s /tmp out-folder; mkfifo wpipe; mkdir wfolder");
   for (const path of ["dangling", "out-folder/x", "../tmp/x", "/tmp/x"]) {
     expect(await files.write(path, bytes("x"))).toMatchObject({ ok: false, reason: "outside" });
   }
   expect(await files.write("wpipe", bytes("x"))).toMatchObject({ reason: "not-a-file" });
   expect(await files.write("wfolder", bytes("x"))).toMatchObject({ reason: "not-a-file" });
-  expect((await bash(box, "ls /tmp")).out).toBe("");
+  expect((await bash(sandbox, "ls /tmp")).out).toBe("");
 });
 
 test("links that stay inside work, absolute and dangling ones too", async () => {
   await bash(
-    box,
+    sandbox,
     "mkdir -p real; echo real > real/f; ln -s /workspace/real abs; ln -s real/../real rel; ln -s real/new to-new",
   );
   expect(await textOf("abs/f")).toBe("real\n");
   expect(await textOf("rel/f")).toBe("real\n");
   expect(await files.write("to-new", bytes("made"))).toMatchObject({ ok: true, created: true });
-  expect((await bash(box, "cat real/new; readlink to-new")).out).toBe("madereal/new\n");
+  expect((await bash(sandbox, "cat real/new; readlink to-new")).out).toBe("madereal/new\n");
 });
 
 test("what uid 1000 may not read is denied, and a write-protected file stays", async () => {
-  await bash(box, "echo s > secret; chmod 000 secret; echo p > protected; chmod 444 protected");
+  await bash(sandbox, "echo s > secret; chmod 000 secret; echo p > protected; chmod 444 protected");
   expect(await files.read("secret")).toMatchObject({ reason: "denied" });
   expect(await files.write("protected", bytes("x"))).toMatchObject({ reason: "denied" });
   expect(await textOf("protected")).toBe("p\n");
@@ -148,7 +148,7 @@ test("[R57] names with quotes, a newline, a leading dash, dollar signs, 255 byte
     expect(await files.write(`names/${name}`, bytes(name))).toMatchObject({ ok: true });
     expect(await textOf(`names/${name}`)).toBe(name);
   }
-  await bash(box, String.raw`printf raw > $'names/bad\xff'`);
+  await bash(sandbox, String.raw`printf raw > $'names/bad\xff'`);
   const listing = await files.list("names");
   const found = listing.ok ? listing.entries.map((entry) => entry.name) : [];
   expect(found.slice(0, -1).every((name) => names.includes(name) || name.startsWith("bad"))).toBe(true);
@@ -156,11 +156,11 @@ test("[R57] names with quotes, a newline, a leading dash, dollar signs, 255 byte
   expect(await textOf(`names/${bad}`)).toBe("raw");
   expect(await files.read("nul\0byte")).toMatchObject({ reason: "failed", message: /NUL/ });
   expect(await files.write(`names/${"x".repeat(256)}`, bytes(""))).toMatchObject({ ok: false });
-  expect((await bash(box, "ls hacked 2>&1")).state).toMatchObject({ exitCode: 2 });
+  expect((await bash(sandbox, "ls hacked 2>&1")).state).toMatchObject({ exitCode: 2 });
 });
 
 test("a link that is flipped while files are read and written never gives or takes anything outside", async () => {
-  await bash(box, "mkdir -p flip/in; echo inside > flip/in/passwd; ln -s in flip/x");
+  await bash(sandbox, "mkdir -p flip/in; echo inside > flip/in/passwd; ln -s in flip/x");
   const id = newId();
   const flipper = `import os, time
 os.chdir("flip")
@@ -169,7 +169,7 @@ while True:
         os.symlink(target, "l")
         os.replace("l", "x")
         time.sleep(0.0005)`;
-  await box.start({ id, argv: ["python3", "-c", flipper] });
+  await sandbox.start({ id, argv: ["python3", "-c", flipper] });
   const seen = new Set<string>();
   for (let tries = 0; tries < 60 || (seen.size < 3 && tries < 600); tries++) {
     const answer = await files.read("flip/x/passwd");
@@ -177,10 +177,10 @@ while True:
     const written = await files.write("flip/x/made.txt", bytes("x"));
     seen.add(written.ok ? "written" : written.reason);
   }
-  await box.kill(id, 0);
+  await sandbox.kill(id, 0);
   for (const what of seen) expect(["inside\n", "written", "outside", "not-found"]).toContain(what);
   expect([...seen]).toEqual(expect.arrayContaining(["inside\n", "written", "outside"]));
-  expect((await bash(box, "ls /etc/made.txt 2>&1")).out).toMatch(/No such file/);
+  expect((await bash(sandbox, "ls /etc/made.txt 2>&1")).out).toMatch(/No such file/);
 }, 60_000);
 
 test("a file of five megabytes is written and read in pieces", async () => {

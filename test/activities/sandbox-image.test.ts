@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { bash, createTestBoxes, type TestBoxes } from "../support/test-boxes.ts";
+import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";
 
-let sandboxes: TestBoxes;
+let sandboxes: TestSandboxes;
 let sandbox: Sandbox;
 beforeAll(async () => {
-  sandboxes = createTestBoxes();
+  sandboxes = createTestSandboxes();
   sandbox = await sandboxes.host.open(sandboxes.spec({ memoryBytes: 1_024 * 2 ** 20 }));
 });
 afterAll(() => sandboxes.dispose());

@@ -35,7 +35,7 @@ describe("the last save of a run", () => {
     await agent.step(1);
     await untilSaved(agent);
     // Steps 2 and 3 were interrupted before the model said anything; a background command went on writing.
-    await writeFile(join(engine.box(agent.id)?.root ?? "", "late.txt"), "late");
+    await writeFile(join(engine.fake(agent.id)?.root ?? "", "late.txt"), "late");
     await close(agent, 3);
     const step = await resume(agent, "run-2");
     expect(step).toBe(4);
@@ -49,7 +49,7 @@ describe("the last save of a run", () => {
     const agent = await startOn(database, scriptedModel().answers(bash("echo 1 > n.txt")), engine);
     await agent.step(1);
     await untilSaved(agent);
-    await writeFile(join(engine.box(agent.id)?.root ?? "", "late.txt"), "late");
+    await writeFile(join(engine.fake(agent.id)?.root ?? "", "late.txt"), "late");
     await close(agent, 0);
     expect(await saved(agent)).toEqual({ "late.txt": "late", "n.txt": "1\n" });
   });
@@ -74,7 +74,7 @@ describe("the last save of a run", () => {
     await agent.perform("modelStep", { step: 2, guidance: [] });
     await close(agent, 1);
     expect(await saved(agent)).toEqual({ "n.txt": "1\n" });
-    expect(engine.box(agent.id)).toBeUndefined();
+    expect(engine.fake(agent.id)).toBeUndefined();
     expect(await agent.events()).not.toContain("sandbox:lost");
     await agent.step(await resume(agent, "run-3"));
     expect((await resultTexts(database.store, agent.id)).at(-1)).toBe("1");
@@ -85,14 +85,14 @@ describe("the last save of a run", () => {
     const agent = await startOn(database, scriptedModel().answers(bash("echo 1 > n.txt")), engine);
     await agent.step(1);
     await untilSaved(agent);
-    await writeFile(join(engine.box(agent.id)?.root ?? "", "late.txt"), "late");
+    await writeFile(join(engine.fake(agent.id)?.root ?? "", "late.txt"), "late");
     engine.beforeProgram = () => Promise.reject(new Error("The disk does not answer."));
     await expect(agent.perform("closeSandbox", { step: 1 })).rejects.toThrow("The disk does not answer.");
-    expect(engine.box(agent.id)).toBeDefined();
+    expect(engine.fake(agent.id)).toBeDefined();
     engine.beforeProgram = async () => {};
     await agent.perform("closeSandbox", { step: 1 }, { attempt: 2 });
     expect(await saved(agent)).toMatchObject({ "late.txt": "late" });
-    expect(engine.box(agent.id)).toBeUndefined();
+    expect(engine.fake(agent.id)).toBeUndefined();
   });
 
   it("says what is in no save where the sandbox was lost, and makes none to find that out", async () => {
@@ -212,7 +212,7 @@ describe("a sandbox that nobody would remove is not made", () => {
       type: "Superseded",
     });
     await agent.perform("closeSession", { step: 1, status: "completed" });
-    expect(engine.box(agent.id)).toBeUndefined();
+    expect(engine.fake(agent.id)).toBeUndefined();
   });
 
   it("by an opening that breaks off after the engine has made it", async () => {
@@ -224,6 +224,6 @@ describe("a sandbox that nobody would remove is not made", () => {
     engine.beforeProgram = () => Promise.reject(new Error("The disk does not answer."));
     await expect(agent.perform("openSandbox", { step: 2 })).rejects.toThrow("The disk does not answer.");
     expect(engine.made).toBe(2);
-    expect(engine.box(agent.id)).toBeUndefined();
+    expect(engine.fake(agent.id)).toBeUndefined();
   });
 });

@@ -1,23 +1,23 @@
-/** Each request to a box whose answer is lost on the way: it is sent again, and the worker must see what it would have seen. */
+/** Each request to a sandbox whose answer is lost on the way: it is sent again, and the worker must see what it would have seen. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { type BreakingDocker, openTwoWays, type TwoWays } from "../support/breaking-docker.ts";
-import { bash, createTestBoxes, newId, type TestBoxes } from "../support/test-boxes.ts";
+import { bash, createTestSandboxes, newId, type TestSandboxes } from "../support/test-boxes.ts";
 
-let boxes: TestBoxes;
+let sandboxes: TestSandboxes;
 let ways: TwoWays;
 let breaking: BreakingDocker;
-let box: Sandbox;
+let sandbox: Sandbox;
 let sound: Sandbox;
 
 beforeAll(async () => {
-  boxes = createTestBoxes();
-  ways = await openTwoWays(boxes);
-  ({ breaking, box, sound } = ways);
+  sandboxes = createTestSandboxes();
+  ways = await openTwoWays(sandboxes);
+  ({ breaking, sandbox, sound } = ways);
 });
 afterAll(async () => {
   await ways.close();
-  await boxes.dispose();
+  await sandboxes.dispose();
 });
 
 /** What is answered to it where the first answer is lost. */
@@ -35,14 +35,14 @@ const bytes = (content: string): Uint8Array => Buffer.from(content);
 test("a start: the command runs once", async () => {
   const id = newId();
   const argv = ["bash", "-c", "echo ran >> start.txt; sleep 300"];
-  expect(await losingIts(() => box.start({ id, argv }))).toMatchObject({ id, kind: "running" });
-  await box.kill(id, 0);
+  expect(await losingIts(() => sandbox.start({ id, argv }))).toMatchObject({ id, kind: "running" });
+  await sandbox.kill(id, 0);
   expect((await bash(sound, "cat start.txt")).out).toBe("ran\n");
 });
 
 test("a run: the command runs once, and its end is told", async () => {
   const argv = ["bash", "-c", "echo ran >> run.txt; exit 3"];
-  expect(await losingIts(() => box.run({ id: newId(), argv }))).toMatchObject({
+  expect(await losingIts(() => sandbox.run({ id: newId(), argv }))).toMatchObject({
     kind: "exited",
     exitCode: 3,
   });
@@ -51,19 +51,19 @@ test("a run: the command runs once, and its end is told", async () => {
 
 test("a wait, a state, a list and a read", async () => {
   const { state } = await bash(sound, "echo said; exit 4");
-  expect(await losingIts(() => box.wait(state.id))).toEqual(state);
-  expect(await losingIts(() => box.state(state.id))).toEqual(state);
-  expect(await losingIts(() => box.list())).toContainEqual(state);
-  expect(text(await losingIts(() => box.read(state.id, "out", 0, 100)))).toBe("said\n");
+  expect(await losingIts(() => sandbox.wait(state.id))).toEqual(state);
+  expect(await losingIts(() => sandbox.state(state.id))).toEqual(state);
+  expect(await losingIts(() => sandbox.list())).toContainEqual(state);
+  expect(text(await losingIts(() => sandbox.read(state.id, "out", 0, 100)))).toBe("said\n");
 });
 
 test("a wait, several times", async () => {
   const id = newId();
   await sound.start({ id, argv: ["bash", "-c", "while [ ! -e go ]; do sleep 0.02; done; exit 5"] });
-  const waiting = box.wait(id);
+  const waiting = sandbox.wait(id);
   for (let times = 0; times < 3; times++) {
     // Answered over the stream on which the wait was sent anew.
-    await box.list();
+    await sandbox.list();
     breaking.breakStreams();
   }
   await sound.files.write("go", bytes(""));
@@ -76,21 +76,23 @@ test.each([
 ])("a kill of a command that %s", async (_, script) => {
   const id = newId();
   await sound.start({ id, argv: ["bash", "-c", script] });
-  const state = await losingIts(() => box.kill(id, 50));
+  const state = await losingIts(() => sandbox.kill(id, 50));
   expect(state).toMatchObject({ kind: "killed", by: "request" });
   expect(await sound.state(id)).toEqual(state);
 });
 
 test("a file that is made, changed, looked at and removed", async () => {
-  const made = await losingIts(() => box.files.write("file.txt", bytes("one"), { ifHash: null }));
+  const made = await losingIts(() => sandbox.files.write("file.txt", bytes("one"), { ifHash: null }));
   expect(made).toMatchObject({ ok: true, created: true });
   const hash = made.ok ? made.hash : "";
-  const changed = await losingIts(() => box.files.write("file.txt", bytes("two"), { ifHash: hash }));
+  const changed = await losingIts(() => sandbox.files.write("file.txt", bytes("two"), { ifHash: hash }));
   expect(changed).toMatchObject({ ok: true, created: false });
-  const read = await losingIts(() => box.files.read("file.txt"));
+  const read = await losingIts(() => sandbox.files.read("file.txt"));
   expect(read.ok && text(read.bytes)).toBe("two");
-  expect(await losingIts(() => box.files.stat("file.txt"))).toMatchObject({ ok: true, size: 3 });
-  const removed = losingIts(() => box.files.remove("file.txt", { ifHash: changed.ok ? changed.hash : "" }));
+  expect(await losingIts(() => sandbox.files.stat("file.txt"))).toMatchObject({ ok: true, size: 3 });
+  const removed = losingIts(() =>
+    sandbox.files.remove("file.txt", { ifHash: changed.ok ? changed.hash : "" }),
+  );
   expect(await removed).toEqual({ ok: true });
   expect(await sound.files.stat("file.txt")).toMatchObject({ ok: false, reason: "not-found" });
 });

@@ -3,14 +3,14 @@ import { networkInterfaces } from "node:os";
 import Dockerode from "dockerode";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
-import { boxName } from "../../activities/sandbox/docker/profile.ts";
+import { sandboxName } from "../../activities/sandbox/docker/profile.ts";
 import { readHostAddresses } from "../../activities/sandbox/docker/firewall.ts";
 import { type Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
-import { bash, createTestBoxes, type TestBoxes } from "../support/test-boxes.ts";
+import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";
 
-let boxes: TestBoxes;
-let box: Sandbox;
+let sandboxes: TestSandboxes;
+let sandbox: Sandbox;
 /** Listens on all of this machine's addresses and counts who comes. */
 let listener: Server;
 let port: number;
@@ -19,7 +19,7 @@ let gateway: string;
 let neighbour: string;
 
 beforeAll(async () => {
-  boxes = createTestBoxes();
+  sandboxes = createTestSandboxes();
   listener = createServer((socket) => {
     visitors += 1;
     socket.on("error", () => undefined);
@@ -28,19 +28,19 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => listener.listen(0, "0.0.0.0", resolve));
   port = (listener.address() as AddressInfo).port;
   const [opened, other] = await Promise.all([
-    boxes.host.open(boxes.spec({ network: "bridge" })),
-    boxes.host.open(boxes.spec({ network: "bridge" })),
+    sandboxes.host.open(sandboxes.spec({ network: "bridge" })),
+    sandboxes.host.open(sandboxes.spec({ network: "bridge" })),
   ]);
-  box = opened;
+  sandbox = opened;
   const network = async (one: Sandbox) =>
-    (await boxes.docker.getContainer(one.container).inspect()).NetworkSettings.Networks["bridge"];
-  gateway = (await network(box))?.Gateway ?? "";
+    (await sandboxes.docker.getContainer(one.container).inspect()).NetworkSettings.Networks["bridge"];
+  gateway = (await network(sandbox))?.Gateway ?? "";
   neighbour = (await network(other))?.IPAddress ?? "";
   // The neighbour serves on a port of its own.
   await other.start({ id: "serve", argv: ["python3", "-m", "http.server", "8099"] });
 });
 afterAll(async () => {
-  await boxes.dispose();
+  await sandboxes.dispose();
   await new Promise((resolve) => listener.close(resolve));
 });
 
@@ -75,8 +75,8 @@ const ownAddresses = (): string[] =>
       each?.filter(({ family, internal }) => family === "IPv4" && !internal).map((one) => one.address) ?? [],
   );
 
-test("a box on the bridge reaches neither the host, nor its neighbours, nor private and metadata addresses [R52]", async () => {
-  expect(box.network).toMatchObject({
+test("a sandbox on the bridge reaches neither the host, nor its neighbours, nor private and metadata addresses [R52]", async () => {
+  expect(sandbox.network).toMatchObject({
     reach: "internet",
     refused: expect.arrayContaining(["169.254.169.254"]),
     reachable: [],
@@ -94,7 +94,7 @@ test("a box on the bridge reaches neither the host, nor its neighbours, nor priv
     `::ffff:${gateway}:${port}`,
     "::ffff:169.254.169.254:80",
   ];
-  const said = await tries(box, targets);
+  const said = await tries(sandbox, targets);
   expect(said).toEqual(targets.map((target) => `${target} ECONNREFUSED quick`));
   expect(visitors).toBe(0);
 });
@@ -107,26 +107,26 @@ test("no option of a socket opens a way: past the routes, by interface, or by a 
     "peer.setsockopt(socket.IPPROTO_IP, 50, socket.htonl(socket.if_nametoindex('eth0')).to_bytes(4, 'little'))", // IP_UNICAST_IF
     `peer.setsockopt(socket.IPPROTO_IP, socket.IP_OPTIONS, bytes([131, 7, 4]) + socket.inet_aton('${gateway}') + b'\\0')`,
   ]) {
-    const said = await tries(box, targets, option);
+    const said = await tries(sandbox, targets, option);
     expect(
       said.filter((line) => line.includes(" open ")),
       option,
     ).toEqual([]);
   }
-  const broadcast = `import socket\nfor to in ('255.255.255.255', '224.0.0.251', '${gateway}'):\n    peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n    peer.setsockopt(1, 6, 1)\n    peer.bind((socket.gethostbyname('box'), 0))\n    try:\n        print(peer.sendto(b'x', (to, 5353)))\n    except OSError as error:\n        print(error.strerror)`;
-  expect((await bash(box, `python3 -c "${broadcast}"`)).out).toBe("Operation not permitted\n".repeat(3));
+  const broadcast = `import socket\nfor to in ('255.255.255.255', '224.0.0.251', '${gateway}'):\n    peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n    peer.setsockopt(1, 6, 1)\n    peer.bind((socket.gethostbyname('sandbox'), 0))\n    try:\n        print(peer.sendto(b'x', (to, 5353)))\n    except OSError as error:\n        print(error.strerror)`;
+  expect((await bash(sandbox, `python3 -c "${broadcast}"`)).out).toBe("Operation not permitted\n".repeat(3));
   const datagram = `import socket\nfor flag in (0, 4):\n    try:\n        print(socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', flag, ('${gateway}', 53)))\n    except OSError as error:\n        print(error.errno)`;
-  expect((await bash(box, `python3 -c "${datagram}"`)).out).toBe("1\n1\n");
+  expect((await bash(sandbox, `python3 -c "${datagram}"`)).out).toBe("1\n1\n");
   expect(
-    (await bash(box, "unshare -rn true; ip link 2>&1; ping -c1 -W1 127.0.0.1 2>&1")).state,
+    (await bash(sandbox, "unshare -rn true; ip link 2>&1; ping -c1 -W1 127.0.0.1 2>&1")).state,
   ).toMatchObject({
     kind: "exited",
   });
   expect(visitors).toBe(0);
 });
 
-test("what a box may reach it does reach: itself, names by the nameserver, and addresses that are allowed", async () => {
-  const allowed = await boxes.host.open(boxes.spec({ network: "bridge", allow: [`${gateway}/32`] }));
+test("what a sandbox may reach it does reach: itself, names by the nameserver, and addresses that are allowed", async () => {
+  const allowed = await sandboxes.host.open(sandboxes.spec({ network: "bridge", allow: [`${gateway}/32`] }));
   expect(allowed.network).toMatchObject({ reach: "allowed", reachable: [gateway] });
   expect(await tries(allowed, [`${gateway}:${port}`, `${neighbour}:8099`])).toEqual([
     `${gateway}:${port} open quick`,
@@ -134,7 +134,7 @@ test("what a box may reach it does reach: itself, names by the nameserver, and a
   ]);
   expect(visitors).toBe(1);
   const { out } = await bash(
-    box,
+    sandbox,
     `python3 -m http.server 8098 >/dev/null 2>&1 & server=$!
     own=$(hostname -I | cut -d' ' -f1)
     for at in 127.0.0.1 $own; do
@@ -145,7 +145,7 @@ test("what a box may reach it does reach: itself, names by the nameserver, and a
   expect(out).toBe("yes\nyes\n");
   // Routed, whether or not there is an internet behind it: a datagram socket takes the peer.
   const asked = await bash(
-    box,
+    sandbox,
     `python3 - <<'X'
 import socket
 servers = [line.split()[1] for line in open("/etc/resolv.conf") if line.startswith("nameserver")]
@@ -161,23 +161,23 @@ X`,
   expect(asked.out).toBe("set() open\n");
 });
 
-test("after a restart of its container a box is shut off again before anything runs in it", async () => {
-  const spec = boxes.spec({ network: "bridge" });
-  const first = await boxes.host.open(spec);
-  const container = boxes.docker.getContainer(first.container);
+test("after a restart of its container a sandbox is shut off again before anything runs in it", async () => {
+  const spec = sandboxes.spec({ network: "bridge" });
+  const first = await sandboxes.host.open(spec);
+  const container = sandboxes.docker.getContainer(first.container);
   await container.restart({ t: 0 });
-  const again = await boxes.newHost().open(spec);
+  const again = await sandboxes.newHost().open(spec);
   expect(again.network).toMatchObject({ reach: "internet" });
   expect(await tries(again, [`${gateway}:${port}`])).toEqual([`${gateway}:${port} ECONNREFUSED quick`]);
   // And for a worker that knew it before.
   await container.restart({ t: 0 });
-  await boxes.host.open(spec).catch(() => undefined);
-  expect((await boxes.host.open(spec)).network).toMatchObject({ reach: "internet" });
+  await sandboxes.host.open(spec).catch(() => undefined);
+  expect((await sandboxes.host.open(spec)).network).toMatchObject({ reach: "internet" });
   expect(visitors).toBe(1);
 });
 
 test("without a network nothing outside is reached, in any way [R53]", async () => {
-  const none = await boxes.host.open(boxes.spec({ network: "none" }));
+  const none = await sandboxes.host.open(sandboxes.spec({ network: "none" }));
   expect(none.network).toEqual({ reach: "none" });
   const targets = [
     `${gateway}:${port}`,
@@ -201,7 +201,7 @@ except OSError as error: print(error.strerror)"`,
 });
 
 test("a range that covers host and metadata does not open them, and what it opens is reported as measured", async () => {
-  const wide = await boxes.host.open(boxes.spec({ network: "bridge", allow: ["0.0.0.0/0", "::/0"] }));
+  const wide = await sandboxes.host.open(sandboxes.spec({ network: "bridge", allow: ["0.0.0.0/0", "::/0"] }));
   expect(wide.network.reach).toBe("allowed");
   expect(wide.network.reachable).toContain("10.0.0.1");
   expect(wide.network.refused).toEqual(expect.arrayContaining(["169.254.169.254"]));
@@ -212,23 +212,23 @@ test("a range that covers host and metadata does not open them, and what it open
 });
 
 test("a sandbox that cannot be shut off is refused, with the reason and the choices, and is not left running", async () => {
-  const spec = boxes.spec({ network: "bridge" });
-  await expect(boxes.lame().host.open(spec)).rejects.toMatchObject({
+  const spec = sandboxes.spec({ network: "bridge" });
+  await expect(sandboxes.lame().host.open(spec)).rejects.toMatchObject({
     type: "SandboxUnguarded",
     nonRetryable: true,
     message: expect.stringMatching(/no helper here.*sandbox\.network: none.*sandbox\.guard: best-effort/),
   });
-  await expect(boxes.docker.getContainer(boxName(spec.sessionId)).inspect()).rejects.toMatchObject({
+  await expect(sandboxes.docker.getContainer(sandboxName(spec.sessionId)).inspect()).rejects.toMatchObject({
     statusCode: 404,
   });
   // Without a network there is nothing to shut off.
-  const none = await boxes.lame().host.open(boxes.spec({ network: "none" }));
+  const none = await sandboxes.lame().host.open(sandboxes.spec({ network: "none" }));
   expect(none.network).toEqual({ reach: "none" });
 });
 
 test("where the operator chose best effort it runs, and what can be reached is reported as measured", async () => {
-  const { host, said } = boxes.lame();
-  const opened = await host.open(boxes.spec({ network: "bridge", guard: "best-effort" }));
+  const { host, said } = sandboxes.lame();
+  const opened = await host.open(sandboxes.spec({ network: "bridge", guard: "best-effort" }));
   expect(opened.network).toMatchObject({
     reach: "everything",
     why: expect.stringMatching(/169\.254\.169\.254.* can be reached; no helper here/),
@@ -238,7 +238,7 @@ test("where the operator chose best effort it runs, and what can be reached is r
 });
 
 test("the host's addresses are read where its engine runs, so a worker in a container knows them too", async () => {
-  const found = await readHostAddresses(boxes.docker, DEFAULT_IMAGE);
+  const found = await readHostAddresses(sandboxes.docker, DEFAULT_IMAGE);
   expect(found).toEqual(expect.arrayContaining([gateway, ...ownAddresses()]));
 });
 
@@ -251,7 +251,7 @@ test("the walls are put up from the operator's image, never from the session's",
     return create(options);
   }) as Dockerode["createContainer"];
   const host = createDockerHost({ docker, name: "guards", guardImage: "longhaul-no-such-guard:0" });
-  await expect(host.open(boxes.spec({ network: "bridge" }))).rejects.toMatchObject({
+  await expect(host.open(sandboxes.spec({ network: "bridge" }))).rejects.toMatchObject({
     type: "SandboxUnguarded",
     message: expect.stringContaining("there is no image longhaul-no-such-guard:0"),
   });

@@ -1,21 +1,22 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createTextBorder } from "../../activities/redaction/sanitizer.ts";
+import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
 import { DOT_PNG } from "../support/images.ts";
-import { bash, createTestBoxes, newId, type TestBoxes, waitUntil } from "../support/test-boxes.ts";
+import { bash, createTestSandboxes, newId, type TestSandboxes, waitUntil } from "../support/test-boxes.ts";
 import { callTool, createFakeMemory } from "../support/tool-context.ts";
 
-let boxes: TestBoxes;
-let box: Sandbox;
+let sandboxes: TestSandboxes;
+let sandbox: Sandbox;
 beforeAll(async () => {
-  boxes = createTestBoxes();
-  box = await boxes.host.open(boxes.spec());
+  sandboxes = createTestSandboxes();
+  sandbox = await sandboxes.host.open(sandboxes.spec());
 });
-afterAll(() => boxes.dispose());
+afterAll(() => sandboxes.dispose());
 
-const { clean } = createTextBorder([]);
-const call = (name: string, input: object): Promise<InvokedTool> => callTool(box, name, input, {}, { clean });
+const { clean } = createSanitizer([]);
+const call = (name: string, input: object): Promise<InvokedTool> =>
+  callTool(sandbox, name, input, {}, { clean });
 
 /** Every tool that takes a path, asked for this one: to read, write, change, move to, list, search or look at it. */
 const askAll = (path: string): Promise<[string, InvokedTool][]> => {
@@ -41,7 +42,7 @@ const askAll = (path: string): Promise<[string, InvokedTool][]> => {
 describe("no tool leaves the workspace", () => {
   test("by dots, absolute and sibling paths, or links of any kind [R52]", async () => {
     await bash(
-      box,
+      sandbox,
       `echo ok > ok.txt; ln -s / l-root; ln -s /etc l-etc; ln -s /tmp/made l-dangling; ln -s .. l-up; ln -s l-etc l-twice
        ln -s /proc/self/root l-proc; ln -s /proc/self/cwd/../etc l-cwd; ln -s /dev/fd l-fd; mkdir -p deep; ln -s ../../etc deep/l`,
     );
@@ -87,7 +88,7 @@ describe("no tool leaves the workspace", () => {
     expect((await call("grep_content", { pattern: "root:x:0" })).text).toMatch(/No line matches/);
     const looked =
       "cat ok.txt; ls /tmp; ls -d /workspace-evil; find / -xdev -newer ok.txt -name made 2>/dev/null";
-    expect((await bash(box, looked)).out).toBe("ok\n");
+    expect((await bash(sandbox, looked)).out).toBe("ok\n");
   });
 
   test("and an encoded path is only a name", async () => {
@@ -105,7 +106,7 @@ describe("no tool leaves the workspace", () => {
       expect((await call("read_file", { path })).text).toBe("1\there");
     }
     expect(
-      (await bash(box, "find /home/agent /tmp -newer ok.txt -type f; ls -d '%2e%2e' '~' '$HOME'")).out,
+      (await bash(sandbox, "find /home/agent /tmp -newer ok.txt -type f; ls -d '%2e%2e' '~' '$HOME'")).out,
     ).toBe("$HOME\n%2e%2e\n~\n");
   });
 
@@ -120,29 +121,29 @@ while True:
     for target in ("/etc", "in", "/tmp"):
         os.symlink(target, "l")
         os.replace("l", "x")`;
-    await box.start({ id, argv: ["python3", "-c", flip] });
-    await waitUntil(async () => (await box.files.stat("flip/x")).ok, "it flips");
+    await sandbox.start({ id, argv: ["python3", "-c", flip] });
+    await waitUntil(async () => (await sandbox.files.stat("flip/x")).ok, "it flips");
     const seen = new Map<string, number>();
     const note = (what: string): unknown => seen.set(what, (seen.get(what) ?? 0) + 1);
     for (let at = 0; at < 500; at += 1) {
-      const read = await box.files.read("flip/x/passwd");
+      const read = await sandbox.files.read("flip/x/passwd");
       note(read.ok ? `read ${Buffer.from(read.bytes).toString()}` : read.reason);
-      const wrote = await box.files.write(`flip/x/made-${at}`, Buffer.from("x"));
+      const wrote = await sandbox.files.write(`flip/x/made-${at}`, Buffer.from("x"));
       note(wrote.ok ? "wrote" : wrote.reason);
     }
-    await box.kill(id, 0);
+    await sandbox.kill(id, 0);
     expect(seen.get("read inside\n")).toBeGreaterThan(0);
     expect(seen.get("outside")).toBeGreaterThan(0);
     for (const what of seen.keys())
       expect(["read inside\n", "wrote", "outside", "not-found", "failed"]).toContain(what);
-    expect((await bash(box, "ls /tmp /etc | grep -c made-")).out).toBe("0\n");
+    expect((await bash(sandbox, "ls /tmp /etc | grep -c made-")).out).toBe("0\n");
   }, 120_000);
 });
 
 describe("what is no plain file", () => {
   test("is refused at once by every tool that reads or writes: pipes, devices, sockets, folders [R28]", async () => {
     await bash(
-      box,
+      sandbox,
       "mkfifo s-pipe; mkdir s-folder; ln -s /dev/zero s-zero; ln -s /proc/kmsg s-kmsg; ln -s /dev/stdin s-stdin; python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('s-socket')\"",
     );
     for (const path of ["s-pipe", "s-socket", "s-zero", "s-kmsg", "s-stdin"]) {
@@ -160,7 +161,7 @@ describe("what is no plain file", () => {
   });
 
   test("and a sparse file of five gigabytes is answered in under 3 s by each [R28]", async () => {
-    await bash(box, "truncate -s 5G s-sparse");
+    await bash(sandbox, "truncate -s 5G s-sparse");
     for (const [tool, input] of [
       ["read_file", { path: "s-sparse" }],
       ["read_file", { path: "s-sparse", offset: 3 }],
@@ -171,7 +172,7 @@ describe("what is no plain file", () => {
       const result = await call(tool, input);
       expect(performance.now() - began, `${tool}: ${result.text}`).toBeLessThan(3_000);
     }
-    await bash(box, "rm s-sparse");
+    await bash(sandbox, "rm s-sparse");
   });
 });
 
@@ -206,10 +207,10 @@ test("names with newlines, quotes, substitutions, dashes, 255 bytes, and that ar
       const patch = `*** Begin Patch\n*** Update File: ${path}\n@@\n-pin\n+needle\n*** End Patch`;
       expect((await call("apply_patch", { patch })).outcome, name).toBe("completed");
     }
-    await box.files.write(`pics/${name}`, DOT_PNG);
-    const viewed = await callTool(box, "view_image", { path: `pics/${name}` }, { memory: images });
+    await sandbox.files.write(`pics/${name}`, DOT_PNG);
+    const viewed = await callTool(sandbox, "view_image", { path: `pics/${name}` }, { memory: images });
     expect(viewed.outcome, `${name}: ${viewed.text}`).toBe("completed");
-    await bash(box, `mkdir -p dirs`);
+    await bash(sandbox, `mkdir -p dirs`);
     const inside = await call("write_file", { path: `dirs/${name}/f`, content: "x" });
     expect(inside.outcome, name).toBe("completed");
     expect((await call("list_directory", { path: `dirs/${name}` })).text, name).toContain("f");
@@ -221,7 +222,7 @@ test("names with newlines, quotes, substitutions, dashes, 255 bytes, and that ar
   expect((await call("glob_files", { pattern: "*", path: "odd" })).text.split("\n")).toHaveLength(
     names.length,
   );
-  await bash(box, "cd odd; printf 'x' > $'no\\xffutf8'; printf 'needle' > $'\\xc3\\x28'");
+  await bash(sandbox, "cd odd; printf 'x' > $'no\\xffutf8'; printf 'needle' > $'\\xc3\\x28'");
   for (const [tool, input] of [
     ["list_directory", { path: "odd" }],
     ["glob_files", { pattern: "*utf8", path: "odd" }],
@@ -235,5 +236,5 @@ test("names with newlines, quotes, substitutions, dashes, 255 bytes, and that ar
   expect((await call("write_file", { path: `odd/${"b".repeat(256)}`, content: "" })).outcome).toBe("error");
   expect((await call("write_file", { path: "odd/nul\0", content: "" })).outcome).toBe("error");
   expect((await call("read_file", { path: "odd/lone\ud800" })).outcome).toBe("error");
-  expect((await bash(box, "find . -name hacked; ls hacked")).out).toBe("");
+  expect((await bash(sandbox, "find . -name hacked; ls hacked")).out).toBe("");
 }, 120_000);

@@ -1,34 +1,38 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createTextBorder } from "../../activities/redaction/sanitizer.ts";
-import type { BoxSpec, Sandbox } from "../../activities/sandbox/sandbox.ts";
+import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
+import type { SandboxSpec, Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
-import { bash, createTestBoxes, type TestBoxes, waitUntil } from "../support/test-boxes.ts";
+import { bash, createTestSandboxes, type TestSandboxes, waitUntil } from "../support/test-boxes.ts";
 import { callTool } from "../support/tool-context.ts";
 
 const MIB = 2 ** 20;
 
-let boxes: TestBoxes;
-let spec: BoxSpec;
-let box: Sandbox;
+let sandboxes: TestSandboxes;
+let spec: SandboxSpec;
+let sandbox: Sandbox;
 beforeAll(async () => {
-  boxes = createTestBoxes();
-  spec = boxes.spec({ memoryBytes: 384 * MIB, pids: 96, disk: { bytes: 8 * 1024 * MIB, freeBytes: MIB } });
-  box = await boxes.host.open(spec);
+  sandboxes = createTestSandboxes();
+  spec = sandboxes.spec({
+    memoryBytes: 384 * MIB,
+    pids: 96,
+    disk: { bytes: 8 * 1024 * MIB, freeBytes: MIB },
+  });
+  sandbox = await sandboxes.host.open(spec);
 });
-afterAll(() => boxes.dispose());
+afterAll(() => sandboxes.dispose());
 
-const call = (name: string, input: object): Promise<InvokedTool> => callTool(box, name, input);
+const call = (name: string, input: object): Promise<InvokedTool> => callTool(sandbox, name, input);
 const sh = (command: string, timeout_seconds = 20): Promise<InvokedTool> =>
   call("bash", { command, timeout_seconds });
 
-/** The next call works in the same box, and quickly. */
+/** The next call works in the same sandbox, and quickly. */
 async function expectUsable(): Promise<void> {
-  const { container } = await boxes.host.open(spec);
-  expect(container).toBe(box.container);
+  const { container } = await sandboxes.host.open(spec);
+  expect(container).toBe(sandbox.container);
   await waitUntil(async () => (await sh("echo alive")).text === "alive", "the next call works", 20_000);
 }
 
-describe("a way out of the box", () => {
+describe("a way out of the sandbox", () => {
   test.each([
     ["mount", "mount -t tmpfs none /mnt"],
     ["mount --bind", "mount --bind / /mnt"],
@@ -66,7 +70,7 @@ describe("a way out of the box", () => {
     ["more open files", "ulimit -Hn 1000000"],
     ["safety where memory ends", "echo -1000 > /proc/self/oom_score_adj"],
   ])("through %s is closed [R52]", async (_, script) => {
-    const { state } = await bash(box, script);
+    const { state } = await bash(sandbox, script);
     expect(state).toMatchObject({ kind: "exited" });
     expect(state.kind === "exited" && state.exitCode).not.toBe(0);
   });
@@ -88,29 +92,29 @@ for name, (intel, other, *arguments) in calls.items():
         open_ones.append(name)
 print(open_ones)
 X`;
-    expect((await bash(box, script)).out).toBe("[]\n");
+    expect((await bash(sandbox, script)).out).toBe("[]\n");
   });
 
   test("by a program that takes its owner's rights is closed: the mark is there and does nothing [R52]", async () => {
     const { out } = await bash(
-      box,
+      sandbox,
       "cp $(command -v id) mine; chmod u+s,g+s mine; ./mine -u; find / -xdev -perm /6000 -user 0 -type f 2>/dev/null | while read -r f; do timeout 2 \"$f\" -c 'id -u' </dev/null 2>/dev/null | grep -x 0; done; echo end",
     );
     expect(out).toBe("1000\nend\n");
   });
 
-  test("differs from the profile by a network, a name of a host or a runtime, and the box is refused [R52]", async () => {
-    const other = boxes.spec({ network: "bridge" });
-    const opened = await boxes.host.open(other);
-    const network = await boxes.docker.createNetwork({ Name: `${other.sessionId}-net`, Internal: true });
+  test("differs from the profile by a network, a name of a host or a runtime, and the sandbox is refused [R52]", async () => {
+    const other = sandboxes.spec({ network: "bridge" });
+    const opened = await sandboxes.host.open(other);
+    const network = await sandboxes.docker.createNetwork({ Name: `${other.sessionId}-net`, Internal: true });
     try {
       await network.connect({ Container: opened.container });
-      await expect(boxes.newHost().open(other)).rejects.toMatchObject({ type: "SandboxRefused" });
+      await expect(sandboxes.newHost().open(other)).rejects.toMatchObject({ type: "SandboxRefused" });
     } finally {
-      await boxes.host.remove(other.sessionId);
+      await sandboxes.host.remove(other.sessionId);
       await network.remove();
     }
-    await expect(boxes.host.open(boxes.spec({ runtime: "no-such-runtime" }))).rejects.toThrow(
+    await expect(sandboxes.host.open(sandboxes.spec({ runtime: "no-such-runtime" }))).rejects.toThrow(
       /no-such-runtime/,
     );
   });
@@ -126,7 +130,7 @@ describe("a hog", () => {
       10,
     );
     expect(["completed", "error"]).toContain(leaving.outcome);
-    const { state } = await bash(box, "kill -9 -1");
+    const { state } = await bash(sandbox, "kill -9 -1");
     // It spares who calls it, and whom it may not signal.
     expect(state).toMatchObject({ kind: "exited", exitCode: 0 });
     await expectUsable();
@@ -160,25 +164,25 @@ describe("a hog", () => {
   });
 
   test("of processor time leaves the supervisor quick [R29]", async () => {
-    await box.start({
+    await sandbox.start({
       id: "spin",
       argv: ["bash", "-c", "for i in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; wait"],
     });
     const began = performance.now();
     expect((await sh("echo alive")).text).toBe("alive");
     expect(performance.now() - began).toBeLessThan(10_000);
-    await box.kill("spin", 0);
+    await sandbox.kill("spin", 0);
     expect((await sh("pgrep -fc 'while [:]' || true")).text).toMatch(/^0/);
   });
 
   test("that leaves zombies behind uses up no processes [R29]", async () => {
     const { state } = await bash(
-      box,
+      sandbox,
       "python3 -c 'import os, time\nfor i in range(200):\n  p = os.fork()\n  if p == 0:\n    if os.fork() == 0: os._exit(0)\n    os._exit(0)\n  os.waitpid(p, 0)'; sleep 0.3; ps -eo stat | grep -c '^Z' > zombies; true",
     );
     expect(state).toMatchObject({ kind: "exited", exitCode: 0 });
     await waitUntil(
-      async () => Number((await bash(box, "ps -eo stat | grep -c ^Z")).out) < 3,
+      async () => Number((await bash(sandbox, "ps -eo stat | grep -c ^Z")).out) < 3,
       "the zombies are reaped",
     );
   });
@@ -200,11 +204,11 @@ describe("what will not end", () => {
     const beat = `beat-${name.replaceAll(/\W/g, "-")}`;
     const result = await sh(`${script.replaceAll("BEAT", beat)} sleep 100`, 1);
     expect(result.text).toContain("timed out");
-    const size = async (): Promise<string> => (await bash(box, `wc -c < ${beat}`)).out;
+    const size = async (): Promise<string> => (await bash(sandbox, `wc -c < ${beat}`)).out;
     await waitUntil(
       async () => {
         const before = await size();
-        await bash(box, "sleep 0.4");
+        await bash(sandbox, "sleep 0.4");
         return (await size()) === before && before.trim() !== "0";
       },
       "it has stopped beating",
@@ -212,13 +216,13 @@ describe("what will not end", () => {
     );
   });
 
-  test("kills everything it may, again and again, and the box lives [R11]", async () => {
+  test("kills everything it may, again and again, and the sandbox lives [R11]", async () => {
     await call("write_file", { path: "kept.txt", content: "kept" });
     for (let round = 0; round < 5; round += 1) await sh("kill -9 -1");
     await expectUsable();
     expect((await call("read_file", { path: "kept.txt" })).text).toBe("1\tkept");
     // In a loop, against file tools and commands that begin meanwhile.
-    await box.start({
+    await sandbox.start({
       id: "reaper",
       argv: [
         "python3",
@@ -226,8 +230,10 @@ describe("what will not end", () => {
         "import os, signal, time\nos.setsid()\nwhile True:\n for p in os.listdir('/proc'):\n  if p.isdigit() and int(p) != os.getpid():\n   try: os.kill(int(p), signal.SIGKILL)\n   except OSError: pass\n time.sleep(0.05)",
       ],
     });
-    await Promise.all([1, 2, 3].map((at) => callTool(box, "read_file", { path: "kept.txt" }).then(() => at)));
-    await box.kill("reaper", 0);
+    await Promise.all(
+      [1, 2, 3].map((at) => callTool(sandbox, "read_file", { path: "kept.txt" }).then(() => at)),
+    );
+    await sandbox.kill("reaper", 0);
     await expectUsable();
   });
 });
@@ -255,7 +261,7 @@ describe("a flood", () => {
     const { text } = await sh(
       "head -c 200000 /dev/urandom; printf '\\033[6n\\033]0;title\\007\\033]11;?\\007\\033P+q\\033\\\\ end \\355\\240\\200 \\0'",
     );
-    const clean = createTextBorder([]).clean(text);
+    const clean = createSanitizer([]).clean(text);
     expect(clean.isWellFormed()).toBe(true);
     // oxlint-disable-next-line no-control-regex
     expect(clean).not.toMatch(/[\u0000\u001b\u009b]/);

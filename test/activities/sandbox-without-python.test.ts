@@ -5,13 +5,13 @@ import { buffer } from "node:stream/consumers";
 import Dockerode from "dockerode";
 import { pack } from "tar-stream";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { createTestBoxes, type TestBoxes } from "../support/test-boxes.ts";
+import { createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";
 
 const docker = new Dockerode();
 const image = `longhaul-without-python-${randomBytes(3).toString("hex")}`;
-let boxes: TestBoxes;
+let sandboxes: TestSandboxes;
 beforeAll(async () => {
-  boxes = createTestBoxes();
+  sandboxes = createTestSandboxes();
   const tar = pack();
   tar.entry({ name: "workspace", type: "directory", mode: 0o777 });
   tar.finalize();
@@ -21,12 +21,12 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  await boxes.dispose();
+  await sandboxes.dispose();
   await docker.getImage(image).remove({ force: true });
 });
 
 it("an image without Python is refused by name, and nothing is tried again", async () => {
-  await expect(boxes.host.open(boxes.spec({ image }))).rejects.toMatchObject({
+  await expect(sandboxes.host.open(sandboxes.spec({ image }))).rejects.toMatchObject({
     type: "SandboxRefused",
     nonRetryable: true,
     message: expect.stringContaining("has no python3") as string,

@@ -22,7 +22,7 @@ beforeAll(async () => {
     .says("Done.");
   agent = await startDirectAgent(database, script, { task: "Find the port of the server." });
   for (const [index, content] of LONG.entries())
-    await agent.box.files.write(`${index + 1}.txt`, Buffer.from(content));
+    await agent.sandbox.files.write(`${index + 1}.txt`, Buffer.from(content));
   for (const step of [1, 2, 3]) await agent.step(step);
 });
 afterAll(async () => {

@@ -30,7 +30,7 @@ async function start(on: TestDatabase): Promise<DirectAgent> {
     countTokens: (value) => Math.ceil(countTokens(value) * 1.2),
     config,
   });
-  await agent.box.files.write("big.txt", Buffer.from(mixedText(3, 400)));
+  await agent.sandbox.files.write("big.txt", Buffer.from(mixedText(3, 400)));
   return agent;
 }
 

@@ -1,28 +1,28 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createTextBorder } from "../../activities/redaction/sanitizer.ts";
+import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
-import { createTestBoxes, type TestBoxes, waitUntil } from "../support/test-boxes.ts";
+import { createTestSandboxes, type TestSandboxes, waitUntil } from "../support/test-boxes.ts";
 import { callTool } from "../support/tool-context.ts";
 
-let boxes: TestBoxes;
-let box: Sandbox;
+let sandboxes: TestSandboxes;
+let sandbox: Sandbox;
 
 beforeAll(async () => {
-  boxes = createTestBoxes();
-  box = await boxes.host.open(boxes.spec());
+  sandboxes = createTestSandboxes();
+  sandbox = await sandboxes.host.open(sandboxes.spec());
 });
 
-afterAll(() => boxes.dispose());
+afterAll(() => sandboxes.dispose());
 
 const call = (
   name: string,
   input: unknown,
   overrides?: Parameters<typeof callTool>[3],
-): Promise<InvokedTool> => callTool(box, name, input, overrides);
+): Promise<InvokedTool> => callTool(sandbox, name, input, overrides);
 const sh = (command: string): Promise<InvokedTool> => call("bash", { command });
 
-/** Whether a process with this mark in its command line lives in the box. */
+/** Whether a process with this mark in its command line lives in the sandbox. */
 async function alive(mark: string): Promise<boolean> {
   // The brackets keep the search from finding itself.
   return (
@@ -31,7 +31,7 @@ async function alive(mark: string): Promise<boolean> {
   );
 }
 
-describe("bash in the box", () => {
+describe("bash in the sandbox", () => {
   it("works as uid 1000 in /workspace and reports exit codes", async () => {
     expect(await sh("id -u; pwd; exit 42")).toMatchObject({
       text: "1000\n/workspace\n[exit code 42]",
@@ -53,14 +53,14 @@ describe("bash in the box", () => {
       { command: "trap '' TERM; echo begun; while :; do sleep 0.05; done" },
       { signal: controller.signal, callKey: "abort-1" },
     );
-    await waitUntil(async () => ((await box.state("abort-1"))?.outBytes ?? 0) > 0, "it printed");
+    await waitUntil(async () => ((await sandbox.state("abort-1"))?.outBytes ?? 0) > 0, "it printed");
     abortedAt = performance.now();
     controller.abort(new Error("interrupt"));
     const result = await running;
     expect(performance.now() - abortedAt).toBeLessThan(1_000);
     expect(result.outcome).toBe("interrupted");
     expect(result.text).toMatch(/^begun\n\[interrupted after \d+\.\d s\]$/);
-    expect(await box.state("abort-1")).toMatchObject({ kind: "killed" });
+    expect(await sandbox.state("abort-1")).toMatchObject({ kind: "killed" });
   });
 
   it("returns when the shell ends although a child holds its output [case 25]", async () => {
@@ -92,7 +92,7 @@ describe("bash in the box", () => {
 
   it("makes bytes that are no UTF-8 and NUL visible, so that every reader takes them [R25]", async () => {
     const { text } = await sh("printf '\\377\\376a\\000b\\303' | tee b; printf '\\033[31mred\\033[6n'");
-    expect(createTextBorder([]).clean(text)).toBe("\uFFFD\uFFFDa␀b\uFFFDred");
+    expect(createSanitizer([]).clean(text)).toBe("\uFFFD\uFFFDa␀b\uFFFDred");
     expect((await call("read_file", { path: "b" })).text).toContain("binary file");
   });
 
@@ -113,7 +113,7 @@ describe("bash in the box", () => {
   });
 });
 
-describe("file tools in the box", () => {
+describe("file tools in the sandbox", () => {
   it("never leave the workspace, by dots, absolute paths or links [invariant 11]", async () => {
     await sh(
       "ln -s /etc links; ln -s / root; ln -s /tmp/evil dangling; mkdir -p real; ln -s real inside; echo in > real/f",

@@ -19,7 +19,7 @@ import { createTestDatabase, type TestDatabase } from "../support/test-database.
 
 let database: TestDatabase;
 let db: Database;
-let box: FakeSandbox;
+let sandbox: FakeSandbox;
 let sessionId: string;
 
 beforeAll(async () => {
@@ -30,16 +30,16 @@ afterAll(async () => {
   await database.drop();
 });
 beforeEach(async () => {
-  box = await createFakeSandbox();
+  sandbox = await createFakeSandbox();
   sessionId = randomUUID();
 });
 afterEach(async () => {
-  await box.dispose();
+  await sandbox.dispose();
 });
 
 async function save(step: number, epoch = 1): Promise<number | undefined> {
   const { latest, base } = await checkpointBase(db, { sessionId, epoch, step });
-  const { saved } = await saveWorkspace(box, latest, { base });
+  const { saved } = await saveWorkspace(sandbox, latest, { base });
   return saved && (await saveCheckpoint(db, { sessionId, epoch, step, base, ...saved }));
 }
 
@@ -54,11 +54,11 @@ async function files(atStep?: number): Promise<Record<string, string>> {
 
 describe("checkpoints", () => {
   it("give the workspace of every step back", async () => {
-    await writeFile(join(box.root, "a.txt"), "1");
+    await writeFile(join(sandbox.root, "a.txt"), "1");
     await save(1);
-    await writeFile(join(box.root, "b.txt"), "2");
+    await writeFile(join(sandbox.root, "b.txt"), "2");
     await save(3);
-    await rm(join(box.root, "a.txt"));
+    await rm(join(sandbox.root, "a.txt"));
     await save(4);
     expect(await files(1)).toEqual({ "a.txt": "1" });
     expect(await files(2)).toEqual({ "a.txt": "1" });
@@ -69,30 +69,30 @@ describe("checkpoints", () => {
   });
 
   it("are one row a step, however often the step is saved, and lose no change", async () => {
-    await writeFile(join(box.root, "a.txt"), "1");
+    await writeFile(join(sandbox.root, "a.txt"), "1");
     await save(1);
-    await writeFile(join(box.root, "b.txt"), "2");
+    await writeFile(join(sandbox.root, "b.txt"), "2");
     const first = await save(2);
     expect(await save(2)).toBeUndefined();
-    await writeFile(join(box.root, "late.txt"), "from a background process");
+    await writeFile(join(sandbox.root, "late.txt"), "from a background process");
     const second = await save(2);
     expect(second).toBe(first);
     expect(Object.keys(await files())).toEqual(["a.txt", "b.txt", "late.txt"]);
   });
 
   it("hold everything where the first step that was saved is saved again", async () => {
-    await writeFile(join(box.root, "a.txt"), "1");
+    await writeFile(join(sandbox.root, "a.txt"), "1");
     const first = await save(1);
-    await writeFile(join(box.root, "b.txt"), "2");
+    await writeFile(join(sandbox.root, "b.txt"), "2");
     expect(await save(1)).toBe(first);
     expect(await files()).toEqual({ "a.txt": "1", "b.txt": "2" });
   });
 
   it("stand once a later one builds on them: a late attempt changes nothing", async () => {
-    await writeFile(join(box.root, "a.txt"), "1");
+    await writeFile(join(sandbox.root, "a.txt"), "1");
     await save(1);
     const before = await latestCheckpoint(db, sessionId);
-    await writeFile(join(box.root, "a.txt"), "2");
+    await writeFile(join(sandbox.root, "a.txt"), "2");
     await save(2);
     const late = await packWorkspace([
       { kind: "file", path: "late", mode: 0o644, bytes: Buffer.from("late") },
@@ -103,14 +103,14 @@ describe("checkpoints", () => {
 
   it("of an abandoned line are not seen, and the new line goes on from where it left", async () => {
     for (const step of [1, 2, 3]) {
-      await writeFile(join(box.root, "a.txt"), String(step));
+      await writeFile(join(sandbox.root, "a.txt"), String(step));
       await save(step);
     }
     await db.update(schema.checkpoints).set({ supersededEpoch: 2 }).where(eq(schema.checkpoints.step, 3));
     expect(await files()).toEqual({ "a.txt": "2" });
     const latest = await latestCheckpoint(db, sessionId);
-    await restoreWorkspace(box, await checkpointChain(db, latest?.id ?? 0));
-    await writeFile(join(box.root, "b.txt"), "new line");
+    await restoreWorkspace(sandbox, await checkpointChain(db, latest?.id ?? 0));
+    await writeFile(join(sandbox.root, "b.txt"), "new line");
     await save(3, 2);
     expect(await files()).toEqual({ "a.txt": "2", "b.txt": "new line" });
   });
@@ -120,9 +120,12 @@ describe("checkpoints", () => {
       { kind: "file", path: "README.md", mode: 0o644, bytes: Buffer.from("# Put in") },
     ]);
     await saveCheckpoint(db, { sessionId, epoch: 1, step: 0, whole: true, ...upload });
-    await restoreWorkspace(box, await checkpointChain(db, (await latestCheckpoint(db, sessionId))?.id ?? 0));
+    await restoreWorkspace(
+      sandbox,
+      await checkpointChain(db, (await latestCheckpoint(db, sessionId))?.id ?? 0),
+    );
     expect(await save(1)).toBeUndefined();
-    await writeFile(join(box.root, "more.txt"), "more");
+    await writeFile(join(sandbox.root, "more.txt"), "more");
     await save(1);
     expect(await files()).toEqual({ "README.md": "# Put in", "more.txt": "more" });
     expect(await files(0)).toEqual({ "README.md": "# Put in" });
@@ -142,18 +145,18 @@ describe("checkpoints", () => {
 
   it("of a small change in 5,000 files hold the change alone", async () => {
     for (let folder = 0; folder < 50; folder++) {
-      await mkdir(join(box.root, `f${folder}`));
+      await mkdir(join(sandbox.root, `f${folder}`));
       await Promise.all(
         Array.from({ length: 100 }, async (_, at) => {
-          await writeFile(join(box.root, `f${folder}`, `file-${at}.txt`), `content ${at}\n`.repeat(20));
+          await writeFile(join(sandbox.root, `f${folder}`, `file-${at}.txt`), `content ${at}\n`.repeat(20));
         }),
       );
     }
     await save(1);
-    await writeFile(join(box.root, "f7/file-3.txt"), "changed");
+    await writeFile(join(sandbox.root, "f7/file-3.txt"), "changed");
     const before = performance.now();
     const { latest, base } = await checkpointBase(db, { sessionId, epoch: 1, step: 2 });
-    const { saved } = await saveWorkspace(box, latest, { base });
+    const { saved } = await saveWorkspace(sandbox, latest, { base });
     if (saved === undefined) throw new Error("Nothing was saved.");
     await saveCheckpoint(db, { sessionId, epoch: 1, step: 2, base, ...saved });
     const ms = performance.now() - before;

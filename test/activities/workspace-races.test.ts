@@ -1,53 +1,53 @@
 /**
- * Saves beside programs that never rest, in real boxes: files rewritten, renamed, removed and made all the time while two
+ * Saves beside programs that never rest, in real sandboxes: files rewritten, renamed, removed and made all the time while two
  * workers save at once. What is restored in the end is what is there in the end; what was never touched is in every save.
  */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { restoreWorkspace } from "../../activities/workspace/workspace.ts";
-import { saveBox } from "../../activities/workspace/save-files.ts";
+import { saveSandbox } from "../../activities/workspace/save-files.ts";
 import type { AgentDeps } from "../../activities/runtime/deps.ts";
 import { checkpointChain, latestCheckpoint, readWorkspace } from "../../activities/store/checkpoints.ts";
-import { recordBox } from "../../activities/store/sandboxes.ts";
+import { recordSandbox } from "../../activities/store/sandboxes.ts";
 import { createSession, findSession, type Session } from "../../activities/store/sessions.ts";
-import type { SessionBoxes } from "../../activities/workspace/session-sandbox.ts";
+import type { SessionSandboxes } from "../../activities/workspace/session-sandbox.ts";
 import { runConfig } from "../support/agent-harness.ts";
-import { bash, createTestBoxes, type TestBoxes } from "../support/test-boxes.ts";
+import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 
 const ROUNDS = 5;
 const STILL = 200;
 
-let boxes: TestBoxes;
+let sandboxes: TestSandboxes;
 let database: TestDatabase;
 beforeAll(async () => {
-  boxes = createTestBoxes();
+  sandboxes = createTestSandboxes();
   database = await createTestDatabase(6);
 });
 afterAll(async () => {
-  await boxes.dispose();
+  await sandboxes.dispose();
   await database.drop();
 });
 
-async function newSession(box: Sandbox): Promise<Session> {
+async function newSession(sandbox: Sandbox): Promise<Session> {
   const id = randomUUID();
   const { db } = database.store;
   await createSession(database.store, { id, task: "Race.", config: runConfig() });
-  await recordBox(db, id, { ...box.identity, taskQueue: undefined, savedStep: 0 });
+  await recordSandbox(db, id, { ...sandbox.identity, taskQueue: undefined, savedStep: 0 });
   const session = await findSession(db, id);
   if (!session) throw new Error("No session.");
   return session;
 }
 
-function saver(box: Sandbox): (session: Session, step: number) => Promise<{ readonly changed: number }> {
+function saver(sandbox: Sandbox): (session: Session, step: number) => Promise<{ readonly changed: number }> {
   const deps = { store: database.store, notifier: { wake: () => undefined } } as unknown as AgentDeps;
-  const open: SessionBoxes = {
-    open: async () => ({ box, workspace: "adopted" }),
-    find: async () => box,
+  const open: SessionSandboxes = {
+    open: async () => ({ sandbox, workspace: "adopted" }),
+    find: async () => sandbox,
     forget: () => undefined,
   };
-  return (session, step) => saveBox(deps, open, session, step);
+  return (session, step) => saveSandbox(deps, open, session, step);
 }
 
 const WRITERS = `
@@ -60,12 +60,15 @@ const WRITERS = `
 const LOOK = `find . -path ./stop -prune -o -type f -printf '%P %m ' -exec sha256sum {} ';' -o -type l -printf '%P -> %l\\n' -o -printf '%P %m\\n' | sort`;
 
 it("what is saved under running programs by two workers at once comes back whole [load 13]", async () => {
-  const [box, other] = [await boxes.host.open(boxes.spec({ cpus: 1 })), await boxes.host.open(boxes.spec())];
-  const session = await newSession(box);
+  const [sandbox, other] = [
+    await sandboxes.host.open(sandboxes.spec({ cpus: 1 })),
+    await sandboxes.host.open(sandboxes.spec()),
+  ];
+  const session = await newSession(sandbox);
   const { db } = database.store;
-  await box.start({ id: "writers", argv: ["bash", "-c", WRITERS] });
-  while (!(await box.files.stat("ready")).ok) await new Promise((resolve) => setTimeout(resolve, 50));
-  const savers = [saver(box), saver(box)];
+  await sandbox.start({ id: "writers", argv: ["bash", "-c", WRITERS] });
+  while (!(await sandbox.files.stat("ready")).ok) await new Promise((resolve) => setTimeout(resolve, 50));
+  const savers = [saver(sandbox), saver(sandbox)];
   for (let step = 1; step <= ROUNDS; step += 1) {
     // The slower of two may find its step overtaken, or the other's save in between.
     await Promise.all(
@@ -79,39 +82,42 @@ it("what is saved under running programs by two workers at once comes back whole
     const still = files?.filter((file) => file.path.startsWith("still/")) ?? [];
     expect(still).toHaveLength(STILL);
   }
-  await box.files.write("stop", Buffer.from(""));
-  expect(await box.wait("writers", { timeoutMs: 60_000 })).toMatchObject({ kind: "exited" });
+  await sandbox.files.write("stop", Buffer.from(""));
+  expect(await sandbox.wait("writers", { timeoutMs: 60_000 })).toMatchObject({ kind: "exited" });
   await savers[0]?.(session, ROUNDS + 2);
   const latest = await latestCheckpoint(db, session.id);
   await restoreWorkspace(other, await checkpointChain(db, latest?.id ?? 0));
-  const [is, was] = [(await bash(other, LOOK)).out, (await bash(box, LOOK)).out];
+  const [is, was] = [(await bash(other, LOOK)).out, (await bash(sandbox, LOOK)).out];
   expect(is).toBe(was);
   expect(is.split("\n").length).toBeGreaterThan(STILL);
   expect(await savers[0]?.(session, ROUNDS + 3)).toEqual({ changed: 0, bytes: 0 });
 }, 120_000);
 
 it("a content that is written twice within a tick of the clock, with the same size, is not missed", async () => {
-  const box = await boxes.host.open(boxes.spec());
-  const session = await newSession(box);
-  const save = saver(box);
+  const sandbox = await sandboxes.host.open(sandboxes.spec());
+  const session = await newSession(sandbox);
+  const save = saver(sandbox);
   for (let step = 1; step <= 8; step += 1) {
-    await box.files.write("same", Buffer.from(`v${step}`));
-    await Promise.all([save(session, step), box.files.write("same", Buffer.from(`w${step}`))]);
+    await sandbox.files.write("same", Buffer.from(`v${step}`));
+    await Promise.all([save(session, step), sandbox.files.write("same", Buffer.from(`w${step}`))]);
     await save(session, step);
     const [file] = (await readWorkspace(database.store.db, session.id)) ?? [];
     expect(file?.kind === "file" && Buffer.from(file.bytes).toString()).toBe(`w${step}`);
   }
 });
 
-it("a late save of another line, or of a box that was given up, writes nothing", async () => {
-  const [box, moved] = [await boxes.host.open(boxes.spec()), await boxes.host.open(boxes.spec())];
-  const session = await newSession(box);
+it("a late save of another line, or of a sandbox that was given up, writes nothing", async () => {
+  const [sandbox, moved] = [
+    await sandboxes.host.open(sandboxes.spec()),
+    await sandboxes.host.open(sandboxes.spec()),
+  ];
+  const session = await newSession(sandbox);
   const { db } = database.store;
-  await box.files.write("a", Buffer.from("1"));
-  expect((await saver(box)(session, 1)).changed).toBe(1);
-  await box.files.write("a", Buffer.from("late"));
-  expect((await saver(box)({ ...session, epoch: 2 }, 9)).changed).toBe(0);
-  await recordBox(db, session.id, { ...moved.identity, taskQueue: undefined });
-  expect((await saver(box)(session, 9)).changed).toBe(0);
+  await sandbox.files.write("a", Buffer.from("1"));
+  expect((await saver(sandbox)(session, 1)).changed).toBe(1);
+  await sandbox.files.write("a", Buffer.from("late"));
+  expect((await saver(sandbox)({ ...session, epoch: 2 }, 9)).changed).toBe(0);
+  await recordSandbox(db, session.id, { ...moved.identity, taskQueue: undefined });
+  expect((await saver(sandbox)(session, 9)).changed).toBe(0);
   expect((await latestCheckpoint(db, session.id))?.step).toBe(1);
 });

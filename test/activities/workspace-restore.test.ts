@@ -5,26 +5,26 @@ import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { restoreWorkspace, saveWorkspace, type WorkspaceBase } from "../../activities/workspace/workspace.ts";
 import { readChain, type StoredPack } from "../../activities/store/workspace-pack.ts";
 import { chainOf } from "../support/chain-of.ts";
-import { asRoot, bash, createTestBoxes, type TestBoxes } from "../support/test-boxes.ts";
+import { asRoot, bash, createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";
 
-let boxes: TestBoxes;
+let sandboxes: TestSandboxes;
 beforeAll(() => {
-  boxes = createTestBoxes();
+  sandboxes = createTestSandboxes();
 });
-afterAll(() => boxes.dispose());
+afterAll(() => sandboxes.dispose());
 
-const open = (): Promise<Sandbox> => boxes.host.open(boxes.spec());
+const open = (): Promise<Sandbox> => sandboxes.host.open(sandboxes.spec());
 
 type Saved = StoredPack & WorkspaceBase;
 
-async function save(box: Sandbox, latest?: Saved): Promise<Saved> {
-  const { saved } = await saveWorkspace(box, latest);
+async function save(sandbox: Sandbox, latest?: Saved): Promise<Saved> {
+  const { saved } = await saveWorkspace(sandbox, latest);
   if (saved === undefined) throw new Error("Nothing was saved.");
   return { ...saved, depth: (latest?.depth ?? 0) + 1 };
 }
 
-async function run(box: Sandbox, script: string): Promise<string> {
-  const { state, out, err } = await bash(box, script);
+async function run(sandbox: Sandbox, script: string): Promise<string> {
+  const { state, out, err } = await bash(sandbox, script);
   if (state.kind !== "exited" || state.exitCode !== 0) throw new Error(`${JSON.stringify(state)}: ${err}`);
   return out;
 }
@@ -42,32 +42,32 @@ const FILL = String.raw`
 
 describe("a workspace", () => {
   it("is saved and restored by the image's Python, whatever the tools put first on their path", async () => {
-    const box = await open();
+    const sandbox = await open();
     await run(
-      box,
+      sandbox,
       `mkdir -p ~/.local/bin; printf '#!/bin/sh\\nexit 1\\n' > ~/.local/bin/python3; chmod +x ~/.local/bin/python3
        python3 && exit 1; printf kept > file`,
     );
-    const saved = await save(box);
-    await run(box, "rm file");
-    await restoreWorkspace(box, chainOf(saved));
-    expect(await run(box, "cat file")).toBe("kept");
+    const saved = await save(sandbox);
+    await run(sandbox, "rm file");
+    await restoreWorkspace(sandbox, chainOf(saved));
+    expect(await run(sandbox, "cat file")).toBe("kept");
   });
 
   it("is saved by what changed and comes back to the byte: modes, links, empty folders, names of any bytes, deletions, renames [R57]", async () => {
-    const [box, other] = await Promise.all([open(), open()]);
-    await run(box, FILL);
-    const first = await save(box);
-    expect((await saveWorkspace(box, first)).saved).toBeUndefined();
+    const [sandbox, other] = await Promise.all([open(), open()]);
+    await run(sandbox, FILL);
+    const first = await save(sandbox);
+    expect((await saveWorkspace(sandbox, first)).saved).toBeUndefined();
     await run(
-      box,
+      sandbox,
       `rm ./-rf; printf ONE > plain; mv empty renamed; printf 10 > new; chmod 600 nothing; rmdir sticky; ln -s away sticky`,
     );
-    const second = await save(box, first);
+    const second = await save(sandbox, first);
     expect(second.pack.length).toBeLessThan(first.pack.length / 2);
     await run(other, "printf stray > stray; mkdir plain; printf x > plain/x; printf y > closed");
     const manifest = await restoreWorkspace(other, chainOf(first, second));
-    expect(await run(other, ALL)).toBe(await run(box, ALL));
+    expect(await run(other, ALL)).toBe(await run(sandbox, ALL));
     expect((await saveWorkspace(other, { manifest, depth: 2 })).saved).toBeUndefined();
     // Content that changed while size and time stayed.
     await run(other, "touch -r plain time; printf TWO > plain; touch -r time plain; rm time");
@@ -84,10 +84,10 @@ describe("a workspace", () => {
         pack: Buffer.from(pack, "base64"),
       })),
     );
-    const box = await open();
-    const manifest = await restoreWorkspace(box, chain);
-    expect(await run(box, ALL)).toBe(stored.tree);
-    expect((await saveWorkspace(box, { manifest, depth: 3 })).saved).toBeUndefined();
+    const sandbox = await open();
+    const manifest = await restoreWorkspace(sandbox, chain);
+    expect(await run(sandbox, ALL)).toBe(stored.tree);
+    expect((await saveWorkspace(sandbox, { manifest, depth: 3 })).saved).toBeUndefined();
     const { entries, bytes } = await readChain(chain);
     expect(entries.length).toBe(
       Buffer.from(stored.tree, "base64").toString("latin1").trim().split("\n").length,
@@ -96,25 +96,25 @@ describe("a workspace", () => {
   });
 
   it("larger than one piece of the stream comes back whole", async () => {
-    const [box, other] = await Promise.all([open(), open()]);
-    await run(box, "for i in $(seq 6); do head -c 4000000 /dev/urandom > f$i; done");
-    const first = await save(box);
-    await run(box, "head -c 20000000 /dev/urandom > f1");
-    await restoreWorkspace(other, chainOf(first, await save(box, first)));
-    expect(await run(other, ALL)).toBe(await run(box, ALL));
+    const [sandbox, other] = await Promise.all([open(), open()]);
+    await run(sandbox, "for i in $(seq 6); do head -c 4000000 /dev/urandom > f$i; done");
+    const first = await save(sandbox);
+    await run(sandbox, "head -c 20000000 /dev/urandom > f1");
+    await restoreWorkspace(other, chainOf(first, await save(sandbox, first)));
+    expect(await run(other, ALL)).toBe(await run(sandbox, ALL));
   });
 });
 
 describe("a mode that keeps the owner out", () => {
   it("of folders and files loses nothing: they are saved as they are and come back with it", async () => {
-    const [box, other] = await Promise.all([open(), open()]);
-    await run(box, "mkdir -p src/deep; echo a > src/a; echo b > src/deep/b; echo c > c");
-    const first = await save(box);
-    await run(box, "echo B > src/deep/b; chmod 000 c; chmod -R 644 src || true");
-    const { saved, skipped } = await saveWorkspace(box, first);
+    const [sandbox, other] = await Promise.all([open(), open()]);
+    await run(sandbox, "mkdir -p src/deep; echo a > src/a; echo b > src/deep/b; echo c > c");
+    const first = await save(sandbox);
+    await run(sandbox, "echo B > src/deep/b; chmod 000 c; chmod -R 644 src || true");
+    const { saved, skipped } = await saveWorkspace(sandbox, first);
     expect(skipped).toEqual([]);
     expect(saved).toMatchObject({ removed: 0 });
-    expect(await run(box, "stat -c '%a' src c")).toBe("644\n0\n");
+    expect(await run(sandbox, "stat -c '%a' src c")).toBe("644\n0\n");
     const chain = chainOf(first, ...(saved ? [saved] : []));
     const manifest = await restoreWorkspace(other, chain);
     expect(await run(other, "stat -c '%a' src c")).toBe("644\n0\n");
@@ -125,28 +125,28 @@ describe("a mode that keeps the owner out", () => {
   });
 
   it("of the workspace itself keeps no command, no file operation, no save and no new worker out", async () => {
-    const spec = boxes.spec();
-    const box = await boxes.host.open(spec);
-    await run(box, "echo kept > kept; chmod 000 /workspace");
-    expect(await run(box, "cat kept")).toBe("kept\n");
-    await run(box, "chmod 000 /workspace");
-    expect(await box.files.read("kept")).toMatchObject({ ok: true });
-    await run(box, "chmod 000 /workspace");
-    expect((await saveWorkspace(box, undefined)).saved).toMatchObject({ changed: 1 });
-    await run(box, "chmod 000 /workspace");
-    const again = await boxes.newHost().open(spec);
+    const spec = sandboxes.spec();
+    const sandbox = await sandboxes.host.open(spec);
+    await run(sandbox, "echo kept > kept; chmod 000 /workspace");
+    expect(await run(sandbox, "cat kept")).toBe("kept\n");
+    await run(sandbox, "chmod 000 /workspace");
+    expect(await sandbox.files.read("kept")).toMatchObject({ ok: true });
+    await run(sandbox, "chmod 000 /workspace");
+    expect((await saveWorkspace(sandbox, undefined)).saved).toMatchObject({ changed: 1 });
+    await run(sandbox, "chmod 000 /workspace");
+    const again = await sandboxes.newHost().open(spec);
     expect(again.empty).toBe(false);
     expect(await run(again, "cat kept")).toBe("kept\n");
   });
 });
 
 it("what cannot be read now is named, and stays as it was saved before, also beyond the longest chain", async () => {
-  const [box, other] = await Promise.all([open(), open()]);
-  await run(box, "mkdir -p src/in; echo one > src/in/a; echo two > b; echo three > c");
-  const first = await save(box);
-  await asRoot(boxes, box, "chown -R 0:0 src b && chmod 700 src && chmod 600 b");
-  await run(box, "echo new > new; rm c");
-  const { saved, skipped } = await saveWorkspace(box, { ...first, depth: 20 });
+  const [sandbox, other] = await Promise.all([open(), open()]);
+  await run(sandbox, "mkdir -p src/in; echo one > src/in/a; echo two > b; echo three > c");
+  const first = await save(sandbox);
+  await asRoot(sandboxes, sandbox, "chown -R 0:0 src b && chmod 700 src && chmod 600 b");
+  await run(sandbox, "echo new > new; rm c");
+  const { saved, skipped } = await saveWorkspace(sandbox, { ...first, depth: 20 });
   expect(skipped.map(({ path, reason }) => `${path} ${reason}`)).toEqual([
     "b not-readable",
     "src not-readable",
@@ -156,5 +156,5 @@ it("what cannot be read now is named, and stays as it was saved before, also bey
   await restoreWorkspace(other, chainOf(first, saved));
   expect(await run(other, "cat src/in/a b new; ls")).toBe("one\ntwo\nnew\nb\nnew\nsrc\n");
   // What can never be read does not make every step look like a change.
-  expect((await saveWorkspace(box, { ...saved, depth: 2 })).saved).toBeUndefined();
+  expect((await saveWorkspace(sandbox, { ...saved, depth: 2 })).saved).toBeUndefined();
 });

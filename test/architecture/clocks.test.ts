@@ -8,7 +8,7 @@ import { sources } from "./sources.ts";
 const ALLOWED: Readonly<Record<string, string>> = {
   "activities/model/ai-sdk.ts": "a retry-after given as a date",
   "activities/store/workspace-pack.ts": "times of files",
-  "activities/tools/bash-output.ts": "since when a command runs, by the box's own clock",
+  "activities/tools/bash-output.ts": "since when a command runs, by the sandbox's own clock",
   "client/watch/watch-session.ts": "how long ago an event was",
   "worker/bundle.ts": "times of files",
 };

@@ -89,19 +89,19 @@ export const FAULT_ACTIONS: Readonly<Record<FaultKind, Fault>> = {
   async docker({ stand, sessions, random }) {
     const session = chosen(sessions, random);
     if (!session) return undefined;
-    const box = stand.docker.getContainer(`longhaul-${session.id}`);
+    const sandbox = stand.docker.getContainer(`longhaul-${session.id}`);
     const how = random.pick(["kill", "remove", "stop"] as const);
     try {
-      if (how === "kill") await box.kill();
-      if (how === "stop") await box.stop({ t: 0 });
-      if (how === "remove") await box.remove({ force: true });
+      if (how === "kill") await sandbox.kill();
+      if (how === "stop") await sandbox.stop({ t: 0 });
+      if (how === "remove") await sandbox.remove({ force: true });
     } catch (error) {
       // Not made yet, or gone already.
       const { statusCode } = error as { statusCode?: number };
       if (statusCode === undefined || ![304, 404, 409].includes(statusCode)) throw error;
       return undefined;
     }
-    return `${how} the box of ${session.id}`;
+    return `${how} the sandbox of ${session.id}`;
   },
 
   async reset({ stand, sessions, random }) {

@@ -64,7 +64,7 @@ export async function findLeaks(stand: ChaosStand, sessions: Sessions): Promise<
   return [
     ...containers
       .filter(({ Labels: labels }) => isOurs(labels))
-      .map(({ Names: [name] }) => `a box is left: ${name}`),
+      .map(({ Names: [name] }) => `a sandbox is left: ${name}`),
     ...volumes
       .filter(({ Labels: labels }) => isOurs(labels))
       .map(({ Name: name }) => `a volume is left: ${name}`),

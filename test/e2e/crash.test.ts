@@ -35,8 +35,8 @@ const mutating = () =>
     .calls("bash", { command: "cat n.marks" })
     .says("Done.");
 
-async function runs({ box }: KillableSession, words: string): Promise<boolean> {
-  const top = await box.top().catch(() => undefined);
+async function runs({ sandbox }: KillableSession, words: string): Promise<boolean> {
+  const top = await sandbox.top().catch(() => undefined);
   return top?.Processes.some((row: string[]) => row.join(" ").includes(words)) ?? false;
 }
 
@@ -99,22 +99,22 @@ describe.concurrent("a worker that is killed", () => {
     expect(bills.map(({ status }) => status).toSorted()).toEqual(["kept", "wasted"]);
   });
 
-  it("with its box: the model is told that the outcome is unknown, and nothing is run again [A2]", async (context) => {
+  it("with its sandbox: the model is told that the outcome is unknown, and nothing is run again [A2]", async (context) => {
     const session = await start(mutating(), context);
     const first = await session.startWorker();
     await untilItSleeps(session);
     await first.kill();
-    await session.box.remove({ force: true });
+    await session.sandbox.remove({ force: true });
     await session.startWorker();
     expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 3 });
     const rows = await callRows(database.store, session.id);
     expect(rows.map((row) => row.status)).toEqual(["unknown", "completed"]);
-    // Behind the result stands what is to be told of the box.
+    // Behind the result stands what is to be told of the sandbox.
     const told = JSON.stringify(session.model.requests[1]?.items);
     expect(told).toContain("not known how this command ended");
     expect(told).toContain("echo line >> n.marks");
     expect(told).toContain("It was not run again");
-    // The volume outlived the box: what the command did before is still there, once.
+    // The volume outlived the sandbox: what the command did before is still there, once.
     expect((await resultTexts(database.store, session.id))[1]).toBe("line");
     expect(session.model.log).toHaveLength(3);
     await checkSession(session.place, session);

@@ -15,9 +15,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { AgentDeps } from "../../activities/runtime/deps.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { restoreWorkspace, saveWorkspace } from "../../activities/workspace/workspace.ts";
-import { saveBox } from "../../activities/workspace/save-files.ts";
-import type { SessionBoxes } from "../../activities/workspace/session-sandbox.ts";
-import { recordBox } from "../../activities/store/sandboxes.ts";
+import { saveSandbox } from "../../activities/workspace/save-files.ts";
+import type { SessionSandboxes } from "../../activities/workspace/session-sandbox.ts";
+import { recordSandbox } from "../../activities/store/sandboxes.ts";
 import { checkpointChain, latestCheckpoint, readWorkspace } from "../../activities/store/checkpoints.ts";
 import { createSession, findSession, type Session } from "../../activities/store/sessions.ts";
 import { gather } from "../../client/commands/report.ts";
@@ -26,18 +26,18 @@ import { reportPage } from "../../client/report/report-page.ts";
 import { diffWorkspaces } from "../../client/workspace/workspace-diff.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { HASH, HOSTILE, MARKER, TOOLS } from "../support/hostile-workspaces.ts";
-import { createTestBoxes, type TestBoxes } from "../support/test-boxes.ts";
+import { createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 
-let boxes: TestBoxes;
+let sandboxes: TestSandboxes;
 let database: TestDatabase;
 beforeAll(async () => {
-  boxes = createTestBoxes();
+  sandboxes = createTestSandboxes();
   database = await createTestDatabase(3);
 });
 afterAll(async () => {
   console.log(table());
-  await boxes.dispose();
+  await sandboxes.dispose();
   await database.drop();
 });
 
@@ -47,23 +47,26 @@ describe("a hostile workspace of", () => {
   it.each(Object.entries(HOSTILE))(
     "%s is saved, restored, pulled, compared and reported, in bounded time and memory",
     async (name, hostile) => {
-      const [box, other] = await Promise.all([boxes.host.open(boxes.spec()), boxes.host.open(boxes.spec())]);
-      const session = await newSession(box);
-      await python(box, TOOLS + hostile.fill);
+      const [sandbox, other] = await Promise.all([
+        sandboxes.host.open(sandboxes.spec()),
+        sandboxes.host.open(sandboxes.spec()),
+      ]);
+      const session = await newSession(sandbox);
+      await python(sandbox, TOOLS + hostile.fill);
       if (hostile.beside !== undefined)
-        await box.start({ id: "beside", argv: ["python3", "-c", TOOLS + hostile.beside] });
-      const save = await measured(() => saveBox(depsOf(), holding(box), session, 1));
+        await sandbox.start({ id: "beside", argv: ["python3", "-c", TOOLS + hostile.beside] });
+      const save = await measured(() => saveSandbox(depsOf(), holding(sandbox), session, 1));
       if (hostile.beside !== undefined) {
-        await python(box, `open("/tmp/stop", "w")`);
-        expect(await box.wait("beside", { timeoutMs: 20_000 })).toMatchObject({
+        await python(sandbox, `open("/tmp/stop", "w")`);
+        expect(await sandbox.wait("beside", { timeoutMs: 20_000 })).toMatchObject({
           kind: "exited",
           exitCode: 0,
         });
-        await saveBox(depsOf(), holding(box), session, 2);
+        await saveSandbox(depsOf(), holding(sandbox), session, 2);
       }
       const { db } = database.store;
       const latest = await latestCheckpoint(db, session.id);
-      const again = await measured(() => saveWorkspace(box, latest));
+      const again = await measured(() => saveWorkspace(sandbox, latest));
       expect(again.result.saved).toBeUndefined();
       const named = again.result.skipped.map(({ path, reason }) => `${path} ${reason}`);
       if (hostile.skipped === undefined) expect(named).toEqual([]);
@@ -72,8 +75,8 @@ describe("a hostile workspace of", () => {
         restoreWorkspace(other, await checkpointChain(db, latest?.id ?? 0)),
       );
       expect((await saveWorkspace(other, { manifest: restore.result, depth: 1 })).saved).toBeUndefined();
-      await python(box, TOOLS + (hostile.skipped?.[1] ?? ""));
-      const [was, is] = await Promise.all([box, other].map((each) => python(each, TOOLS + HASH)));
+      await python(sandbox, TOOLS + (hostile.skipped?.[1] ?? ""));
+      const [was, is] = await Promise.all([sandbox, other].map((each) => python(each, TOOLS + HASH)));
       expect(is).toBe(was);
       const worker = { save, again, restore };
       const all = { ...worker, ...(await client(session.id)) };
@@ -132,21 +135,21 @@ async function expectInside(folder: string, root: string): Promise<void> {
   }
 }
 
-async function python(box: Sandbox, program: string): Promise<string> {
+async function python(sandbox: Sandbox, program: string): Promise<string> {
   const id = randomUUID();
-  const state = await box.run({ id, argv: ["python3", "-c", program], timeoutMs: 200_000 });
+  const state = await sandbox.run({ id, argv: ["python3", "-c", program], timeoutMs: 200_000 });
   if (state.kind !== "exited" || state.exitCode !== 0)
     throw new Error(
-      `${JSON.stringify(state)}: ${Buffer.from(await box.read(id, "err", 0, 2_000)).toString()}`,
+      `${JSON.stringify(state)}: ${Buffer.from(await sandbox.read(id, "err", 0, 2_000)).toString()}`,
     );
-  return Buffer.from(await box.read(id, "out", 0, 1_000)).toString();
+  return Buffer.from(await sandbox.read(id, "out", 0, 1_000)).toString();
 }
 
-async function newSession(box: Sandbox): Promise<Session> {
+async function newSession(sandbox: Sandbox): Promise<Session> {
   const id = randomUUID();
   const { db } = database.store;
   await createSession(database.store, { id, task: "Break it.", config: runConfig() });
-  await recordBox(db, id, { ...box.identity, taskQueue: undefined, savedStep: 0 });
+  await recordSandbox(db, id, { ...sandbox.identity, taskQueue: undefined, savedStep: 0 });
   const session = await findSession(db, id);
   if (!session) throw new Error("No session.");
   return session;
@@ -154,9 +157,9 @@ async function newSession(box: Sandbox): Promise<Session> {
 
 const depsOf = (): AgentDeps =>
   ({ store: database.store, notifier: { wake: () => undefined } }) as unknown as AgentDeps;
-const holding = (box: Sandbox): SessionBoxes => ({
-  open: async () => ({ box, workspace: "adopted" }),
-  find: async () => box,
+const holding = (sandbox: Sandbox): SessionSandboxes => ({
+  open: async () => ({ sandbox, workspace: "adopted" }),
+  find: async () => sandbox,
   forget: () => undefined,
 });
 

@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { createTextBorder } from "../../activities/redaction/sanitizer.ts";
+import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { findSession, readWhole } from "../../activities/store/reading.ts";
 import { resolveConfig } from "../../client/config/config.ts";
@@ -43,9 +43,9 @@ function expectNone(where: string, content: string): void {
 }
 
 describe("a secret of the worker", () => {
-  it("that gets into a box in pieces comes out in no form: model, database, history, logs, export and Web UI [R51]", async () => {
+  it("that gets into a sandbox in pieces comes out in no form: model, database, history, logs, export and Web UI [R51]", async () => {
     const half = Math.floor(CANARY.length / 2);
-    // Neither half is the secret: so it comes into the box without passing the border.
+    // Neither half is the secret: so it comes into the sandbox without passing the sanitizer.
     // Calls of a step run side by side: each has the file of its own.
     const put = (file: string) =>
       `a=${CANARY.slice(0, half)}; b=${CANARY.slice(half)}; printf %s%s $a $b > ${file}; k=$(cat ${file})`;
@@ -120,7 +120,7 @@ describe("a secret of the worker", () => {
     const lines: string[] = [];
     const spy = vi.spyOn(process.stderr, "write").mockImplementation((line) => lines.push(String(line)) > 0);
     try {
-      const logger = createLogger("info", createTextBorder([CANARY]));
+      const logger = createLogger("info", createSanitizer([CANARY]));
       logger.error(
         { err: failure, [CANARY]: { deep: [Buffer.from(CANARY).toString("hex")] } },
         `key ${CANARY}`,

@@ -37,10 +37,10 @@ const isSaved = (id: string, step: number) =>
     return rows.some((row) => row.step === step);
   });
 
-describe.concurrent("a box that is lost in the middle of a command", () => {
+describe.concurrent("a sandbox that is lost in the middle of a command", () => {
   it.each([
-    ["killed", (box: { kill(): Promise<unknown> }) => box.kill()],
-    ["removed", (box: { remove(options: object): Promise<unknown> }) => box.remove({ force: true })],
+    ["killed", (sandbox: { kill(): Promise<unknown> }) => sandbox.kill()],
+    ["removed", (sandbox: { remove(options: object): Promise<unknown> }) => sandbox.remove({ force: true })],
   ])(
     "by being %s: the model is told that the outcome is unknown, the files are there, nothing runs again [R13]",
     async (_, lose) => {
@@ -114,10 +114,10 @@ describe.concurrent("a box that is lost in the middle of a command", () => {
       offline,
     );
     await untilItRuns(agent, session, "sleep 4");
-    const box = agent.docker.getContainer(`longhaul-${session.id}`);
+    const sandbox = agent.docker.getContainer(`longhaul-${session.id}`);
     // A busy kernel does not freeze a group at once, and the engine says so.
     await eventually("it is paused", () =>
-      box.pause().then(
+      sandbox.pause().then(
         () => true,
         () => false,
       ),

@@ -218,14 +218,14 @@ describe("stopping", () => {
     const script = scriptedModel().calls("bash", { command });
     const session = await agent.start(script);
     await session.until("sandbox:created");
-    const box = agent.docker.getContainer(`longhaul-${session.id}`);
+    const sandbox = agent.docker.getContainer(`longhaul-${session.id}`);
     await eventually("the command runs", async () =>
-      (await box.top()).Processes.some((row: string[]) => row.join(" ").includes("sleep 300")),
+      (await sandbox.top()).Processes.some((row: string[]) => row.join(" ").includes("sleep 300")),
     );
     const cancelled = Date.now();
     await session.handle.cancel();
     await eventually("its processes are gone", async () => {
-      const top = await box.top().catch(() => undefined);
+      const top = await sandbox.top().catch(() => undefined);
       return (
         top === undefined || !top.Processes.some((row: string[]) => /sleep 300|beat/.test(row.join(" ")))
       );
@@ -239,7 +239,7 @@ describe("stopping", () => {
       .from(toolCalls)
       .where(eq(toolCalls.sessionId, session.id));
     expect(results.map((row) => row.status)).toEqual(["interrupted"]);
-    await expect(box.inspect()).rejects.toThrow();
+    await expect(sandbox.inspect()).rejects.toThrow();
     await checkSession(agent, session);
   });
 

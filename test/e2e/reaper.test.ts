@@ -1,36 +1,36 @@
-/** What is removed of the boxes that killed workers left, by real runs in Temporal and real boxes. */
+/** What is removed of the sandboxes that killed workers left, by real runs in Temporal and real sandboxes. */
 import { randomBytes } from "node:crypto";
 import { Client, Connection } from "@temporalio/client";
 import { NativeConnection } from "@temporalio/worker";
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { eq } from "drizzle-orm";
-import { recordBox } from "../../activities/store/sandboxes.ts";
+import { recordSandbox } from "../../activities/store/sandboxes.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { createNotifier } from "../../activities/store/events.ts";
 import { sessions } from "../../activities/store/schema/index.ts";
 import { createSession, findSession, setContainer } from "../../activities/store/sessions.ts";
-import { boxName, createOptions } from "../../activities/sandbox/docker/profile.ts";
-import type { BoxSpec, Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
-import { boxSpec } from "../../activities/workspace/session-sandbox.ts";
-import { reapBoxes, startReaper } from "../../worker/reaper.ts";
+import { sandboxName, createOptions } from "../../activities/sandbox/docker/profile.ts";
+import type { SandboxSpec, Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
+import { sandboxSpec } from "../../activities/workspace/session-sandbox.ts";
+import { reapSandboxes, startReaper } from "../../worker/reaper.ts";
 import { runConfig } from "../support/agent-harness.ts";
-import { bash, createTestBoxes, type TestBoxes } from "../support/test-boxes.ts";
+import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 
-let boxes: TestBoxes;
+let sandboxes: TestSandboxes;
 let database: TestDatabase;
 let connection: Connection;
 let client: Client;
 beforeAll(async () => {
-  boxes = createTestBoxes();
+  sandboxes = createTestSandboxes();
   database = await createTestDatabase(4);
   connection = await Connection.connect({ address: inject("temporalAddress") });
   client = new Client({ connection });
 });
 afterAll(async () => {
   await connection.close();
-  await boxes.dispose();
+  await sandboxes.dispose();
   await database.drop();
 });
 
@@ -47,25 +47,25 @@ async function running(id: string) {
 }
 
 const newSpecs = (count: number) =>
-  Array.from({ length: count }, () => boxSpec(boxes.spec().sessionId, config()));
+  Array.from({ length: count }, () => sandboxSpec(sandboxes.spec().sessionId, config()));
 
 /** Opens it as a session's own. */
-async function openRecorded(spec: BoxSpec, volume?: string): Promise<Sandbox> {
+async function openRecorded(spec: SandboxSpec, volume?: string): Promise<Sandbox> {
   const { db } = database.store;
-  const box = await boxes.host.open(spec);
-  const { container, identity } = box;
-  await recordBox(db, spec.sessionId, {
+  const sandbox = await sandboxes.host.open(spec);
+  const { container, identity } = sandbox;
+  await recordSandbox(db, spec.sessionId, {
     ...identity,
     volume: volume ?? identity.volume,
     taskQueue: undefined,
   });
   await setContainer(db, spec.sessionId, container, "x");
-  return box;
+  return sandbox;
 }
 
-const isThere = ({ sessionId }: BoxSpec) =>
-  boxes.docker
-    .getContainer(boxName(sessionId))
+const isThere = ({ sessionId }: SandboxSpec) =>
+  sandboxes.docker
+    .getContainer(sandboxName(sessionId))
     .inspect()
     .then(
       () => true,
@@ -80,8 +80,8 @@ const optionsOf = (host: SandboxHost) => ({
   logger: pino({ level: "silent" }),
 });
 
-it("boxes of runs that are over go, also those that never ran; of running, unknown and foreign ones none; what moved to another host goes there [A21] [R12] [R58]", async () => {
-  const { host, docker } = boxes;
+it("sandboxes of runs that are over go, also those that never ran; of running, unknown and foreign ones none; what moved to another host goes there [A21] [R12] [R58]", async () => {
+  const { host, docker } = sandboxes;
   const { db } = database.store;
   const [over, created, alive, unknown, moved] = newSpecs(5);
   if (!over || !created || !alive || !unknown || !moved) throw new Error("No specs.");
@@ -100,7 +100,7 @@ it("boxes of runs that are over go, also those that never ran; of running, unkno
   await runs[1]?.terminate("from the Web UI");
 
   const options = optionsOf(host);
-  const removed = await reapBoxes(options);
+  const removed = await reapSandboxes(options);
   const ours = new Set([over, created, alive, unknown, moved].map(({ sessionId }) => sessionId));
   expect(removed.filter((id) => ours.has(id)).toSorted()).toEqual(
     [over, created, moved].map(({ sessionId }) => sessionId).toSorted(),
@@ -116,7 +116,7 @@ it("boxes of runs that are over go, also those that never ran; of running, unkno
   await foreign.remove();
   expect(await findSession(db, over.sessionId)).toMatchObject({ status: "cancelled", container: undefined });
   expect(await findSession(db, alive.sessionId)).toMatchObject({ status: "active" });
-  expect(await reapBoxes(options)).not.toContain(alive.sessionId);
+  expect(await reapSandboxes(options)).not.toContain(alive.sessionId);
   await Promise.all([runs[2]?.terminate("the test is over"), runs[3]?.terminate("the test is over")]);
 }, 240_000);
 
@@ -132,22 +132,22 @@ it("the newest files of a session that is over are saved before its sandbox goes
     .update(sessions)
     .set({ config: {} as never })
     .where(eq(sessions.id, unreadable.sessionId));
-  const trouble = (spec: BoxSpec, id: string) => {
+  const trouble = (spec: SandboxSpec, id: string) => {
     if (id === spec.sessionId) throw new Error("This one does not.");
   };
   const ours = new Set(specs.map(({ sessionId }) => sessionId));
   const sound: SandboxHost = {
-    ...boxes.host,
-    sessions: async () => (await boxes.host.sessions()).filter((id) => ours.has(id)).toSorted(),
+    ...sandboxes.host,
+    sessions: async () => (await sandboxes.host.sessions()).filter((id) => ours.has(id)).toSorted(),
   };
   const host: SandboxHost = {
     ...sound,
-    open: async (spec) => (trouble(unsaved, spec.sessionId), boxes.host.open(spec)),
-    remove: async (id) => (trouble(stuck, id), boxes.host.remove(id)),
+    open: async (spec) => (trouble(unsaved, spec.sessionId), sandboxes.host.open(spec)),
+    remove: async (id) => (trouble(stuck, id), sandboxes.host.remove(id)),
   };
-  expect(await reapBoxes(optionsOf(host))).toEqual([fine.sessionId]);
+  expect(await reapSandboxes(optionsOf(host))).toEqual([fine.sessionId]);
   expect(await Promise.all(specs.map(isThere))).toEqual([true, true, true, false]);
-  const saved = async ({ sessionId }: BoxSpec) =>
+  const saved = async ({ sessionId }: SandboxSpec) =>
     (await readWorkspace(db, sessionId))?.map(
       (file) => file.kind === "file" && String(Buffer.from(file.bytes)),
     );
@@ -156,16 +156,16 @@ it("the newest files of a session that is over are saved before its sandbox goes
     undefined,
     ["newest\n"],
   ]);
-  expect(await reapBoxes(optionsOf(sound))).toEqual([stuck.sessionId, unsaved.sessionId]);
+  expect(await reapSandboxes(optionsOf(sound))).toEqual([stuck.sessionId, unsaved.sessionId]);
   expect(await saved(unsaved)).toEqual(["newest\n"]);
 }, 240_000);
 
 it("the row of a run that was terminated is ended also while the engine is away", async () => {
-  const { sessionId } = boxes.spec();
+  const { sessionId } = sandboxes.spec();
   const run = await running(sessionId);
   await run.terminate("from the Web UI");
   const host: SandboxHost = {
-    ...boxes.host,
+    ...sandboxes.host,
     sessions: () => Promise.reject(new Error("The engine is away.")),
   };
   const native = await NativeConnection.connect({ address: inject("temporalAddress") });

@@ -119,7 +119,7 @@ describe("retry of a session that has ended", () => {
 });
 
 describe("retry of a session that runs", () => {
-  it("ends its command with its box, and goes on with the files of then", async () => {
+  it("ends its command with its sandbox, and goes on with the files of then", async () => {
     const script = scriptedModel();
     writes(script, 1);
     writes(script, 2)

@@ -119,7 +119,7 @@ describe("while a round of compaction is being made", () => {
     await checkSession(agent, session);
   });
 
-  it("a cancel ends the run: no other summary is tried, no row is written, the box is gone [case 14]", async () => {
+  it("a cancel ends the run: no other summary is tried, no row is written, the sandbox is gone [case 14]", async () => {
     const session = await agent.start(
       longSession(slowSummary("hang")),
       inSmallWindow("threshold-rounds", EARLY),

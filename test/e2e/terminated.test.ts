@@ -100,7 +100,7 @@ it.each([
   ["while the model speaks", (session: RunningSession) => heard(session, "llm:chunk")],
   ["while a command runs", untilCallRuns],
 ] as const)(
-  "a run that is terminated %s leaves no box, an ended session, and all that waited [R58]",
+  "a run that is terminated %s leaves no sandbox, an ended session, and all that waited [R58]",
   async (phase, reached) => {
     const script = scriptedModel();
     if (phase.includes("command")) script.calls("bash", { command: "sleep 600" });
@@ -130,7 +130,7 @@ it("a session whose run was terminated works on with its newest files, in the sa
   expect((await resultTexts(store(), session.id)).at(-1)).toBe("newest");
 });
 
-it("a run that is terminated while its summary is written leaves no box, an ended session, and all that waited [R58]", async () => {
+it("a run that is terminated while its summary is written leaves no sandbox, an ended session, and all that waited [R58]", async () => {
   const noisy = [1, 2, 3, 4].map((step) => noisyStep(step, 80));
   const script = longSession({
     steps: [...noisy, { parts: [call("bash", { command: "sleep 2" })] }, says(HEARD)],
@@ -156,10 +156,10 @@ it("a run that is terminated while its summary is written leaves no box, an ende
 });
 
 it.each([
-  ["before its box's removal is stored", { type: "sandbox:removed" }, "lost", "cancelled"],
+  ["before its sandbox's removal is stored", { type: "sandbox:removed" }, "lost", "cancelled"],
   ["after its end is stored, before anybody hears of it", { type: "session:ended" }, "kept", "completed"],
 ] as const)(
-  "a run that is terminated while it closes, %s, leaves no box, an ended session, and all that waited [R58]",
+  "a run that is terminated while it closes, %s, leaves no sandbox, an ended session, and all that waited [R58]",
   async (_when, match, fate, status) => {
     const session = await agent.start(
       scriptedModel().calls("bash", { command: "sleep 2" }).says("Done.").says(HEARD),

@@ -1,4 +1,4 @@
-/** The Docker engine is restarted in the middle of a run: an engine of this file's own, so that nobody else's boxes end. */
+/** The Docker engine is restarted in the middle of a run: an engine of this file's own, so that nobody else's sandboxes end. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { inject } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
@@ -43,7 +43,7 @@ describe.skipIf(reason !== undefined)(
         await eventually(
           "the command runs",
           async () => {
-            const top = await session.box.top().catch(() => undefined);
+            const top = await session.sandbox.top().catch(() => undefined);
             return top?.Processes.some((row: string[]) => row.join(" ").includes("sleep 60"));
           },
           60_000,

@@ -31,8 +31,8 @@ async function send({ handle }: KillableSession, from: number, to: number): Prom
 }
 
 /** Lets the command end that waits for a file. */
-async function release({ box }: KillableSession): Promise<void> {
-  const exec = await box.exec({ Cmd: ["touch", "/workspace/go"], User: "1000:1000" });
+async function release({ sandbox }: KillableSession): Promise<void> {
+  const exec = await sandbox.exec({ Cmd: ["touch", "/workspace/go"], User: "1000:1000" });
   await exec.start({});
 }
 

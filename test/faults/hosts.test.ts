@@ -77,7 +77,7 @@ describe.skipIf(reason !== undefined)(
         .filter((row) => row.kind === "notice")
         .map((row) => (row.content as [{ text: string }])[0].text);
 
-    it("one goes on having the box, also in a fresh history", async () => {
+    it("one goes on having the sandbox, also in a fresh history", async () => {
       const script = scriptedModel();
       for (let step = 1; step <= 8; step += 1) script.answers(bash(`echo ${step} >> n.txt`));
       const session = await start(script.answers(bash("cat n.txt")).says("Done."), 50);
@@ -91,7 +91,7 @@ describe.skipIf(reason !== undefined)(
       expect(description.raw.workflowExecutionInfo?.firstRunId).not.toBe(description.runId);
     });
 
-    it("the one with the box dies in the middle of a command: it is unknown, the files come back on the other, and the reaper of the first finds what it left [A22] [A21]", async () => {
+    it("the one with the sandbox dies in the middle of a command: it is unknown, the files come back on the other, and the reaper of the first finds what it left [A22] [A21]", async () => {
       const session = await start(
         scriptedModel()
           .calls("write_file", { path: "kept.txt", content: "kept\n" })
@@ -119,7 +119,7 @@ describe.skipIf(reason !== undefined)(
       expect(await boxesOn(first.docker, session)).toBe(2);
       await host(session, "first");
       await eventually(
-        "its box is reaped",
+        "its sandbox is reaped",
         async () => (await boxesOn(first.docker, session)) === 0,
         BUSY_MS,
       );
@@ -136,7 +136,7 @@ describe.skipIf(reason !== undefined)(
       expect(calls.map((row) => row.status)).toEqual(["completed", "unknown", "completed"]);
     });
 
-    it("the one with the box dies between two calls: the next call was never begun, and runs on the other [A22]", async () => {
+    it("the one with the sandbox dies between two calls: the next call was never begun, and runs on the other [A22]", async () => {
       const session = await start(
         scriptedModel()
           .calls("write_file", { path: "kept.txt", content: "kept\n" })

@@ -27,8 +27,8 @@ const untilStep = (session: KillableSession, step: number) =>
   eventually(`step ${step} is asked for`, () => session.model.requests.length >= step, 120_000);
 
 /** False where there is no sandbox yet. */
-const hasWritten = ({ box }: KillableSession, file: string): Promise<boolean> =>
-  box.infoArchive({ path: `/workspace/${file}` }).then(
+const hasWritten = ({ sandbox }: KillableSession, file: string): Promise<boolean> =>
+  sandbox.infoArchive({ path: `/workspace/${file}` }).then(
     () => true,
     () => false,
   );
@@ -99,7 +99,7 @@ describe("a worker whose Postgres", () => {
     await checkSession(session.place, session, { kills: 1 });
   });
 
-  it("is away when the run is cancelled is waited for: the last files are saved, the box is gone, the run Cancelled [R24]", async () => {
+  it("is away when the run is cancelled is waited for: the last files are saved, the sandbox is gone, the run Cancelled [R24]", async () => {
     const script = scriptedModel().calls("bash", { command: "echo kept > kept.txt; sleep 3; echo done" });
     const { session, worker } = await start(script);
     // Not by its row, which says "running" before there is a sandbox to save.
@@ -107,7 +107,7 @@ describe("a worker whose Postgres", () => {
     await postgres.stop("immediate");
     await session.handle.cancel();
     await eventually(
-      "the finaliser has tried more often than a box is waited for",
+      "the finaliser has tried more often than a sandbox is waited for",
       async () => {
         const { raw } = await session.handle.describe();
         return raw.pendingActivities?.some(

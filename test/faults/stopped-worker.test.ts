@@ -29,9 +29,9 @@ describe("a worker that is stopped past its heartbeat, and goes on when another 
       .says("The answer that counts.");
     const { session, workers } = await startWithTwo(database, script, quick);
     await eventually("the model is asked", () => session.model.log.length === 1, 60_000);
-    // Stopped while it opens the box, it would keep the session's row locked until Postgres ends its transaction.
+    // Stopped while it opens the sandbox, it would keep the session's row locked until Postgres ends its transaction.
     await eventually(
-      "the box is open",
+      "the sandbox is open",
       async () => (await eventsOf(session)).some((event) => event.type === "sandbox:created"),
       60_000,
     );

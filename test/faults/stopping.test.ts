@@ -56,7 +56,7 @@ describe("a cancel", () => {
       call("bash", { command: "echo one" }),
       call("bash", { command: "echo two" }),
     );
-    // Whoever holds the session's lock keeps its box from being opened, and the calls from being started.
+    // Whoever holds the session's lock keeps its sandbox from being opened, and the calls from being started.
     const lock = await agent.database.store.pool.connect();
     try {
       const session = await agent.start(script);

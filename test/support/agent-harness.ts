@@ -6,7 +6,7 @@ import Dockerode from "dockerode";
 import { inject } from "vitest";
 import { agentConfigSchema, type RunConfig } from "../../activities/config/agent-config.ts";
 import type { ClosedSession } from "../../activities/contract/activities.ts";
-import { createTextBorder } from "../../activities/redaction/sanitizer.ts";
+import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { createActivities, type AgentDeps } from "../../activities/index.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
@@ -83,7 +83,7 @@ export async function startAgent(): Promise<AgentHarness> {
   const notifier = createNotifier(database.store);
   const address = inject("temporalAddress");
   const models = new Map<string, ReturnType<typeof createAiSdkModel>>();
-  const border = createTextBorder([CANARY]);
+  const sanitizer = createSanitizer([CANARY]);
   const [native, connection] = await Promise.all([
     NativeConnection.connect({ address }),
     Connection.connect({ address }),
@@ -97,8 +97,8 @@ export async function startAgent(): Promise<AgentHarness> {
       ask: (request, onDelta, signal) => pick(models, request.cacheKey).ask(request, onDelta, signal),
     },
     sandboxHost,
-    sessionRuns: temporalRuns(client, border.clean),
-    border,
+    sessionRuns: temporalRuns(client, sanitizer.clean),
+    sanitizer,
     tools: toolRegistry,
     defaultConfig: undefined,
     heartbeatMs: 100,
@@ -141,7 +141,7 @@ export async function startAgent(): Promise<AgentHarness> {
         id,
         createAiSdkModel({
           providers: { openai: { apiKey: CANARY, baseUrl: model.baseUrl } },
-          mask: border.clean,
+          mask: sanitizer.clean,
         }),
       );
       const config = runConfig();

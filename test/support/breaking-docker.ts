@@ -1,9 +1,9 @@
-/** A Docker engine whose streams into a box break when told to: what happened inside stands, who asked hears nothing. */
+/** A Docker engine whose streams into a sandbox break when told to: what happened inside stands, who asked hears nothing. */
 import { Duplex } from "node:stream";
 import Dockerode from "dockerode";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
-import type { TestBoxes } from "./test-boxes.ts";
+import type { TestSandboxes } from "./test-boxes.ts";
 
 export interface BreakingDocker {
   readonly docker: Dockerode;
@@ -15,22 +15,22 @@ export interface BreakingDocker {
   breakStreams(): void;
 }
 
-/** One box as two workers have it. */
+/** One sandbox as two workers have it. */
 export interface TwoWays {
   readonly breaking: BreakingDocker;
   /** Over streams that break when told to. */
-  readonly box: Sandbox;
+  readonly sandbox: Sandbox;
   /** Over one that does not. */
   readonly sound: Sandbox;
   close(): Promise<void>;
 }
 
-export async function openTwoWays(boxes: TestBoxes): Promise<TwoWays> {
+export async function openTwoWays(sandboxes: TestSandboxes): Promise<TwoWays> {
   const breaking = createBreakingDocker();
   const host = createDockerHost({ docker: breaking.docker, name: "test" });
-  const spec = boxes.spec();
-  const box = await host.open(spec);
-  return { breaking, box, sound: await boxes.host.open(spec), close: () => host.close() };
+  const spec = sandboxes.spec();
+  const sandbox = await host.open(spec);
+  return { breaking, sandbox, sound: await sandboxes.host.open(spec), close: () => host.close() };
 }
 
 function createBreakingDocker(): BreakingDocker {

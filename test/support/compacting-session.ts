@@ -3,7 +3,7 @@ import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger } from "@temporalio/worker";
 import { asc, eq } from "drizzle-orm";
 import { agentConfigSchema, type RunConfig } from "../../activities/config/agent-config.ts";
-import { createTextBorder } from "../../activities/redaction/sanitizer.ts";
+import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type { Message } from "../../activities/contract/message.ts";
 import { estimateMessage } from "../../activities/transcript/tokens.ts";
 import type {
@@ -88,7 +88,7 @@ export async function compactingSession(database: TestDatabase, steps: Message[]
     model,
     sandboxHost: undefined as never,
     sessionRuns: loneRun,
-    border: createTextBorder([SECRET]),
+    sanitizer: createSanitizer([SECRET]),
     tools: toolRegistry,
     defaultConfig: undefined,
     heartbeatMs: 50,

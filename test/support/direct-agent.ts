@@ -1,12 +1,12 @@
 /**
  * An agent without Temporal: the real activities on real Postgres, the real model adapter on the strict model server,
- * the workflow's own decisions, and a box that is a folder. A thousand steps take seconds, not minutes.
+ * the workflow's own decisions, and a sandbox that is a folder. A thousand steps take seconds, not minutes.
  */
 import { randomBytes } from "node:crypto";
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger } from "@temporalio/worker";
 import { agentConfigSchema, type RunConfig } from "../../activities/config/agent-config.ts";
-import { createTextBorder } from "../../activities/redaction/sanitizer.ts";
+import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type {
   AgentActivities,
   CompactionFacts,
@@ -38,7 +38,7 @@ export interface DirectAgentOptions {
   readonly config?: Partial<RunConfig>;
   /** What the server says its models take. */
   readonly served?: Readonly<Record<string, ServedModel>>;
-  /** Where its sandbox is, in the place of the folder that is `box`. */
+  /** Where its sandbox is, in the place of the folder that is `sandbox`. */
   readonly sandboxHost?: SandboxHost;
   /** False in long runs: requests are seen by the script and not kept. */
   readonly keepRequests?: boolean;
@@ -49,7 +49,7 @@ export interface DirectAgentOptions {
 export interface DirectAgent {
   readonly id: string;
   readonly model: ScriptedModelServer;
-  readonly box: FakeSandbox;
+  readonly sandbox: FakeSandbox;
   readonly deps: AgentDeps;
   /** The Temporal run that activities are asked by; a new one takes the session over. */
   runId: string;
@@ -81,7 +81,7 @@ export async function startDirectAgent(
   const id = `direct-${randomBytes(5).toString("hex")}`;
   const config = directConfig(options.config);
   const name = config.model.replace(/^openai\//, "");
-  const [model, box] = await Promise.all([
+  const [model, sandbox] = await Promise.all([
     startScriptedModel(script, {
       models: options.served ?? {
         [name]: { window: config.contextWindow, maxOutput: config.maxOutput, input: config.input },
@@ -98,9 +98,9 @@ export async function startDirectAgent(
       providers: { openai: { apiKey: "sk-direct", baseUrl: model.baseUrl } },
       mask: (text) => text,
     }),
-    sandboxHost: options.sandboxHost ?? hostOf(box),
+    sandboxHost: options.sandboxHost ?? hostOf(sandbox),
     sessionRuns: loneRun,
-    border: createTextBorder([]),
+    sanitizer: createSanitizer([]),
     tools: toolRegistry,
     defaultConfig: undefined,
     heartbeatMs: 1_000,
@@ -118,7 +118,7 @@ export async function startDirectAgent(
   const agent: DirectAgent = {
     id,
     model,
-    box,
+    sandbox,
     deps,
     runId: "run-1",
     environment: (attempt = 1) =>
@@ -140,7 +140,7 @@ export async function startDirectAgent(
     events: async () => (await readEvents(database.store.db, id, 0, 100_000)).map((event) => event.type),
     async close() {
       deps.notifier.close();
-      await Promise.all([model.close(), box.dispose()]);
+      await Promise.all([model.close(), sandbox.dispose()]);
     },
   };
   return agent;
@@ -164,19 +164,19 @@ export function directConfig(changes: Partial<RunConfig> = {}): RunConfig {
 }
 
 /** A host with this one sandbox, which comes back as it was when it is opened after its removal. */
-function hostOf(box: Sandbox): SandboxHost {
+function hostOf(sandbox: Sandbox): SandboxHost {
   let isThere = false;
   return {
     name: "folder",
     async open() {
       isThere = true;
-      return box;
+      return sandbox;
     },
     async remove() {
       isThere = false;
     },
     sessions: async () => [],
-    volume: async () => (isThere ? box.identity.volume : undefined),
+    volume: async () => (isThere ? sandbox.identity.volume : undefined),
     close: async () => {},
   };
 }

@@ -14,17 +14,17 @@ import {
   writeFile,
 } from "node:fs/promises";
 import path from "node:path";
-import type { BoxFiles, FileAnswer, FileEntry } from "../../activities/sandbox/sandbox.ts";
+import type { SandboxFiles, FileAnswer, FileEntry } from "../../activities/sandbox/sandbox.ts";
 
 type Refusal = Extract<FileAnswer<object>, { ok: false }>;
 
-export function createFakeFiles(root: string): BoxFiles {
+export function createFakeFiles(root: string): SandboxFiles {
   const refuse = (reason: Refusal["reason"], name: string, what: string): Refusal => ({
     ok: false,
     reason,
     message: `${name}: ${what}.`,
   });
-  // One change at a time, as the box's own file program has it by its lock.
+  // One change at a time, as the sandbox's own file program has it by its lock.
   let turn: Promise<unknown> = Promise.resolve();
   const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
     const mine = turn.then(work, work);

@@ -6,7 +6,7 @@ import { createFakeSandbox, type FakeSandbox } from "./fake-sandbox.ts";
 export interface FakeEngine {
   readonly host: SandboxHost;
   /** The session's sandbox as it is now. */
-  box(sessionId: string): FakeSandbox | undefined;
+  fake(sessionId: string): FakeSandbox | undefined;
   /** How many were made so far. */
   readonly made: number;
   /** What an opening waits for before it is done; default nothing. */
@@ -19,66 +19,66 @@ export interface FakeEngine {
 }
 
 export function createFakeEngine(name = "engine"): FakeEngine {
-  const boxes = new Map<string, { box: FakeSandbox; sandbox: Sandbox; isGone: boolean }>();
+  const fakes = new Map<string, { fake: FakeSandbox; sandbox: Sandbox; isGone: boolean }>();
   const engine: FakeEngine = {
     host: {
       name,
       async open({ sessionId }, signal) {
-        const made = boxes.get(sessionId) ?? (await make(sessionId));
+        const made = fakes.get(sessionId) ?? (await make(sessionId));
         await engine.beforeOpen(signal);
         return made.sandbox;
       },
       async remove(sessionId) {
-        const found = boxes.get(sessionId);
-        boxes.delete(sessionId);
+        const found = fakes.get(sessionId);
+        fakes.delete(sessionId);
         if (found === undefined) return;
         found.isGone = true;
-        await found.box.dispose();
+        await found.fake.dispose();
       },
-      sessions: async () => [...boxes.keys()],
-      volume: async (sessionId) => boxes.get(sessionId)?.box.root,
+      sessions: async () => [...fakes.keys()],
+      volume: async (sessionId) => fakes.get(sessionId)?.fake.root,
       close: async () => {},
     },
-    box: (sessionId) => boxes.get(sessionId)?.box,
+    fake: (sessionId) => fakes.get(sessionId)?.fake,
     made: 0,
     beforeOpen: async () => {},
     beforeProgram: async () => {},
     beforeFile: async () => {},
     async close() {
-      await Promise.all([...boxes.keys()].map((id) => engine.host.remove(id)));
+      await Promise.all([...fakes.keys()].map((id) => engine.host.remove(id)));
     },
   };
 
   async function make(sessionId: string) {
-    const box = await createFakeSandbox();
+    const fake = await createFakeSandbox();
     Object.assign(engine, { made: engine.made + 1 });
     const container = `${name}-${engine.made}`;
     const alive = () => {
       if (made.isGone) throw new SandboxLost("the sandbox was removed");
     };
     const sandbox: Sandbox = {
-      ...box,
+      ...fake,
       container,
-      identity: { host: name, volume: box.root, container, boot: "1" },
+      identity: { host: name, volume: fake.root, container, boot: "1" },
       files: {
-        ...box.files,
+        ...fake.files,
         async write(...given) {
           await engine.beforeFile();
-          return box.files.write(...given);
+          return fake.files.write(...given);
         },
       },
       async run(command, options) {
         alive();
         if (command.id.startsWith("ws-")) await engine.beforeProgram(options?.signal);
-        return box.run(command, options);
+        return fake.run(command, options);
       },
       async state(id) {
         alive();
-        return box.state(id);
+        return fake.state(id);
       },
     };
-    const made = { box, sandbox, isGone: false };
-    boxes.set(sessionId, made);
+    const made = { fake, sandbox, isGone: false };
+    fakes.set(sessionId, made);
     return made;
   }
   return engine;

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import path from "node:path";
-import type { BoxCommand, CommandState, OutputStream } from "../../activities/sandbox/sandbox.ts";
+import type { SandboxCommand, CommandState, OutputStream } from "../../activities/sandbox/sandbox.ts";
 
 export interface FakeProcess {
   state(): CommandState;
@@ -14,7 +14,7 @@ export interface FakeProcess {
   kill(graceMs: number): Promise<CommandState>;
 }
 
-export async function startProcess(command: BoxCommand, root: string): Promise<FakeProcess> {
+export async function startProcess(command: SandboxCommand, root: string): Promise<FakeProcess> {
   const startedAtMs = Date.now();
   const chunks: Record<OutputStream, Buffer[]> = { out: [], err: [] };
   // Joined when read, not at each piece: the tests print megabytes.

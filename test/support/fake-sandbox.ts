@@ -5,7 +5,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import type { BoxCommand, CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
+import type { SandboxCommand, CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { createFakeFiles } from "./fake-box-files.ts";
 import { type FakeProcess, startProcess } from "./fake-process.ts";
 
@@ -13,8 +13,8 @@ export interface FakeSandbox extends Sandbox {
   /** The folder on disk that is /workspace. */
   readonly root: string;
   /** Commands in the order in which they were really started. */
-  readonly started: readonly BoxCommand[];
-  /** Forgets a command, as a box that was made anew would. */
+  readonly started: readonly SandboxCommand[];
+  /** Forgets a command, as a sandbox that was made anew would. */
   forget(id: string): void;
   /** Ends all commands and removes the folder. */
   dispose(): Promise<void>;
@@ -28,7 +28,7 @@ export interface FakeSandboxOptions {
 export async function createFakeSandbox(options: FakeSandboxOptions = {}): Promise<FakeSandbox> {
   const root = await mkdtemp(path.join(tmpdir(), "longhaul-fake-box-"));
   const processes = new Map<string, FakeProcess>();
-  const started: BoxCommand[] = [];
+  const started: SandboxCommand[] = [];
   const find = (id: string): FakeProcess => {
     const found = processes.get(id);
     if (found === undefined) throw new Error(`no command ${id} in the fake sandbox`);

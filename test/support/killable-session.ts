@@ -1,4 +1,4 @@
-/** A session whose workers are processes that a test starts and kills; the model, the rows and the box outlive them. */
+/** A session whose workers are processes that a test starts and kills; the model, the rows and the sandbox outlive them. */
 import { randomBytes } from "node:crypto";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import Dockerode from "dockerode";
@@ -21,7 +21,7 @@ export interface KillableSession {
   readonly id: string;
   readonly model: ScriptedModelServer;
   readonly handle: WorkflowHandle<typeof codingAgent>;
-  readonly box: Dockerode.Container;
+  readonly sandbox: Dockerode.Container;
   /** For `checkSession`. */
   readonly place: Place;
   /** @param environment of this worker alone, on top of the others' */
@@ -75,7 +75,7 @@ export async function startKillableSession(
     id,
     model,
     handle,
-    box: docker.getContainer(`longhaul-${id}`),
+    sandbox: docker.getContainer(`longhaul-${id}`),
     place: { database, client, docker },
     async startWorker(own = {}, files = {}) {
       const settings = {

@@ -25,7 +25,7 @@ const TAIL_MESSAGES = 6;
 const MAX_STEPS = 150;
 
 /** @returns the steps in order; the last one made no calls. */
-export async function playRehearsal(url: string, box: Sandbox, task: string): Promise<PlayedStep[]> {
+export async function playRehearsal(url: string, sandbox: Sandbox, task: string): Promise<PlayedStep[]> {
   const model = rehearsalModel(url);
   const steps: PlayedStep[] = [];
   const messages: Message[] = [];
@@ -35,7 +35,7 @@ export async function playRehearsal(url: string, box: Sandbox, task: string): Pr
     const played: PlayedCall[] = [];
     messages.push({ role: "assistant", content: answer.content });
     for (const { toolCallId, toolName, input } of calls) {
-      const { outcome, text } = await callTool(box, toolName, input);
+      const { outcome, text } = await callTool(sandbox, toolName, input);
       played.push({ id: toolCallId, name: toolName, outcome, text });
       messages.push({
         role: "tool",

@@ -1,11 +1,11 @@
-/** Real boxes for a test file: sessions with names of their own, removed afterwards whatever happened. */
+/** Real sandboxes for a test file: sessions with names of their own, removed afterwards whatever happened. */
 import { randomBytes } from "node:crypto";
 import Dockerode from "dockerode";
 import { inject } from "vitest";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
-import type { BoxSpec, CommandState, Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
+import type { SandboxSpec, CommandState, Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
 
-export interface TestBoxes {
+export interface TestSandboxes {
   readonly docker: Dockerode;
   /** The host that most tests use; `newHost` is another worker's. */
   readonly host: SandboxHost;
@@ -13,13 +13,13 @@ export interface TestBoxes {
   /** A host whose engine refuses every container that wants a capability of the network. */
   lame(): { readonly host: SandboxHost; readonly said: readonly string[] };
   /** A spec with a session of its own. */
-  spec(changes?: Partial<BoxSpec>): BoxSpec;
-  /** Ids, on this machine, of the processes that copy between a worker and the box's supervisor. */
-  relays(box: Sandbox): Promise<readonly number[]>;
+  spec(changes?: Partial<SandboxSpec>): SandboxSpec;
+  /** Ids, on this machine, of the processes that copy between a worker and the sandbox's supervisor. */
+  relays(sandbox: Sandbox): Promise<readonly number[]>;
   dispose(): Promise<void>;
 }
 
-export function createTestBoxes(): TestBoxes {
+export function createTestSandboxes(): TestSandboxes {
   const docker = new Dockerode();
   const run = randomBytes(4).toString("hex");
   const hosts: SandboxHost[] = [];
@@ -60,8 +60,8 @@ export function createTestBoxes(): TestBoxes {
         ...changes,
       };
     },
-    async relays(box) {
-      const top = await docker.getContainer(box.container).top({ ps_args: "-eo pid,args" });
+    async relays(sandbox) {
+      const top = await docker.getContainer(sandbox.container).top({ ps_args: "-eo pid,args" });
       const found = (top.Processes as string[][]).filter((row) => row.join(" ").includes("LONGHAUL_RELAY"));
       return found.map(([pid]) => Number(pid));
     },
@@ -84,22 +84,22 @@ export interface Ran {
 }
 
 /** Runs a bash script to its end. */
-export async function bash(box: Sandbox, script: string, timeoutMs = 20_000): Promise<Ran> {
+export async function bash(sandbox: Sandbox, script: string, timeoutMs = 20_000): Promise<Ran> {
   const id = newId();
-  const state = await box.run({ id, argv: ["bash", "-c", script], timeoutMs });
+  const state = await sandbox.run({ id, argv: ["bash", "-c", script], timeoutMs });
   const read = async (stream: "out" | "err"): Promise<string> =>
-    Buffer.from(await box.read(id, stream, 0, 1_048_576)).toString("utf8");
+    Buffer.from(await sandbox.read(id, stream, 0, 1_048_576)).toString("utf8");
   return { state, out: await read("out"), err: await read("err") };
 }
 
 /** Runs a script over the workspace of a sandbox as root, from a container beside it. @throws Error with its exit code */
-export async function asRoot({ docker }: TestBoxes, box: Sandbox, script: string): Promise<void> {
+export async function asRoot({ docker }: TestSandboxes, sandbox: Sandbox, script: string): Promise<void> {
   const container = await docker.createContainer({
     Image: inject("sandboxImage"),
     Entrypoint: ["sh", "-ec", script],
     User: "0:0",
     WorkingDir: "/workspace",
-    HostConfig: { NetworkMode: "none", Binds: [`${box.container}:/workspace`] },
+    HostConfig: { NetworkMode: "none", Binds: [`${sandbox.container}:/workspace`] },
   });
   try {
     await container.start();

@@ -39,8 +39,8 @@ export async function busyWith(
 }
 
 /** Ends a command of `until [ -e go ]; …`. */
-export async function letGo({ box }: KillableSession): Promise<void> {
-  const touch = await box.exec({ Cmd: ["touch", "/workspace/go"], User: "1000" });
+export async function letGo({ sandbox }: KillableSession): Promise<void> {
+  const touch = await sandbox.exec({ Cmd: ["touch", "/workspace/go"], User: "1000" });
   await touch.start({});
 }
 

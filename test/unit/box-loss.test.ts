@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { lossOf, type BoxChange } from "../../activities/workspace/sandbox-loss.ts";
+import { lossOf, type SandboxChange } from "../../activities/workspace/sandbox-loss.ts";
 
 const now = { host: "alpha", volume: "v1", container: "c1", boot: "b1" };
 const before = { ...now, savedStep: 4, leftOut: [] };
-const change = (more: Partial<BoxChange> = {}): BoxChange => ({
+const change = (more: Partial<SandboxChange> = {}): SandboxChange => ({
   before,
   now,
   step: 6,
@@ -12,12 +12,12 @@ const change = (more: Partial<BoxChange> = {}): BoxChange => ({
   unsavedFolders: ["node_modules"],
   ...more,
 });
-const noticeOf = (more: Partial<BoxChange>): string => {
+const noticeOf = (more: Partial<SandboxChange>): string => {
   const loss = lossOf(change(more));
   return "notice" in loss ? loss.notice : loss.kind;
 };
 
-describe("what is gone with a box", () => {
+describe("what is gone with a sandbox", () => {
   it("is nothing where it is the same one", () => {
     expect(lossOf(change())).toEqual({ kind: "none" });
     expect(lossOf(change({ now: { ...now, host: "renamed" } }))).toEqual({ kind: "none" });

@@ -2,14 +2,14 @@
 import { expect, it } from "vitest";
 import type { CommandState } from "../../activities/sandbox/sandbox.ts";
 import { keepWorkspace } from "../../activities/workspace/workspace.ts";
-import type { ProgramBox } from "../../activities/workspace/workspace-program.ts";
+import type { ProgramSandbox } from "../../activities/workspace/workspace-program.ts";
 
 const ANSWER = Buffer.from(
   JSON.stringify({ packBytes: 1, changed: 1, removed: 0, whole: true, skipped: [], skippedCount: 0 }),
 );
 
 /** Its save is of so many bytes. */
-function boxWith(bytes: number): ProgramBox {
+function boxWith(bytes: number): ProgramSandbox {
   const ended: CommandState = {
     id: "ws-1",
     kind: "exited",

@@ -3,7 +3,7 @@ import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger } from "@temporalio/worker";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { inScope } from "../../activities/runtime/activity-scope.ts";
-import { createTextBorder } from "../../activities/redaction/sanitizer.ts";
+import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import {
   lossesBefore,
   NO_LOSSES,
@@ -46,7 +46,7 @@ describe("an attempt", () => {
     );
     const beats: unknown[] = [];
     environment.on("heartbeat", (details) => beats.push(details));
-    const deps = { heartbeatMs: 60_000, border: createTextBorder([]), store: undefined as never };
+    const deps = { heartbeatMs: 60_000, sanitizer: createSanitizer([]), store: undefined as never };
     const ended = await environment
       .run(() => inScope(deps, body))
       .then(

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { CommandState } from "../../activities/sandbox/sandbox.ts";
 import { restoreWorkspace } from "../../activities/workspace/workspace.ts";
-import { endingWith, type ProgramBox } from "../../activities/workspace/workspace-program.ts";
+import { endingWith, type ProgramSandbox } from "../../activities/workspace/workspace-program.ts";
 
 const ENDED: CommandState = {
   id: "ws-1",
@@ -17,9 +17,9 @@ const ENDED: CommandState = {
 };
 
 /** Answers, but for one request, which it never does. `reached` resolves when it is asked for that. */
-function boxSilentAt(method: keyof ProgramBox) {
+function boxSilentAt(method: keyof ProgramSandbox) {
   const { promise: reached, resolve } = Promise.withResolvers<void>();
-  const box: ProgramBox = {
+  const sandbox: ProgramSandbox = {
     start: async () => ENDED,
     feed: async () => true,
     run: async () => ENDED,
@@ -31,7 +31,7 @@ function boxSilentAt(method: keyof ProgramBox) {
     resolve();
     return new Promise<never>(() => undefined);
   };
-  return { box: { ...box, [method]: silent }, reached };
+  return { sandbox: { ...sandbox, [method]: silent }, reached };
 }
 
 describe("a restore that is cancelled", () => {
@@ -44,11 +44,11 @@ describe("a restore that is cancelled", () => {
     ["feed", 20],
     ["wait", 20],
   ] as const)("while the sandbox does not answer to `%s` ends with the signal", async (method, mebibytes) => {
-    const { box, reached } = boxSilentAt(method);
+    const { sandbox, reached } = boxSilentAt(method);
     const stop = new AbortController();
     const pack = Buffer.alloc(mebibytes * 2 ** 20);
     const packs = [{ byteLength: pack.byteLength, pieces: () => [pack] }];
-    const restoring = restoreWorkspace(endingWith(stop.signal, box), {
+    const restoring = restoreWorkspace(endingWith(stop.signal, sandbox), {
       manifest: Buffer.alloc(0),
       packs,
     });

@@ -1,10 +1,10 @@
 import type { ContainerInspectInfo } from "dockerode";
 import { expect, test } from "vitest";
-import { boxName, createOptions, differences } from "../../activities/sandbox/docker/profile.ts";
+import { sandboxName, createOptions, differences } from "../../activities/sandbox/docker/profile.ts";
 import { isolationGaps } from "../../activities/sandbox/docker/isolation-checks.ts";
-import type { BoxSpec } from "../../activities/sandbox/sandbox.ts";
+import type { SandboxSpec } from "../../activities/sandbox/sandbox.ts";
 
-const spec: BoxSpec = {
+const spec: SandboxSpec = {
   sessionId: "s1",
   image: "image:1",
   network: "bridge",
@@ -15,7 +15,7 @@ const spec: BoxSpec = {
 
 const around = { defaultRuntime: "runc", appArmor: true, imageEnvironment: ["LANG=C.UTF-8", "PATH=/bin"] };
 
-/** What the engine tells of a box that was made as asked; newer engines spell capabilities with CAP_. */
+/** What the engine tells of a sandbox that was made as asked; newer engines spell capabilities with CAP_. */
 function asMade(host: object = {}, config: object = {}): ContainerInspectInfo {
   const options = createOptions(spec, new Date(0));
   const { Entrypoint, Cmd, User, Labels, Image, WorkingDir, Healthcheck, Env = [] } = options;
@@ -58,7 +58,7 @@ function asMade(host: object = {}, config: object = {}): ContainerInspectInfo {
   } as unknown as ContainerInspectInfo;
 }
 
-test("a box that was made as asked does not differ, on engines old and new", () => {
+test("a sandbox that was made as asked does not differ, on engines old and new", () => {
   expect(differences(asMade(), spec, around)).toEqual([]);
   expect(differences(asMade({ CapAdd: ["SETGID", "SETUID"], MemorySwap: -1 }), spec, around)).toEqual([]);
 });
@@ -88,7 +88,7 @@ test.each([
   ["all ports published", { PublishAllPorts: true }],
   ["read-only paths", { ReadonlyPaths: [] }],
   ["restart policy", { RestartPolicy: { Name: "always" } }],
-])("[R52] a box that differs in %s is told by that word", (what, host) => {
+])("[R52] a sandbox that differs in %s is told by that word", (what, host) => {
   expect(differences(asMade(host), spec, around)).toEqual([expect.stringMatching(new RegExp(`^${what}: `))]);
 });
 
@@ -123,7 +123,7 @@ test("what the kernel says of a sandbox's confinement is compared: filter, privi
   ]);
 });
 
-test("a box that speaks another protocol, or is another session's, differs", () => {
+test("a sandbox that speaks another protocol, or is another session's, differs", () => {
   const labels = { "longhaul.session": "s2", "longhaul.protocol": "0" };
   expect(differences(asMade({}, { Labels: labels }), spec, around)).toEqual([
     'session: "s2" instead of "s1"',
@@ -131,9 +131,9 @@ test("a box that speaks another protocol, or is another session's, differs", () 
   ]);
 });
 
-test("names of boxes are fit for Docker, and two sessions never share one", () => {
-  expect(boxName("fix-login.2_b")).toBe("longhaul-fix-login.2_b");
-  const odd = ["a b", "a/b", "a-b", "ä", "x".repeat(300), `${"x".repeat(300)}y`].map(boxName);
+test("names of sandboxes are fit for Docker, and two sessions never share one", () => {
+  expect(sandboxName("fix-login.2_b")).toBe("longhaul-fix-login.2_b");
+  const odd = ["a b", "a/b", "a-b", "ä", "x".repeat(300), `${"x".repeat(300)}y`].map(sandboxName);
   for (const name of odd) expect(name).toMatch(/^longhaul-[A-Za-z0-9_.-]{1,100}$/);
   expect(new Set(odd).size).toBe(odd.length);
 });

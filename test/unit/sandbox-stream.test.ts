@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { Duplex } from "node:stream";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { createBoxStream, StreamEnded } from "../../activities/sandbox/docker/supervisor-stream.ts";
+import { createSupervisorStream, StreamEnded } from "../../activities/sandbox/docker/supervisor-stream.ts";
 
 /** A piece of Docker's multiplexed stream. */
 function piece(channel: number, text: string): Buffer {
@@ -13,20 +13,20 @@ function piece(channel: number, text: string): Buffer {
 }
 
 function connect() {
-  const [toBox, fromBox] = [new PassThrough(), new PassThrough()];
-  const stream = createBoxStream(Duplex.from({ readable: fromBox, writable: toBox }));
+  const [toSandbox, fromSandbox] = [new PassThrough(), new PassThrough()];
+  const stream = createSupervisorStream(Duplex.from({ readable: fromSandbox, writable: toSandbox }));
   let sent = "";
-  toBox.on("data", (chunk: Buffer) => (sent += chunk.toString()));
+  toSandbox.on("data", (chunk: Buffer) => (sent += chunk.toString()));
   const requests = (): { q: number; op: string; of?: number }[] =>
     sent
       .split("\n")
       .filter((line) => line !== "")
       .map((line) => JSON.parse(line));
-  return { stream, fromBox, requests };
+  return { stream, fromSandbox, requests };
 }
 
 test("answers find their requests, in any order, cut anywhere, several in a piece", async () => {
-  const { stream, fromBox } = connect();
+  const { stream, fromSandbox } = connect();
   const answers = [stream.request("a", {}), stream.request("b", {}), stream.request("c", {})];
   const lines = Buffer.concat([
     piece(1, '{"q":3,"ok":{"is":"c"}}\n{"q":1,"ok":{"i'),
@@ -34,46 +34,46 @@ test("answers find their requests, in any order, cut anywhere, several in a piec
     piece(2, "noise on standard error"),
     piece(1, '{"q":2,"error":"no"}\n'),
   ]);
-  for (const byte of lines) fromBox.write(Buffer.from([byte]));
+  for (const byte of lines) fromSandbox.write(Buffer.from([byte]));
   expect(await answers[0]).toEqual({ is: "ä" });
   expect(await answers[2]).toEqual({ is: "c" });
   await expect(answers[1]).rejects.toThrow("no");
 });
 
 test("progress is passed on, and what comes after the answer is not", async () => {
-  const { stream, fromBox } = connect();
+  const { stream, fromSandbox } = connect();
   const told: number[] = [];
   const answer = stream.request("wait", {}, { onBytes: (bytes) => told.push(bytes) });
-  fromBox.write(piece(1, '{"q":1,"bytes":5}\n{"q":1,"bytes":9}\n{"q":1,"ok":{}}\n{"q":1,"bytes":12}\n'));
+  fromSandbox.write(piece(1, '{"q":1,"bytes":5}\n{"q":1,"bytes":9}\n{"q":1,"ok":{}}\n{"q":1,"bytes":12}\n'));
   await answer;
   expect(told).toEqual([5, 9]);
 });
 
 test("an aborted request is taken back and leaves the stream usable", async () => {
-  const { stream, fromBox, requests } = connect();
+  const { stream, fromSandbox, requests } = connect();
   const abort = new AbortController();
   const waiting = stream.request("wait", {}, { signal: abort.signal });
   abort.abort(new Error("enough"));
   await expect(waiting).rejects.toThrow("enough");
   const next = stream.request("ping", {});
-  fromBox.write(piece(1, '{"q":1,"ok":{}}\n{"q":3,"ok":{"fine":true}}\n'));
+  fromSandbox.write(piece(1, '{"q":1,"ok":{}}\n{"q":3,"ok":{"fine":true}}\n'));
   expect(await next).toEqual({ fine: true });
   expect(requests()).toMatchObject([{ op: "wait" }, { op: "unwait", of: 1 }, { op: "ping" }]);
 });
 
 test("when the stream ends all that waits is told, with what the other side said last", async () => {
-  const { stream, fromBox } = connect();
+  const { stream, fromSandbox } = connect();
   const waiting = stream.request("wait", {});
-  fromBox.end(piece(2, "python3: not found\n"));
+  fromSandbox.end(piece(2, "python3: not found\n"));
   await expect(waiting).rejects.toThrow("python3: not found");
   await expect(stream.request("ping", {})).rejects.toBeInstanceOf(StreamEnded);
   expect(stream.ended).toBe(true);
 });
 
 test("what is no answer ends the stream", async () => {
-  const { stream, fromBox } = connect();
+  const { stream, fromSandbox } = connect();
   const waiting = stream.request("wait", {});
-  fromBox.write(piece(1, "Segmentation fault\n"));
+  fromSandbox.write(piece(1, "Segmentation fault\n"));
   await expect(waiting).rejects.toBeInstanceOf(StreamEnded);
 });
 
@@ -82,14 +82,14 @@ describe("a clock that jumps", () => {
 
   test.each([3_600_000, -3_600_000])("by %i ms ends no stream and no request [R46]", async (jumpMs) => {
     vi.useFakeTimers({ toFake: ["Date", "setInterval", "clearInterval"] });
-    const { stream, fromBox, requests } = connect();
+    const { stream, fromSandbox, requests } = connect();
     const answer = stream.request("wait", {});
     vi.setSystemTime(Date.now() + jumpMs);
     // The time at which it looks whether the other side is still there.
     vi.advanceTimersByTime(16_000);
     expect(stream.ended).toBe(false);
     expect(requests().map(({ op }) => op)).toEqual(["wait", "ping"]);
-    fromBox.write(piece(1, '{"q":1,"ok":{"is":"here"}}\n'));
+    fromSandbox.write(piece(1, '{"q":1,"ok":{"is":"here"}}\n'));
     expect(await answer).toEqual({ is: "here" });
   });
 });

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { cleanText } from "../../activities/contract/clean-text.ts";
 import { MASK } from "../../activities/redaction/secret-mask.ts";
-import { createTextBorder } from "../../activities/redaction/sanitizer.ts";
+import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 
 const SECRET = "s3cret/Value+with=odd chars~42";
 const TOKEN = `ghp_${"a1B2".repeat(9)}`;
@@ -56,7 +56,7 @@ const nasty = fc
   .map((parts) => parts.join(""));
 
 function inPieces(
-  border: { push(piece: string): string; end(): string },
+  sanitizer: { push(piece: string): string; end(): string },
   text: string,
   cuts: readonly number[],
 ): string {
@@ -64,10 +64,10 @@ function inPieces(
   let at = 0;
   let result = "";
   for (const end of [...ends, text.length]) {
-    result += border.push(text.slice(at, end));
+    result += sanitizer.push(text.slice(at, end));
     at = end;
   }
-  return result + border.end();
+  return result + sanitizer.end();
 }
 
 describe("cleanText", () => {
@@ -102,17 +102,17 @@ describe("cleanText", () => {
   });
 });
 
-describe("createTextBorder", () => {
-  const border = createTextBorder([SECRET]);
+describe("createSanitizer", () => {
+  const sanitizer = createSanitizer([SECRET]);
 
   it("hides a secret in any of its forms however the text is cut into pieces", () => {
     const text = `x ${SECRET} y ${Buffer.from(SECRET).toString("base64")} z ${TOKEN} no${TOKEN} end`;
-    const expected = border.clean(text);
+    const expected = sanitizer.clean(text);
     for (let cut = 0; cut <= text.length; cut += 1)
-      expect(inPieces(border.stream(), text, [cut])).toBe(expected);
+      expect(inPieces(sanitizer.stream(), text, [cut])).toBe(expected);
     expect(
       inPieces(
-        border.stream(),
+        sanitizer.stream(),
         text,
         Array.from(text, (_char, index) => index),
       ),
@@ -124,7 +124,7 @@ describe("createTextBorder", () => {
   it("gives for pieces what it gives for the whole, for any text and any cuts", () => {
     fc.assert(
       fc.property(nasty, fc.array(fc.nat(400), { maxLength: 8 }), (text, cuts) => {
-        expect(inPieces(border.stream(), text, cuts)).toBe(border.clean(text));
+        expect(inPieces(sanitizer.stream(), text, cuts)).toBe(sanitizer.clean(text));
       }),
       { numRuns: 2_000 },
     );
@@ -132,20 +132,20 @@ describe("createTextBorder", () => {
 
   it("finds a secret that terminal colours were woven into", () => {
     const woven = `${SECRET.slice(0, 7)}\u001b[1m${SECRET.slice(7)}`;
-    expect(border.clean(woven)).toBe(MASK);
-    expect(inPieces(border.stream(), woven, [8, 9, 10])).toBe(MASK);
+    expect(sanitizer.clean(woven)).toBe(MASK);
+    expect(inPieces(sanitizer.stream(), woven, [8, 9, 10])).toBe(MASK);
   });
 
   it("masks a token of any length with bounded memory and passes on what follows it", () => {
     const token = `ghp_${"x".repeat(30_000)}`;
     for (const size of [1_000, 7_001, 40_000]) {
       const cuts = Array.from({ length: Math.floor(31_000 / size) }, (_value, index) => (index + 1) * size);
-      expect(inPieces(border.stream(), `a ${token} b`, cuts)).toBe(`a ${MASK} b`);
+      expect(inPieces(sanitizer.stream(), `a ${token} b`, cuts)).toBe(`a ${MASK} b`);
     }
   });
 
   it("passes a live stream on at once but for the last characters, with which a secret may begin", () => {
-    const stream = border.stream();
+    const stream = sanitizer.stream();
     const shown = stream.push("Hello, world! How are ");
     expect("Hello, world! How are ".startsWith(shown)).toBe(true);
     expect(shown.length).toBeGreaterThan(19);
@@ -153,7 +153,7 @@ describe("createTextBorder", () => {
 
   it("masks a secret that a token of another kind runs into", () => {
     const woven = `${TOKEN}${SECRET}`;
-    expect(border.clean(woven)).toBe(MASK);
-    expect(inPieces(border.stream(), woven, [20, 40, 45, 50])).toBe(MASK);
+    expect(sanitizer.clean(woven)).toBe(MASK);
+    expect(inPieces(sanitizer.stream(), woven, [20, 40, 45, 50])).toBe(MASK);
   });
 });

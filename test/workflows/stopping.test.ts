@@ -255,7 +255,7 @@ it("a run that could not open its session says so to the activities that close i
   expect(fake.inputsOf("closeSession")).toEqual([expect.objectContaining({ neverOpened: {} })]);
 });
 
-it("a box that cannot be closed does not keep the run from ending, and the session is told why [invariant 14]", async () => {
+it("a sandbox that cannot be closed does not keep the run from ending, and the session is told why [invariant 14]", async () => {
   const { fake, value } = await play({
     steps: [answered()],
     activities: {

@@ -1,4 +1,4 @@
-/** The Python programs that run inside the box, read from the files beside this one. */
+/** The Python programs that run inside the sandbox, read from the files beside this one. */
 import { readFileSync } from "node:fs";
 
 /** In the order in which they are joined: each may use what stands above it. */
@@ -26,7 +26,7 @@ const part = (name: string): string => readFileSync(new URL(`./${name}.py`, impo
  */
 export const supervisorSource = SUPERVISOR_PARTS.map(part).join("\n\n");
 
-/** Saves and restores a workspace; run as a command, with the tools' rights. What it is asked: box/restore.py. */
+/** Saves and restores a workspace; run as a command, with the tools' rights. What it is asked: sandbox/restore.py. */
 export const workspaceSource = ["tree", "survey", "save", "restore"].map(part).join("\n\n");
 
 /** Copies bytes between an exec stream and the supervisor. */
@@ -52,5 +52,5 @@ export function pythonArguments(variable: string): string[] {
   ];
 }
 
-/** Both sides' version of the protocol; a box that speaks another one is refused. Equal to PROTOCOL in supervisor.py. */
+/** Both sides' version of the protocol; a sandbox that speaks another one is refused. Equal to PROTOCOL in supervisor.py. */
 export const PROTOCOL = 1;

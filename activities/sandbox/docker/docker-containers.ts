@@ -1,15 +1,15 @@
-/** Removes boxes, and finds those that are there. */
+/** Removes sandboxes, and finds those that are there. */
 import type Dockerode from "dockerode";
 import { unless } from "./docker-errors.ts";
-import { boxName, CREATED_LABEL, GUARD_LABEL, SESSION_LABEL } from "./profile.ts";
+import { sandboxName, CREATED_LABEL, GUARD_LABEL, SESSION_LABEL } from "./profile.ts";
 
 /** How long a volume may be held by a container that is being removed. */
 const VOLUME_TRIES = 50;
 const RETRY_MS = 100;
 
 /** Removes the session's container and volume. @returns the container's id, where there was one */
-export async function removeBox(docker: Dockerode, sessionId: string): Promise<string | undefined> {
-  const name = boxName(sessionId);
+export async function removeSandbox(docker: Dockerode, sessionId: string): Promise<string | undefined> {
+  const name = sandboxName(sessionId);
   const container = docker.getContainer(name);
   const found = await unless([404], () => container.inspect());
   if (found !== undefined && found.Config.Labels[SESSION_LABEL] === sessionId) {
@@ -65,7 +65,7 @@ export async function labelledSessions(docker: Dockerode): Promise<string[]> {
  * has seconds. Undefined where there is no volume.
  */
 export async function volumeIdentity(docker: Dockerode, sessionId: string): Promise<string | undefined> {
-  const found = await unless([404], () => docker.getVolume(boxName(sessionId)).inspect());
+  const found = await unless([404], () => docker.getVolume(sandboxName(sessionId)).inspect());
   if (found === undefined) return undefined;
   const labels: Record<string, string> = found.Labels ?? {};
   return labels[CREATED_LABEL] ?? ("CreatedAt" in found ? String(found.CreatedAt) : "");

@@ -1,10 +1,10 @@
-/** The port's `BoxFiles` over the way to a box. The rules are kept inside: box/files.py. */
+/** The port's `SandboxFiles` over the way to a sandbox. The rules are kept inside: sandbox/files.py. */
 import { toBase64, toBytes } from "./base64.ts";
-import type { BoxLink } from "./supervisor-link.ts";
+import type { SupervisorLink } from "./supervisor-link.ts";
 import type { Answer } from "./supervisor-stream.ts";
-import type { BoxFiles, FileAnswer } from "../sandbox.ts";
+import type { SandboxFiles, FileAnswer } from "../sandbox.ts";
 
-export function createBoxFiles(link: BoxLink): BoxFiles {
+export function createSandboxFiles(link: SupervisorLink): SandboxFiles {
   const ask = (action: string, path: string, fields: object = {}): Promise<Answer> =>
     link.request("file", { do: action, path, ...fields });
   return {

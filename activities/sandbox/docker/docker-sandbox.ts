@@ -1,16 +1,16 @@
-/** The port's `Sandbox` over the way to a box. */
+/** The port's `Sandbox` over the way to a sandbox. */
 import { toBase64, toBytes } from "./base64.ts";
 import type { Answer } from "./supervisor-stream.ts";
-import type { BoxLink } from "./supervisor-link.ts";
-import { createBoxFiles } from "./docker-files.ts";
-import type { BoxCommand, CommandState, Sandbox, WaitOptions } from "../sandbox.ts";
+import type { SupervisorLink } from "./supervisor-link.ts";
+import { createSandboxFiles } from "./docker-files.ts";
+import type { SandboxCommand, CommandState, Sandbox, WaitOptions } from "../sandbox.ts";
 
 /** Source: requirement 2.8, the process's end within 0.5 s of a cancel. */
 const DEFAULT_GRACE_MS = 300;
 
 export function createDockerSandbox(
   facts: Pick<Sandbox, "container" | "identity" | "empty" | "network" | "gaps">,
-  link: BoxLink,
+  link: SupervisorLink,
 ): Sandbox {
   return {
     ...facts,
@@ -54,14 +54,14 @@ export function createDockerSandbox(
         () => undefined,
         () => undefined,
       ),
-    files: createBoxFiles(link),
+    files: createSandboxFiles(link),
   };
 }
 
 // What the supervisor sends is our own protocol, whose version was compared when the stream was made.
 const toState = (answer: Answer): CommandState => answer as unknown as CommandState;
 
-function startFields({ stdin, ...rest }: BoxCommand): object {
+function startFields({ stdin, ...rest }: SandboxCommand): object {
   return stdin === undefined ? rest : { ...rest, stdin: toBase64(stdin) };
 }
 

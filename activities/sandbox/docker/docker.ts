@@ -2,23 +2,23 @@
 import type Dockerode from "dockerode";
 import { fatal, retryable } from "../../contract/failures.ts";
 import { abortable, shareWork, type SharedWork } from "../shared-work.ts";
-import { createBoxLink } from "./supervisor-link.ts";
-import type { BoxLink } from "./supervisor-link.ts";
+import { createSupervisorLink } from "./supervisor-link.ts";
+import type { SupervisorLink } from "./supervisor-link.ts";
 import { statusOf, unless } from "./docker-errors.ts";
 import { createDockerSandbox } from "./docker-sandbox.ts";
 import { createNetworkGuard, type NetworkGuard } from "./firewall.ts";
 import { isolationGaps } from "./isolation-checks.ts";
 import { measuredReach } from "./firewall-rules.ts";
 import {
-  boxLabels,
-  boxName,
+  sandboxLabels,
+  sandboxName,
   createOptions,
   differences,
   SESSION_LABEL,
   type Surroundings,
 } from "./profile.ts";
-import { labelledSessions, removeBox, volumeIdentity } from "./docker-containers.ts";
-import { type BoxSpec, type Sandbox, type SandboxHost } from "../sandbox.ts";
+import { labelledSessions, removeSandbox, volumeIdentity } from "./docker-containers.ts";
+import { type SandboxSpec, type Sandbox, type SandboxHost } from "../sandbox.ts";
 import { DEFAULT_IMAGE } from "../../config/default-image.ts";
 import { SandboxLost } from "../sandbox-lost.ts";
 import { createSurroundings } from "./surroundings.ts";
@@ -49,23 +49,23 @@ export function createDockerHost({
 }: DockerHostOptions): SandboxHost {
   const guard = createNetworkGuard(docker, guardImage);
   const surroundingsOf = createSurroundings(docker);
-  /** By container id, so that a box made anew gets a way of its own. */
+  /** By container id, so that a sandbox made anew gets a way of its own. */
   const links = new Map<string, Way>();
   /** By session and the rest of the spec. */
   const opening = new Map<string, Map<string, SharedWork<Sandbox>>>();
 
   async function bringUp(
-    spec: BoxSpec,
+    spec: SandboxSpec,
     signal: AbortSignal,
   ): Promise<{ found: Dockerode.ContainerInspectInfo; started: boolean }> {
-    const container = docker.getContainer(boxName(spec.sessionId));
+    const container = docker.getContainer(sandboxName(spec.sessionId));
     let started = false;
     for (let round = 0; round < MAX_ROUNDS; round++) {
       signal.throwIfAborted();
       const found = await unless([404], () => container.inspect());
       if (found === undefined) {
         await create(docker, spec, surroundingsOf);
-        say(`sandbox: created ${boxName(spec.sessionId)} from ${spec.image}`);
+        say(`sandbox: created ${sandboxName(spec.sessionId)} from ${spec.image}`);
         continue;
       }
       assertOurs(found, spec, await surroundingsOf(found));
@@ -80,11 +80,11 @@ export function createDockerHost({
     }
     throw retryable(
       "SandboxUnavailable",
-      `the box ${boxName(spec.sessionId)} does not come up; its files are kept`,
+      `the sandbox ${sandboxName(spec.sessionId)} does not come up; its files are kept`,
     );
   }
 
-  async function openNow(spec: BoxSpec, signal: AbortSignal): Promise<Sandbox> {
+  async function openNow(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> {
     if (spec.network !== "none") guard.prepare();
     const { found, started } = await bringUp(spec, signal);
     const id = found.Id;
@@ -93,7 +93,7 @@ export function createDockerHost({
     // What was started anew has lost its rules, whatever it answers.
     const known = started ? undefined : links.get(id);
     const connecting = connect(found, spec, known).catch((error: unknown) => {
-      // A way that led to the box before it was restarted.
+      // A way that led to the sandbox before it was restarted.
       if (known === undefined || !(error instanceof SandboxLost)) return endedAtOnce(id, spec, error);
       return connect(found, spec, undefined).catch((again: unknown) => endedAtOnce(id, spec, again));
     });
@@ -113,7 +113,7 @@ export function createDockerHost({
     return createDockerSandbox({ container, identity, empty, network, gaps }, link);
   }
 
-  async function connect(found: Dockerode.ContainerInspectInfo, spec: BoxSpec, known: Way | undefined) {
+  async function connect(found: Dockerode.ContainerInspectInfo, spec: SandboxSpec, known: Way | undefined) {
     const id = found.Id;
     const way = known ?? (await wayTo(docker, guard, found, spec));
     links.set(id, way);
@@ -126,12 +126,12 @@ export function createDockerHost({
     }
   }
 
-  /** While a box is opened, its end is no loss yet: the next attempt begins anew, where that can help. */
-  async function endedAtOnce(id: string, spec: BoxSpec, error: unknown): Promise<never> {
+  /** While a sandbox is opened, its end is no loss yet: the next attempt begins anew, where that can help. */
+  async function endedAtOnce(id: string, spec: SandboxSpec, error: unknown): Promise<never> {
     if (!(error instanceof SandboxLost)) throw error;
     const found = await unless([404], () => docker.getContainer(id).inspect());
     if (found?.State.ExitCode === NOT_FOUND_EXIT_CODE) throw withoutPython(spec, error);
-    const message = `the box ended while it was opened: ${error.message}`;
+    const message = `the sandbox ended while it was opened: ${error.message}`;
     throw retryable("SandboxUnavailable", message, { cause: error });
   }
 
@@ -143,11 +143,11 @@ export function createDockerHost({
   async function remove(sessionId: string): Promise<void> {
     // What an opening that was given up has asked the engine for may come yet.
     await Promise.all([...(opening.get(sessionId)?.values() ?? [])].map(({ over }) => over));
-    const removed = await removeBox(docker, sessionId);
+    const removed = await removeSandbox(docker, sessionId);
     if (removed !== undefined) drop(removed, "the sandbox was removed");
   }
 
-  function share(spec: BoxSpec): SharedWork<Sandbox> {
+  function share(spec: SandboxSpec): SharedWork<Sandbox> {
     const ofSession = opening.get(spec.sessionId) ?? new Map<string, SharedWork<Sandbox>>();
     const key = JSON.stringify(spec);
     const shared = ofSession.get(key);
@@ -177,7 +177,7 @@ export function createDockerHost({
   };
 }
 
-function withoutPython({ image }: BoxSpec, cause: unknown): Error {
+function withoutPython({ image }: SandboxSpec, cause: unknown): Error {
   return fatal(
     "SandboxRefused",
     `the image ${image} has no python3, which the sandbox's supervisor runs on; nothing was run. Add python3 to the image, ` +
@@ -188,7 +188,7 @@ function withoutPython({ image }: BoxSpec, cause: unknown): Error {
 
 /** A stream to one life of a sandbox, with what is known of its network once its rules are in force. */
 interface Way {
-  readonly link: BoxLink;
+  readonly link: SupervisorLink;
   readonly network: Promise<(reachableFromInside: readonly string[]) => Sandbox["network"]>;
 }
 
@@ -197,10 +197,10 @@ async function wayTo(
   docker: Dockerode,
   guard: NetworkGuard,
   found: Dockerode.ContainerInspectInfo,
-  spec: BoxSpec,
+  spec: SandboxSpec,
 ): Promise<Way> {
   const link = (probe: readonly string[], ready: Promise<unknown>) =>
-    createBoxLink(docker, found.Id, { disk: spec.disk, probe, ready });
+    createSupervisorLink(docker, found.Id, { disk: spec.disk, probe, ready });
   if (spec.network === "none") {
     const none = Promise.resolve(() => ({ reach: "none" }) as const);
     return { link: link([], none), network: none };
@@ -233,13 +233,13 @@ function unguarded(gaps: readonly string[], guardImage: string): Error {
 
 async function create(
   docker: Dockerode,
-  spec: BoxSpec,
+  spec: SandboxSpec,
   surroundingsOf: ReturnType<typeof createSurroundings>,
 ): Promise<void> {
   const now = new Date();
-  const volume = boxName(spec.sessionId);
+  const volume = sandboxName(spec.sessionId);
   // Gives the one that is there where there is one.
-  await unless([], () => docker.createVolume({ Name: volume, Labels: boxLabels(spec.sessionId, now) }));
+  await unless([], () => docker.createVolume({ Name: volume, Labels: sandboxLabels(spec.sessionId, now) }));
   const made = await unless([404], () => docker.getVolume(volume).inspect());
   const labels: Record<string, string> = made?.Labels ?? {};
   if (made !== undefined && labels[SESSION_LABEL] !== spec.sessionId) {
@@ -249,7 +249,7 @@ async function create(
     );
   }
   const container = await unless([409], () => createContainer(docker, spec, now));
-  // 409: another worker was quicker; the next look adopts its box.
+  // 409: another worker was quicker; the next look adopts its sandbox.
   if (container === undefined) return;
   const found = await unless([404], () => container.inspect());
   const differing = found === undefined ? [] : differences(found, spec, await surroundingsOf(found));
@@ -258,7 +258,11 @@ async function create(
   throw refused(spec, differing);
 }
 
-async function createContainer(docker: Dockerode, spec: BoxSpec, now: Date): Promise<Dockerode.Container> {
+async function createContainer(
+  docker: Dockerode,
+  spec: SandboxSpec,
+  now: Date,
+): Promise<Dockerode.Container> {
   try {
     return await docker.createContainer(createOptions(spec, now));
   } catch (error) {
@@ -271,15 +275,15 @@ async function createContainer(docker: Dockerode, spec: BoxSpec, now: Date): Pro
   }
 }
 
-function assertOurs(found: Dockerode.ContainerInspectInfo, spec: BoxSpec, around: Surroundings): void {
+function assertOurs(found: Dockerode.ContainerInspectInfo, spec: SandboxSpec, around: Surroundings): void {
   const differing = differences(found, spec, around);
   if (differing.length > 0) throw refused(spec, differing);
 }
 
-function refused(spec: BoxSpec, differing: readonly string[]): Error {
+function refused(spec: SandboxSpec, differing: readonly string[]): Error {
   return fatal(
     "SandboxRefused",
-    `the container ${boxName(spec.sessionId)} is not the box it must be, so nothing is run in it: ${differing.join("; ")}. ` +
+    `the container ${sandboxName(spec.sessionId)} is not the sandbox it must be, so nothing is run in it: ${differing.join("; ")}. ` +
       "Its files are kept on the volume of that name; remove the container to have it made anew",
   );
 }

@@ -63,7 +63,7 @@ const MAX_HOST_PROBES = 64;
 /** In an event. */
 const MAX_NAMED = 12;
 
-export interface BoxNetwork {
+export interface SandboxNetwork {
   /** The host's own addresses: reached as well as the gateway. */
   readonly host: readonly string[];
   /** The sandbox's own network, `address/length`: other containers are there, whatever its addresses. */
@@ -82,7 +82,7 @@ export interface NetworkRules {
 }
 
 /** @throws RangeError for what is no address or prefix */
-export function networkRules({ host, subnets, allow }: BoxNetwork): NetworkRules {
+export function networkRules({ host, subnets, allow }: SandboxNetwork): NetworkRules {
   const hostPrefixes = host.map(toPrefix).filter(({ address }) => !isLoopback(address));
   const wanted = allow.map(toPrefix);
   const named = wanted.filter(isSingle);

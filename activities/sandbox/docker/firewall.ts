@@ -13,7 +13,7 @@ import { parseHostAddresses } from "./host-addresses.ts";
 import { networkRules, type NetworkRules } from "./firewall-rules.ts";
 import { GUARD_LABEL } from "./profile.ts";
 import { runOnce } from "./run-once.ts";
-import type { BoxSpec } from "../sandbox.ts";
+import type { SandboxSpec } from "../sandbox.ts";
 
 /** The host's addresses change when networks come and go. */
 const HOST_ADDRESSES_MS = 60_000;
@@ -30,12 +30,15 @@ export interface NetworkGuard {
   /** Begins to ask what `rules` needs to know of the host, so that it is there by then. */
   prepare(): void;
   /** What the running container must not reach. */
-  rules(found: ContainerInspectInfo, spec: BoxSpec): Promise<NetworkRules & { troubles: readonly string[] }>;
+  rules(
+    found: ContainerInspectInfo,
+    spec: SandboxSpec,
+  ): Promise<NetworkRules & { troubles: readonly string[] }>;
   /**
    * Puts the rules in force and tries them. Doing it again replaces them. They end with the sandbox's network namespace: a
    * container that was restarted needs them again.
    */
-  raise(found: ContainerInspectInfo, spec: BoxSpec, rules: NetworkRules): Promise<GuardReport>;
+  raise(found: ContainerInspectInfo, spec: SandboxSpec, rules: NetworkRules): Promise<GuardReport>;
 }
 
 /** @param image the operator's, with python3 and nft; never the session's */

@@ -1,5 +1,5 @@
 /**
- * What a box must be, as data: the create request, and how an existing container differs from it. Pure.
+ * What a sandbox must be, as data: the create request, and how an existing container differs from it. Pure.
  * Source: requirement 5; survey of reliability, S1–S7. Capabilities: the supervisor needs SETUID and SETGID to become uid 1000; it does
  * not need KILL, because it takes on the tools' effective uid to signal (measured: docs/decisions).
  */
@@ -7,11 +7,11 @@ import { createHash } from "node:crypto";
 import type { ContainerCreateOptions, ContainerInspectInfo, Ulimit } from "dockerode";
 import { cutChars } from "../../contract/cut-text.ts";
 import { PROTOCOL, pythonArguments, supervisorSource } from "../agent/sources.ts";
-import type { BoxSpec } from "../sandbox.ts";
+import type { SandboxSpec } from "../sandbox.ts";
 
 export const SESSION_LABEL = "longhaul.session";
 export const CREATED_LABEL = "longhaul.created";
-/** On the container that puts a box's network rules in force; its value is the session. */
+/** On the container that puts a sandbox's network rules in force; its value is the session. */
 export const GUARD_LABEL = "longhaul.guard";
 const PROTOCOL_LABEL = "longhaul.protocol";
 const SOURCE_VARIABLE = "LONGHAUL_SUPERVISOR";
@@ -21,22 +21,22 @@ const MAX_SHOWN_CHARS = 200;
 const ENTRYPOINT = pythonArguments(SOURCE_VARIABLE);
 
 const CAPABILITIES = ["SETGID", "SETUID"];
-/** /tmp counts as the box's memory: at most so big a part of it, so that full it does not end the tools. */
+/** /tmp counts as the sandbox's memory: at most so big a part of it, so that full it does not end the tools. */
 const TMP_SHARE = 4;
 const NOFILE = 16_384;
 const SHM_BYTES = 64 * 1024 * 1024;
-/** The kernel ends a box before the host's own services; tools raise theirs to 1000, so that they go first. */
+/** The kernel ends a sandbox before the host's own services; tools raise theirs to 1000, so that they go first. */
 const OOM_SCORE_ADJ = 500;
 
 /** Name of the session's container and of its volume: the id, where Docker takes it, else cut and with a hash. */
-export function boxName(sessionId: string): string {
+export function sandboxName(sessionId: string): string {
   const plain = sessionId.replaceAll(/[^A-Za-z0-9_.-]/g, "-");
   if (plain === sessionId && plain.length <= NAME_CHARS) return `longhaul-${plain}`;
   const hash = createHash("sha256").update(sessionId).digest("hex").slice(0, 12);
   return `longhaul-${cutChars(plain, NAME_CHARS - 13)}-${hash}`;
 }
 
-export function boxLabels(sessionId: string, now: Date): Record<string, string> {
+export function sandboxLabels(sessionId: string, now: Date): Record<string, string> {
   return {
     [SESSION_LABEL]: sessionId,
     [CREATED_LABEL]: now.toISOString(),
@@ -44,10 +44,10 @@ export function boxLabels(sessionId: string, now: Date): Record<string, string> 
   };
 }
 
-/** The request that makes the session's box. */
-export function createOptions(spec: BoxSpec, now: Date): ContainerCreateOptions {
+/** The request that makes the session's sandbox. */
+export function createOptions(spec: SandboxSpec, now: Date): ContainerCreateOptions {
   return {
-    name: boxName(spec.sessionId),
+    name: sandboxName(spec.sessionId),
     Image: spec.image,
     User: "0:0",
     Hostname: "box",
@@ -55,7 +55,7 @@ export function createOptions(spec: BoxSpec, now: Date): ContainerCreateOptions 
     Entrypoint: ENTRYPOINT,
     Cmd: [],
     Env: [`${SOURCE_VARIABLE}=${supervisorSource}`],
-    Labels: boxLabels(spec.sessionId, now),
+    Labels: sandboxLabels(spec.sessionId, now),
     Healthcheck: { Test: ["NONE"] },
     StopSignal: "SIGTERM",
     StopTimeout: 1,
@@ -69,12 +69,12 @@ export function createOptions(spec: BoxSpec, now: Date): ContainerCreateOptions 
       Mounts: [
         {
           Type: "volume",
-          Source: boxName(spec.sessionId),
+          Source: sandboxName(spec.sessionId),
           Target: "/workspace",
           // Where the volume was removed since it was made, this request makes it.
           VolumeOptions: {
             NoCopy: false,
-            Labels: boxLabels(spec.sessionId, now),
+            Labels: sandboxLabels(spec.sessionId, now),
             DriverConfig: { Name: "local", Options: {} },
           },
         },
@@ -98,9 +98,9 @@ export function createOptions(spec: BoxSpec, now: Date): ContainerCreateOptions 
   };
 }
 
-const nanoCpus = (spec: BoxSpec): number => Math.round(spec.cpus * 1e9);
+const nanoCpus = (spec: SandboxSpec): number => Math.round(spec.cpus * 1e9);
 
-const tmpOptions = (spec: BoxSpec): string =>
+const tmpOptions = (spec: SandboxSpec): string =>
   `rw,nosuid,nodev,exec,mode=1777,size=${Math.floor(spec.memoryBytes / TMP_SHARE)}`;
 
 /** What a container gets from its engine and its image rather than from our request. */
@@ -114,15 +114,15 @@ export interface Surroundings {
 
 /**
  * How the container differs from what it must be, one line each; empty where it is as it must be. Stricter limits of
- * another spec differ as well: a box is as its session's configuration says.
+ * another spec differ as well: a sandbox is as its session's configuration says.
  */
 export function differences(
   found: ContainerInspectInfo,
-  spec: BoxSpec,
+  spec: SandboxSpec,
   { defaultRuntime, appArmor, imageEnvironment }: Surroundings,
 ): string[] {
   const host = found.HostConfig;
-  const name = boxName(spec.sessionId);
+  const name = sandboxName(spec.sessionId);
   const [mount, ...moreMounts] = found.Mounts.filter((each) => each.Destination !== "/tmp");
   const wanted: Record<string, [actual: unknown, expected: unknown]> = {
     session: [found.Config.Labels[SESSION_LABEL], spec.sessionId],

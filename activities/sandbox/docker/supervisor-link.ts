@@ -1,14 +1,14 @@
-/** The way to one container's supervisor: connects when first used, and again when the stream ended but the box runs. */
+/** The way to one container's supervisor: connects when first used, and again when the stream ended but the sandbox runs. */
 import type Dockerode from "dockerode";
 import { PROTOCOL, pythonArguments, relaySource } from "../agent/sources.ts";
-import { createBoxStream, StreamEnded } from "./supervisor-stream.ts";
-import type { Answer, BoxStream, RequestOptions } from "./supervisor-stream.ts";
+import { createSupervisorStream, StreamEnded } from "./supervisor-stream.ts";
+import type { Answer, SupervisorStream, RequestOptions } from "./supervisor-stream.ts";
 import { statusOf, unavailable } from "./docker-errors.ts";
 import type { KernelStatus } from "./isolation-checks.ts";
 import type { DiskBound } from "../sandbox.ts";
 import { SandboxLost } from "../sandbox-lost.ts";
 
-export interface BoxLink {
+export interface SupervisorLink {
   /**
    * Sends a request; where the stream ends meanwhile and the container still runs, again on a new stream with
    * `again: true`. So every request must bear being done more than once.
@@ -16,30 +16,30 @@ export interface BoxLink {
    */
   request(op: string, fields: object, options?: RequestOptions): Promise<Answer>;
   /**
-   * Connects if need be, once the network's rules are in force. This way leads to one life of the box alone: a restarted
-   * box counts as lost.
+   * Connects if need be, once the network's rules are in force. This way leads to one life of the sandbox alone: a restarted
+   * sandbox counts as lost.
    */
-  connect(): Promise<BoxHello>;
+  connect(): Promise<SupervisorHandshake>;
   /** Ends it for good: whoever asks or waits gets `SandboxLost` with this reason. */
   close(why: string): void;
 }
 
-interface BoxHello {
+interface SupervisorHandshake {
   /** Whether the workspace was empty when the stream was made. */
   readonly empty: boolean;
-  /** Which life of the box's processes it is. */
+  /** Which life of the sandbox's processes it is. */
   readonly boot: string;
   /** The kernel's word on the supervisor's confinement; undefined from a supervisor of an earlier version. */
   readonly isolation: KernelStatus | undefined;
-  /** Addresses of `BoxRules.probe` that can be reached from inside. */
+  /** Addresses of `SandboxRules.probe` that can be reached from inside. */
   readonly reachable: readonly string[];
 }
 
-interface Connection extends BoxHello {
-  readonly stream: BoxStream;
+interface Connection extends SupervisorHandshake {
+  readonly stream: SupervisorStream;
 }
 
-export interface BoxRules {
+export interface SandboxRules {
   readonly disk?: DiskBound | undefined;
   /** Addresses that are tried from inside when a stream is made. */
   readonly probe: readonly string[];
@@ -50,11 +50,15 @@ export interface BoxRules {
 const CONNECT_TRIES = 20;
 /** The daemon may take a moment to notice that a container died (survey of reliability, M12). */
 const RETRY_MS = 100;
-/** So many streams in a row that end so soon after the same request count as the loss of the box; others a wait outlives. */
+/** So many streams in a row that end so soon after the same request count as the loss of the sandbox; others a wait outlives. */
 const BRIEF_MS = 10_000;
 const MAX_BRIEF = 5;
 
-export function createBoxLink(docker: Dockerode, containerId: string, rules: BoxRules): BoxLink {
+export function createSupervisorLink(
+  docker: Dockerode,
+  containerId: string,
+  rules: SandboxRules,
+): SupervisorLink {
   const container = docker.getContainer(containerId);
   let connecting: Promise<Connection> | undefined;
   let closed: SandboxLost | undefined;
@@ -70,15 +74,15 @@ export function createBoxLink(docker: Dockerode, containerId: string, rules: Box
       AttachStdout: true,
       AttachStderr: true,
     });
-    const stream = createBoxStream(await exec.start({ hijack: true, stdin: true }));
+    const stream = createSupervisorStream(await exec.start({ hijack: true, stdin: true }));
     try {
       await rules.ready;
       const hello = await stream.request("hello", { disk: rules.disk, probe: rules.probe });
       if (hello["protocol"] !== PROTOCOL)
-        throw new Error(`the box speaks protocol ${String(hello["protocol"])}`);
+        throw new Error(`the sandbox speaks protocol ${String(hello["protocol"])}`);
       const boot = String(hello["boot"]);
       life ??= boot;
-      if (boot !== life) throw new SandboxLost("the box was restarted");
+      if (boot !== life) throw new SandboxLost("the sandbox was restarted");
       const { reachable } = hello;
       // A supervisor of an earlier version does not answer that.
       const open = Array.isArray(reachable) ? (reachable as string[]) : rules.probe;
@@ -104,7 +108,7 @@ export function createBoxLink(docker: Dockerode, containerId: string, rules: Box
       }
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     }
-    throw new SandboxLost(`the box runs, but its supervisor does not answer: ${String(trouble)}`);
+    throw new SandboxLost(`the sandbox runs, but its supervisor does not answer: ${String(trouble)}`);
   }
 
   async function connection(): Promise<Connection> {
@@ -155,10 +159,11 @@ export function createBoxLink(docker: Dockerode, containerId: string, rules: Box
 async function assertRunning(container: Dockerode.Container): Promise<void> {
   try {
     const { State: state } = await container.inspect();
-    if (!state.Running) throw new SandboxLost(`the box ended (${state.Status}, exit code ${state.ExitCode})`);
+    if (!state.Running)
+      throw new SandboxLost(`the sandbox ended (${state.Status}, exit code ${state.ExitCode})`);
   } catch (error) {
     if (error instanceof SandboxLost) throw error;
-    if (statusOf(error) === 404) throw new SandboxLost("the box was removed", { cause: error });
+    if (statusOf(error) === 404) throw new SandboxLost("the sandbox was removed", { cause: error });
     throw unavailable(error);
   }
 }

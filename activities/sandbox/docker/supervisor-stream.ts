@@ -1,5 +1,5 @@
 /**
- * One kept stream to a box's supervisor: requests with numbers, several under way at once, one JSON text a line.
+ * One kept stream to a sandbox's supervisor: requests with numbers, several under way at once, one JSON text a line.
  * The stream is Docker's multiplexed one (8 bytes of head before each piece). Memory is bounded by what was asked for:
  * the supervisor sends nothing unasked but progress, and that only while its buffer is empty.
  */
@@ -18,7 +18,7 @@ export interface RequestOptions {
   readonly onBytes?: ((bytes: number) => void) | undefined;
 }
 
-export interface BoxStream {
+export interface SupervisorStream {
   /** @throws StreamEnded; Error with the supervisor's text where it refuses the request; the signal's reason. */
   request(op: string, fields: object, options?: RequestOptions): Promise<Answer>;
   readonly ended: boolean;
@@ -37,7 +37,7 @@ const HEAD_BYTES = 8;
 const STDERR = 2;
 const NEWLINE = 10;
 
-export function createBoxStream(duplex: Duplex): BoxStream {
+export function createSupervisorStream(duplex: Duplex): SupervisorStream {
   const pending = new Map<number, Pending>();
   let ended = false;
   let lastNumber = 0;
@@ -66,7 +66,7 @@ export function createBoxStream(duplex: Duplex): BoxStream {
     ended = true;
     clearInterval(pinging);
     duplex.destroy();
-    const error = new StreamEnded(`the stream to the box ended: ${trouble || why}`);
+    const error = new StreamEnded(`the stream to the sandbox ended: ${trouble || why}`);
     for (const each of pending.values()) each.reject(error);
     pending.clear();
   }
@@ -80,7 +80,8 @@ export function createBoxStream(duplex: Duplex): BoxStream {
       return;
     }
     pending.delete(message.q);
-    if (message.ok === undefined) waiting.reject(new Error(`the box's supervisor refused: ${message.error}`));
+    if (message.ok === undefined)
+      waiting.reject(new Error(`the sandbox's supervisor refused: ${message.error}`));
     else waiting.resolve(message.ok);
   }
 
@@ -108,7 +109,7 @@ export function createBoxStream(duplex: Duplex): BoxStream {
     close: () => end("closed by us"),
     request(op, fields, { signal, onBytes } = {}) {
       return new Promise<Answer>((resolve, reject) => {
-        if (ended) throw new StreamEnded("the stream to the box has ended");
+        if (ended) throw new StreamEnded("the stream to the sandbox has ended");
         signal?.throwIfAborted();
         const q = ++lastNumber;
         const aborted = (): void => {

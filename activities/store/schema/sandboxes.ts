@@ -1,4 +1,4 @@
-/** Where a session's box is, and what is still to be told of it. Part of schema.ts. */
+/** Where a session's sandbox is, and what is still to be told of it. Part of schema.ts. */
 import { integer, json, pgTable, text } from "drizzle-orm/pg-core";
 
 /** A file that no checkpoint holds, and why. */
@@ -9,7 +9,7 @@ export interface LeftOutFile {
 }
 
 /**
- * One row a session, written when its box is open and its files are in: a box that this row does not name is not trusted
+ * One row a session, written when its sandbox is open and its files are in: a sandbox that this row does not name is not trusted
  * to hold them.
  */
 export const boxes = pgTable("boxes", {

@@ -32,14 +32,14 @@ export async function measureCancel(stand: Stand, scale: Scale): Promise<Figure[
   return [
     figure("cancel to the provider's stream cut", aborted, 1_000),
     figure("cancel to the command's processes gone", gone, 500),
-    figure("cancel to the run closed, box removed", closed, 1_000),
+    figure("cancel to the run closed, sandbox removed", closed, 1_000),
   ];
 }
 
 async function cancelModel(stand: Stand): Promise<{ aborted: number; closed: number }> {
   const session = await stand.start({ steps: 0, calls: 0, tool: "probe", hangs: true });
   await stand.model.nth(session.id, 1);
-  // Until the box is there too: its removal is part of what is timed.
+  // Until the sandbox is there too: its removal is part of what is timed.
   await until(() => containerOf(session.id));
   const { at, closed } = await cancel(session);
   return { aborted: (await stand.model.nth(session.id, 1, "aborts")) - at, closed };

@@ -128,7 +128,7 @@ export function policyNote({ file, generated }: PolicyMaterial): string {
     return `Policies: ${SEEDS.length} generated tasks of 300 steps each (seeds ${SEEDS.join(", ")}; not recorded runs), the means. A person comes back
   after an hour to an empty cache three or four times in each. Facts were planted. ${COMMON_NOTE}`;
   if (file !== undefined) return `Policies: the session of ${file}. ${FACTS_NOTE} ${COMMON_NOTE}`;
-  return `Policies: one session of 300 steps, recorded with real tools in a real box over this repository's own commits; which calls were made
+  return `Policies: one session of 300 steps, recorded with real tools in a real sandbox over this repository's own commits; which calls were made
   was chosen by a script, not by a model. A person who comes back after a turn's end comes back after an hour, to an empty cache.
   ${FACTS_NOTE}
   ${COMMON_NOTE}`;

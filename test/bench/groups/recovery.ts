@@ -46,7 +46,7 @@ async function killOnce(
   queue: string,
   workers: readonly WorkerProcess[],
 ): Promise<{ again: number; next: number }> {
-  // The first step's tool opens the box in good time: what is timed is not Docker.
+  // The first step's tool opens the sandbox in good time: what is timed is not Docker.
   const plan = { steps: 3, calls: 1, tool: "bash", hangsAt: 2 } as const;
   const session = await stand.start(plan, { queue });
   try {

@@ -1,4 +1,4 @@
-/** A command that does nothing, in a session's box, against `docker exec` of the same in the same box. */
+/** A command that does nothing, in a session's sandbox, against `docker exec` of the same in the same sandbox. */
 import { randomBytes } from "node:crypto";
 import type Dockerode from "dockerode";
 import { connectDocker } from "../../../activities/sandbox/docker/connect-docker.ts";
@@ -20,7 +20,7 @@ export async function measureSandbox(stand: Stand, scale: Scale): Promise<Figure
   const sessionId = `bench-box-${randomBytes(4).toString("hex")}`;
   try {
     const opening = performance.now();
-    const box = await host.open({
+    const sandbox = await host.open({
       sessionId,
       image: stand.image,
       network: "none",
@@ -34,10 +34,10 @@ export async function measureSandbox(stand: Stand, scale: Scale): Promise<Figure
     const exec: number[] = [];
     const perRound = Math.ceil(COMMANDS / scale.rounds);
     for (let round = 0; round < scale.rounds; round += 1) {
-      for (let i = 0; i < perRound; i += 1) ran.push(await runTrue(box, `r${round}-${i}`));
-      for (let i = 0; i < perRound; i += 1) two.push(await startAndWait(box, `w${round}-${i}`));
+      for (let i = 0; i < perRound; i += 1) ran.push(await runTrue(sandbox, `r${round}-${i}`));
+      for (let i = 0; i < perRound; i += 1) two.push(await startAndWait(sandbox, `w${round}-${i}`));
       for (let i = 0; i < Math.ceil(EXECS / scale.rounds); i += 1)
-        exec.push(await execTrue(docker, box.container));
+        exec.push(await execTrue(docker, sandbox.container));
     }
     return [
       {
@@ -57,8 +57,8 @@ export async function measureSandbox(stand: Stand, scale: Scale): Promise<Figure
         goal: { of: "ratio", atMost: 0.1 },
         note: "measured: docker exec; ratio of ours to it",
       },
-      { name: "a new box until it answers", value: openMs, unit: "ms", n: 1 },
-      ...(await measureSaves(box, SAVES)),
+      { name: "a new sandbox until it answers", value: openMs, unit: "ms", n: 1 },
+      ...(await measureSaves(sandbox, SAVES)),
     ];
   } finally {
     await host.remove(sessionId);
@@ -72,14 +72,14 @@ async function took(body: () => Promise<unknown>): Promise<number> {
   return performance.now() - began;
 }
 
-function runTrue(box: Sandbox, id: string): Promise<number> {
-  return took(() => box.run({ id, argv: ["true"] }));
+function runTrue(sandbox: Sandbox, id: string): Promise<number> {
+  return took(() => sandbox.run({ id, argv: ["true"] }));
 }
 
-function startAndWait(box: Sandbox, id: string): Promise<number> {
+function startAndWait(sandbox: Sandbox, id: string): Promise<number> {
   return took(async () => {
-    await box.start({ id, argv: ["true"] });
-    await box.wait(id);
+    await sandbox.start({ id, argv: ["true"] });
+    await sandbox.wait(id);
   });
 }
 

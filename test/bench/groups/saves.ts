@@ -1,4 +1,4 @@
-/** Saving a small change in a workspace of 5,000 files, in a real box: what a step that changed a file costs beside it. */
+/** Saving a small change in a workspace of 5,000 files, in a real sandbox: what a step that changed a file costs beside it. */
 import type { Sandbox } from "../../../activities/sandbox/sandbox.ts";
 import { saveWorkspace, type WorkspaceBase } from "../../../activities/workspace/workspace.ts";
 import { median, quantile } from "../stats.ts";
@@ -9,22 +9,22 @@ const FILL =
 /** Source: issue of the crash-proof session, checkpoints. */
 const GOAL_MS = 150;
 
-export async function measureSaves(box: Sandbox, saves: number): Promise<Figure[]> {
-  await box.run({ id: "fill", argv: ["bash", "-c", FILL], timeoutMs: 60_000 });
+export async function measureSaves(sandbox: Sandbox, saves: number): Promise<Figure[]> {
+  await sandbox.run({ id: "fill", argv: ["bash", "-c", FILL], timeoutMs: 60_000 });
   const first = performance.now();
-  let base = await save(box, undefined);
+  let base = await save(sandbox, undefined);
   const wholeMs = performance.now() - first;
   const small: number[] = [];
   const none: number[] = [];
   for (let i = 0; i < saves; i += 1) {
-    await box.files.write(`f${(i % 50) + 1}/7.txt`, Buffer.from(`changed ${i}`));
+    await sandbox.files.write(`f${(i % 50) + 1}/7.txt`, Buffer.from(`changed ${i}`));
     // A model answers in between; a save that began within the same tick would look twice.
     await new Promise((resolve) => setTimeout(resolve, 30));
     const began = performance.now();
-    base = await save(box, base);
+    base = await save(sandbox, base);
     small.push(performance.now() - began);
     const again = performance.now();
-    await saveWorkspace(box, base);
+    await saveWorkspace(sandbox, base);
     none.push(performance.now() - again);
   }
   return [
@@ -39,8 +39,8 @@ export async function measureSaves(box: Sandbox, saves: number): Promise<Figure[
   ];
 }
 
-async function save(box: Sandbox, base: WorkspaceBase | undefined): Promise<WorkspaceBase> {
-  const { saved } = await saveWorkspace(box, base);
+async function save(sandbox: Sandbox, base: WorkspaceBase | undefined): Promise<WorkspaceBase> {
+  const { saved } = await saveWorkspace(sandbox, base);
   if (!saved) throw new Error("Nothing was saved.");
   return { manifest: saved.manifest, depth: saved.whole ? 1 : (base?.depth ?? 0) + 1 };
 }

@@ -15,7 +15,7 @@ export const GUIDANCE: readonly string[] = [
   "The commits look good. Keep their subjects below 120 characters, always.",
   "If a check takes longer than two minutes, stop it and tell me. I only have two cores here.",
   "The engine on the build machine is podman, so do not rely on anything that only Docker has.",
-  "What you wrote about boxes was read wrong by two people. Say box for the place and container only for Docker's object.",
+  "What you wrote about sandboxes was read wrong by two people. Say sandbox for the place and container only for Docker's object.",
   "Do not wait for anything with a fixed sleep in tests, always wait for a condition.",
   "Documents must follow in the same commit as the code, not later.",
   "Please never print a whole lock file again, it says nothing.",

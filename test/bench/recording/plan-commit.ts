@@ -209,7 +209,7 @@ function checks(commit: Commit, random: Random): PlannedStep[] {
     ...(python.length > 0
       ? [
           says(
-            "The Python of the box compiles?",
+            "The Python of the sandbox compiles?",
             bash(`python3 -m py_compile ${python.join(" ")} && echo fine`),
           ),
         ]

@@ -2,7 +2,7 @@
 import type { exportDocument } from "../../../client/sessions/session-export.ts";
 
 const NOTE =
-  "Recorded with real tools in a real box (Temporal, Postgres, Docker), without compaction and prune. The calls were chosen by a script " +
+  "Recorded with real tools in a real sandbox (Temporal, Postgres, Docker), without compaction and prune. The calls were chosen by a script " +
   "that follows this repository's own commits; the outputs are what the tools gave. Made by scripts/record-trajectory.ts.";
 
 export function recordOf({ format, version, session, messages }: ReturnType<typeof exportDocument>) {

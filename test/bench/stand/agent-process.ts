@@ -2,7 +2,7 @@
 import { NativeConnection, Runtime, DefaultLogger, Worker, type WorkerOptions } from "@temporalio/worker";
 import { pino } from "pino";
 import type { AgentActivities } from "../../../activities/contract/activities.ts";
-import { createTextBorder } from "../../../activities/redaction/sanitizer.ts";
+import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
 import { createActivities, type AgentDeps } from "../../../activities/index.ts";
 import type { SandboxHost } from "../../../activities/sandbox/sandbox.ts";
 import { anyTool, createToolRegistry, toolRegistry } from "../../../activities/tools/index.ts";
@@ -18,20 +18,20 @@ import { probe } from "./probe-tool.ts";
 watchStatements();
 Runtime.install({ logger: new DefaultLogger("ERROR") });
 const config = readWorkerConfig();
-const border = createTextBorder(config.secrets);
+const sanitizer = createSanitizer(config.secrets);
 const connection = await NativeConnection.connect({ address: process.env["TEMPORAL_ADDRESS"] ?? "" });
 const namespace = "default";
-const bound = await bindDeps(config, { connection, namespace, border, logger: pino({ level: "error" }) });
+const bound = await bindDeps(config, { connection, namespace, sanitizer, logger: pino({ level: "error" }) });
 
-const box = await createFakeSandbox();
-/** Sessions in bulk get a box without a container: fifty of those would be what is measured. */
+const sandbox = await createFakeSandbox();
+/** Sessions in bulk get a sandbox without a container: fifty of those would be what is measured. */
 const sandboxHost: SandboxHost = {
   ...bound.deps.sandboxHost,
   open: (spec, signal) =>
-    spec.sessionId.startsWith("bulk-") ? Promise.resolve(box) : bound.deps.sandboxHost.open(spec, signal),
+    spec.sessionId.startsWith("bulk-") ? Promise.resolve(sandbox) : bound.deps.sandboxHost.open(spec, signal),
   remove: (id) => (id.startsWith("bulk-") ? Promise.resolve() : bound.deps.sandboxHost.remove(id)),
   volume: (id) =>
-    id.startsWith("bulk-") ? Promise.resolve(box.identity.volume) : bound.deps.sandboxHost.volume(id),
+    id.startsWith("bulk-") ? Promise.resolve(sandbox.identity.volume) : bound.deps.sandboxHost.volume(id),
 };
 const { model } = bound.deps;
 const deps: AgentDeps = {
@@ -57,7 +57,7 @@ export type AgentVerbs = typeof meterVerbs;
 serve(meterVerbs, async () => {
   worker.shutdown();
   await running;
-  await box.dispose();
+  await sandbox.dispose();
   await bound.close();
   await connection.close();
 });

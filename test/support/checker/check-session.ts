@@ -34,7 +34,7 @@ export interface CheckedSession {
  * | I5 | prompts grow by appending but for compaction, prune and epochs |
  * | I6 | bills are the model's bills; the rest is wasted |
  * | I7 | each round one summary, smaller; numbers without a hole |
- * | I8, I9 | run closed, session ended, box and volume gone |
+ * | I8, I9 | run closed, session ended, sandbox and volume gone |
  * | I10 | no secret, well-formed texts, payloads up to 64 KB |
  * | I11 | events are what rows say, each once |
  * | I12 | each run replays on the current code |

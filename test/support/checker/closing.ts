@@ -1,8 +1,8 @@
-/** I8 and I9: a closed run, an ended session and a box that is gone come together. */
+/** I8 and I9: a closed run, an ended session and a sandbox that is gone come together. */
 import { isClosed, lastStatus, type Evidence } from "./evidence.ts";
 import type { Violation } from "./violation.ts";
 
-type Needed = Pick<Evidence, "session" | "histories" | "boxes" | "runs">;
+type Needed = Pick<Evidence, "session" | "histories" | "sandboxes" | "runs">;
 
 const STATUS: Readonly<Record<string, readonly string[]>> = {
   COMPLETED: ["completed", "max_steps"],
@@ -15,7 +15,7 @@ const STATUS: Readonly<Record<string, readonly string[]>> = {
 };
 
 export function checkClosing(evidence: Needed): Violation[] {
-  const { session, boxes, runs, histories } = evidence;
+  const { session, sandboxes, runs, histories } = evidence;
   const status = lastStatus(evidence);
   const where = `session ${session.id}`;
   if (status === undefined) return [violation("I8", where, "a run in Temporal", "none")];
@@ -33,9 +33,14 @@ export function checkClosing(evidence: Needed): Violation[] {
   if (status === "RUNNING" && begun && session.endedAt !== null)
     list.push(violation("I8", where, "no end, since the run goes on", session.endedAt.toISOString()));
   if (isClosed(evidence)) {
-    for (const box of boxes)
+    for (const sandbox of sandboxes)
       list.push(
-        violation(box.kind === "container" ? "I8" : "I9", `${box.kind} ${box.name}`, "gone", "still there"),
+        violation(
+          sandbox.kind === "container" ? "I8" : "I9",
+          `${sandbox.kind} ${sandbox.name}`,
+          "gone",
+          "still there",
+        ),
       );
   }
   return list;

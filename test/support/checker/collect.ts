@@ -35,7 +35,7 @@ export interface CollectOptions {
   readonly watched?: readonly SessionEvent[];
   /** Workers that were killed, or ended in the middle of an answer. */
   readonly kills?: number;
-  /** How long a closed run's box may take to be gone, in ms. */
+  /** How long a closed run's sandbox may take to be gone, in ms. */
   readonly graceMs?: number;
 }
 
@@ -72,7 +72,7 @@ export async function collectEvidence(
     events: db.select().from(events).where(eq(events.sessionId, id)).orderBy(asc(events.seq)),
     chunks: db.select().from(streamChunks).where(eq(streamChunks.sessionId, id)),
   };
-  const boxes = await boxesOf(place.docker, id, grace);
+  const sandboxes = await boxesOf(place.docker, id, grace);
   return {
     session,
     cursor,
@@ -86,7 +86,7 @@ export async function collectEvidence(
     chunks: await rows.chunks,
     histories,
     served: options.served,
-    boxes,
+    sandboxes,
     marks: await marksOf(db, id),
     canaries: options.canaries ?? [],
     watched: options.watched,
@@ -94,21 +94,21 @@ export async function collectEvidence(
   };
 }
 
-/** What is left of the session's box; looks again until it is gone or the grace is over. */
+/** What is left of the session's sandbox; looks again until it is gone or the grace is over. */
 async function boxesOf(docker: Dockerode, id: string, graceMs: number): Promise<BoxEvidence[]> {
   const filters = { label: [`${LABEL}=${id}`] };
   const end = Date.now() + graceMs;
   for (;;) {
     const containers = await docker.listContainers({ all: true, filters });
     const { Volumes: volumes } = await docker.listVolumes({ filters });
-    const boxes = [
+    const sandboxes = [
       ...containers.map(({ Names: names, Id: container }): BoxEvidence => ({
         kind: "container",
         name: names[0] ?? container,
       })),
       ...(volumes ?? []).map(({ Name: name }): BoxEvidence => ({ kind: "volume", name })),
     ];
-    if (boxes.length === 0 || Date.now() > end) return boxes;
+    if (sandboxes.length === 0 || Date.now() > end) return sandboxes;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }

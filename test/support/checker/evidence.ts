@@ -42,7 +42,7 @@ export interface Evidence {
   /** The strict model server's log; absent where it was not at hand, and then its claims are not checked. */
   readonly served: readonly ServedRequest[] | undefined;
   /** Containers and volumes that carry the session's label, after a grace. */
-  readonly boxes: readonly BoxEvidence[];
+  readonly sandboxes: readonly BoxEvidence[];
   /** Lines of each file `*.marks` of the workspace as last saved; absent where nothing was saved. */
   readonly marks: ReadonlyMap<string, readonly string[]> | undefined;
   /** Values that must be nowhere. */

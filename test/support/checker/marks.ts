@@ -66,7 +66,7 @@ function markedCalls({ messages, calls }: Needed): MarkedCall[] {
   });
 }
 
-/** A box that was lost with its volume comes back as last saved: what a call wrote after that save is gone, and told. */
+/** A sandbox that was lost with its volume comes back as last saved: what a call wrote after that save is gone, and told. */
 function isForgotten({ events }: Needed, { finishedAt }: MarkedCall): boolean {
   return events.some(
     ({ type, data, at }) =>

@@ -233,7 +233,7 @@ export function soundEvidence(): Evidence {
       servedEntry(20, 200, 20, "task", "answer 1", "guidance"),
       servedEntry(28, 300, 30, "task", "summary", "guidance"),
     ],
-    boxes: [],
+    sandboxes: [],
     marks: new Map([["run.marks", ["m1-0", "m1-1"]]]),
     canaries: ["sk-canary"],
     watched: undefined,

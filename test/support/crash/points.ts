@@ -68,7 +68,7 @@ const BESIDE = { lost: 1, kept: 1 } as const;
 
 export const CRASH_POINTS: readonly CrashPoint[] = [
   ...around("the run's taking over", "plain", table("runs", {}), "[A4]"),
-  ...around("the box's entry", "plain", table("events", { type: "sandbox:created" }), "[A4]"),
+  ...around("the sandbox's entry", "plain", table("events", { type: "sandbox:created" }), "[A4]"),
   ...around("a person's message", "plain", table("stored_messages", { kind: "guidance" }), "[A4]"),
   {
     name: "when the model has a request and says nothing yet",
@@ -131,6 +131,6 @@ export const CRASH_POINTS: readonly CrashPoint[] = [
   }),
   ...around("a prune", "pruning", table("events", { type: "context:pruned" }), "[A4]"),
   ...around("the last save", "plain", table("checkpoints", { step: 5 }), "[R7]", BESIDE),
-  ...around("the box's removal", "plain", table("events", { type: "sandbox:removed" }), "[R7]"),
+  ...around("the sandbox's removal", "plain", table("events", { type: "sandbox:removed" }), "[R7]"),
   ...around("the outcome", "plain", table("events", { type: "session:ended" }), "[R7]"),
 ];

@@ -14,7 +14,7 @@ export interface CrashScript {
 
 export type ScriptName = "plain" | "waiting" | "compacting" | "pruning";
 
-/** The file in the box that the waiting command waits for. */
+/** The file in the sandbox that the waiting command waits for. */
 export const GO_FILE = "/tmp/go";
 
 const step = (number: number, ...calls: [name: string, input: object][]): Reply => ({

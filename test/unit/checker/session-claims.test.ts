@@ -89,13 +89,13 @@ const BREAKS: Breaks = {
       "the time of its end",
     ],
     ["a session that ended while its run goes on", history({ status: "RUNNING" }), "active or waiting"],
-    ["a box that outlives its run", () => ({ boxes: [container] }), "still there"],
+    ["a sandbox that outlives its run", () => ({ sandboxes: [container] }), "still there"],
     ["a session that no run belongs to", () => ({ histories: [] }), "a run in Temporal"],
   ],
   I9: [
     [
       "a volume that outlives its session",
-      () => ({ boxes: [{ ...container, kind: "volume" }] }),
+      () => ({ sandboxes: [{ ...container, kind: "volume" }] }),
       "still there",
     ],
   ],
@@ -263,7 +263,7 @@ describe("the offline checker lets pass", () => {
     ],
     bills: list,
   }));
-  passes("a line that was lost with box and volume", ({ events, cursor }) => ({
+  passes("a line that was lost with sandbox and volume", ({ events, cursor }) => ({
     marks: new Map([["run.marks", ["m1-0"]]]),
     cursor: { ...cursor, eventSeq: 8 },
     events: [

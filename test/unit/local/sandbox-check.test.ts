@@ -9,7 +9,7 @@ it.each([
   ["1.3.3", false],
   ["1.4.0", false],
   ["v2.0.0", false],
-])("of runc %s it says whether known ways out of a box are open: %s", (version, open) => {
+])("of runc %s it says whether known ways out of a sandbox are open: %s", (version, open) => {
   const finding = runcFinding(version);
   expect(finding.mend !== undefined).toBe(open);
   expect(finding.warning === true).toBe(open);

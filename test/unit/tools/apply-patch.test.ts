@@ -1,7 +1,7 @@
 import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { BoxFiles, FileAnswer, Sandbox } from "../../../activities/sandbox/sandbox.ts";
+import type { SandboxFiles, FileAnswer, Sandbox } from "../../../activities/sandbox/sandbox.ts";
 import type { InvokedTool } from "../../../activities/tools/invoke.ts";
 import type { ToolContext } from "../../../activities/tools/tool.ts";
 import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";
@@ -33,7 +33,7 @@ describe("apply_patch", () => {
     before = async (): Promise<void> => {},
   ): Sandbox {
     let writes = 0;
-    const write: BoxFiles["write"] = async (...args) => {
+    const write: SandboxFiles["write"] = async (...args) => {
       writes += 1;
       if (writes !== nth) return sandbox.files.write(...args);
       await before();
@@ -72,7 +72,7 @@ describe("apply_patch", () => {
     const { files } = sandbox;
     const stubborn = {
       ...files,
-      remove: async (...args: Parameters<BoxFiles["remove"]>) =>
+      remove: async (...args: Parameters<SandboxFiles["remove"]>) =>
         args[0] === "b.sh" ? refused : files.remove(...args),
     };
     const result = await callTool({ ...sandbox, files: stubborn }, "apply_patch", {
@@ -128,7 +128,7 @@ describe("apply_patch", () => {
 });
 
 describe("the fake sandbox's files", () => {
-  it("describe and remove a link itself, as the box does", async () => {
+  it("describe and remove a link itself, as the sandbox does", async () => {
     await put("target.txt", "kept\n");
     await symlink("target.txt", path.join(sandbox.root, "link"));
     expect(await sandbox.files.stat("link")).toMatchObject({ kind: "link", target: "target.txt" });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createTextBorder } from "../../../activities/redaction/sanitizer.ts";
+import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
 import { LeaveRunning } from "../../../activities/tools/failure.ts";
 import { defaultLimits } from "../../../activities/tools/index.ts";
 import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";
@@ -135,13 +135,13 @@ describe("bash", () => {
     expect(sandbox.started).toEqual([]);
   });
 
-  it("runs a command that was claimed and never begun: its own box has no record of it [A4]", async () => {
+  it("runs a command that was claimed and never begun: its own sandbox has no record of it [A4]", async () => {
     const input = { command: "echo now" };
     const { container } = sandbox.identity;
     expect(
       await callTool(sandbox, "bash", input, { resumed: true, claimedIn: container, callKey: "s1c0" }),
     ).toMatchObject({ outcome: "completed", text: "now" });
-    const elsewhere = { resumed: true, claimedIn: "another box", callKey: "s1c1" };
+    const elsewhere = { resumed: true, claimedIn: "another sandbox", callKey: "s1c1" };
     expect(await callTool(sandbox, "bash", input, elsewhere)).toMatchObject({ outcome: "unknown" });
     expect(sandbox.started.map(({ id }) => id)).toEqual(["s1c0"]);
   });
@@ -234,7 +234,7 @@ describe("bash", () => {
 
   it("masks a secret that lies over the edge of a page, from whatever offset it is read", async () => {
     const secret = "s3cret/Value+with=odd chars~42";
-    const { maskWindow } = createTextBorder([secret]);
+    const { maskWindow } = createSanitizer([secret]);
     const command = `printf 'é%.0s' $(seq 100); printf '${secret}'; printf 'é%.0s' $(seq 100)`;
     await callTool(sandbox, "bash", { command, background: true }, { callKey: "s6c0" });
     await sandbox.wait("s6c0");

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createTextBorder } from "../../../activities/redaction/sanitizer.ts";
+import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
 import { wordsOf } from "../../../activities/tools/search-history.ts";
 import { DOT_PNG } from "../../support/images.ts";
 import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";
@@ -43,7 +43,7 @@ describe("view_image, todo, read_output and search_history", () => {
 
   it("shows no image whose bytes hold a secret", async () => {
     const secret = "s3cret/Value+with=odd chars~42";
-    const { maskWindow } = createTextBorder([secret]);
+    const { maskWindow } = createSanitizer([secret]);
     const picture = Buffer.concat([DOT_PNG.subarray(0, 37), Buffer.from(secret), DOT_PNG.subarray(37)]);
     // Within the chunk of the coded picture.
     picture.writeUInt32BE(picture.readUInt32BE(33) + secret.length, 33);

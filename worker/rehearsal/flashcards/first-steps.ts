@@ -15,7 +15,7 @@ export const FIRST_STEPS: readonly ScriptStep[] = [
     decision: "Pure modules in src/, effects only in store.js, cli.js and server.js; no dependencies.",
   },
   {
-    text: "Which tools does this box have?",
+    text: "Which tools does this sandbox have?",
     calls: [bash("node --version; git --version; python3 --version; rg --version | head -n 1; uname -sr")],
   },
   {
