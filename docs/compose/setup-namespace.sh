@@ -1,5 +1,5 @@
 #!/bin/sh
-# The namespace and the search attributes the Web UI filters by; harmless when run again.
+# The namespace, and the search attributes by which the Web UI filters. Can be run again.
 set -eu
 address=temporal:7233
 namespace=${TEMPORAL_NAMESPACE:-default}

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Temporal's own two databases; harmless when run again.
+# Temporal's own two databases. Can be run again.
 set -eu
 for database in temporal temporal_visibility; do
   case $database in
