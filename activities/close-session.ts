@@ -90,6 +90,6 @@ function notClosed(
 ): NewEvent[] {
   if (reason === undefined) return [];
   const why = cutChars(sanitizer.clean(reason), 1_000);
-  const message = `The sandbox was not closed (${why}): the files are kept as last saved, and may lack the last step's. A container that is left is removed later.`;
+  const message = `The sandbox was not closed (${why}): the files are kept as last saved, and may lack the last step's. A container that is left is removed later, or used again when the session is resumed.`;
   return [{ type: "sandbox:not-closed", step, data: { message } }];
 }

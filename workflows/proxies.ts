@@ -51,7 +51,8 @@ export function activityOptions(
       : { scheduleToStartTimeout: policy.hostTimeoutMs ?? HOST_TIMEOUT_MS }),
   };
   return {
-    openSandbox: { ...common, ...host, startToCloseTimeout: 2 * MINUTE_MS, retry: retry(8) },
+    // Longer than a restore may take.
+    openSandbox: { ...common, ...host, startToCloseTimeout: 6 * MINUTE_MS, retry: retry(8) },
     parkGuidance: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     // A provider that is away for an hour is waited for; refusals are not retried at all.
     modelStep: {
