@@ -15,7 +15,7 @@ function explain(error: unknown, verbose: boolean): ExitCode {
   const known = error instanceof ClientError ? error : missingServiceOf(error);
   const title = output.style("red", "longhaul:");
   if (known !== undefined) {
-    output.note(`${title} ${known.message}\n${known.mend === undefined ? "" : `${known.mend}\n`}`);
+    output.note(`${title} ${known.message}\n${known.fix === undefined ? "" : `${known.fix}\n`}`);
   } else {
     const message = error instanceof Error ? error.message : String(error);
     output.note(`${title} ${message.split("\n")[0]}\nLONGHAUL_DEBUG=1 or --verbose shows the stack trace.\n`);

@@ -111,7 +111,7 @@ export function readWorkerConfig(
       address: "DATABASE_URL",
       problem: "has no address",
       reason: "DATABASE_URL is not set",
-      mend: "Set it to postgres://user:password@host:5432/database, or use `longhaul up`, which brings up its own.",
+      fix: "Set it to postgres://user:password@host:5432/database, or use `longhaul up`, which brings up its own.",
     });
   }
   const result = schema.safeParse(environment);

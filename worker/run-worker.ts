@@ -9,7 +9,7 @@ import { holdLease } from "../activities/store/worker-lease.ts";
 import type { WorkerConfig } from "./config.ts";
 import { bindDeps } from "./deps.ts";
 import { probeDocker, probePostgres, temporalMissing } from "./connect/probe.ts";
-import { within } from "./connect/within.ts";
+import { withTimeout } from "./connect/with-timeout.ts";
 import { createLogger, type Logger, temporalLogger } from "./logger.ts";
 import { watchForLostWorkers } from "./lost-workers.ts";
 import { startReaper } from "./reaper.ts";
@@ -92,19 +92,19 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
       () => bound.close(),
       () => connection.close(),
     ])
-      await within(end(), CLOSE_MS).catch((error: unknown) =>
+      await withTimeout(end(), CLOSE_MS).catch((error: unknown) =>
         logger.warn({ reason: error instanceof Error ? error.message : String(error) }, "not closed in time"),
       );
     logger.info("worker ended");
   }
 }
 
-/** The native client's own words for a server that is not there are long and without a mend. */
+/** The native client's own words for a server that is not there are long and without a fix. */
 async function connect(
   options: ReturnType<typeof temporalConnection>["connection"],
 ): Promise<NativeConnection> {
   try {
-    return await within(NativeConnection.connect(options), CONNECT_MS);
+    return await withTimeout(NativeConnection.connect(options), CONNECT_MS);
   } catch (error) {
     throw temporalMissing(options.address ?? "", error);
   }

@@ -1,4 +1,4 @@
-/** `longhaul doctor`: what is found, what is missing, how to mend it, and where each setting comes from. */
+/** `longhaul doctor`: what is found, what is missing, how to fix it, and where each setting comes from. */
 import { Command } from "commander";
 import type { Diagnosis } from "../setup/doctor.ts";
 import { describeSettings } from "../config/config.ts";
@@ -29,11 +29,15 @@ async function doctor(flags: DoctorFlags, output: Output): Promise<ExitCode> {
       ...own.settings,
     ],
   };
-  if (flags.json === true) output.json(diagnosis, 2);
+  if (flags.json === true) output.json({ ...diagnosis, checks: diagnosis.checks.map(withMend) }, 2);
   else output.result(`${doctorText(diagnosis, output.style)}\n`);
   if (!own.check.ok) return exitCodes.usage;
   return checks.every(({ ok }) => ok) ? exitCodes.completed : exitCodes.missing;
 }
+
+/** Scripts know the fix by its older name. */
+const withMend = ({ fix, ...check }: Diagnosis["checks"][number]) =>
+  fix === undefined ? check : { ...check, fix, mend: fix };
 
 export function doctorText({ checks, settings }: Diagnosis, style: Style): string {
   const width = Math.max(
@@ -41,9 +45,9 @@ export function doctorText({ checks, settings }: Diagnosis, style: Style): strin
     ...settings.map(({ name }) => name.length),
   );
   return [
-    ...checks.flatMap(({ name, ok, warning, found, mend }) => [
+    ...checks.flatMap(({ name, ok, warning, found, fix }) => [
       `${!ok ? style("red", "✗") : warning ? style("yellow", "!") : style("green", "✓")} ${name.padEnd(width)}  ${found}`,
-      ...(mend === undefined ? [] : [`  ${"".padEnd(width)}  ${style("yellow", `→ ${mend}`)}`]),
+      ...(fix === undefined ? [] : [`  ${"".padEnd(width)}  ${style("yellow", `→ ${fix}`)}`]),
     ]),
     "",
     ...settings.map(

@@ -2,7 +2,7 @@
 import { Command, Option } from "commander";
 import { listSessions, readFigures, type SessionRow } from "../../activities/store/reading.ts";
 import { openServices, type Services } from "../connect/connection.ts";
-import { within } from "../../worker/connect/within.ts";
+import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { exitCodes, type ExitCode } from "../console/errors.ts";
 import type { Output, Style } from "../console/output.ts";
 import { ago, dollars, oneLine, percent } from "../console/format.ts";
@@ -68,7 +68,7 @@ async function closedRuns(services: Services, rows: readonly SessionRow[]) {
   const asked = Promise.all(
     open.map(async ({ id }) => [id, await describeRun(services.temporal, id)] as const),
   );
-  return new Map(await within(asked, 3_000).catch(() => []));
+  return new Map(await withTimeout(asked, 3_000).catch(() => []));
 }
 
 export function listText(

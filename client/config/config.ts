@@ -77,7 +77,7 @@ export function describeSettings(
   environment: Environment = process.env,
   cwd: string = process.cwd(),
 ): {
-  check: { name: string; ok: boolean; found: string; mend?: string };
+  check: { name: string; ok: boolean; found: string; fix?: string };
   settings: Setting[];
   sandbox?: AgentConfig["sandbox"];
 } {
@@ -129,8 +129,8 @@ export function describeSettings(
     };
   } catch (error) {
     if (!(error instanceof ClientError)) throw error;
-    const mend = error.mend === undefined ? {} : { mend: error.mend };
-    return { check: { name, ok: false, found: error.message, ...mend }, settings: [] };
+    const fix = error.fix === undefined ? {} : { fix: error.fix };
+    return { check: { name, ok: false, found: error.message, ...fix }, settings: [] };
   }
 }
 

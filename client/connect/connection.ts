@@ -1,4 +1,4 @@
-/** Postgres and Temporal as the client reaches them: bounded waiting, and exit code 4 with a mend where one is missing. */
+/** Postgres and Temporal as the client reaches them: bounded waiting, and exit code 4 with a fix where one is missing. */
 import {
   Client,
   Connection,
@@ -9,7 +9,7 @@ import {
 import { cutChars } from "../../activities/contract/cut-text.ts";
 import { openStore, type Store } from "../../activities/store/db.ts";
 import { withoutPassword } from "../../worker/connect/probe.ts";
-import { within } from "../../worker/connect/within.ts";
+import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { findServices, type LocalServices } from "../setup/services.ts";
 import { dataConverter } from "../../worker/connect/data-converter.ts";
@@ -46,14 +46,14 @@ export interface Temporal {
 export async function openServices(services: LocalServices = findServices()): Promise<Services> {
   const store = openStore({ url: services.databaseUrl, maxConnections: 4 });
   try {
-    await within(store.pool.query("select 1"), CONNECT_MS);
+    await withTimeout(store.pool.query("select 1"), CONNECT_MS);
   } catch (error) {
     await store.close().catch(() => undefined);
     throw new ServiceMissing({
       service: "Postgres",
       address: withoutPassword(services.databaseUrl),
       reason: reasonOf(error),
-      mend: "Correct DATABASE_URL, or unset it and run `longhaul up`, which brings up a server of its own.",
+      fix: "Correct DATABASE_URL, or unset it and run `longhaul up`, which brings up a server of its own.",
       cause: error,
     });
   }
@@ -92,7 +92,7 @@ function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
       interceptors: [makeGrpcRetryInterceptor(retries)],
     });
     try {
-      const connection = await within(pending, CONNECT_MS);
+      const connection = await withTimeout(pending, CONNECT_MS);
       return { connection, client: new Client({ connection, namespace, dataConverter }) };
     } catch (error) {
       // A connection that comes too late must not keep the process alive.
@@ -101,7 +101,7 @@ function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
         service: "Temporal",
         address,
         reason: reasonOf(error),
-        mend: "Correct TEMPORAL_ADDRESS, or unset it and run `longhaul up`, which brings up a server of its own.",
+        fix: "Correct TEMPORAL_ADDRESS, or unset it and run `longhaul up`, which brings up a server of its own.",
         cause: error,
       });
     }

@@ -2,7 +2,7 @@
 import { WorkflowNotFoundError, type WorkflowExecutionDescription } from "@temporalio/client";
 import { oneLine } from "../console/format.ts";
 import type { Temporal } from "./connection.ts";
-import { within } from "../../worker/connect/within.ts";
+import { withTimeout } from "../../worker/connect/with-timeout.ts";
 
 const DESCRIBE_MS = 2_000;
 
@@ -25,7 +25,7 @@ export async function describeRun(
 ): Promise<RunDescription | undefined> {
   try {
     const client = await temporal.client();
-    const description = await within(client.workflow.getHandle(sessionId, run).describe(), DESCRIBE_MS);
+    const description = await withTimeout(client.workflow.getHandle(sessionId, run).describe(), DESCRIBE_MS);
     const trouble = troubleOf(description);
     return {
       status: description.status.name,

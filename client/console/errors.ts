@@ -18,33 +18,33 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 export class ClientError extends Error {
   override readonly name = "ClientError";
   readonly exitCode: ExitCode;
-  /** One way to mend it. */
-  readonly mend: string | undefined;
+  /** One way to fix it. */
+  readonly fix: string | undefined;
 
-  constructor(exitCode: ExitCode, message: string, options: { mend?: string; cause?: unknown } = {}) {
+  constructor(exitCode: ExitCode, message: string, options: { fix?: string; cause?: unknown } = {}) {
     super(message, { cause: options.cause });
     this.exitCode = exitCode;
-    this.mend = options.mend;
+    this.fix = options.fix;
   }
 }
 
-export function usageError(message: string, mend?: string): ClientError {
-  return new ClientError(exitCodes.usage, message, mend === undefined ? {} : { mend });
+export function usageError(message: string, fix?: string): ClientError {
+  return new ClientError(exitCodes.usage, message, fix === undefined ? {} : { fix });
 }
 
 export function noSuchSession(id: string): ClientError {
   return new ClientError(exitCodes.impossible, `There is no session ${id}.`, {
-    mend: "`longhaul list` shows the sessions there are.",
+    fix: "`longhaul list` shows the sessions there are.",
   });
 }
 
-export function notPossible(message: string, mend?: string): ClientError {
-  return new ClientError(exitCodes.impossible, message, mend === undefined ? {} : { mend });
+export function notPossible(message: string, fix?: string): ClientError {
+  return new ClientError(exitCodes.impossible, message, fix === undefined ? {} : { fix });
 }
 
-/** A service or credential is missing: which, where, one way to mend it. */
-export function missing(message: string, mend: string, cause?: unknown): ClientError {
-  return new ClientError(exitCodes.missing, message, { mend, cause });
+/** A service or credential is missing: which, where, one way to fix it. */
+export function missing(message: string, fix: string, cause?: unknown): ClientError {
+  return new ClientError(exitCodes.missing, message, { fix, cause });
 }
 
 /** The exit code for a session's outcome. `active` and `waiting` mean that nothing has ended. */

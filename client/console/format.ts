@@ -116,3 +116,12 @@ export function lastLines(text: string, lines: number, columns: number): string[
     .filter((line) => line !== "");
   return all.slice(-lines).map((line) => oneLine(line, columns));
 }
+
+const MAX_NAMES = 5;
+
+/** The first names, and how many more there are. */
+export function listNames(names: readonly string[]): string {
+  const shown = names.slice(0, MAX_NAMES).map((name) => oneLine(name, 120));
+  const more = names.length - shown.length;
+  return `${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}

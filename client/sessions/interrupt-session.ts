@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { databaseNow, readKept, type Kept } from "../../activities/store/kept.ts";
-import { within } from "../../worker/connect/within.ts";
+import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { interruptSignal, statusQuery } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { withRunning } from "./running-session.ts";
@@ -33,7 +33,7 @@ export async function interruptSession(
     if (message !== undefined) await announceMessage(services, id, message);
     const begun = performance.now();
     for (;;) {
-      const view = await within(handle.query(statusQuery), REPLY_MS).catch(() => undefined);
+      const view = await withTimeout(handle.query(statusQuery), REPLY_MS).catch(() => undefined);
       if (view === undefined) return false;
       if (view.interrupting !== true || performance.now() - begun > MAX_WAIT_MS) return true;
       await sleep(POLL_MS);

@@ -17,7 +17,7 @@ import {
 } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
-import { within } from "../../worker/connect/within.ts";
+import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { notPossible } from "../console/errors.ts";
 import { cleanAttachment, type Attachment } from "./images.ts";
 import { requireSession } from "./require-session.ts";
@@ -74,7 +74,7 @@ export async function sendGuidance(services: Services, row: SessionRow, given: N
   const resumed = row.endedAt !== null;
   let reply: QueuedReply | undefined;
   try {
-    reply = await within(
+    reply = await withTimeout(
       client.workflow.executeUpdateWithStart(sendGuidanceUpdate, {
         args: [guidance],
         // Of this call: under the id of an earlier one Temporal would repeat that one's answer.

@@ -5,7 +5,7 @@ import { readFigures, type SessionFigures, type SessionRow } from "../../activit
 import { readParked, readWaiting } from "../../activities/store/waiting.ts";
 import { statusQuery, type SessionView } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
-import { within } from "../../worker/connect/within.ts";
+import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { describeRun, type RunDescription } from "../connect/describe-run.ts";
 import { hasEnded } from "./start-session.ts";
 
@@ -49,7 +49,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     sessionSizes(services.store.db, [row.id]).then((all) => all.get(row.id)),
     readWaiting(services.store.db, row.id),
     readParked(services.store.db, row.id),
-    within(describeRun(services.temporal, row.id), 3_500).catch(() => undefined),
+    withTimeout(describeRun(services.temporal, row.id), 3_500).catch(() => undefined),
     ended ? undefined : askWorkflow(services, row.id),
   ]);
   const document = statusDocument(row, figures, size, run);
@@ -70,7 +70,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
 async function askWorkflow(services: Services, id: string): Promise<SessionView | undefined> {
   try {
     const client = await services.temporal.client();
-    return await within(client.workflow.getHandle(id).query(statusQuery), QUERY_MS);
+    return await withTimeout(client.workflow.getHandle(id).query(statusQuery), QUERY_MS);
   } catch {
     // No worker, or one that is busy replaying: Postgres knows nearly as much.
     return undefined;

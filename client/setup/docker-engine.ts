@@ -23,7 +23,7 @@ export interface DockerOptions {
   readonly mayInstall: boolean;
 }
 
-/** Returns once an engine answers. @throws ServiceMissing with the commands that mend it */
+/** Returns once an engine answers. @throws ServiceMissing with the commands that fix it */
 export async function ensureDocker(options: DockerOptions): Promise<void> {
   const { dockerHost } = options;
   if (dockerHost !== undefined) {
@@ -113,7 +113,7 @@ function notStarted(log: string): ServiceMissing {
     address: SOCKET,
     problem: "did not start",
     reason: `dockerd exited: ${tail(log, 2)}`,
-    mend: `See ${log}. Inside a container, dockerd needs the container to be privileged; otherwise set DOCKER_HOST to an engine elsewhere.`,
+    fix: `See ${log}. Inside a container, dockerd needs the container to be privileged; otherwise set DOCKER_HOST to an engine elsewhere.`,
   });
 }
 
@@ -123,7 +123,7 @@ function refused(reason: string, cause: ServiceMissing): ServiceMissing {
     address: SOCKET,
     problem: "is not available",
     reason,
-    mend: `As root: ${COMMANDS}. Or set DOCKER_HOST to a running engine.`,
+    fix: `As root: ${COMMANDS}. Or set DOCKER_HOST to a running engine.`,
     cause,
   });
 }

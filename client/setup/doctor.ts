@@ -1,4 +1,4 @@
-/** What is found, what is missing, and how to mend it. Starts nothing but one sandbox for a second; takes at most 10 s. */
+/** What is found, what is missing, and how to fix it. Starts nothing but one sandbox for a second; takes at most 10 s. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type AgentConfig, agentConfigSchema } from "../../activities/config/agent-config.ts";
@@ -25,7 +25,7 @@ interface Check {
   readonly warning?: true;
   readonly found: string;
   /** What to do, where it is not all right. */
-  readonly mend?: string;
+  readonly fix?: string;
 }
 
 interface Setting {
@@ -82,7 +82,7 @@ async function probed(name: string, probe: () => Promise<string>, variable: stri
     if (!(error instanceof ServiceMissing)) throw error;
     // Where its address was given, bringing another one up would not help.
     const isOurs = settingOf(variable) === undefined && !isPermissionDenied(error.cause);
-    return { name, ok: false, found: error.problem, mend: isOurs ? BRINGS_UP : error.mend };
+    return { name, ok: false, found: error.problem, fix: isOurs ? BRINGS_UP : error.fix };
   }
 }
 
@@ -118,7 +118,7 @@ async function workerCheck(home: string): Promise<Check> {
     name: "Worker",
     ok: false,
     found: "none is running on this machine",
-    mend: "`npm start` starts one, or `longhaul worker`.",
+    fix: "`npm start` starts one, or `longhaul worker`.",
   };
 }
 

@@ -76,7 +76,7 @@ async function postgresUser(say: Say): Promise<{ uid: number; gid: number }> {
     address: "this machine",
     problem: "cannot run as root",
     reason: "the user postgres could not be added",
-    mend: "Run as an ordinary user, or set DATABASE_URL.",
+    fix: "Run as an ordinary user, or set DATABASE_URL.",
   });
 }
 

@@ -151,7 +151,7 @@ async function initialise(
       address: join(home, "postgres"),
       problem: `could not create a database in ${join(home, "postgres")}`,
       reason: `initdb failed: ${(stderr ?? String(error)).trim().split("\n").slice(-2).join(" ")}`,
-      mend: "Set DATABASE_URL to a running Postgres server.",
+      fix: "Set DATABASE_URL to a running Postgres server.",
       cause: error,
     });
   } finally {
@@ -190,7 +190,7 @@ function notStarted(port: number, log: string): ServiceMissing {
     address: `127.0.0.1:${port}`,
     problem: `did not start at 127.0.0.1:${port}`,
     reason: `last log lines: ${tail(log, 3)}`,
-    mend: `See ${log}, or set DATABASE_URL to a running Postgres server.`,
+    fix: `See ${log}, or set DATABASE_URL to a running Postgres server.`,
   });
 }
 
@@ -217,7 +217,7 @@ export async function findBinaries(): Promise<Binaries> {
       address: name,
       problem: "is not available for this platform",
       reason: `there is no package ${name}`,
-      mend: "Set DATABASE_URL to a running Postgres server.",
+      fix: "Set DATABASE_URL to a running Postgres server.",
       cause: error,
     });
   }

@@ -39,7 +39,7 @@ export async function ensureRehearsal(options: {
       problem: "did not start",
       address,
       reason,
-      mend: `See ${log}, or set OPENAI_API_KEY to use a real model.`,
+      fix: `See ${log}, or set OPENAI_API_KEY to use a real model.`,
     });
   const up = await until(async () => {
     if (!(await isAlive(mark))) throw failed(`it exited: ${tail(log, 2)}`);

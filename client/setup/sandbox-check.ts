@@ -4,14 +4,14 @@ import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts
 import type { AgentConfig } from "../../activities/config/agent-config.ts";
 import { type Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
-import { within } from "../../worker/connect/within.ts";
+import { withTimeout } from "../../worker/connect/with-timeout.ts";
 
 export interface SandboxFinding {
   readonly ok: boolean;
   /** Not as it should be, or not measured; nothing that stops a task. */
   readonly warning?: true;
   readonly found: string;
-  readonly mend?: string;
+  readonly fix?: string;
 }
 
 const MIB = 2 ** 20;
@@ -51,7 +51,7 @@ export async function checkSandbox(options: SandboxCheckOptions): Promise<Sandbo
       pids: 32,
       ...(sandbox.runtime === undefined ? {} : { runtime: sandbox.runtime }),
     });
-    const { network, gaps = [] } = await within(opening, TIMEOUT_MS);
+    const { network, gaps = [] } = await withTimeout(opening, TIMEOUT_MS);
     return {
       network: networkFinding(network, sandbox.guard),
       isolation: isolationFinding(
@@ -64,7 +64,7 @@ export async function checkSandbox(options: SandboxCheckOptions): Promise<Sandbo
     const unmeasured = { ok: true, warning: true, found: `not measured: ${why}` } as const;
     return { network: unmeasured, isolation: unmeasured };
   } finally {
-    await within(host.remove(sessionId), TIMEOUT_MS).catch(() => undefined);
+    await withTimeout(host.remove(sessionId), TIMEOUT_MS).catch(() => undefined);
     await host.close();
   }
 }
@@ -89,12 +89,12 @@ export function networkFinding(
         ok: true,
         warning: true,
         found: open,
-        mend: "sandbox.guard is best-effort, so tasks run all the same; sandbox.network: none shuts them off",
+        fix: "sandbox.guard is best-effort, so tasks run all the same; sandbox.network: none shuts them off",
       }
     : {
         ok: false,
         found: open,
-        mend: "tasks are refused: set sandbox.network: none, or sandbox.guard: best-effort to run them unguarded",
+        fix: "tasks are refused: set sandbox.network: none, or sandbox.guard: best-effort to run them unguarded",
       };
 }
 
@@ -108,8 +108,8 @@ function isolationFinding(
     return { ok: true, found: `${filter}no new privileges, two capabilities (read in a sandbox)` };
   }
   const found = gaps.join("; ");
-  const mend = "the Docker engine's settings leave a wall out: start it with its default seccomp profile";
-  return guard === "best-effort" ? { ok: true, warning: true, found, mend } : { ok: false, found, mend };
+  const fix = "the Docker engine's settings leave a wall out: start it with its default seccomp profile";
+  return guard === "best-effort" ? { ok: true, warning: true, found, fix } : { ok: false, found, fix };
 }
 
 /** Versions with the fixes of CVE-2025-31133, -52565 and -52881, by which a sandbox could get at its host. */
@@ -131,13 +131,13 @@ export function runcFinding(version: string | undefined): SandboxFinding {
     ok: true,
     warning: true,
     found: `runc ${version}, by its number without the fixes of CVE-2025-31133, -52565 and -52881`,
-    mend: "update to runc 1.2.8, 1.3.3 or newer, unless your distribution has put them in",
+    fix: "update to runc 1.2.8, 1.3.3 or newer, unless your distribution has put them in",
   };
 }
 
 /** @returns undefined where the engine does not answer */
 export async function runcVersion(): Promise<string | undefined> {
-  const { Components: parts } = (await within(connectDocker().version(), TIMEOUT_MS)) as {
+  const { Components: parts } = (await withTimeout(connectDocker().version(), TIMEOUT_MS)) as {
     Components?: readonly { readonly Name: string; readonly Version: string }[];
   };
   return parts?.find(({ Name: name }) => name === "runc")?.Version;

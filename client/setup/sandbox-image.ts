@@ -24,7 +24,7 @@ export interface SandboxImageOptions {
 /**
  * Returns once the image is there. Our own tag is built (`docker build`), or made with debootstrap where no registry
  * answers; any other is pulled.
- * @throws ServiceMissing with what was tried and one way to mend it
+ * @throws ServiceMissing with what was tried and one way to fix it
  */
 export async function ensureSandboxImage(options: SandboxImageOptions): Promise<void> {
   const { docker, tag, say } = options;
@@ -42,8 +42,8 @@ export async function ensureSandboxImage(options: SandboxImageOptions): Promise<
   const mayInstall = options.mayInstall ?? process.env["LONGHAUL_NO_INSTALL"] !== "1";
   const obstacle = bootstrapObstacle(mayInstall);
   if (obstacle !== undefined) {
-    const mend = `With a registry: docker build -t ${tag} client/setup/sandbox-image. Without one, as root on Debian: apt-get install debootstrap, then try again.`;
-    throw missing(tag, `no image registry answers (${trouble}), and ${obstacle}`, mend);
+    const fix = `With a registry: docker build -t ${tag} client/setup/sandbox-image. Without one, as root on Debian: apt-get install debootstrap, then try again.`;
+    throw missing(tag, `no image registry answers (${trouble}), and ${obstacle}`, fix);
   }
   say(`No image registry answers (${trouble}): making the sandbox image from Debian packages.`);
   await bootstrapImage({ docker, tag, say, mayInstall });
@@ -93,13 +93,13 @@ async function build(docker: Dockerode, tag: string): Promise<void> {
   await followProgress(docker, await docker.buildImage({ context, src: CONTEXT }, { t: tag }));
 }
 
-function missing(tag: string, reason: string, mend: string): ServiceMissing {
+function missing(tag: string, reason: string, fix: string): ServiceMissing {
   return new ServiceMissing({
     service: "Sandbox image",
     address: tag,
     problem: `${tag} is not available`,
     reason,
-    mend,
+    fix,
   });
 }
 

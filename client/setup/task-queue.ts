@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { Connection } from "@temporalio/client";
 import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
-import { within } from "../../worker/connect/within.ts";
+import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import type { Say } from "./progress.ts";
 import { readState, rememberFound } from "./state.ts";
 
@@ -36,7 +36,7 @@ async function pollers(address: string, ownPid: number | undefined): Promise<str
   const { connection: options, namespace } = temporalConnection(address);
   let connection: Connection | undefined;
   try {
-    connection = await within(Connection.connect({ ...options, connectTimeout: ASK_MS }), ASK_MS);
+    connection = await withTimeout(Connection.connect({ ...options, connectTimeout: ASK_MS }), ASK_MS);
     const { workflowService } = connection;
     const answer = await connection.withDeadline(Date.now() + ASK_MS, () =>
       workflowService.describeTaskQueue({

@@ -47,7 +47,7 @@ export async function temporalBinary(options: { cache: string; say: Say }): Prom
     address: "127.0.0.1:7233",
     problem: "is not running, and no server could be installed",
     reason: failures.join("; "),
-    mend: "Install the `temporal` command line tool or Go 1.24, or set TEMPORAL_ADDRESS to a running server.",
+    fix: "Install the `temporal` command line tool or Go 1.24, or set TEMPORAL_ADDRESS to a running server.",
   });
 }
 

@@ -113,6 +113,6 @@ function notStarted(address: string, log: string): ServiceMissing {
     address,
     problem: `did not start at ${address}`,
     reason: `last log lines: ${tail(log, 3)}`,
-    mend: `See ${log}, or set TEMPORAL_ADDRESS to a running server.`,
+    fix: `See ${log}, or set TEMPORAL_ADDRESS to a running server.`,
   });
 }

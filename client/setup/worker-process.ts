@@ -80,7 +80,7 @@ async function start(
       address: `process ${mark.pid}`,
       problem: "did not start",
       reason,
-      mend: `See ${log}.`,
+      fix: `See ${log}.`,
     });
   const up = await until(async () => {
     if (!(await isAlive(mark))) throw failed(`it exited: ${tail(log, 2)}`);

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import type { Store } from "../../activities/store/db.ts";
-import { listed } from "./name-list.ts";
+import { listNames } from "../console/format.ts";
 import { writeWorkspace, type WriteOptions, type Written } from "./write-workspace.ts";
 
 /**
@@ -27,17 +27,17 @@ export function pullNotes(written: Written, folder: string, again: string): stri
     ...(skipped.length === 0
       ? []
       : [
-          `Left out ${listed(skipped)}: links that lead out of the folder, or names that cannot be written here.`,
+          `Left out ${listNames(skipped)}: links that lead out of the folder, or names that cannot be written here.`,
         ]),
     ...(unsafe.length === 0
       ? []
       : [
-          `Left out ${listed(unsafe)}: they could make Git run programs here. To write them anyway: ${again}`,
+          `Left out ${listNames(unsafe)}: they could make Git run programs here. To write them anyway: ${again}`,
         ]),
     ...(untouched.length === 0
       ? []
       : [
-          `Not written to ${listed(untouched.map((path) => join(folder, path)))}: a repository that was there stays as it is.` +
+          `Not written to ${listNames(untouched.map((path) => join(folder, path)))}: a repository that was there stays as it is.` +
             " An empty folder gets the session's commits.",
         ]),
   ];

@@ -4,8 +4,7 @@ import { join, resolve } from "node:path";
 import ignore, { type Ignore } from "ignore";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { usageError } from "../console/errors.ts";
-import { listed } from "./name-list.ts";
-import { bytes } from "../console/format.ts";
+import { bytes, listNames } from "../console/format.ts";
 import { withSafeRepositories } from "./safe-repositories.ts";
 
 /** Source: MAX_PACK_BYTES of the checkpoints. */
@@ -66,11 +65,11 @@ function notesOf(files: readonly WorkspaceFile[], leftOut: readonly string[]): s
   return [
     ...(leftOut.length === 0
       ? []
-      : [`The repository goes into the sandbox as a clone would have it, without ${listed(leftOut)}.`]),
+      : [`The repository goes into the sandbox as a clone would have it, without ${listNames(leftOut)}.`]),
     ...(secret.length === 0
       ? []
       : [
-          `Warning: ${listed(secret.map(({ path }) => path))} may hold secrets, and the agent can read what is in the sandbox.` +
+          `Warning: ${listNames(secret.map(({ path }) => path))} may hold secrets, and the agent can read what is in the sandbox.` +
             " To keep it out, name it in .gitignore.",
         ]),
   ];

@@ -124,7 +124,7 @@ test.each([
   ["Temporal", () => probeTemporal("127.0.0.1:1")],
   ["Docker engine", () => probeDocker("tcp://127.0.0.1:1")],
 ])(
-  "%s that does not answer is named with its address and a mend, within 5 s, without a password",
+  "%s that does not answer is named with its address and a fix, within 5 s, without a password",
   async (service, probe) => {
     const began = Date.now();
     const error: unknown = await probe().then(
@@ -134,7 +134,7 @@ test.each([
     if (!(error instanceof ServiceMissing)) throw new Error("it was not missed");
     expect(error.service).toBe(service);
     expect(error.address).toContain("127.0.0.1:1");
-    expect(error.mend.length).toBeGreaterThan(10);
+    expect(error.fix.length).toBeGreaterThan(10);
     expect(error.message).not.toContain("very-secret-word");
     expect(Date.now() - began).toBeLessThan(5_000);
   },

@@ -133,7 +133,7 @@ it("is refused for a step that is not there, an id that is taken, and a step who
   await expect(refused(9)).rejects.toMatchObject({ exitCode: exitCodes.usage });
   await expect(refused(undefined)).rejects.toMatchObject({
     exitCode: exitCodes.impossible,
-    mend: expect.stringContaining("--from-step 2"),
+    fix: expect.stringContaining("--from-step 2"),
   });
   await expect(refused(2, session.id)).rejects.toMatchObject({ exitCode: exitCodes.impossible });
   expect(await transcriptOf(store(), order.id)).toEqual([]);

@@ -1,4 +1,4 @@
-/** Is it there? Each probe is bounded, names what it found, and fails with a mend. */
+/** Is it there? Each probe is bounded, names what it found, and fails with a fix. */
 import { request } from "node:http";
 import { connect } from "node:net";
 import { Connection } from "@temporalio/client";
@@ -6,7 +6,7 @@ import pg from "pg";
 import { cutChars } from "../../activities/contract/cut-text.ts";
 import { temporalConnection } from "./temporal-connection.ts";
 import { ServiceMissing } from "./service-missing.ts";
-import { within } from "./within.ts";
+import { withTimeout } from "./with-timeout.ts";
 
 const PROBE_MS = 4_000;
 const DEFAULT_SOCKET = "unix:///var/run/docker.sock";
@@ -30,7 +30,7 @@ export async function probePostgres(url: string, timeoutMs = PROBE_MS): Promise<
       service: "Postgres",
       address: withoutPassword(url),
       reason: reasonOf(error),
-      mend: "Correct DATABASE_URL, or unset it and `npm start` brings up its own.",
+      fix: "Correct DATABASE_URL, or unset it and `npm start` brings up its own.",
       cause: error,
     });
   } finally {
@@ -47,7 +47,7 @@ export async function probeTemporal(address?: string, timeoutMs = PROBE_MS): Pro
   try {
     // A refused port is known at once; the client would go on asking until the time is up.
     await knock(where, timeoutMs);
-    connection = await within(Connection.connect({ ...options, connectTimeout: timeoutMs }), timeoutMs);
+    connection = await withTimeout(Connection.connect({ ...options, connectTimeout: timeoutMs }), timeoutMs);
     const service = connection.workflowService;
     const info = await connection.withDeadline(deadline, async () => {
       await service.describeNamespace({ namespace });
@@ -66,7 +66,7 @@ export function temporalMissing(address: string, cause: unknown): ServiceMissing
     service: "Temporal",
     address,
     reason: reasonOf(cause),
-    mend: "Correct TEMPORAL_ADDRESS, or unset it and `npm start` brings up a server of its own.",
+    fix: "Correct TEMPORAL_ADDRESS, or unset it and `npm start` brings up a server of its own.",
     cause,
   });
 }
@@ -89,11 +89,11 @@ export function dockerMissing(address: string, cause: unknown): ServiceMissing {
       ...common,
       problem: `does not let this user in at ${address}`,
       reason: "permission denied",
-      mend: "Add yourself to the group docker, then log in again: sudo usermod -aG docker $USER",
+      fix: "Add yourself to the group docker, then log in again: sudo usermod -aG docker $USER",
     });
   }
-  const mend = "Start Docker, or set DOCKER_HOST to a running engine.";
-  return new ServiceMissing({ ...common, reason: reasonOf(cause), mend });
+  const fix = "Start Docker, or set DOCKER_HOST to a running engine.";
+  return new ServiceMissing({ ...common, reason: reasonOf(cause), fix });
 }
 
 /** Whether a socket is there that this user may not open. */

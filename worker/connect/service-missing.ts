@@ -7,7 +7,7 @@ export interface MissingService {
   /** What is the matter, as said after the service's name. Default: it does not answer at the address. */
   readonly problem?: string;
   /** One way to fix it. */
-  readonly mend: string;
+  readonly fix: string;
   /** What happened, in a few words. */
   readonly reason?: string;
   readonly cause?: unknown;
@@ -17,17 +17,17 @@ export class ServiceMissing extends Error {
   override readonly name = "ServiceMissing";
   readonly service: string;
   readonly address: string;
-  readonly mend: string;
+  readonly fix: string;
   /** What is the matter and why, to be said after the service's name. */
   readonly problem: string;
 
   constructor(missing: MissingService) {
     const reason = missing.reason === undefined ? "" : ` (${missing.reason})`;
     const problem = `${missing.problem ?? `does not answer at ${missing.address}`}${reason}`;
-    super(`${missing.service} ${problem}. ${missing.mend}`, { cause: missing.cause });
+    super(`${missing.service} ${problem}. ${missing.fix}`, { cause: missing.cause });
     this.problem = problem;
     this.service = missing.service;
     this.address = missing.address;
-    this.mend = missing.mend;
+    this.fix = missing.fix;
   }
 }

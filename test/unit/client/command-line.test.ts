@@ -78,7 +78,7 @@ describe("the command line", { timeout: 60_000 }, () => {
     expect(outcome.err).toContain("contextWindow:");
   });
 
-  it("ends with 4 within 10 s where a service is missing: which, where, a mend, no stack, no password [U7]", async () => {
+  it("ends with 4 within 10 s where a service is missing: which, where, a fix, no stack, no password [U7]", async () => {
     const begun = Date.now();
     const status = await longhaul(["status", "some-session", "--json"]);
     expect(Date.now() - begun).toBeLessThan(10_000);

@@ -103,7 +103,7 @@ describe("a longhaul.yaml of the current folder that nobody named", () => {
     const wrong = thrownBy(() => resolveConfig({}, key, folder));
     expect(wrong.exitCode).toBe(2);
     expect(wrong.message).toMatch(new RegExp(`longhaul\\.yaml:2:\\d+: ${name}$`, "m"));
-    expect(wrong.mend).toContain("--config ./longhaul.yaml");
+    expect(wrong.fix).toContain("--config ./longhaul.yaml");
     expect(resolveConfig({ config: "./longhaul.yaml" }, key, folder).run.model).toBe("openai/gpt-4o");
     expect(resolveConfig({}, { ...key, LONGHAUL_CONFIG: "longhaul.yaml" }, folder).run.model).toBe(
       "openai/gpt-4o",

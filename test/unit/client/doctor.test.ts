@@ -6,7 +6,7 @@ it("doctor marks what is all right, what is missing, and what was not measured, 
     {
       checks: [
         { name: "good", ok: true, found: "there" },
-        { name: "open", ok: false, found: "a wall is missing", mend: "build it" },
+        { name: "open", ok: false, found: "a wall is missing", fix: "build it" },
         { name: "unknown", ok: true, warning: true, found: "not measured" },
       ],
       settings: [],

@@ -11,7 +11,7 @@ it.each([
   ["v2.0.0", false],
 ])("of runc %s it says whether known ways out of a sandbox are open: %s", (version, open) => {
   const finding = runcFinding(version);
-  expect(finding.mend !== undefined).toBe(open);
+  expect(finding.fix !== undefined).toBe(open);
   expect(finding.warning === true).toBe(open);
   expect(finding.found).toContain(version);
 });
@@ -30,7 +30,7 @@ it("says what a sandbox can reach, and fails where tasks would be refused for it
   expect(networkFinding(open, "required")).toMatchObject({
     ok: false,
     found: expect.stringContaining("no rights"),
-    mend: expect.stringContaining("sandbox.guard: best-effort"),
+    fix: expect.stringContaining("sandbox.guard: best-effort"),
   });
   expect(networkFinding(open, "best-effort")).toMatchObject({ ok: true, warning: true });
   expect(networkFinding({ reach: "allowed", reachable: ["10.0.0.1"] }, "required").found).toContain(

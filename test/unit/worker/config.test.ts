@@ -18,7 +18,7 @@ test("a worker needs no more than a database's address", () => {
   expect(config.openai).toBeUndefined();
 });
 
-test("without a database's address it says which, and how to mend it", () => {
+test("without a database's address it says which, and how to fix it", () => {
   expect(() => readWorkerConfig({ DATABASE_URL: "" })).toThrow(ServiceMissing);
 });
 

@@ -1,5 +1,5 @@
-/** Waits at most so long, in ms. The promise itself goes on; its end is nobody's business then. @throws after that */
-export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
+/** The promise's outcome, waited for at most `timeoutMs`; the promise itself is not stopped. @throws Error after that */
+export async function withTimeout<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   promise.catch(() => undefined);
   try {
