@@ -12,18 +12,15 @@ export interface BenchOptions {
   readonly only: readonly string[] | undefined;
   /** An exported session, which the policies replay in the recorded one's place. */
   readonly file: string | undefined;
-  /** The policies replay generated tasks. */
-  readonly generated: boolean;
 }
 
-export const USAGE = `npm run bench -- [--quick] [--long] [--json FILE] [--only GROUP,GROUP] [--trajectory FILE | --generated]
+export const USAGE = `npm run bench -- [--quick] [--long] [--json FILE] [--only GROUP,GROUP] [--trajectory FILE]
   --quick   fewer repeats, below 3 minutes
   --long    compares step 1,000 (else 200) with step 10, and the ends of a session of 5,000 steps (else 400)
   --json    writes the figures to FILE
   --only    of: steps, memory, growth, runs, fleet, wake, start, sandbox, cancel, context;
             tokens and policies compute only, and need no service
   --trajectory FILE   the policies replay what \`longhaul export\` wrote (gzip or plain), not the recorded session
-  --generated         the policies replay three generated tasks, not the recorded session
 `;
 
 /** @throws TypeError naming what was not understood */
@@ -36,14 +33,11 @@ export function readOptions(args: readonly string[], groups: readonly string[]):
       json: { type: "string" },
       only: { type: "string" },
       trajectory: { type: "string" },
-      generated: { type: "boolean", default: false },
     },
   });
   const only = values.only?.split(",");
   const unknown = only?.find((name) => !groups.includes(name));
   if (unknown !== undefined) throw new TypeError(`There is no group "${unknown}".`);
-  const { quick, long, json, trajectory: file, generated } = values;
-  if (generated && file !== undefined)
-    throw new TypeError("--trajectory and --generated exclude each other.");
-  return { quick, long, json, only, file, generated };
+  const { quick, long, json, trajectory: file } = values;
+  return { quick, long, json, only, file };
 }

@@ -7,30 +7,23 @@ import { toolRegistry } from "../../../activities/tools/index.ts";
 import { ourPolicy } from "../policies/ours.ts";
 import { cline, eightyTen, gemini, openCode } from "../policies/peers.ts";
 import { Replay, type Outcome, type Policy } from "../policies/replay.ts";
-import { generateTrajectory } from "../policies/generated.ts";
 import { readRecorded } from "../policies/recorded.ts";
 import type { Trajectory } from "../policies/trajectory.ts";
 import type { Figure } from "../table.ts";
 
-/** Each is a task of 300 steps; where a summary falls is luck, so several are averaged. */
-const SEEDS = [1, 2, 3];
 const WINDOWS = [32_000, 128_000, 200_000, 1_000_000];
 const FIXTURE = fileURLToPath(new URL("../../fixtures/trajectory.json.gz", import.meta.url));
 
 export interface PolicyMaterial {
   /** What `longhaul export` wrote; undefined = the recorded session of the fixtures. */
   readonly file?: string | undefined;
-  /** The generated tasks in its place. */
-  readonly generated?: boolean;
 }
 
 /** @throws Error where the file is no exported session */
-export async function measurePolicies({ file, generated }: PolicyMaterial): Promise<Figure[]> {
-  const trajectories = generated
-    ? SEEDS.map((seed) => generateTrajectory(seed))
-    : [readRecorded(file ?? FIXTURE)];
+export async function measurePolicies({ file }: PolicyMaterial): Promise<Figure[]> {
+  const trajectory = readRecorded(file ?? FIXTURE);
   const figures: Figure[] = [];
-  for (const windowTokens of WINDOWS) figures.push(...(await inWindow(windowTokens, trajectories)));
+  for (const windowTokens of WINDOWS) figures.push(...(await inWindow(windowTokens, trajectory)));
   return figures;
 }
 
@@ -41,25 +34,20 @@ interface Row {
   readonly peer: boolean;
 }
 
-async function inWindow(windowTokens: number, trajectories: readonly Trajectory[]): Promise<Figure[]> {
+async function inWindow(windowTokens: number, trajectory: Trajectory): Promise<Figure[]> {
   const rows: Row[] = [];
-  for (const { make, peer } of policies(windowTokens)) {
-    const outcomes: Outcome[] = [];
-    for (const trajectory of trajectories) {
-      const replay = new Replay({ trajectory, windowTokens, prefix: prefixText() });
-      outcomes.push(await replay.run(make()));
-    }
-    rows.push({ name: make().name, outcome: meanOf(outcomes), peer });
+  for (const { policy, peer } of policies(windowTokens)) {
+    const replay = new Replay({ trajectory, windowTokens, prefix: prefixText() });
+    rows.push({ name: policy.name, outcome: await replay.run(policy), peer });
   }
   const [ours] = rows;
   if (ours === undefined) return [];
-  const cheapest = rows
-    .filter((row) => row.peer)
-    .toSorted((a, b) => a.outcome.perStep - b.outcome.perStep)[0];
-  const best = rows.filter((row) => row.peer).toSorted((a, b) => b.outcome.facts - a.outcome.facts)[0];
+  const peers = rows.filter((row) => row.peer);
+  const [cheapest] = peers.toSorted((a, b) => a.outcome.perStep - b.outcome.perStep);
+  const [best] = peers.toSorted((a, b) => b.outcome.facts - a.outcome.facts);
   const window = `${windowTokens / 1_000}k`;
   return [
-    ...rows.map((row) => rowFigure(window, row, ours, trajectories.length)),
+    ...rows.map((row) => rowFigure(window, row, ours)),
     ...(cheapest === undefined || best === undefined
       ? []
       : [
@@ -67,7 +55,7 @@ async function inWindow(windowTokens: number, trajectories: readonly Trajectory[
             name: `${window}: ours against the cheapest other`,
             value: ours.outcome.perStep - cheapest.outcome.perStep,
             unit: "tokens",
-            n: trajectories.length,
+            n: 1,
             ratio: ours.outcome.perStep / cheapest.outcome.perStep,
             goal: { of: "ratio", atMost: 1 } as const,
             note: `${cheapest.name}; facts ${percent(ours.outcome.facts)} to its ${percent(cheapest.outcome.facts)}, the best of the others' ${percent(best.outcome.facts)} (${best.name})`,
@@ -76,37 +64,37 @@ async function inWindow(windowTokens: number, trajectories: readonly Trajectory[
   ];
 }
 
-function policies(windowTokens: number): { readonly make: () => Policy; readonly peer: boolean }[] {
+function policies(windowTokens: number): { readonly policy: Policy; readonly peer: boolean }[] {
   const ours = (name: string, options?: Parameters<typeof ourPolicy>[2]) => ({
-    make: () => ourPolicy(name, windowTokens, options),
+    policy: ourPolicy(name, windowTokens, options),
     peer: false,
   });
   const peers = [
-    () => openCode(windowTokens),
-    () => openCode(windowTokens, { prune: true }),
-    () => openCode(windowTokens, { suffix: true }),
-    () => gemini(windowTokens),
-    () => cline(windowTokens),
-    () => eightyTen(windowTokens),
+    openCode(windowTokens),
+    openCode(windowTokens, { prune: true }),
+    openCode(windowTokens, { suffix: true }),
+    gemini(windowTokens),
+    cline(windowTokens),
+    eightyTen(windowTokens),
   ];
   return [
     ours("ours"),
     ours("ours, returnTrigger 0.4", { returnTrigger: 0.4 }),
     ours("ours, prune always", { prune: "always" }),
     ours("ours, proactive-threshold", { strategy: "proactive-threshold" }),
-    ...peers.map((make) => ({ make, peer: true })),
+    ...peers.map((policy) => ({ policy, peer: true })),
     ours("reference: only on overflow", { prune: "never", onlyOnOverflow: true }),
   ];
 }
 
-function rowFigure(window: string, { name, outcome }: Row, ours: Row, n: number): Figure {
+function rowFigure(window: string, { name, outcome }: Row, ours: Row): Figure {
   const { cachedShare, rounds, prunes, overflows, facts, factsOf, summaries, ownOutput } = outcome;
   const { rule, decision, path, finding } = factsOf;
   return {
     name: `${window}: ${name}`,
     value: outcome.perStep,
     unit: "tokens a step",
-    n,
+    n: 1,
     ratio: outcome.perStep / ours.outcome.perStep,
     note:
       `cached ${percent(cachedShare)}; rounds ${rounds.toFixed(1)}, prunes ${prunes.toFixed(1)}, overflows ${overflows.toFixed(1)}; ` +
@@ -123,10 +111,7 @@ const FACTS_NOTE = `Facts are found by rules, the same for all (test/bench/polic
   the agent's that give a reason for a change, files written, errors of failed commands and what test runs came to.`;
 
 /** What the figures mean; printed under the table. */
-export function policyNote({ file, generated }: PolicyMaterial): string {
-  if (generated)
-    return `Policies: ${SEEDS.length} generated tasks of 300 steps each (seeds ${SEEDS.join(", ")}; not recorded runs), the means. A person comes back
-  after an hour to an empty cache three or four times in each. Facts were planted. ${COMMON_NOTE}`;
+export function policyNote({ file }: PolicyMaterial): string {
   if (file !== undefined) return `Policies: the session of ${file}. ${FACTS_NOTE} ${COMMON_NOTE}`;
   return `Policies: one session of 300 steps, recorded with real tools in a real sandbox over this repository's own commits; which calls were made
   was chosen by a script, not by a model. A person who comes back after a turn's end comes back after an hour, to an empty cache.
@@ -145,27 +130,6 @@ function prefixText(): string {
     prefix = `${system}\n${JSON.stringify(shown)}`;
   }
   return prefix;
-}
-
-function meanOf(outcomes: readonly Outcome[]): Outcome {
-  const mean = (of: (outcome: Outcome) => number) =>
-    outcomes.reduce((sum, outcome) => sum + of(outcome), 0) / outcomes.length;
-  return {
-    perStep: mean((each) => each.perStep),
-    cachedShare: mean((each) => each.cachedShare),
-    rounds: mean((each) => each.rounds),
-    prunes: mean((each) => each.prunes),
-    overflows: mean((each) => each.overflows),
-    facts: mean((each) => each.facts),
-    factsOf: {
-      rule: mean((each) => each.factsOf.rule),
-      decision: mean((each) => each.factsOf.decision),
-      path: mean((each) => each.factsOf.path),
-      finding: mean((each) => each.factsOf.finding),
-    },
-    summaries: mean((each) => each.summaries),
-    ownOutput: mean((each) => each.ownOutput),
-  };
 }
 
 function percent(share: number): string {

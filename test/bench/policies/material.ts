@@ -1,6 +1,6 @@
-/** Text as a coding agent meets it (sources, listings, test runs, build logs, prose), made from a seed. Pure. */
+/** Text as a coding agent meets it (test runs, build logs, prose), made from a seed. Pure. */
 
-export type Random = () => number;
+type Random = () => number;
 
 /** The same numbers in every run, evenly spread over 0–1. */
 export function createRandom(seed: number): Random {
@@ -13,14 +13,8 @@ export function createRandom(seed: number): Random {
   };
 }
 
-export function pick<Value>(random: Random, values: readonly Value[]): Value {
+function pick<Value>(random: Random, values: readonly Value[]): Value {
   return values[Math.floor(random() * values.length)] as Value;
-}
-
-/** A size as sizes of files and outputs are spread: most near the median, a few many times larger. */
-export function logNormal(random: Random, middle: number, sigma: number): number {
-  const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
-  return middle * Math.exp(sigma * normal);
 }
 
 const NOUNS =
@@ -38,14 +32,14 @@ const PLAIN =
     " ",
   );
 
-export const noun = (random: Random) => pick(random, NOUNS);
-export const verb = (random: Random) => pick(random, VERBS);
+const noun = (random: Random) => pick(random, NOUNS);
+const verb = (random: Random) => pick(random, VERBS);
 
 function capital(word: string): string {
   return word.charAt(0).toUpperCase() + word.slice(1);
 }
 
-export function sentence(random: Random, words: number): string {
+function sentence(random: Random, words: number): string {
   const list = Array.from({ length: words }, (_, at) =>
     at % 2 === 0 ? pick(random, PLAIN) : pick(random, random() < 0.7 ? NOUNS : VERBS),
   );
@@ -56,44 +50,6 @@ export function prose(random: Random, chars: number): string {
   let text = "";
   while (text.length < chars) text += `${sentence(random, 6 + Math.floor(random() * 12))} `;
   return text.trim();
-}
-
-/** A line of TypeScript. */
-export function codeLine(random: Random): string {
-  const [one, two, three, act] = [noun(random), noun(random), noun(random), verb(random)];
-  const dice = random();
-  if (dice < 0.14)
-    return `  const ${one} = await ${two}s.${act}(${three}, { limit: ${count(random, 500)} });`;
-  if (dice < 0.24)
-    return `  if (${one}.${two}Id === undefined) return { kind: "${pick(random, ADJECTIVES)}" };`;
-  if (dice < 0.36) return `    ${one}${capital(two)}: ${two}.${act}${capital(three)}(${one}),`;
-  if (dice < 0.44) return `  for (const ${one} of ${one}s) total += ${one}.${two}Cents ?? 0;`;
-  if (dice < 0.52)
-    return `  return ${one}s.filter((${two}) => ${two}.${three} !== "${pick(random, ADJECTIVES)}");`;
-  if (dice < 0.6) return `  // ${sentence(random, 9)}`;
-  if (dice < 0.68)
-    return `export function ${act}${capital(one)}(${one}: ${capital(one)}, ${two}: ${capital(two)}) {`;
-  if (dice < 0.74) return `import { ${act}${capital(one)} } from "./${one}-${two}.ts";`;
-  if (dice < 0.8)
-    return `  expect(${act}${capital(one)}(${two})).toEqual([${count(random, 99)}, ${count(random, 99)}]);`;
-  if (dice < 0.9) return "}";
-  return "";
-}
-
-export function codeLines(random: Random, lines: number): string[] {
-  return Array.from({ length: lines }, () => codeLine(random));
-}
-
-/** As `read_file` numbers them. */
-export function numbered(lines: readonly string[], from = 1): string {
-  return lines.map((line, at) => `${String(from + at).padStart(5)}\t${line}`).join("\n");
-}
-
-export function grepOutput(random: Random, paths: readonly string[], matches: number): string {
-  return Array.from(
-    { length: matches },
-    () => `${pick(random, paths)}:${count(random, 400)}:${codeLine(random)}`,
-  ).join("\n");
 }
 
 export function testRun(random: Random, files: number, failures: number): string {
@@ -131,17 +87,7 @@ export function buildLog(random: Random, lines: number): string {
   }).join("\n");
 }
 
-export function json(random: Random, entries: number): string {
-  const list = Array.from({ length: entries }, () => ({
-    id: count(random, 99_999),
-    [noun(random)]: noun(random),
-    [`${noun(random)}Cents`]: count(random, 9_999),
-    [`is${capital(pick(random, ADJECTIVES))}`]: random() < 0.5,
-  }));
-  return JSON.stringify(list, null, 1);
-}
-
 /** 1 … most. */
-export function count(random: Random, most: number): number {
+function count(random: Random, most: number): number {
   return 1 + Math.floor(random() * most);
 }
