@@ -9,7 +9,7 @@ import {
   sessions,
 } from "../../activities/store/schema/index.ts";
 import { switchModel } from "../../activities/store/switch-model.ts";
-import type { ParsedRequest, Reply } from "../../worker/rehearsal/model-server/wire.ts";
+import type { ParsedRequest, Reply } from "../support/model-server/wire.ts";
 import { directConfig, guidance, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { playLoop } from "../support/direct-loop.ts";
 import { mixedText } from "../support/mixed-text.ts";

@@ -2,7 +2,7 @@
 import { asc, eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { compactionEvents, messages, modelCalls } from "../../activities/store/schema/index.ts";
-import type { ParsedRequest, Reply, ReplyPart } from "../../worker/rehearsal/model-server/wire.ts";
+import type { ParsedRequest, Reply, ReplyPart } from "../support/model-server/wire.ts";
 import { guidance, startDirectAgent } from "../support/direct-agent.ts";
 import { playLoop } from "../support/direct-loop.ts";
 import { call, text, thought } from "../support/scripted-model.ts";

@@ -6,7 +6,7 @@ import { buildMessages } from "../../activities/context/request.ts";
 import { saveBlob } from "../../activities/store/blobs.ts";
 import { blobs, sessions } from "../../activities/store/schema/index.ts";
 import { loadView } from "../../activities/store/load-view.ts";
-import type { ParsedRequest, WirePart } from "../../worker/rehearsal/model-server/wire.ts";
+import type { ParsedRequest, WirePart } from "../support/model-server/wire.ts";
 import { startDirectAgent, type DirectAgent, type DirectAgentOptions } from "../support/direct-agent.ts";
 import { bigPng, DOT_PNG, png } from "../support/images.ts";
 import { call, scriptedModel, text, thought, type ModelScript } from "../support/scripted-model.ts";

@@ -158,7 +158,7 @@ describe("what the model server refuses, as the real one does", () => {
   it("reasoning with nothing after it", async () => {
     const first = await fetch(`${server.baseUrl}/responses`, { method: "POST" });
     expect(first.status).toBe(401);
-    const { encryptReasoning } = await import("../../worker/rehearsal/model-server/encrypted-reasoning.ts");
+    const { encryptReasoning } = await import("../support/model-server/encrypted-reasoning.ts");
     const item = {
       type: "reasoning",
       id: "rs_1",

@@ -3,7 +3,7 @@ import { and, asc, eq } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { compactionEvents, modelCalls } from "../../activities/store/schema/index.ts";
 import { readEvents } from "../../activities/store/events.ts";
-import type { HttpError, Reply } from "../../worker/rehearsal/model-server/wire.ts";
+import type { HttpError, Reply } from "../support/model-server/wire.ts";
 import {
   guidance,
   startDirectAgent,

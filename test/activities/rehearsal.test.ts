@@ -1,12 +1,17 @@
 import { randomUUID } from "node:crypto";
 import Dockerode from "dockerode";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import type { Message } from "../../activities/contract/message.ts";
+import { toolSpecs } from "../../activities/tools/index.ts";
 import { estimateText } from "../../activities/transcript/tokens.ts";
+import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
-import { createModelServer } from "../../worker/rehearsal/model-server/create-model-server.ts";
-import type { ModelServer } from "../../worker/rehearsal/model-server/wire.ts";
+import { createModelServer } from "../support/model-server/create-model-server.ts";
+import type { ModelServer } from "../support/model-server/wire.ts";
 import { FLASHCARDS } from "../../worker/rehearsal/flashcards/script.ts";
 import { createRehearsal } from "../../worker/rehearsal/rehearsal.ts";
+import { serveRehearsal } from "../../worker/rehearsal/server.ts";
+import { assistant, modelRequest, toolResult, user } from "../support/model-request.ts";
 import { playRehearsal } from "../support/play-rehearsal.ts";
 
 const dockerHost = inject("dockerHost");
@@ -56,4 +61,39 @@ describe("the rehearsal in the sandbox", () => {
       expect(steps.at(-1)?.text).toMatch(/This was the \*\*rehearsal model\*\*/);
     },
   );
+});
+
+describe("the rehearsal's own server", () => {
+  it("streams the script's steps to our model adapter, and counts tokens, reasoning and cache", async () => {
+    const served = await serveRehearsal(createRehearsal({ script: FLASHCARDS, delayMs: 0 }));
+    try {
+      const model = createAiSdkModel({
+        providers: { rehearsal: { baseUrl: served.url } },
+        mask: (text) => text,
+      });
+      const deltas: string[] = [];
+      const ask = (messages: readonly Message[]) =>
+        model.ask(
+          modelRequest({ model: "rehearsal/flashcards", messages, tools: toolSpecs() }),
+          (delta) => deltas.push(delta.type === "tool-call" ? "" : delta.text),
+          new AbortController().signal,
+        );
+      const task = user("Build a flashcard application.");
+      const first = await ask([task]);
+      expect(first.content.map(({ type }) => type)).toEqual(["reasoning", "text", "tool-call", "tool-call"]);
+      expect(deltas.join("")).toContain("No model is configured");
+      expect(first.usage?.input).toBeGreaterThan(500);
+      expect(first.usage?.reasoning).toBeGreaterThan(10);
+      expect(first.usage?.cached).toBe(0);
+
+      const results = first.content.flatMap((part) =>
+        part.type === "tool-call" ? [toolResult(part.toolCallId, "done")] : [],
+      );
+      const second = await ask([task, assistant(...first.content), ...results]);
+      expect(JSON.stringify(second.content)).toContain("Which tools does this sandbox have?");
+      expect(second.usage?.cached).toBeGreaterThan(1_000);
+    } finally {
+      await served.close();
+    }
+  });
 });

@@ -1,6 +1,6 @@
 /** What a session of the soak does: a script drawn from the seed, the same answer for the same step. */
 import type { RunConfig } from "../../activities/config/agent-config.ts";
-import type { Reply, ReplyPart } from "../../worker/rehearsal/model-server/wire.ts";
+import type { Reply, ReplyPart } from "../support/model-server/wire.ts";
 import { stepOf } from "../support/crash/scripts.ts";
 import { call, text } from "../support/scripted-model.ts";
 import { goodSummary, isSummaryRequest } from "../support/scripted-summaries.ts";

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { compactionEvents, guidance } from "../../activities/store/schema/index.ts";
 import { exitCodes } from "../../client/console/errors.ts";
 import { retrySession } from "../../client/sessions/retry-session.ts";
-import type { ParsedRequest } from "../../worker/rehearsal/model-server/wire.ts";
+import type { ParsedRequest } from "../support/model-server/wire.ts";
 import { startAgent, type AgentHarness } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";

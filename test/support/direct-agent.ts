@@ -20,7 +20,7 @@ import { loneRun } from "./lone-run.ts";
 import { createNotifier, readEvents } from "../../activities/store/events.ts";
 import { createSession, type NewSession } from "../../activities/store/sessions.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
-import type { ServedModel } from "../../worker/rehearsal/model-server/wire.ts";
+import type { ServedModel } from "./model-server/wire.ts";
 import { createFakeSandbox, type FakeSandbox } from "./fake-sandbox.ts";
 import {
   startScriptedModel,

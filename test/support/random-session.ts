@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { ActivityCancellationDetails } from "@temporalio/common";
 import { lastRound } from "../../activities/store/compactions.ts";
-import type { ReplyPart } from "../../worker/rehearsal/model-server/wire.ts";
+import type { ReplyPart } from "./model-server/wire.ts";
 import { summaryText } from "./compacting.ts";
 import { guidance, type DirectAgent } from "./direct-agent.ts";
 import { eventually } from "./eventually.ts";

@@ -3,14 +3,8 @@
  * A request that the script has nothing for gets a loud 500, and `close` throws, so that the test fails.
  */
 import { encode } from "gpt-tokenizer/encoding/o200k_base";
-import { createModelServer } from "../../worker/rehearsal/model-server/create-model-server.ts";
-import type {
-  ParsedRequest,
-  Reply,
-  ReplyPart,
-  ServedModel,
-  ServedRequest,
-} from "../../worker/rehearsal/model-server/wire.ts";
+import { createModelServer } from "./model-server/create-model-server.ts";
+import type { ParsedRequest, Reply, ReplyPart, ServedModel, ServedRequest } from "./model-server/wire.ts";
 
 export type Turn = Reply | ((request: ParsedRequest, index: number) => Reply | Promise<Reply>);
 type CallOptions = { readonly callId?: string; readonly cut?: boolean };

@@ -1,6 +1,6 @@
 /** A scripted model that is asked for steps and for summaries: tells them apart, and writes summaries as a model would. */
 import { SUMMARY_SYSTEM } from "../../activities/compaction/summary-prompt.ts";
-import type { ParsedRequest, Reply } from "../../worker/rehearsal/model-server/wire.ts";
+import type { ParsedRequest, Reply } from "./model-server/wire.ts";
 import { summaryText } from "./compacting.ts";
 import { call, text, type Turn } from "./scripted-model.ts";
 

@@ -1,5 +1,5 @@
 /** One scripted model for many sessions behind one worker: each request is answered by its own session's script. */
-import type { ParsedRequest, Reply, ServedRequest } from "../../worker/rehearsal/model-server/wire.ts";
+import type { ParsedRequest, Reply, ServedRequest } from "./model-server/wire.ts";
 import { CANARY } from "./canary.ts";
 import { startScriptedModel, type ScriptedModelOptions } from "./scripted-model.ts";
 

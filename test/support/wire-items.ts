@@ -2,7 +2,7 @@
 import type { ModelMessage } from "ai";
 import type { Message } from "../../activities/contract/message.ts";
 import { toModelMessages } from "../../activities/model/to-model-messages.ts";
-import type { WireItem } from "../../worker/rehearsal/model-server/wire.ts";
+import type { WireItem } from "./model-server/wire.ts";
 
 type Api = "responses" | "chat";
 

@@ -6,7 +6,7 @@ import { parseSections } from "../../activities/compaction/summary-document.ts";
 import { summaryPrompt } from "../../activities/compaction/summary-prompt.ts";
 import { estimateText } from "../../activities/transcript/tokens.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
-import type { ParsedRequest, Reply, WireItem } from "../../worker/rehearsal/model-server/wire.ts";
+import type { ParsedRequest, Reply, WireItem } from "../support/model-server/wire.ts";
 import { FLASHCARDS } from "../../worker/rehearsal/flashcards/script.ts";
 import { callId, positionOf } from "../../worker/rehearsal/position.ts";
 import { createRehearsal } from "../../worker/rehearsal/rehearsal.ts";

@@ -1,5 +1,5 @@
 /** Where a conversation stands in the script, read from the conversation itself. Pure. */
-import type { ParsedRequest, WireItem } from "./model-server/wire.ts";
+import type { ParsedRequest, WireItem } from "./wire.ts";
 import type { ScriptStep } from "./script-step.ts";
 
 /** `step` counts from 1; 0 is before the first. */

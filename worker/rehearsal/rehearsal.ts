@@ -1,6 +1,6 @@
 /** The rehearsal model's answers: the next step of its script, whatever it is asked. */
 import { shorten } from "../../activities/contract/cut-text.ts";
-import type { ParsedRequest, Reply, ReplyPart } from "./model-server/wire.ts";
+import type { ParsedRequest, Reply, ReplyPart } from "./wire.ts";
 import { callId, positionOf, textOf, type Position } from "./position.ts";
 import { summaryAt, wrapUpAt } from "./report.ts";
 import type { ScriptStep } from "./script-step.ts";

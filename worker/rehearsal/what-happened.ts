@@ -1,6 +1,6 @@
 /** What came since the script's last step: results that are no good, and words of the person. Pure. */
 import { shorten } from "../../activities/contract/cut-text.ts";
-import type { WireItem } from "./model-server/wire.ts";
+import type { WireItem } from "./wire.ts";
 import { callId, textOf, type Position } from "./position.ts";
 import type { ScriptStep } from "./script-step.ts";
 

@@ -1,7 +1,7 @@
 /** The model in a process of its own, so that its work is nobody else's: answers at once, as the session's plan says. */
 import { estimateText } from "../../../activities/transcript/tokens.ts";
-import { createModelServer } from "../../../worker/rehearsal/model-server/create-model-server.ts";
-import type { ParsedRequest, ServedRequest } from "../../../worker/rehearsal/model-server/wire.ts";
+import { createModelServer } from "../../support/model-server/create-model-server.ts";
+import type { ParsedRequest, ServedRequest } from "../../support/model-server/wire.ts";
 import { summaryText } from "../../support/compacting.ts";
 import { now, serve } from "./channel.ts";
 import { planOf, replyTo, SMALL_MODEL, SMALL_WINDOW_TOKENS } from "./plan.ts";

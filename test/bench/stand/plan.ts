@@ -1,5 +1,5 @@
 /** What a benchmark's session is to do: written in its task, read by its model. Pure. */
-import type { Reply, ReplyPart } from "../../../worker/rehearsal/model-server/wire.ts";
+import type { Reply, ReplyPart } from "../../support/model-server/wire.ts";
 
 export interface Plan {
   /** Model calls that ask for tools; the one after them ends the session. */

@@ -1,6 +1,6 @@
 /** The offline checker as tests call it. */
 import { CANARY } from "../canary.ts";
-import type { ServedRequest } from "../../../worker/rehearsal/model-server/wire.ts";
+import type { ServedRequest } from "../model-server/wire.ts";
 import { checkEvidence } from "./check.ts";
 import { collectEvidence, type CollectOptions, type Place } from "./collect.ts";
 import type { Evidence } from "./evidence.ts";

@@ -17,7 +17,7 @@ import {
   streamChunks,
   toolCalls,
 } from "../../../activities/store/schema/index.ts";
-import type { ServedRequest } from "../../../worker/rehearsal/model-server/wire.ts";
+import type { ServedRequest } from "../model-server/wire.ts";
 import { isClosed, type BoxEvidence, type Evidence } from "./evidence.ts";
 import { collectHistories } from "./histories.ts";
 

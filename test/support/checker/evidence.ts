@@ -13,7 +13,7 @@ import type {
   toolCalls,
 } from "../../../activities/store/schema/index.ts";
 import type { MessageMeta } from "../../../activities/store/transcript.ts";
-import type { ServedRequest } from "../../../worker/rehearsal/model-server/wire.ts";
+import type { ServedRequest } from "../model-server/wire.ts";
 
 export type MessageRow = typeof messages.$inferSelect;
 export type CallRow = typeof toolCalls.$inferSelect;

@@ -1,6 +1,6 @@
 /** I5: what the model was sent grows by appending, except where a compaction, a prune or a new epoch changed it. */
 import { isSummaryRequest } from "../scripted-summaries.ts";
-import type { ParsedRequest } from "../../../worker/rehearsal/model-server/wire.ts";
+import type { ParsedRequest } from "../model-server/wire.ts";
 import type { Evidence } from "./evidence.ts";
 import type { Violation } from "./violation.ts";
 

@@ -1,5 +1,5 @@
 /** A small session in which every claim holds, for tests that break one thing at a time. */
-import type { ParsedRequest, ServedRequest, WireItem } from "../../../worker/rehearsal/model-server/wire.ts";
+import type { ParsedRequest, ServedRequest, WireItem } from "../model-server/wire.ts";
 import type { Evidence, MessageRow } from "./evidence.ts";
 
 const ID = "sound";

@@ -3,7 +3,7 @@
  * `slowly: TEXT` ends it word by word, `refuse` is an error of the provider. So one server serves any number of sessions,
  * and a test reads like what it does. A message without such lines is answered with "Done.".
  */
-import type { ParsedRequest, Reply } from "../../../worker/rehearsal/model-server/wire.ts";
+import type { ParsedRequest, Reply } from "../model-server/wire.ts";
 import { call, text } from "../scripted-model.ts";
 import { goodSummary, isSummaryRequest } from "../scripted-summaries.ts";
 

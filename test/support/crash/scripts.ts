@@ -1,6 +1,6 @@
 /** Sessions of the crash matrix: what the model says, step by step, with call ids that are always the same. */
 import type { RunConfig } from "../../../activities/config/agent-config.ts";
-import type { ParsedRequest, Reply } from "../../../worker/rehearsal/model-server/wire.ts";
+import type { ParsedRequest, Reply } from "../model-server/wire.ts";
 import { call, text } from "../scripted-model.ts";
 import { goodSummary, isSummaryRequest, wordsOf } from "../scripted-summaries.ts";
 

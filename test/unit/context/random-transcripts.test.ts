@@ -15,7 +15,7 @@ import { planPrune } from "../../../activities/transcript/prune-plan.ts";
 import { faultOf } from "../../../activities/transcript/repair.ts";
 import { estimateMessage } from "../../../activities/transcript/tokens.ts";
 import { buildView, PRUNED_TEXT } from "../../../activities/transcript/view.ts";
-import { checkPairs } from "../../../worker/rehearsal/model-server/check-pairs.ts";
+import { checkPairs } from "../../support/model-server/check-pairs.ts";
 import { afterRound } from "../../support/compacting.ts";
 import { result, rowsOf } from "../../support/rows.ts";
 import { wireItems } from "../../support/wire-items.ts";

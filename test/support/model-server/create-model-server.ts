@@ -1,6 +1,6 @@
 /**
- * A local model server that speaks OpenAI's two wires and refuses what OpenAI refuses. The tests' scripted model and
- * the product's rehearsal model are built on it. Loopback only, no dependency.
+ * A local model server that speaks OpenAI's two wires and refuses what OpenAI refuses: the tests' scripted model is built
+ * on it. Loopback only, no dependency.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
