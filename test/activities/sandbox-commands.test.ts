@@ -58,7 +58,7 @@ test("a command comes to the end of its input also where other commands ended be
   const id = newId();
   const script = "until [ -e may-read ]; do sleep 0.05; done; wc -c";
   await sandbox.start({ id, argv: ["bash", "-c", script], stdin: Buffer.alloc(MIB) });
-  // It ends, and a child for the next command is made ready, while the first has not read yet.
+  // Its child is forked while the first holds its input open.
   await bash(sandbox, "(sleep 0.5; touch may-read) >/dev/null 2>&1 &");
   expect(await sandbox.wait(id, { timeoutMs: 20_000 })).toMatchObject({ kind: "exited", exitCode: 0 });
   expect(Buffer.from(await sandbox.read(id, "out", 0, 100)).toString()).toBe(`${MIB}\n`);

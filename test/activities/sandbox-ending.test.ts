@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => sandboxes.dispose());
 
-/** Processes of the tools' uid, apart from the child that is kept ready and from those of the question itself. */
+/** Processes of the tools' uid, apart from those of the question itself. */
 async function leftOver(pattern: string): Promise<string> {
   // Without the question itself, which the shell's children look like until they are what they become.
   return (await bash(sandbox, `pgrep -u 1000 -fa '${pattern}' | grep -v pgrep || true`)).out;
@@ -73,7 +73,7 @@ test("a command that was killed can be killed again by who lost the answer, and 
 });
 
 test("a kill that comes before the program has begun is not lost", async () => {
-  // Most of eight find no child ready, and are killed while one is made: some 4 in 100 were not found then.
+  // Eight at once are killed while their children are forked: some 4 in 100 were not found then.
   const startAndKill = async (): Promise<CommandState> => {
     const id = newId();
     const [, killed] = await Promise.all([
@@ -141,7 +141,7 @@ test("[R11] a tool that kills everything it can leaves the sandbox alive", async
 });
 
 test("a tool that stops everything it can does not hold up the next command or file", async () => {
-  // kill(-1) spares its caller: the others are stopped, among them the child that is kept ready.
+  // kill(-1) spares its caller: all other processes of the tools are stopped.
   const { state } = await bash(sandbox, "sleep 300 & kill -STOP -1; echo done");
   expect(state).toMatchObject({ kind: "exited" });
   expect((await bash(sandbox, "echo next")).out).toBe("next\n");

@@ -113,7 +113,7 @@ test("no option of a socket opens a way: past the routes, by interface, or by a 
       option,
     ).toEqual([]);
   }
-  const broadcast = `import socket\nfor to in ('255.255.255.255', '224.0.0.251', '${gateway}'):\n    peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n    peer.setsockopt(1, 6, 1)\n    peer.bind((socket.gethostbyname('sandbox'), 0))\n    try:\n        print(peer.sendto(b'x', (to, 5353)))\n    except OSError as error:\n        print(error.strerror)`;
+  const broadcast = `import socket\nfor to in ('255.255.255.255', '224.0.0.251', '${gateway}'):\n    peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n    peer.setsockopt(1, 6, 1)\n    peer.bind((socket.gethostbyname(socket.gethostname()), 0))\n    try:\n        print(peer.sendto(b'x', (to, 5353)))\n    except OSError as error:\n        print(error.strerror)`;
   expect((await bash(sandbox, `python3 -c "${broadcast}"`)).out).toBe("Operation not permitted\n".repeat(3));
   const datagram = `import socket\nfor flag in (0, 4):\n    try:\n        print(socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', flag, ('${gateway}', 53)))\n    except OSError as error:\n        print(error.errno)`;
   expect((await bash(sandbox, `python3 -c "${datagram}"`)).out).toBe("1\n1\n");

@@ -1,7 +1,6 @@
 """One command: started once, followed, ended with all it left behind. Part of the supervisor: see box-source.ts."""
 
 import fcntl
-import json
 import os
 import selectors
 import signal
@@ -101,15 +100,24 @@ class Command(Ending):
         except OSError as error:
             self.refuse(error.strerror)
             return
+        env = {**self.box.base_env, **(request.get("env") or {}), MARK: self.id}
+        if self.id.startswith(SAVE_PREFIX):
+            # Runs by the Python that the image has, not by one that a tool put first on its path.
+            env["PATH"] = os.environ.get("PATH", os.defpath)
         order = {
             "argv": request["argv"],
-            "env": {**self.box.base_env, **(request.get("env") or {}), MARK: self.id},
+            "env": env,
             "cwd": os.path.join(WORKSPACE, request.get("cwd") or ""),
             "fileBytes": disk.file_limit(),
             "number": self.number,
         }
-        self.order = json.dumps(order).encode() + b"\n"
-        self.launch(1)
+        try:
+            self.child = Child(self.loop, lambda link: become_program(link, order, self.given), self.launched, self.given)
+        except OSError as error:
+            self.refuse(f"no process could be started: {error.strerror}; end some first")
+            return
+        self.pid = self.child.pid
+        self.box.running[self.pid] = self
         timeout = request.get("timeoutMs")
         if timeout is not None and not self.end:
             self.loop.after(timeout / 1000, lambda: self.kill("timeout", TIMEOUT_GRACE_MS))
@@ -137,27 +145,11 @@ class Command(Ending):
             self.pipes[err_reader] = self.outputs["err"]
         self.given = [stdin, out_writer, err_writer]
 
-    def launch(self, tries):
-        self.early = None
-        try:
-            self.child = self.box.helpers.give(self.order, self.given, lambda said: self.launched(said, tries))
-        except OSError as error:
-            self.refuse(f"no process could be started: {error.strerror}; end some first")
-            return
-        self.pid = self.child.pid
-        self.box.running[self.pid] = self
-
-    def launched(self, said, tries):
+    def launched(self, said):
         if b"-" in said:
-            self.box.running.pop(self.pid, None)
             self.refuse(said.partition(b"-")[2].decode("utf-8", "replace"))
         elif not said and not self.ending:
-            # The child was killed before it took the order: nothing was run.
-            self.box.running.pop(self.pid, None)
-            if tries < MAX_TRIES:
-                self.launch(tries + 1)
-            else:
-                self.refuse("no process could be started: something in the box kills every new one")
+            self.refuse("no process could be started: the new one was killed at once")
         else:
             self.follow()
 
@@ -165,7 +157,7 @@ class Command(Ending):
         """From here on the program runs."""
         for fd in set(self.given):
             os.close(fd)
-        self.opened, self.order = [], None
+        self.opened = []
         for fd in self.pipes:
             os.set_blocking(fd, False)
             try:
@@ -177,13 +169,12 @@ class Command(Ending):
             os.set_blocking(self.stdin, False)
             self.loop.watch(self.stdin, selectors.EVENT_WRITE, self.feed)
         self.tell_started()
-        if self.early is not None:
-            self.reaped(self.early)
 
     def refuse(self, reason):
         for fd in self.opened:
             os.close(fd)
-        self.opened, self.pipes, self.stdin, self.order = [], {}, None, None
+        self.box.running.pop(self.pid, None)
+        self.opened, self.pipes, self.stdin = [], {}, None
         self.finish({"kind": "refused", "reason": reason})
 
     def tell_started(self):
@@ -255,9 +246,10 @@ class Command(Ending):
     def reaped(self, status):
         """Its first process has ended: with it the command, when what stands in the pipes has been read."""
         if not self.started:
-            # Told before the end of its link was seen.
-            self.early = status
-            return
+            # The end of its link has not been seen yet.
+            self.child.collect()
+            if self.end:
+                return
         self.status = status
         self.duration = time.monotonic() - self.began
         for fd in list(self.pipes):
@@ -303,8 +295,6 @@ class Command(Ending):
         self.drop_leftovers()
         self.tell_started()
         self.tell_ended()
-        # After the answer: the next command finds a child ready.
-        self.loop.after(0, self.box.helpers.prepare)
 
     def tell_ended(self):
         listeners, self.listeners = self.listeners, []

@@ -8,6 +8,7 @@ lived. Over the limit what runs is ended, and what is started from then on can m
 it can do. One file alone can never exceed the limit: the kernel refuses that at once.
 """
 
+import json
 import os
 import signal
 import time
@@ -111,7 +112,7 @@ class Disk:
         elif since > self.count_seconds * REST_SHARE:
             if over or shrunk > self.limit // NOTABLE_PART or since > recount:
                 self.count()
-        alive = bool(self.box.running) or any(tool_processes(os.getpid(), self.box.running))
+        alive = bool(self.box.running) or any(tool_processes())
         if not alive and not self.counting:
             self.settle()
         self.ticking = alive or self.counting
@@ -129,12 +130,13 @@ class Disk:
         self.look()
         room = self.room
 
-        def counted(answer):
+        def counted(line):
             self.counting = False
             self.room_when_counted = room
-            if answer is None or "bytes" not in answer:
-                # Killed, or not to be had: then what was lost counts.
-                answer = {"bytes": self.seen, "unseen": True, "seconds": 0.1}
+            # Ended, or not to be had: then what was lost counts.
+            answer = {"bytes": self.seen, "unseen": True, "seconds": 0.1}
+            if line.endswith(b"\n"):
+                answer = json.loads(line)["ok"]
             self.count_seconds = answer["seconds"]
             if self.outdated:
                 self.outdated = False
@@ -146,8 +148,10 @@ class Disk:
             for start in waiting:
                 start()
 
-        running = list(self.box.running)
-        self.box.ask_child({"do": "usage", "path": ".", "most": self.limit, "running": running}, counted)
+        try:
+            self.box.fork(usage, {"most": self.limit}, counted)
+        except OSError:
+            counted(b"")
 
     def judge(self, counted, unseen):
         self.seen = counted

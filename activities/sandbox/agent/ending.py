@@ -62,9 +62,9 @@ class Ending:
         ending = self.ending
         overdue = time.monotonic() >= ending["deadline"]
         if not self.started:
-            # The child that is to become the program does not carry its marks yet: it would not be found, and go on after us.
-            if overdue and self.early is None:
-                # Or one that a tool keeps stopping would never become it, nor end.
+            # Until it is the program, the child does not carry all its marks: it might not be found.
+            if overdue:
+                # A tool may have stopped it just before it became the program.
                 self.child.kill()
             self.loop.after(POLL_SECONDS, self.press_on)
             return

@@ -4,6 +4,7 @@ No path leaves /workspace: a path is walked folder by folder from an open folder
 way, `..` goes back to the folder we came from. So nothing is ever looked up by a name that a tool could have exchanged.
 """
 
+import binascii
 import errno
 import fcntl
 import hashlib
@@ -178,8 +179,12 @@ def check_unchanged(place, if_hash, new_hash):
     return False
 
 
+def writable(place):
+    return os.access(place.name, os.W_OK, dir_fd=place.folder, effective_ids=True, follow_symlinks=False)
+
+
 def write_file(request):
-    data = request["data"]
+    data = binascii.a2b_base64(request["data"])
     new_hash = hashlib.sha256(data).hexdigest()
     place = walk(request["path"], make_folders=True)
     info = place.info
@@ -187,7 +192,7 @@ def write_file(request):
         raise IsADirectoryError(errno.EISDIR, "")
     if info is not None and not stat.S_ISREG(info.st_mode):
         raise Refusal("not-a-file", "it is a pipe, socket or device")
-    if info is not None and not os.access(place.name, os.W_OK, dir_fd=place.folder, follow_symlinks=False):
+    if info is not None and not writable(place):
         raise Refusal("denied", "it is write-protected")
     if "ifHash" in request:
         lock_folder(place)

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 TOOL_UID = 1000
 TOOL_GID = 1000
 WORKSPACE = "/workspace"
-# Nobody's here: neither a tool's nor root's.
+# No process of root or of the tools has these. They differ, so that a signal to all that `as_tool` may signal spares the
+# children that have not become a program.
 STRANGER_UID = 1
+CHILD_UID = 2
 MARK = "LONGHAUL_CALL"
 # A limit that kernels no longer use (RLIMIT_LOCKS), which children inherit whatever they do to environment, session and
 # parents. A process may lower its own but never raise it, so later calls have lower numbers.
@@ -46,9 +48,9 @@ def open_workspace():
         pass
 
 
-def drop_for_good():
-    """In a forked child: become uid 1000 without any capability. The signal set-up of the parent is taken off first,
-    since from here on tools may signal this process."""
+def take_tool_rights():
+    """In a forked child, for good: what uid 1000 may, without any capability. Its real and saved ids are those of nobody here,
+    so that no tool can stop or end it. They cannot look into it either: a process that changed its uid is not dumpable."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
@@ -60,8 +62,13 @@ def drop_for_good():
         pass
     os.setgroups([])
     os.setresgid(TOOL_GID, TOOL_GID, TOOL_GID)
-    os.setresuid(TOOL_UID, TOOL_UID, TOOL_UID)
+    os.setresuid(CHILD_UID, TOOL_UID, CHILD_UID)
     os.umask(0o022)
+
+
+def become_tool():
+    """From here on tools may signal this process."""
+    os.setresuid(TOOL_UID, TOOL_UID, TOOL_UID)
 
 
 def processes():

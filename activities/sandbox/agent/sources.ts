@@ -9,7 +9,7 @@ const SUPERVISOR_PARTS = [
   "files",
   "usage",
   "disk",
-  "helper",
+  "child",
   "journal",
   "ending",
   "command",

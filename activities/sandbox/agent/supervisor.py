@@ -37,7 +37,6 @@ class Box:
         self.base_env = tool_environment()
         hard = resource.getrlimit(MARK_LIMIT)[1]
         self.number = min(HIGHEST_NUMBER, hard) if hard != resource.RLIM_INFINITY else HIGHEST_NUMBER
-        self.helpers = Helpers(self.loop)
         self.disk = Disk(self)
         self.commands = {}
         self.shelf = collections.deque()
@@ -189,43 +188,32 @@ class Box:
         return command
 
     def do_file(self, client, request):
+        def fail(text):
+            message = f"{request['path']}: {text}"
+            client.send({"q": request["q"], "ok": {"ok": False, "reason": "failed", "message": message}})
+
+        def finished(line):
+            if line.endswith(b"\n"):
+                client.send_line(line)
+            else:
+                fail("the operation was ended before it was done")
+
         def go():
-            order = json.dumps({**request, "fileBytes": self.disk.file_limit()}).encode() + b"\n"
-            self.try_file(client, request["q"], request["path"], order, 1)
+            try:
+                self.fork(answer_file, request, finished)
+            except OSError as error:
+                fail(f"no process could be started: {error.strerror}; end some first")
 
         if request["do"] == "write":
             self.disk.before_start(go)
         else:
             go()
 
-    def ask_child(self, request, done):
-        """One file operation for ourselves; `done(None)` where it came to nothing."""
-
-        def finished(said):
-            done(json.loads(said)["ok"] if said.endswith(b"\n") else None)
-
-        try:
-            self.helpers.give(json.dumps({"q": 0, **request}).encode() + b"\n", [], finished)
-        except OSError:
-            done(None)
-
-    def try_file(self, client, q, path, line, tries):
-        def fail(text):
-            client.send({"q": q, "ok": {"ok": False, "reason": "failed", "message": f"{path}: {text}"}})
-
-        def finished(answer):
-            if answer.endswith(b"\n"):
-                client.send_line(answer)
-                self.loop.after(0, self.helpers.prepare)
-            elif tries < MAX_TRIES:
-                self.try_file(client, q, path, line, tries + 1)
-            else:
-                fail(f"the helper was killed {tries} times; something in the box kills everything")
-
-        try:
-            self.helpers.give(line, [], finished)
-        except OSError as error:
-            fail(f"no process could be started: {error.strerror}; end some first")
+    def fork(self, operation, request, finished):
+        """Runs `operation(request)` with the tools' rights; `finished` gets the answer as a line, or a part of it where the
+        child was ended. @raises OSError where no process can be had"""
+        most = self.disk.file_limit()
+        return Child(self.loop, lambda link: answer_line(link, operation, request, most), finished)
 
     def reap(self):
         while True:
@@ -235,7 +223,6 @@ class Box:
                 return
             if pid == 0:
                 return
-            self.helpers.reaped(pid)
             command = self.running.pop(pid, None)
             if command:
                 command.reaped(status)
@@ -261,7 +248,6 @@ class Box:
         os.chmod(SOCKET, 0o600)
         listener.listen(64)
         self.loop.watch(listener, selectors.EVENT_READ, lambda: Client(self, listener.accept()[0]))
-        self.helpers.prepare()
         self.loop.run()
 
 

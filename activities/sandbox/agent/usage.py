@@ -7,7 +7,6 @@ latest when there are as many as the limit has room for.
 
 import errno
 import os
-import signal
 import stat
 import time
 
@@ -19,14 +18,12 @@ MEMORY_MAPS = ("/memfd:", "/dev/zero", "/dev/shm/", "/SYSV", "/tmp/", "/[")
 
 def usage(request):
     """`bytes`: stops beyond `most`. `unseen`: whether something may be held that cannot be counted."""
-    # Its answer is worth waiting for; who gives it its order ends it after a minute.
-    signal.alarm(0)
     tally = Tally(request["most"])
     unseen = False
     try:
         for place in [WORKSPACE, *writable_places()]:
             unseen |= tally.tree(place)
-        for pid in tool_processes(os.getppid(), request["running"]):
+        for pid in tool_processes():
             unseen |= tally.held(pid)
     except Enough:
         pass
@@ -84,7 +81,7 @@ class Tally:
         mode = None
         try:
             folder = open_folder(name, parent)
-            if not os.access(".", os.X_OK, dir_fd=folder):
+            if not os.access(".", os.X_OK, dir_fd=folder, effective_ids=True):
                 mode = stat.S_IMODE(os.fstat(folder).st_mode)
         except PermissionError:
             mode = stat.S_IMODE(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
@@ -171,15 +168,13 @@ def maps_deleted_files(pid, counted):
     return False
 
 
-def tool_processes(supervisor, running):
-    """Ids of what runs as the tools' user, also of what cannot be looked into; without the supervisor's own children that
-    wait or do a file operation."""
+def tool_processes():
+    """Ids of what runs as the tools' user, also of what cannot be looked into."""
     for name in names_in("/proc"):
         if name.isdigit():
             status = status_of(f"/proc/{name}")
             if status.get("Uid", "").split()[:1] == [str(TOOL_UID)] and not is_over(status):
-                if status["PPid"] != str(supervisor) or int(name) in running:
-                    yield int(name)
+                yield int(name)
 
 
 def status_of(place):
@@ -230,10 +225,7 @@ def writable_places():
             try:
                 if path == WORKSPACE or os.lstat(path).st_dev != root:
                     continue
-                (found if os.access(path, os.W_OK) else level).append(path)
+                (found if os.access(path, os.W_OK, effective_ids=True) else level).append(path)
             except OSError:
                 pass
     return found
-
-
-FILE_OPERATIONS["usage"] = usage
