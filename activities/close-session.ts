@@ -15,7 +15,6 @@ import { lastRound } from "./store/compactions.ts";
 import type { NewEvent } from "./store/event.ts";
 import { appendEvents, dropStoredChunks } from "./store/events.ts";
 import { recordLostCalls, totalUsage } from "./store/model-calls.ts";
-import { forgetSeen } from "./store/seen-rows.ts";
 import { endSession } from "./store/sessions.ts";
 import { lastAnswer, lockRun } from "./store/transcript.ts";
 
@@ -74,7 +73,6 @@ async function closeSession(
     });
     deps.notifier.wake(session.id);
   }
-  forgetSeen(deps.store.pool, scope.sessionId);
   return {
     status: input.status,
     steps: step,

@@ -5,17 +5,18 @@ import { requestSize } from "../transcript/size.ts";
 import type { NextInputEstimate } from "../transcript/tokens.ts";
 import { prefixMaker } from "./request.ts";
 import type { Queryable } from "../store/db.ts";
-import { loadSettings, loadViewSizes } from "../store/view-sizes.ts";
+import { loadViewSizes } from "../store/load-view.ts";
+import { loadSettings } from "../store/reading.ts";
 import { systemPrompt } from "../config/system-prompt.ts";
 
-/** By id; a session whose configuration is of another version has no entry. Two queries, however many sessions. */
+/** By id; a session whose configuration is of another version has no entry. */
 export async function sessionSizes(
   db: Queryable,
   ids: readonly string[],
 ): Promise<Map<string, NextInputEstimate>> {
   if (ids.length === 0) return new Map();
   const known = await loadSettings(db, ids);
-  const views = await loadViewSizes(db, ids);
+  const views = new Map(await Promise.all(ids.map(async (id) => [id, await loadViewSizes(db, id)] as const)));
   const prefixFor = prefixMaker();
   const sizes = new Map<string, NextInputEstimate>();
   for (const { id, config, instructions, learnt } of known) {

@@ -9,7 +9,16 @@ export type Database = NodePgDatabase<typeof schema> & { readonly $client: pg.Po
 /** Inside `transaction`, or the database itself: what the query functions take. */
 export type Queryable = Pick<
   Database,
-  "select" | "selectDistinct" | "insert" | "update" | "delete" | "execute" | "query"
+  | "select"
+  | "selectDistinct"
+  | "$count"
+  | "$with"
+  | "with"
+  | "insert"
+  | "update"
+  | "delete"
+  | "execute"
+  | "query"
 >;
 
 export interface Store {

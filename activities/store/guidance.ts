@@ -34,11 +34,7 @@ export async function parkedGuidance(db: Queryable, sessionId: string, limit: nu
 }
 
 export async function countParked(db: Queryable, sessionId: string): Promise<number> {
-  const [row] = await db
-    .select({ count: sql<number>`count(*)::int` })
-    .from(guidance)
-    .where(waits(sessionId));
-  return row?.count ?? 0;
+  return db.$count(guidance, waits(sessionId));
 }
 
 /** Which of the messages with these ids the live transcript has already, and where: id to sequence. */

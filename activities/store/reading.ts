@@ -1,6 +1,7 @@
 /** What clients read: sessions with their figures, and the whole of one session. Writes nothing. */
 import { and, asc, desc, eq, inArray, isNotNull, isNull, sql } from "drizzle-orm";
 import type { SessionStatus } from "../contract/activities.ts";
+import type { TokenRatio } from "../transcript/tokens.ts";
 import type { Database, Queryable } from "./db.ts";
 import type { EventType } from "./event.ts";
 import {
@@ -11,6 +12,7 @@ import {
   modelCalls,
   sessions,
   storedMessages,
+  tokenRatios,
   toolCalls,
 } from "./schema/index.ts";
 
@@ -207,4 +209,32 @@ export async function recentCalls(db: Queryable, sessionId: string, limit: numbe
     )
     .orderBy(desc(modelCalls.id))
     .limit(limit);
+}
+
+/** What the size of a session's request depends on beside its rows. */
+export interface SessionSettings {
+  readonly id: string;
+  /** As it is stored, by whichever version. */
+  readonly config: unknown;
+  readonly instructions: string | undefined;
+  readonly learnt: TokenRatio | undefined;
+}
+
+export async function loadSettings(db: Queryable, ids: readonly string[]): Promise<SessionSettings[]> {
+  const rows = await db
+    .select({
+      id: sessions.id,
+      config: sessions.config,
+      instructions: sessions.instructions,
+      ratio: tokenRatios.ratio,
+      samples: tokenRatios.samples,
+    })
+    .from(sessions)
+    .leftJoin(tokenRatios, eq(tokenRatios.model, sql`${sessions.config}->>'model'`))
+    .where(inArray(sessions.id, [...ids]));
+  return rows.map(({ instructions, ratio, samples, ...row }) => ({
+    ...row,
+    instructions: instructions ?? undefined,
+    learnt: ratio === null || samples === null ? undefined : { ratio, samples },
+  }));
 }

@@ -28,9 +28,12 @@ export interface MessageMeta {
 const live = (sessionId: string) =>
   and(eq(storedMessages.sessionId, sessionId), isNull(storedMessages.supersededEpoch));
 
-type Row = typeof storedMessages.$inferSelect;
+type MessageRow = Omit<
+  typeof storedMessages.$inferSelect,
+  "id" | "sessionId" | "supersededEpoch" | "createdAt"
+>;
 
-function toStored(row: Row): StoredMessage {
+export function toStoredMessage(row: MessageRow): StoredMessage {
   const meta = (row.meta ?? {}) as MessageMeta;
   return {
     role: row.role,
@@ -58,7 +61,7 @@ export async function findAnswer(
     .select()
     .from(storedMessages)
     .where(and(live(sessionId), eq(storedMessages.step, step), eq(storedMessages.slot, "assistant")));
-  return row && { ...toStored(row), finish: ((row.meta ?? {}) as MessageMeta).finish ?? "stop" };
+  return row && { ...toStoredMessage(row), finish: ((row.meta ?? {}) as MessageMeta).finish ?? "stop" };
 }
 
 /** The newest answer of the live line. */
@@ -69,7 +72,7 @@ export async function lastAnswer(db: Queryable, sessionId: string): Promise<Stor
     .where(and(live(sessionId), eq(storedMessages.slot, "assistant")))
     .orderBy(desc(storedMessages.sequence))
     .limit(1);
-  return row && toStored(row);
+  return row && toStoredMessage(row);
 }
 
 /** Sets sequences aside. @returns the first of `count` */
@@ -91,6 +94,8 @@ export interface NewMessage {
   readonly message: Message;
   readonly tokens: number;
   readonly meta?: MessageMeta;
+  /** Order in the view; default its sequence. */
+  readonly position?: number;
 }
 
 /** Stores a message at a sequence that was set aside. Idempotent by (session, epoch, step, slot). @returns false where it was there */
@@ -105,7 +110,7 @@ export async function insertMessage(
     .values({
       sessionId,
       sequence,
-      position: sequence,
+      position: row.position ?? sequence,
       epoch: row.epoch,
       step: row.step,
       slot: row.slot,

@@ -1,7 +1,9 @@
 /** The view is found by position and role, not by asking each row whether a round replaced it: it must be what the marks say. */
-import { and, asc, eq, isNull } from "drizzle-orm";
+import { and, asc, eq, isNull, sql } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/node-postgres";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { strategyNames, type StrategyName } from "../../activities/contract/strategies.ts";
+import { textOf } from "../../activities/compaction/session-facts.ts";
 import { outOfView } from "../../activities/store/compactions.ts";
 import { messages, sessions } from "../../activities/store/schema/index.ts";
 import { summaryText, work } from "../support/compacting.ts";
@@ -53,6 +55,41 @@ describe("the view", () => {
     }
   });
 
+  it("holds what the marks say where rounds are taken back, and where results were pruned", async () => {
+    const one = await compactingSession(database, work(30), summaryText(), summaryText());
+    const isAsMarked = async () =>
+      expect((await one.view()).map((row) => row.sequence)).toEqual(await marked(one));
+    await one.summarize(1);
+    await one.add(work(25), 40);
+    await one.summarize(2);
+    await one.undo("undo-2");
+    await isAsMarked();
+    await one.undo("undo-1");
+    await isAsMarked();
+    expect(await one.view()).toHaveLength((await one.all()).filter((row) => row.kind !== "summary").length);
+    await one.prune();
+    await isAsMarked();
+  });
+
+  it("does not hide a row whose transaction began before a later row was read", async () => {
+    const one = await compactingSession(database, work(2));
+    const slow = await database.store.pool.connect();
+    try {
+      await slow.query("begin");
+      await slow.query(
+        `insert into stored_messages (session_id, sequence, position, epoch, step, slot, role, kind, content, token_count)
+         values ($1, 50, 50, 1, 50, 'user', 'user', 'guidance', '[{"type":"text","text":"Slow."}]', 5)`,
+        [one.id],
+      );
+      await one.add([user("Quick.")], 60);
+      expect((await one.view()).map(textOf)).toContain("Quick.");
+      await slow.query("commit");
+    } finally {
+      slow.release();
+    }
+    expect((await one.view()).map(textOf)).toContain("Slow.");
+  });
+
   it.each([
     [0, 0],
     [7, 6],
@@ -89,12 +126,12 @@ describe("the view", () => {
         select 'other-' || n % 100, 1, n, n, 'threshold', 'reactive-overflow', 'compacted', '[]', 9, 5, 1, '{[2,9]}'
         from generate_series(1, 5000) as n`);
       await client.query("analyze compaction_events");
-      await client.query(`prepare rounds(text) as ${outOfView("$1")}`);
-      const { rows } = await client.query<{ "QUERY PLAN": string }>("explain execute rounds('other-7')");
+      const { rows } = await drizzle(client).execute<{ "QUERY PLAN": string }>(
+        sql`explain ${outOfView("other-7")}`,
+      );
       expect(rows.map((row) => row["QUERY PLAN"]).join("\n")).toContain("compaction_events_session_idx");
     } finally {
       await client.query("rollback");
-      await client.query("deallocate rounds");
       client.release();
     }
   });
