@@ -9,8 +9,8 @@
 import type { RunConfig } from "./config/agent-config.ts";
 import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
 import { finishRound, type RoundInHand } from "./step/finish-compaction.ts";
-import { strategyFor } from "./compaction/strategies.ts";
-import type { Compaction, CompactionInput, Summarise } from "./compaction/strategy.ts";
+import { compact } from "./compaction/compact.ts";
+import type { Compaction, CompactionInput, Summarise } from "./compaction/compaction.ts";
 import { createSummariser, summariserOf, SummariserUnavailable } from "./step/summariser.ts";
 import { contextSizeOf, measureOf, type Measure } from "./context/context-size.ts";
 import type { Budget } from "./contract/budget.ts";
@@ -56,11 +56,10 @@ async function summarize(
     const { tokensBefore: before, tokensAfter: after } = done;
     return { kind: "compacted", round: input.round, before, after, context };
   }
-  const strategy = strategyFor(config.context.strategy);
+  const { strategy } = config.context;
   const startedAt = performance.now();
   const writes: Promise<unknown>[] = [];
   const round = { deps, scope, session, input, strategy, measure, rows, context, writes, startedAt };
-  const { keepMessages, keepRatio, headMessages } = config.context.options;
   const compaction: CompactionInput = {
     rows,
     budget,
@@ -70,9 +69,7 @@ async function summarize(
     targetTokens: targetTokens(input, budget, measure, prefix.tokens + tokensOf(rows)),
     ...summariserFigures(config, learnt),
     focus: input.focus === undefined ? undefined : deps.sanitizer.clean(input.focus),
-    keepMessages,
-    keepRatio,
-    headMessages,
+    options: config.context.options,
     deterministic: input.deterministic === true || inflatedLately(rounds, input),
   };
   return finishRound(round, await compactWith(round, compaction, learnt));
@@ -150,16 +147,16 @@ async function compactWith(
     }
   };
   try {
-    return await strategy.compact(compaction, summarise);
+    return await compact(strategy, compaction, summarise);
   } catch (error) {
     if (scope.signal.aborted) return scope.stopped();
     if (!(error instanceof SummariserUnavailable)) throw error;
-    return strategy.compact({ ...compaction, deterministic: true }, summarise);
+    return compact(strategy, { ...compaction, deterministic: true }, summarise);
   }
 }
 
 async function announce({ deps, session, scope, input, strategy, context }: RoundInHand): Promise<void> {
-  const data = { trigger: input.trigger, strategy: strategy.name, tokensBefore: context.used };
+  const data = { trigger: input.trigger, strategy, tokensBefore: context.used };
   await appendEvents(deps.store.db, session.id, session.epoch, [
     { type: "context:compressing", step: input.step, attempt: scope.attempt, data },
   ]);

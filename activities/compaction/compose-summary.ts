@@ -62,15 +62,17 @@ export function composeSummary(material: SummaryMaterial, written: WrittenSectio
     ),
     "Errors & Resolutions": written["Errors & Resolutions"] ?? "",
   };
-  const room = maxChars * FULL_SHARE - renderSummary(material.round, sections).length;
-  return renderSummary(material.round, {
-    ...sections,
-    "Key Technical Decisions": decisions(
-      before["Key Technical Decisions"] ?? "",
-      sections["Key Technical Decisions"],
-      Math.min(room, maxChars / 4),
-    ),
-  });
+  const room = maxChars * FULL_SHARE - renderSummary(material.round, sections, material.previous).length;
+  const decided = decisions(
+    before["Key Technical Decisions"] ?? "",
+    sections["Key Technical Decisions"],
+    Math.min(room, maxChars / 4),
+  );
+  return renderSummary(
+    material.round,
+    { ...sections, "Key Technical Decisions": decided },
+    material.previous,
+  );
 }
 
 /** Decisions of earlier rounds that the model did not write anew, oldest first, as many of the newest as there is room for. */

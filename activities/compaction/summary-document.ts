@@ -49,9 +49,26 @@ function summaryHeader(round: number): string {
   return `Session Summary (Compaction Round ${round})`;
 }
 
-export function renderSummary(round: number, sections: Sections): string {
+/** @param previous the summary that this one incorporates: the rounds of both are named */
+export function renderSummary(round: number, sections: Sections, previous?: string): string {
   const parts = SECTIONS.map((section) => `## ${section}\n${sections[section].trim() || "None."}`);
-  return [`# ${summaryHeader(round)}`, ...parts].join("\n\n");
+  const earlier = previous === undefined ? "" : incorporatedRounds(previous);
+  const note = earlier === "" ? [] : [`Incorporates the summaries of rounds ${earlier}.`];
+  return [`# ${summaryHeader(round)}`, ...note, ...parts].join("\n\n");
+}
+
+const HEAD =
+  /^# Session Summary \(Compaction Round (\d+)\)(?:\n\nIncorporates the summaries of rounds (.+)\.)?$/m;
+
+/** The rounds that a summary stands for, such as `1–3, 5`; a round that was undone is not among them. */
+function incorporatedRounds(summary: string): string {
+  const head = HEAD.exec(summary);
+  if (head === null) return "";
+  const round = Number(head[1]);
+  const ranges = head[2]?.split(", ") ?? [];
+  const [first, last = first] = ranges.at(-1)?.split("–") ?? [];
+  if (first === undefined || Number(last) !== round - 1) return [...ranges, round].join(", ");
+  return [...ranges.slice(0, -1), `${first}–${round}`].join(", ");
 }
 
 /** Rows of the file table; `dir/{a,b}` is read as two paths. */

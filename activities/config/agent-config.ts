@@ -114,8 +114,11 @@ const contextConfigSchema = z.strictObject({
   strategy: z.enum(strategyNames).default("reactive-overflow"),
   options: z
     .strictObject({
-      /** Share of the usable window at which compaction starts, 0–1. Source: requirement D4, 0.8. */
-      trigger: z.number().min(0.05).max(0.95).optional(),
+      /**
+       * Share of the usable window at which compaction starts, 0–1; `overflow`: when nothing of it is left; `manual`: on a
+       * person's `compact` alone. Default: the strategy's. Source: requirements D0, D2 and D4.
+       */
+      trigger: z.union([z.number().min(0.05).max(0.95), z.enum(["overflow", "manual"])]).optional(),
       /** The same for a session that is taken up again after an hour, its provider's cache empty. Default: as the trigger. */
       returnTrigger: z.number().min(0.05).max(0.95).optional(),
       keepMessages: z.number().int().min(2).optional(),
@@ -123,9 +126,15 @@ const contextConfigSchema = z.strictObject({
       keepRatio: z.number().min(0.05).max(0.9).optional(),
       /** Messages after the task that middle removal leaves at the beginning. Default 4. */
       headMessages: z.number().int().min(0).max(MAX_HEAD_MESSAGES).optional(),
+      /** Newest turns of the user that stay instead of `keepMessages`, as far as the tail's tokens allow. Source: D2, 2. */
+      preserveLastNTurns: z.number().int().min(0).optional(),
+      /** Tokens of the newest tool results that are never hidden. Source: requirement D2, 40,000. */
+      pruneProtect: z.number().int().min(0).optional(),
+      /** Least tokens that are hidden at once. Source: requirement D2, 20,000. */
+      pruneMinimum: tokens.optional(),
       /** When old tool results are hidden: where that pays (`auto`), before each compaction (`always`), `never`. */
       prune: z.enum(["auto", "always", "never"]).optional(),
-      /** False: only a person's `compact` summarises; a request that does not fit ends the run. Default true. */
+      /** False: as `trigger: manual`; a request that does not fit ends the run. Default true. */
       auto: z.boolean().optional(),
       /** Model for summaries; default the session's own. */
       summaryModel: z.string().optional(),

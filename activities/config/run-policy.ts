@@ -2,16 +2,11 @@
 import type { RunConfig } from "./agent-config.ts";
 import { budgetFor, type Budget } from "../contract/budget.ts";
 import type { RunPolicy } from "../contract/activities.ts";
-
+import { strategies, type StrategyTrigger } from "../contract/strategies.ts";
 import { defaultLimits } from "./tool-limits.ts";
 import type { ToolLimits } from "../contract/tools.ts";
 
-/** Default share of the usable window at which compaction starts. Source: requirement D4. */
-const TRIGGER_RATIO = 0.8;
-/** Gemini's figure. Source: requirement D0. */
-const PROACTIVE_TRIGGER_RATIO = 0.5;
-
-/** As many as failed rounds that trip the breaker. Source: requirement 2.9. */
+/** As many as the failed compactions that trip the breaker. Source: requirement 2.9. */
 const MAX_FUTILE_ROUNDS = 3;
 
 /** Room for a tool's own clean-up beyond its timeout. */
@@ -19,16 +14,24 @@ const TOOL_GRACE_MS = 60_000;
 
 /** Budget of the run's model. `prefixTokens` is what system prompt and tools were measured at. */
 export function budgetOf(config: RunConfig, prefixTokens: number): Budget {
-  const { options, strategy } = config.context;
-  const usual = strategy === "proactive-threshold" ? PROACTIVE_TRIGGER_RATIO : TRIGGER_RATIO;
+  const { options } = config.context;
+  const trigger = triggerOf(config);
   return budgetFor(config.contextWindow, {
-    triggerRatio: options.trigger ?? config.headroom ?? usual,
+    triggerRatio: typeof trigger === "number" ? trigger : 1,
     ...(options.returnTrigger === undefined ? {} : { returnRatio: options.returnTrigger }),
     prefixTokens,
     maxOutputTokens: config.maxOutput,
     ...(config.maxInput === undefined ? {} : { maxInputTokens: config.maxInput }),
     ...(options.keepMessages === undefined ? {} : { tailMessages: options.keepMessages }),
+    pruneProtectTokens: options.pruneProtect,
+    pruneMinimumTokens: options.pruneMinimum,
   });
+}
+
+/** What starts a compaction in this run: the configuration's word, else the strategy's. */
+function triggerOf({ context, headroom }: RunConfig): StrategyTrigger {
+  if (context.options.auto === false) return "manual";
+  return context.options.trigger ?? headroom ?? strategies[context.strategy].trigger;
 }
 
 /** Characters a token is reckoned at where text is cut before it is counted: cautious, tool output has 2.8–3.1. */
@@ -79,7 +82,7 @@ export function runPolicyOf(
     maxSteps: config.limits.maxSteps,
     budget: budgetOf(config, prefixTokens),
     prune: config.context.options.prune ?? "auto",
-    ...(config.context.options.auto === false ? { autoCompaction: false } : {}),
+    ...(triggerOf(config) === "manual" ? { autoCompaction: false } : {}),
     maxFutileRounds: MAX_FUTILE_ROUNDS,
     maxHistoryEvents: config.limits.maxHistoryEvents,
     modelTimeoutMs: config.limits.modelTimeout,

@@ -15,6 +15,7 @@ export function measureOf(
     prefixTokens: prefix.tokens,
     ratio: learnt?.ratio ?? 1,
     windowTokens: config.contextWindow,
+    pruneProtectTokens: config.context.options.pruneProtect,
     model: config.model,
   };
 }

@@ -40,6 +40,9 @@ export interface BudgetOptions {
   /** Largest request that the model takes, where that is less than its window. */
   readonly maxInputTokens?: number;
   readonly tailMessages?: number;
+  /** Newest tool results that prune leaves alone, and the least that it hides at once. Source: requirement 4.3, OpenCode. */
+  readonly pruneProtectTokens?: number | undefined;
+  readonly pruneMinimumTokens?: number | undefined;
 }
 
 /**
@@ -66,12 +69,12 @@ export function budgetFor(windowTokens: number, options: BudgetOptions): Budget 
     tailMessages: options.tailMessages ?? 10,
     userTokens: share(0.15, 20_000),
     summaryTokens: share(0.1, 4_096),
-    pruneProtectTokens: pruneProtectTokens(windowTokens),
-    pruneMinimumTokens: share(0.15, 20_000),
+    pruneProtectTokens: options.pruneProtectTokens ?? pruneProtectTokens(windowTokens),
+    pruneMinimumTokens: options.pruneMinimumTokens ?? share(0.15, 20_000),
   };
 }
 
-/** Newest tool results that prune leaves alone, in tokens. Source: requirement 4.3, OpenCode. */
+/** Newest tool results that prune leaves alone unless the configuration says otherwise, in tokens. */
 export function pruneProtectTokens(windowTokens: number): number {
   return windowTokens >= FULL_WINDOW_TOKENS ? 40_000 : Math.floor(Math.min(40_000, 0.3 * windowTokens));
 }

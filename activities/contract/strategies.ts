@@ -1,4 +1,19 @@
-/** The compaction strategies, by the names that configuration has for them. */
+/** The compaction strategies, as data. The engine that follows them is compaction/compact.ts. */
+
+/** What starts a compaction by itself: a share of the usable window (0–1), a request that does not fit, or nothing. */
+export type StrategyTrigger = number | "overflow" | "manual";
+
+/** A strategy: when it compacts, what stays word for word beside the task, and who writes the summary. */
+export interface Strategy {
+  readonly trigger: StrategyTrigger;
+  readonly writer: "model" | "code";
+  /** Share of the tokens in view that stays at the end, instead of the budget's number of messages. */
+  readonly keepRatio?: number;
+  /** Newest turns of the user that stay: nothing before them, however few messages they are. */
+  readonly keepTurns?: number;
+  /** Messages right after the task that stay. */
+  readonly headMessages?: number;
+}
 
 export const strategyNames = [
   "reactive-overflow",
@@ -10,3 +25,13 @@ export const strategyNames = [
 ] as const;
 
 export type StrategyName = (typeof strategyNames)[number];
+
+/** Source: requirement D0 (Gemini CLI) for `proactive-threshold`, requirement D4 for `threshold-rounds`, else requirement D2. */
+export const strategies: Readonly<Record<StrategyName, Strategy>> = {
+  "reactive-overflow": { trigger: 0.8, writer: "model", keepTurns: 2 },
+  "proactive-threshold": { trigger: 0.5, writer: "model", keepRatio: 0.3 },
+  "threshold-rounds": { trigger: 0.8, writer: "model" },
+  "middle-removal": { trigger: 0.8, writer: "code", headMessages: 4 },
+  "oldest-removal": { trigger: 0.8, writer: "code", keepRatio: 0.5 },
+  deterministic: { trigger: 0.8, writer: "code" },
+};

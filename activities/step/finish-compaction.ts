@@ -12,7 +12,8 @@ import type { NewEvent } from "../store/event.ts";
 import type { Session } from "../store/sessions.ts";
 import { loadView } from "../store/load-view.ts";
 import { lockRun } from "../store/transcript.ts";
-import type { Compaction, Strategy } from "../compaction/strategy.ts";
+import type { StrategyName } from "../contract/strategies.ts";
+import type { Compaction } from "../compaction/compaction.ts";
 
 /** A round in hand: everything that was loaded for it. */
 export interface RoundInHand {
@@ -20,7 +21,7 @@ export interface RoundInHand {
   readonly scope: ActivityScope;
   readonly session: Session;
   readonly input: SummarizeInput;
-  readonly strategy: Strategy;
+  readonly strategy: StrategyName;
   readonly measure: Measure;
   /** The view before it, and its size. */
   readonly rows: readonly StoredMessage[];
@@ -96,7 +97,7 @@ function rowOf({ session, input, strategy, startedAt }: RoundInHand, outcome: En
     step: input.step,
     round: input.round,
     trigger: input.trigger,
-    strategy: strategy.name,
+    strategy,
     attempts: outcome.attempts,
     tokensBefore: outcome.before,
     tokensAfter: outcome.kind === "compacted" ? outcome.after : outcome.before,
@@ -111,7 +112,7 @@ function compressed({ input, strategy, scope }: RoundInHand, outcome: Ended): Ne
     attempt: scope.attempt,
     data: {
       round: input.round,
-      strategy: strategy.name,
+      strategy,
       trigger: input.trigger,
       tokensBefore: outcome.before,
       tokensAfter: outcome.kind === "compacted" ? outcome.after : outcome.before,

@@ -11,7 +11,7 @@ import { failureOf } from "./model-failure.ts";
 import { modelDeadlines } from "../config/run-policy.ts";
 import { type ModelCallRow, learnFrom, recordCall } from "../store/model-calls.ts";
 import type { Session } from "../store/sessions.ts";
-import { SummariserOverflow, type Summarise, type SummaryRequest } from "../compaction/strategy.ts";
+import { SummariserOverflow, type Summarise, type SummaryRequest } from "../compaction/compaction.ts";
 
 /** No summary will come from a model now: the round goes on without one. */
 export class SummariserUnavailable extends Error {

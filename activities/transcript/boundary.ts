@@ -1,5 +1,4 @@
 /** Where a compaction cuts: what stays word for word, what a summary replaces. Pure: no clock, no I/O. */
-import type { Budget } from "../contract/budget.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import { shownTokens } from "./view.ts";
 
@@ -8,6 +7,8 @@ export interface CutOptions {
   readonly tailMessages: number;
   /** Tokens that stay at the end; only the live turn may exceed them. */
   readonly tailTokens: number;
+  /** Turns of the user at the end beyond which nothing stays. Default: any number. */
+  readonly tailTurns?: number;
   /** User messages before the tail that stay, newest first: at most this many tokens. The task always stays. */
   readonly userTokens: number;
   /** The newest of them stays if it has at most this many, also where `userTokens` leaves no room. Default `userTokens`. */
@@ -29,12 +30,6 @@ export interface Cut {
 
 /** Most that a strategy may keep so: the view looks for kept answers and results at the beginning among so many rows. */
 export const MAX_HEAD_MESSAGES = 50;
-
-/** The cut of requirement 4.2 for a budget. */
-export function cutOptions(budget: Budget): CutOptions {
-  const { tailMessages, tailTokens, userTokens } = budget;
-  return { tailMessages, tailTokens, userTokens };
-}
 
 /**
  * Cuts a view. A call and its results are one batch and never parted; the tail begins at a batch, holds at least the
@@ -71,19 +66,27 @@ function batchesOf(rows: readonly StoredMessage[]): Batch[] {
   return batches;
 }
 
-function tailStart(batches: readonly Batch[], { tailMessages, tailTokens }: CutOptions): number {
+function tailStart(batches: readonly Batch[], options: CutOptions): number {
+  const { tailMessages, tailTokens, tailTurns = Infinity } = options;
   let from = liveStart(batches);
-  let messages = batches.slice(from).flat().length;
-  let tokens = tokensOf(batches.slice(from).flat());
-  while (from > 0) {
+  const live = batches.slice(from);
+  let messages = live.flat().length;
+  let tokens = tokensOf(live.flat());
+  let turns = live.filter(beginsTurn).length;
+  while (from > 0 && turns < tailTurns) {
     const batch = batches[from - 1] ?? [];
     if (batch[0]?.kind === "summary" || messages >= tailMessages) break;
     tokens += tokensOf(batch);
     if (tokens > tailTokens) break;
     messages += batch.length;
+    if (beginsTurn(batch)) turns += 1;
     from--;
   }
   return from;
+}
+
+function beginsTurn([first]: Batch): boolean {
+  return first?.kind === "task" || first?.kind === "guidance";
 }
 
 /** First batch of what the model has not answered: the newest calls with their results, and all after them. */

@@ -13,6 +13,8 @@ export interface SizeInput {
   /** Actual / estimated of the model, as learnt; 1 where nothing is known. */
   readonly ratio: number;
   readonly windowTokens: number;
+  /** Newest tool results that prune leaves alone, in tokens. Default: the window's. */
+  readonly pruneProtectTokens?: number | undefined;
   /** The model that will be asked: another's bill says nothing about it. */
   readonly model?: string | undefined;
 }
@@ -72,7 +74,10 @@ export function requestSize({ rows, prefixTokens, ratio, windowTokens, model }: 
 export function viewSize(input: SizeInput): ViewSize {
   return {
     ...requestSize(input),
-    prunableTokens: prunableTokens(input.rows, pruneProtectTokens(input.windowTokens)),
+    prunableTokens: prunableTokens(
+      input.rows,
+      input.pruneProtectTokens ?? pruneProtectTokens(input.windowTokens),
+    ),
     growthTokens: growth(input.rows),
   };
 }

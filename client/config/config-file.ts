@@ -4,6 +4,7 @@ import type { Document } from "yaml";
 import type { z } from "zod";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 import { usageError } from "../console/errors.ts";
+import { withoutAliases } from "./config-aliases.ts";
 import { nearest } from "./nearest.ts";
 
 /** The file's own settings, without defaults: what is laid over the defaults. */
@@ -26,7 +27,7 @@ export function parseConfigFile(path: string, text: string): ConfigFile {
     const found = document.errors.map((error) => `${at(error.pos[0])}: ${firstLine(error.message)}`);
     throw usageError(`The configuration is not valid YAML.\n${found.join("\n")}`);
   }
-  const raw: unknown = document.toJS() ?? {};
+  const raw = withoutAliases(document.toJS() ?? {});
   const result = agentConfigSchema.safeParse(raw);
   if (result.success) return raw as ConfigFile;
   const found = result.error.issues.flatMap((issue) => describe(issue, document, at));

@@ -7,7 +7,7 @@ import type {
   CompactionInput,
   Summarise,
   SummaryRequest,
-} from "../../activities/compaction/strategy.ts";
+} from "../../activities/compaction/compaction.ts";
 import { calls, result } from "./rows.ts";
 
 /** Figures of a 32k window. */

@@ -1,8 +1,8 @@
 /** Our own policies in the replay: the product's code decides, only the summariser's words are scripted. */
 import { agentConfigSchema, type RunConfig } from "../../../activities/config/agent-config.ts";
 import { type StrategyName } from "../../../activities/contract/strategies.ts";
-import { strategyFor } from "../../../activities/compaction/strategies.ts";
-import type { CompactionInput, SummaryRequest } from "../../../activities/compaction/strategy.ts";
+import { compact } from "../../../activities/compaction/compact.ts";
+import type { CompactionInput, SummaryRequest } from "../../../activities/compaction/compaction.ts";
 import type { Budget } from "../../../activities/contract/budget.ts";
 import { planPrune } from "../../../activities/transcript/prune-plan.ts";
 import { pruneDue, type PruneMode } from "../../../activities/contract/prune-due.ts";
@@ -42,7 +42,7 @@ export function ourPolicy(name: string, windowTokens: number, options: OurOption
       const { triggerTokens, returnTokens = triggerTokens } = budget;
       const trigger = replay.cold ? returnTokens : triggerTokens;
       const due = sizeOf(replay).next.tokens >= trigger && options.onlyOnOverflow !== true;
-      return due || overflow ? compact(replay, config, budget, overflow) : Promise.resolve();
+      return due || overflow ? compactReplay(replay, config, budget, overflow) : Promise.resolve();
     },
     afterTools: (replay) => prune(replay, config, options),
   };
@@ -81,7 +81,12 @@ function sizeOf({ rows, prefixTokens, settings }: Replay) {
   return viewSize({ rows, prefixTokens, ratio: 1, windowTokens: settings.windowTokens });
 }
 
-async function compact(replay: Replay, config: RunConfig, budget: Budget, overflow: boolean): Promise<void> {
+async function compactReplay(
+  replay: Replay,
+  config: RunConfig,
+  budget: Budget,
+  overflow: boolean,
+): Promise<void> {
   const { rows } = replay;
   const round = replay.rounds + 1;
   const input: CompactionInput = {
@@ -92,7 +97,7 @@ async function compact(replay: Replay, config: RunConfig, budget: Budget, overfl
     prefixTokens: replay.prefixTokens,
     summariserWindowTokens: config.contextWindow,
   };
-  const done = await strategyFor(config.context.strategy).compact(input, async (request) => {
+  const done = await compact(config.context.strategy, input, async (request) => {
     const words = Number(/At most (\d+) words/.exec(request.text)?.[1]);
     const text = written(scriptedSummary(asked(replay, request), request.text, words * TOKENS_PER_WORD));
     const ask = countTokens(request.text) + countTokens(request.system);

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { strategyNames } from "../../../activities/contract/strategies.ts";
-import { strategyFor } from "../../../activities/compaction/strategies.ts";
+import { compact } from "../../../activities/compaction/compact.ts";
 import { budgetFor } from "../../../activities/contract/budget.ts";
 import type { StoredMessage } from "../../../activities/contract/message.ts";
 import { textOf } from "../../../activities/compaction/session-facts.ts";
@@ -21,13 +20,11 @@ import {
 } from "../../support/compacting.ts";
 import { calls, result, rowsOf, user } from "../../support/rows.ts";
 
-const rounds = strategyFor("threshold-rounds");
-
 describe("threshold-rounds", () => {
   it("replaces what is old by a summary with every section, and keeps the task and ten messages", async () => {
     const rows = rowsOf([user("Build the app."), ...work(30)]);
     const { summarise, requests } = scriptedSummariser(summaryText({ state: "Half done." }));
-    const done = compacted(await rounds.compact(roundOf(rows), summarise));
+    const done = compacted(await compact("threshold-rounds", roundOf(rows), summarise));
     expect(done.summary).toMatch(/^# Session Summary \(Compaction Round 1\)/);
     for (const section of SECTIONS) expect(done.summary).toContain(`## ${section}`);
     expect(done.summary).toContain("Half done.");
@@ -59,7 +56,7 @@ describe("threshold-rounds", () => {
       ];
       const facts = Array.from({ length: round }, (_, index) => `- FACT-${index + 1}`).join("\n");
       const { summarise, requests } = scriptedSummariser(summaryText({ decisions: facts }));
-      const done = compacted(await rounds.compact(roundOf(rows, round), summarise));
+      const done = compacted(await compact("threshold-rounds", roundOf(rows, round), summarise));
       rows = afterRound(rows, done, round);
       prompts.push(requests[0]?.text ?? "");
     }
@@ -84,7 +81,7 @@ describe("threshold-rounds", () => {
     const all = new Set(rows.map((row) => row.sequence));
     for (const round of [1, 2, 3]) {
       const { summarise } = scriptedSummariser(summaryText());
-      const done = compacted(await rounds.compact(roundOf(rows, round), summarise));
+      const done = compacted(await compact("threshold-rounds", roundOf(rows, round), summarise));
       replaced.push(...done.replaced);
       rows = afterRound(rows, done, round);
       const next = Math.max(...rows.map((row) => row.sequence)) + 1;
@@ -100,10 +97,14 @@ describe("threshold-rounds", () => {
   it("puts the person's focus into the prompt, and says where there is nothing to do [case 29]", async () => {
     const { summarise, requests } = scriptedSummariser(summaryText());
     const rows = rowsOf([user("Build the app."), ...work(30)]);
-    await rounds.compact(roundOf(rows, 1, { trigger: "manual", focus: "the SM-2 formula" }), summarise);
+    await compact(
+      "threshold-rounds",
+      roundOf(rows, 1, { trigger: "manual", focus: "the SM-2 formula" }),
+      summarise,
+    );
     expect(requests[0]?.text).toContain("the SM-2 formula");
     const none = scriptedSummariser();
-    expect(await rounds.compact(roundOf(rowsOf([user("hi")])), none.summarise)).toMatchObject({
+    expect(await compact("threshold-rounds", roundOf(rowsOf([user("hi")])), none.summarise)).toMatchObject({
       kind: "nothing",
     });
     expect(none.requests).toHaveLength(0);
@@ -113,7 +114,7 @@ describe("threshold-rounds", () => {
     const rows = rowsOf([user("Build the app."), ...work(30)]);
     const left = async (extra: Parameters<typeof roundOf>[2]) => {
       const { summarise } = scriptedSummariser(summaryText());
-      const done = compacted(await rounds.compact(roundOf(rows, 1, extra), summarise));
+      const done = compacted(await compact("threshold-rounds", roundOf(rows, 1, extra), summarise));
       return rows.length - done.replaced.length;
     };
     const tailTokens = 2_400;
@@ -125,7 +126,11 @@ describe("threshold-rounds", () => {
   it("has nothing to replace where one message is larger than the window [case 10]", async () => {
     const small = budgetFor(4_000, { triggerRatio: 0.8 });
     const rows = rowsOf([user("word ".repeat(5_000))]);
-    const done = await rounds.compact(roundOf(rows, 1, { budget: small }), scriptedSummariser().summarise);
+    const done = await compact(
+      "threshold-rounds",
+      roundOf(rows, 1, { budget: small }),
+      scriptedSummariser().summarise,
+    );
     expect(done.kind).toBe("nothing");
   });
 });
@@ -135,7 +140,7 @@ describe("what may not vanish", () => {
     const { summarise } = scriptedSummariser(
       summaryText({ pending: "- [ ] add the importer\n- [ ] write the README\n- [x] set up tests" }),
     );
-    const done = compacted(await rounds.compact(roundOf(rows), summarise));
+    const done = compacted(await compact("threshold-rounds", roundOf(rows), summarise));
     const next = afterRound(rows, done, 1);
     const from = Math.max(...next.map((row) => row.sequence)) + 1;
     return [...next, ...rowsOf(work(25), from, from)];
@@ -146,13 +151,17 @@ describe("what may not vanish", () => {
     const from = Math.max(...rows.map((row) => row.sequence)) + 1;
     const grown = round === 1 ? rows : [...rows, ...rowsOf(work(30), from, from)];
     const { summarise } = scriptedSummariser(summaryText(written));
-    return afterRound(grown, compacted(await rounds.compact(roundOf(grown, round), summarise)), round);
+    return afterRound(
+      grown,
+      compacted(await compact("threshold-rounds", roundOf(grown, round), summarise)),
+      round,
+    );
   };
 
   it("keeps paths and open items that the next summary forgets, and lets closed ones go", async () => {
     const rows = await previous(rowsOf([user("Build the app."), ...writes("src/old.ts"), ...work(30)]));
     const { summarise } = scriptedSummariser(summaryText({ pending: "- [x] write the README" }));
-    const done = compacted(await rounds.compact(roundOf(rows, 2), summarise));
+    const done = compacted(await compact("threshold-rounds", roundOf(rows, 2), summarise));
     expect(done.summary).toContain("| src/old.ts | written |");
     expect(done.summary).toContain("- [ ] add the importer");
     expect(done.summary).toContain("- [x] write the README");
@@ -186,7 +195,7 @@ describe("what may not vanish", () => {
   it("asks for fewer words where there is less to tell", async () => {
     const wordsFor = async (steps: number) => {
       const { summarise, requests } = scriptedSummariser(summaryText());
-      await rounds.compact(roundOf(rowsOf([user("Build."), ...work(steps)])), summarise);
+      await compact("threshold-rounds", roundOf(rowsOf([user("Build."), ...work(steps)])), summarise);
       return Number(/At most (\d+) words/.exec(requests[0]?.text ?? "")?.[1]);
     };
     expect(await wordsFor(12)).toBe(200);
@@ -197,12 +206,15 @@ describe("what may not vanish", () => {
     const rows = rowsOf([user("Build the app."), user("Always use tabs."), ...work(30)]);
     const tight = { ...budget, userTokens: 0 };
     const first = scriptedSummariser(summaryText());
-    const done = compacted(await rounds.compact(roundOf(rows, 1, { budget: tight }), first.summarise));
+    const done = compacted(
+      await compact("threshold-rounds", roundOf(rows, 1, { budget: tight }), first.summarise),
+    );
     expect(done.summary).toContain("- Always use tabs.");
     const next = [...afterRound(rows, done, 1), ...rowsOf(work(25), 100, 100)];
     const second = scriptedSummariser(summaryText());
     expect(
-      compacted(await rounds.compact(roundOf(next, 2, { budget: tight }), second.summarise)).summary,
+      compacted(await compact("threshold-rounds", roundOf(next, 2, { budget: tight }), second.summarise))
+        .summary,
     ).toContain("- Always use tabs.");
   });
 
@@ -219,7 +231,7 @@ describe("what may not vanish", () => {
     const summaries: string[] = [];
     for (const round of [1, 2, 3]) {
       const { summarise } = scriptedSummariser(summaryText());
-      const done = compacted(await rounds.compact(roundOf(rows, round), summarise));
+      const done = compacted(await compact("threshold-rounds", roundOf(rows, round), summarise));
       summaries.push(done.summary);
       const more = [...(round === 1 ? todo("t2", "parse decks") : []), ...work(25)];
       rows = [...afterRound(rows, done, round), ...rowsOf(more, 1_000 * round, 100)];
@@ -240,28 +252,8 @@ describe("what may not vanish", () => {
       result("t", "ok", "completed", "todo"),
     ];
     const rows = rowsOf([user("Build the app."), ...todo, ...work(30)]);
-    const done = compacted(
-      await strategyFor("deterministic").compact(roundOf(rows), scriptedSummariser().summarise),
-    );
+    const done = compacted(await compact("deterministic", roundOf(rows), scriptedSummariser().summarise));
     expect(done.summary).toContain("- [x] parse decks");
     expect(done.summary).toContain("- [ ] schedule cards");
   });
-});
-
-describe("strategyFor", () => {
-  it.each(strategyNames)(
-    "%s shrinks the request, keeps the task, and gives a view that needs no mending",
-    async (name) => {
-      const rows = rowsOf([user("Build the app."), ...work(40)]);
-      const strategy = strategyFor(name);
-      const done = compacted(
-        await strategy.compact(roundOf(rows), scriptedSummariser(summaryText()).summarise),
-      );
-      expect(strategy.name).toBe(name);
-      expect(done.after).toBeLessThan(done.before * 0.9);
-      const view = afterRound(rows, done, 1);
-      expect(view[0]?.kind).toBe("task");
-      expect(buildView(view).mended).toEqual([]);
-    },
-  );
 });

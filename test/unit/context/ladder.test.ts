@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { strategyFor } from "../../../activities/compaction/strategies.ts";
-import { SummariserOverflow, type Compaction } from "../../../activities/compaction/strategy.ts";
+import { compact } from "../../../activities/compaction/compact.ts";
+import { SummariserOverflow, type Compaction } from "../../../activities/compaction/compaction.ts";
 import { estimateText } from "../../../activities/transcript/tokens.ts";
 import {
   budget,
@@ -13,7 +13,6 @@ import {
 } from "../../support/compacting.ts";
 import { rowsOf, says, user } from "../../support/rows.ts";
 
-const rounds = strategyFor("threshold-rounds");
 const outcomes = (done: Compaction) =>
   !("attempts" in done) ? [] : done.attempts.map(({ rung, outcome }) => `${rung}: ${outcome}`);
 
@@ -22,7 +21,7 @@ describe("the ladder", () => {
 
   it("stops asking after a summary longer than what it replaces, and goes without a model [case 7]", async () => {
     const { summarise, requests } = scriptedSummariser(summaryText({ state: "long ".repeat(40_000) }));
-    const done = await rounds.compact(roundOf(rows), summarise);
+    const done = await compact("threshold-rounds", roundOf(rows), summarise);
     expect(requests).toHaveLength(1);
     expect(outcomes(done)).toEqual(["full: inflated", "deterministic: accepted"]);
   });
@@ -30,7 +29,8 @@ describe("the ladder", () => {
   it("fails and changes nothing where even the summary without a model saves too little [case 7] [R42]", async () => {
     const short = rowsOf([user("Build the app."), ...work(6, "ok")]);
     const before = JSON.stringify(short);
-    const done = await rounds.compact(
+    const done = await compact(
+      "threshold-rounds",
       roundOf(short, 1, { deterministic: true }),
       scriptedSummariser().summarise,
     );
@@ -53,7 +53,7 @@ describe("the ladder", () => {
     "refuses a summary that is %s, and asks once more with what was wrong [case 8]",
     async (_what, bad, reason) => {
       const { summarise, requests } = scriptedSummariser(bad, summaryText({ state: "Good now." }));
-      const done = compacted(await rounds.compact(roundOf(rows), summarise));
+      const done = compacted(await compact("threshold-rounds", roundOf(rows), summarise));
       expect(outcomes(done)).toEqual([`full: ${reason}`, "full: accepted"]);
       expect(requests[1]?.text).toContain("Your last answer could not be used.");
       expect(done.summary).toContain("Good now.");
@@ -62,7 +62,7 @@ describe("the ladder", () => {
 
   it("ends without a model after bad answers, with at most four requests [case 8]", async () => {
     const { summarise, requests } = scriptedSummariser("no", "no", "no", "no");
-    const done = compacted(await rounds.compact(roundOf(rows), summarise));
+    const done = compacted(await compact("threshold-rounds", roundOf(rows), summarise));
     expect(requests).toHaveLength(4);
     expect(outcomes(done).at(-1)).toBe("deterministic: accepted");
     expect(done.summary).toContain("| src/a.ts | written | 2 lines |");
@@ -74,7 +74,7 @@ describe("the ladder", () => {
       new SummariserOverflow("too long"),
       summaryText(),
     );
-    const done = compacted(await rounds.compact(roundOf(rows), summarise));
+    const done = compacted(await compact("threshold-rounds", roundOf(rows), summarise));
     expect(outcomes(done)).toEqual(["full: overflow", "results-cut: overflow", "oldest-dropped: accepted"]);
     const sizes = requests.map((request) => estimateText(request.text));
     expect(sizes).toEqual(sizes.toSorted((a, b) => b - a));
@@ -91,7 +91,8 @@ describe("the ladder", () => {
       new SummariserOverflow("no"),
       new SummariserOverflow("no"),
     );
-    const done = await rounds.compact(
+    const done = await compact(
+      "threshold-rounds",
       roundOf(talk, 1, { budget: { ...budget, userTokens: 0, tailTokens: 200 } }),
       summarise,
     );
@@ -101,7 +102,7 @@ describe("the ladder", () => {
 
   it("never sends more than the summariser's own window [case 9]", async () => {
     const { summarise, requests } = scriptedSummariser(summaryText());
-    await rounds.compact(roundOf(rows, 1, { summariserWindowTokens: 12_000 }), summarise);
+    await compact("threshold-rounds", roundOf(rows, 1, { summariserWindowTokens: 12_000 }), summarise);
     expect(requests[0]?.tokens).toBeLessThan(12_000);
     expect(requests[0]?.text).toMatch(/older entries left out/);
   });
@@ -109,7 +110,7 @@ describe("the ladder", () => {
   it("asks nobody where not one entry fits the summariser's window [case 9]", async () => {
     const { summarise, requests } = scriptedSummariser();
     const done = compacted(
-      await rounds.compact(roundOf(rows, 1, { summariserWindowTokens: 450 }), summarise),
+      await compact("threshold-rounds", roundOf(rows, 1, { summariserWindowTokens: 450 }), summarise),
     );
     expect(requests).toHaveLength(0);
     expect(outcomes(done)).toEqual(["deterministic: accepted"]);
@@ -117,15 +118,15 @@ describe("the ladder", () => {
 
   it("asks for no longer an answer than the summariser gives, nor than a quarter of its window [case 9]", async () => {
     const { summarise, requests } = scriptedSummariser(summaryText(), summaryText());
-    await rounds.compact(roundOf(rows, 1, { summariserMaxOutput: 1_000 }), summarise);
-    await rounds.compact(roundOf(rows, 1, { summariserWindowTokens: 8_000 }), summarise);
+    await compact("threshold-rounds", roundOf(rows, 1, { summariserMaxOutput: 1_000 }), summarise);
+    await compact("threshold-rounds", roundOf(rows, 1, { summariserWindowTokens: 8_000 }), summarise);
     expect(requests.map((request) => request.maxOutputTokens)).toEqual([1_000, 2_000]);
   });
 
   it("falls back to nothing where it is cancelled [case 14]", async () => {
     const cancelled = new Error("cancelled");
     const { summarise, requests } = scriptedSummariser(cancelled);
-    await expect(rounds.compact(roundOf(rows), summarise)).rejects.toBe(cancelled);
+    await expect(compact("threshold-rounds", roundOf(rows), summarise)).rejects.toBe(cancelled);
     expect(requests).toHaveLength(1);
   });
 
@@ -136,7 +137,7 @@ describe("the ladder", () => {
       ...work(30),
     ]);
     const { summarise, requests } = scriptedSummariser(summaryText());
-    await rounds.compact(roundOf(trap), summarise);
+    await compact("threshold-rounds", roundOf(trap), summarise);
     const text = requests[0]?.text ?? "";
     expect(text.match(/<\/history>/g)).toHaveLength(1);
     expect(text).not.toContain("<summary>");

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { strategyFor } from "../../../activities/compaction/strategies.ts";
+import { compact } from "../../../activities/compaction/compact.ts";
 import { tokensOf } from "../../../activities/transcript/boundary.ts";
 import { budgetFor } from "../../../activities/contract/budget.ts";
 import type { Message, StoredMessage } from "../../../activities/contract/message.ts";
@@ -51,7 +51,6 @@ describe("a long run in a small window", () => {
     "with %s and %i tokens stays under its trigger, and forgets no path, item or task in %i steps",
     async (writer, window, steps) => {
       const budget = budgetFor(window, { triggerRatio: 0.8, prefixTokens: PREFIX });
-      const strategy = strategyFor("threshold-rounds");
       let rows: StoredMessage[] = rowsOf([user("Build the importer. Keep every rule.")]);
       let round = 0;
       let written: string[] = [];
@@ -63,7 +62,8 @@ describe("a long run in a small window", () => {
         if (PREFIX + tokensOf(rows) < budget.triggerTokens) continue;
         round++;
         const done = compacted(
-          await strategy.compact(
+          await compact(
+            "threshold-rounds",
             {
               rows,
               budget,

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { strategyNames } from "../../../activities/contract/strategies.ts";
-import { strategyFor } from "../../../activities/compaction/strategies.ts";
+import { compact } from "../../../activities/compaction/compact.ts";
 import { budgetFor } from "../../../activities/contract/budget.ts";
 import { coalesce } from "../../../activities/transcript/coalesce.ts";
 import type {
@@ -131,7 +131,8 @@ async function happen(transcript: Transcript, what: Event): Promise<void> {
     }
     case "compaction": {
       const { rows } = transcript;
-      const done = await strategyFor(what.strategy).compact(
+      const done = await compact(
+        what.strategy,
         {
           rows,
           budget,
@@ -139,7 +140,7 @@ async function happen(transcript: Transcript, what: Event): Promise<void> {
           trigger: what.trigger,
           prefixTokens: 1_000,
           summariserWindowTokens: 16_000,
-          keepMessages: what.keepMessages,
+          options: { keepMessages: what.keepMessages },
           deterministic: true,
         },
         () => Promise.reject(new Error("No model is asked.")),

@@ -1,16 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { strategyFor } from "../../../activities/compaction/strategies.ts";
+import { compact } from "../../../activities/compaction/compact.ts";
 import { tokensOf } from "../../../activities/transcript/boundary.ts";
 import { faultOf } from "../../../activities/transcript/repair.ts";
 import { planShrink } from "../../../activities/transcript/shrink-plan.ts";
 import type { Message, StoredMessage } from "../../../activities/contract/message.ts";
 import { buildView, GO_ON_TEXT, PRUNED_TEXT, shownMessage } from "../../../activities/transcript/view.ts";
-import type { Compaction } from "../../../activities/compaction/strategy.ts";
+import type { Compaction } from "../../../activities/compaction/compaction.ts";
 import { afterRound, roundOf, scriptedSummariser, work } from "../../support/compacting.ts";
 import { calls, result, rowsOf, says, user } from "../../support/rows.ts";
 
-const rounds = strategyFor("reactive-overflow");
 const PREFIX = 2_000;
 const TARGET = 20_000;
 const huge = (lines: number) => "One more line of an output that fills every window.\n".repeat(lines);
@@ -18,7 +17,7 @@ const overflow = { trigger: "overflow", deterministic: true, targetTokens: TARGE
 
 /** The view after an overflow's round, without a model. */
 async function after(rows: readonly StoredMessage[]): Promise<{ done: Compaction; view: StoredMessage[] }> {
-  const done = await rounds.compact(roundOf(rows, 1, overflow), scriptedSummariser().summarise);
+  const done = await compact("reactive-overflow", roundOf(rows, 1, overflow), scriptedSummariser().summarise);
   const hidden = new Set(done.kind === "pruned" || done.kind === "compacted" ? done.hidden : []);
   const marked = rows.map((row) => (hidden.has(row.sequence) ? { ...row, prunedStep: row.step } : row));
   return { done, view: done.kind === "compacted" ? afterRound(marked, done, 1) : marked };
@@ -73,31 +72,35 @@ describe("a live turn larger than the window [case 10]", () => {
     expect(JSON.stringify(messages)).toContain("src/big.ts");
   });
 
-  it("never makes a view larger or malformed, and meets the target wherever hiding can", () => {
-    const message = fc.oneof(
-      fc.nat(3_000).map((lines) => [user(huge(lines))]),
-      fc
-        .array(fc.nat(3_000), { minLength: 1, maxLength: 4 })
-        .map((sizes, index = 0) => [
-          calls("", ...sizes.map((_size, place) => `c${sizes.join("_")}_${place}_${index}`)),
-          ...sizes.map((size, place) => result(`c${sizes.join("_")}_${place}_${index}`, huge(size))),
-        ]),
-    );
-    fc.assert(
-      fc.property(fc.array(message, { maxLength: 6 }), fc.nat(40_000), (groups, excess) => {
-        const rows = rowsOf([user("Build."), ...groups.flat()]);
-        const plan = planShrink(rows, excess);
-        const marked = new Set(plan.sequences);
-        const view = rows.map((row) => (marked.has(row.sequence) ? { ...row, prunedStep: row.step } : row));
-        expect(tokensOf(rows) - tokensOf(view)).toBe(plan.savedTokens);
-        expect(faultOf(buildView(view).messages)).toBeUndefined();
-        const left = view.filter((row) => row.prunedStep === undefined && row.role !== "assistant");
-        const more = planShrink(left, Infinity).savedTokens;
-        expect(plan.savedTokens >= excess || more === 0).toBe(true);
-      }),
-      { numRuns: 40 },
-    );
-  });
+  it(
+    "never makes a view larger or malformed, and meets the target wherever hiding can",
+    { timeout: 60_000 },
+    () => {
+      const message = fc.oneof(
+        fc.nat(3_000).map((lines) => [user(huge(lines))]),
+        fc
+          .array(fc.nat(3_000), { minLength: 1, maxLength: 4 })
+          .map((sizes, index = 0) => [
+            calls("", ...sizes.map((_size, place) => `c${sizes.join("_")}_${place}_${index}`)),
+            ...sizes.map((size, place) => result(`c${sizes.join("_")}_${place}_${index}`, huge(size))),
+          ]),
+      );
+      fc.assert(
+        fc.property(fc.array(message, { maxLength: 6 }), fc.nat(40_000), (groups, excess) => {
+          const rows = rowsOf([user("Build."), ...groups.flat()]);
+          const plan = planShrink(rows, excess);
+          const marked = new Set(plan.sequences);
+          const view = rows.map((row) => (marked.has(row.sequence) ? { ...row, prunedStep: row.step } : row));
+          expect(tokensOf(rows) - tokensOf(view)).toBe(plan.savedTokens);
+          expect(faultOf(buildView(view).messages)).toBeUndefined();
+          const left = view.filter((row) => row.prunedStep === undefined && row.role !== "assistant");
+          const more = planShrink(left, Infinity).savedTokens;
+          expect(plan.savedTokens >= excess || more === 0).toBe(true);
+        }),
+        { numRuns: 40 },
+      );
+    },
+  );
 
   it("leaves a short message as it is, marked or not", () => {
     const [row] = rowsOf([user("Short.")]);

@@ -23,6 +23,22 @@ describe("a summary's sections", () => {
     expect(parseSections(renderSummary(3, written))).toEqual(written);
   });
 
+  it("stand under the rounds that the summary incorporates", () => {
+    const first = renderSummary(1, sections());
+    expect(first).not.toContain("Incorporates");
+    const second = renderSummary(2, sections(), first);
+    expect(second).toMatch(
+      /^# Session Summary \(Compaction Round 2\)\n\nIncorporates the summaries of rounds 1\.\n\n## Orig/,
+    );
+    const third = renderSummary(3, sections(), second);
+    expect(third).toContain("\nIncorporates the summaries of rounds 1–2.\n");
+    // Round 4 was undone.
+    const fifth = renderSummary(5, sections(), third);
+    expect(fifth).toContain("\nIncorporates the summaries of rounds 1–3.\n");
+    expect(renderSummary(6, sections(), fifth)).toContain("\nIncorporates the summaries of rounds 1–3, 5.\n");
+    expect(parseSections(fifth)).toEqual(sections());
+  });
+
   it.each(["## Current State", "**Current State**", "# 4. Current State:", "### current state"])(
     "are found under %s",
     (heading) => {

@@ -1,21 +1,15 @@
-/** What a compaction strategy is: the port behind which they are chosen by configuration. */
-import type { StrategyName } from "../contract/strategies.ts";
+/** What a compaction is given, what it asks of a model, and what it results in. Types, but for one error. */
 import type { CompactionTrigger } from "../contract/activities.ts";
 import type { Budget } from "../contract/budget.ts";
 import type { StoredMessage } from "../contract/message.ts";
-import type { RawAnswer, Rejection, SummaryCheck } from "./summary-check.ts";
+import type { RawAnswer } from "./summary-check.ts";
 
-export interface Strategy {
-  readonly name: StrategyName;
-  /** What starts it by itself; a manual compaction starts any. `ratio`: share of the usable window, 0–1. */
-  readonly trigger: { readonly kind: "threshold"; readonly ratio: number } | { readonly kind: "overflow" };
-  /**
-   * One round: what is replaced, and by what. Changes nothing.
-   * @throws whatever `summarise` throws, apart from a `SummariserOverflow`
-   */
-  compact(input: CompactionInput, summarise: Summarise): Promise<Compaction>;
-  /** Why a summary may not take its place; undefined where it may. */
-  validate(check: SummaryCheck): Rejection | undefined;
+/** `context.options` of the configuration that replace a strategy's own figures. */
+export interface KeepOptions {
+  readonly keepMessages?: number | undefined;
+  readonly keepRatio?: number | undefined;
+  readonly headMessages?: number | undefined;
+  readonly preserveLastNTurns?: number | undefined;
 }
 
 export interface CompactionInput {
@@ -27,8 +21,8 @@ export interface CompactionInput {
   /** Estimated tokens of system prompt and tools. */
   readonly prefixTokens: number;
   /**
-   * The whole request is to be at most this, in estimated tokens; else the tail goes, messages that stay are hidden, and
-   * in the end the newest calls replaced too.
+   * Largest request that may remain, in estimated tokens. To reach it, first the tail is replaced too, then kept messages
+   * are hidden, and finally the newest calls are replaced.
    */
   readonly targetTokens?: number | undefined;
   /** Window of the model that writes summaries, in tokens, by our count. */
@@ -36,11 +30,8 @@ export interface CompactionInput {
   /** Longest answer it gives, in tokens. Default a quarter of its window. */
   readonly summariserMaxOutput?: number | undefined;
   readonly focus?: string | undefined;
-  /** `context.options` of the configuration. */
-  readonly keepMessages?: number | undefined;
-  readonly keepRatio?: number | undefined;
-  readonly headMessages?: number | undefined;
-  /** Go without a model. */
+  readonly options?: KeepOptions | undefined;
+  /** Write the summary without a model. */
   readonly deterministic?: boolean | undefined;
 }
 
@@ -55,12 +46,12 @@ export interface SummaryRequest {
 /** Asks a model for a summary. @throws SummariserOverflow where the request does not fit its window */
 export type Summarise = (request: SummaryRequest) => Promise<RawAnswer>;
 
-/** The request was too long for the summariser: the ladder's next rung is tried. */
+/** The request was too long for the summariser: the next fallback is tried. */
 export class SummariserOverflow extends Error {
   override readonly name = "SummariserOverflow";
 }
 
-/** What one rung of the ladder came to. */
+/** One attempt at a summary. `rung` is the fallback that was tried: the name is stored. */
 export interface Attempt {
   readonly rung: "full" | "results-cut" | "oldest-dropped" | "deterministic";
   readonly requestTokens: number;
@@ -85,7 +76,7 @@ export type Compaction =
       readonly after: number;
       readonly attempts: readonly Attempt[];
     }
-  /** No summary, but what stays was too large and is hidden in part. */
+  /** No summary, but some of what stays was too large and is hidden. */
   | {
       readonly kind: "pruned";
       readonly hidden: readonly number[];

@@ -1,0 +1,116 @@
+/** Compaction: what a strategy keeps, what a summary replaces, and the summary. Changes nothing that is stored. */
+import { strategies, type Strategy, type StrategyName } from "../contract/strategies.ts";
+import { cutView, tokensOf, type Cut, type CutOptions } from "../transcript/boundary.ts";
+import type { StoredMessage } from "../contract/message.ts";
+import { textOf } from "./session-facts.ts";
+import { planShrink, type ShrinkPlan } from "../transcript/shrink-plan.ts";
+import { estimateMessage } from "../transcript/tokens.ts";
+import { writeSummary } from "./fallback-chain.ts";
+import type { Compaction, CompactionInput, Summarise } from "./compaction.ts";
+
+/** @throws whatever `summarise` throws, apart from a `SummariserOverflow` */
+export async function compact(
+  name: StrategyName,
+  input: CompactionInput,
+  summarise: Summarise,
+): Promise<Compaction> {
+  const strategy = strategies[name];
+  const deterministic = strategy.writer === "code" || input.deterministic === true;
+  const before = input.prefixTokens + tokensOf(input.rows);
+  const { cut, shrink } = fittingCut(input, keptBy(strategy, { ...input, deterministic }));
+  const { replaced, kept } = cut;
+  const hidden = shrink.sequences;
+  const onlyHidden: Compaction | undefined =
+    hidden.length === 0 ? undefined : { kind: "pruned", hidden, before, after: before - shrink.savedTokens };
+  const last = replaced.at(-1);
+  if (last === undefined) {
+    return onlyHidden ?? { kind: "nothing", reason: "Everything in view is kept word for word.", before };
+  }
+  const replacedTokens = tokensOf(replaced);
+  const previous = cut.previous === undefined ? undefined : textOf(cut.previous);
+  const { summaryTokens: maxTokens } = input.budget;
+  const { summary, attempts } = await writeSummary(
+    {
+      input: { ...input, deterministic },
+      material: { round: input.round, replaced, kept, previous, maxTokens },
+      check: { previous, replacedTokens, beforeTokens: before, maxTokens },
+    },
+    summarise,
+  );
+  if (summary === undefined) {
+    return onlyHidden ?? { kind: "failed", reason: attempts.at(-1)?.outcome ?? "failed", before, attempts };
+  }
+  const summaryTokens = estimateMessage({ role: "assistant", content: [{ type: "text", text: summary }] });
+  return {
+    kind: "compacted",
+    summary,
+    summaryTokens,
+    replaced: replaced.map((row) => row.sequence),
+    hidden,
+    position: positionAfter(last, kept),
+    before,
+    after: before - replacedTokens - shrink.savedTokens + summaryTokens,
+    attempts,
+  };
+}
+
+/**
+ * What stays: the strategy's own figures, unless the configuration has others, within the budget's. After an overflow our
+ * own count cannot be trusted, so half of that stays; after a second one, little more than the live turn.
+ */
+function keptBy(strategy: Strategy, input: CompactionInput): CutOptions {
+  const { budget, rows, trigger, deterministic, options = {} } = input;
+  const isOverflow = trigger === "overflow";
+  const again = isOverflow && deterministic === true;
+  const overflowShare = again ? 0.25 : 0.5;
+  const share = isOverflow ? overflowShare : 1;
+  const users = {
+    userTokens: Math.floor(budget.userTokens * share),
+    newestUserTokens: budget.userTokens,
+    headMessages: strategy.headMessages === undefined ? 0 : (options.headMessages ?? strategy.headMessages),
+  };
+  const { keepMessages, preserveLastNTurns: tailTurns = strategy.keepTurns } = options;
+  const turns = tailTurns === undefined ? {} : { tailTurns };
+  if (strategy.keepRatio !== undefined) {
+    const tailTokens = Math.floor(tokensOf(rows) * (options.keepRatio ?? strategy.keepRatio));
+    return { ...users, ...turns, tailMessages: keepMessages ?? Infinity, tailTokens };
+  }
+  // Who sets a number of turns wants them whole, and who sets a number of messages as well wants both bounds.
+  const usual = options.preserveLastNTurns === undefined ? budget.tailMessages : Infinity;
+  return {
+    ...users,
+    ...turns,
+    tailMessages: again ? 0 : (keepMessages ?? usual),
+    tailTokens: Math.floor(budget.tailTokens * share),
+  };
+}
+
+/**
+ * The cut, and which of its kept messages are hidden. If it misses the target, first the tail is replaced too, then the
+ * largest kept messages are hidden, and finally the newest calls are replaced.
+ */
+function fittingCut(input: CompactionInput, options: CutOptions): { cut: Cut; shrink: ShrinkPlan } {
+  const { targetTokens = Infinity } = input;
+  const excessOf = (cut: Cut) => sizeAfter(input, cut) - targetTokens;
+  const nothing = planShrink([], 0);
+  const cut = cutView(input.rows, options);
+  if (excessOf(cut) <= 0) return { cut, shrink: nothing };
+  const withoutTail = cutView(input.rows, { ...options, tailMessages: 0, tailTokens: 0 });
+  const excess = excessOf(withoutTail);
+  if (excess <= 0) return { cut: withoutTail, shrink: nothing };
+  const shrink = planShrink(withoutTail.kept, excess);
+  if (shrink.savedTokens >= excess) return { cut: withoutTail, shrink };
+  const least = cutView(input.rows, { ...options, withoutLive: true });
+  return { cut: least, shrink: planShrink(least.kept, excessOf(least)) };
+}
+
+/** Tokens of the request after the compaction, assuming the longest summary, but never more than what it replaces. */
+function sizeAfter({ prefixTokens, budget }: CompactionInput, { replaced, kept }: Cut): number {
+  return prefixTokens + tokensOf(kept) + Math.min(budget.summaryTokens, tokensOf(replaced));
+}
+
+/** Between the last replaced row and whatever comes next: half a place on, or half the way where a summary was there. */
+function positionAfter(last: StoredMessage, kept: readonly StoredMessage[]): number {
+  const next = kept.find((row) => row.position > last.position);
+  return last.position + Math.min(0.5, ((next?.position ?? Infinity) - last.position) / 2);
+}
