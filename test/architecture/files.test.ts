@@ -1,4 +1,4 @@
-import { existsSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { project, sources } from "./sources.ts";
@@ -10,17 +10,6 @@ test(`no source is longer than ${MAX_LINES} lines`, () => {
     .map(({ path, text }) => ({ path, lines: text.split("\n").length - 1 }))
     .filter(({ path, lines }) => lines > MAX_LINES && !path.includes("fixtures/"));
   expect(long).toEqual([]);
-});
-
-test("the files that ARCHITECTURE.md names are there", () => {
-  const [page] = sources(/^ARCHITECTURE\.md$/);
-  const named = [...(page?.text.matchAll(/`([a-z][\w.-]*(?:\/[\w.-]+)+\/?)`/g) ?? [])].map(
-    (found) => found[1] ?? "",
-  );
-  const missing = named
-    .filter((path) => /^(workflows|activities|worker|client|test|scripts|docs)\//.test(path))
-    .filter((path) => !existsSync(join(project, path)));
-  expect(missing).toEqual([]);
 });
 
 test("no tracked file names a package registry's host or a path of somebody's machine", () => {

@@ -24,6 +24,11 @@ export function sources(pattern = /\.ts$/): Source[] {
     .map((path) => ({ path, text: readFileSync(join(project, path), "utf8") }));
 }
 
+/** Of one file; empty where it is not there. */
+export function textOf(path: string): string {
+  return sources(new RegExp(`^${path.replaceAll(".", "\\.")}$`))[0]?.text ?? "";
+}
+
 // A folder with a repository of its own, a link and a file that was just removed are listed too.
 function isFile(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;

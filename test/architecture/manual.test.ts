@@ -1,0 +1,89 @@
+/** The manual in docs/ says what the code does: names, defaults, codes. */
+import { basename } from "node:path";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { agentConfigSchema, toolConfigSchema } from "../../activities/config/agent-config.ts";
+import { verbs } from "../../client/command-list.ts";
+import { exitCodes } from "../../client/console/errors.ts";
+import { sources, textOf } from "./sources.ts";
+
+const configuration = textOf("docs/configuration.md");
+const [settings = ""] = configuration.match(/(?<=```yaml\n)[^]*?(?=```)/) ?? [];
+
+describe("the manual", () => {
+  test("names every variable that client and worker read", () => {
+    // Between us and our own programs: set for a child, never by a person.
+    const internal = ["LONGHAUL_SUPERVISOR", "LONGHAUL_RELAY", "LONGHAUL_CALL"];
+    const read = sources(/^(worker|client)\/.*\.ts$/).flatMap(({ text }) => [
+      ...(text.match(/\bLONGHAUL_[A-Z_]+\b/g) ?? []),
+      ...(text.match(/^ {2}[A-Z]+_[A-Z_]+(?=:)/gm) ?? []).map((name) => name.trim()),
+    ]);
+    expect(read.length).toBeGreaterThan(20);
+    const missing = [...new Set(read)].filter(
+      (name) => !internal.includes(name) && !configuration.includes(name),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  test("shows the defaults as they are", () => {
+    expect(agentConfigSchema.parse(parse(settings))).toEqual(agentConfigSchema.parse({}));
+  });
+
+  test("shows keys that are taken when the marks are removed", () => {
+    const all = agentConfigSchema.parse(parse(settings.replaceAll(/^# /gm, "")));
+    const shown = (value: object): string[] => Object.keys(value).sort();
+    const { shape } = agentConfigSchema;
+    expect(shown(all)).toEqual(shown(shape));
+    expect(shown(all.context.options)).toEqual(shown(shape.context.unwrap().shape.options.unwrap().shape));
+    expect(shown(all.models["acme/coder-1"] ?? {})).toEqual(shown(shape.models.unwrap().valueType.shape));
+    const limits = Object.values(all.tools).flatMap((tool) => shown(tool?.limits ?? {}));
+    expect([...new Set(limits)].toSorted()).toEqual(shown(toolConfigSchema.shape.limits.unwrap().shape));
+  });
+
+  test("names every command", () => {
+    const [table = ""] = textOf("docs/commands.md").match(/\n## Commands[^]*?\n## /) ?? [];
+    const missing = verbs.map(({ name }) => name).filter((name) => !new RegExp(`\`${name}[ \`]`).test(table));
+    expect(missing).toEqual([]);
+  });
+
+  test("names every flag", () => {
+    const page = textOf("docs/commands.md");
+    const flags = sources(/^client\/(commands|sessions)\/.*\.ts$/).flatMap(({ text }) =>
+      [...text.matchAll(/[oO]ption\(\s*"(--[a-z-]+)/g)].map((found) => found[1] ?? ""),
+    );
+    expect(new Set(flags).size).toBeGreaterThan(15);
+    expect([...new Set(flags)].filter((flag) => !page.includes(`\`${flag}`))).toEqual([]);
+  });
+
+  test("names every exit code", () => {
+    const page = textOf("docs/commands.md");
+    expect(Object.values(exitCodes).filter((code) => !page.includes(`\n| ${code} | `))).toEqual([]);
+  });
+
+  test("names every event", () => {
+    const page = textOf("docs/events.md");
+    const types = [...textOf("activities/store/event.ts").matchAll(/^ {2}"([a-z]+:[a-z-]+)":/gm)].map(
+      (found) => found[1] ?? "",
+    );
+    expect(types.length).toBeGreaterThan(20);
+    expect(types.filter((type) => !page.includes(`\`${type}\``))).toEqual([]);
+  });
+
+  test("names every way in which a run can fail", () => {
+    const page = textOf("docs/troubleshooting.md");
+    const declared = textOf("activities/contract/failures.ts").matchAll(/^ {2}\| "([A-Za-z]+)"/gm);
+    const ofTheLoop = sources(/^workflows\/.*\.ts$/).flatMap(({ text }) => [
+      ...text.matchAll(/"((?:Empty|Unfinished|Content|Unexpected|Context|Stuck)[A-Za-z]*)"/g),
+    ]);
+    const types = [...declared, ...ofTheLoop].map((found) => found[1] ?? "");
+    expect(types.length).toBeGreaterThan(15);
+    expect([...new Set(types)].filter((type) => !page.includes(`\`${type}\``))).toEqual([]);
+  });
+
+  test("has an index that names every page", () => {
+    const pages = sources(/^docs\/[^/]+\.md$/).map(({ path }) => basename(path));
+    expect(pages.length).toBeGreaterThan(5);
+    const index = textOf("docs/README.md");
+    expect(pages.filter((page) => page !== "README.md" && !index.includes(`](${page})`))).toEqual([]);
+  });
+});
