@@ -10,6 +10,10 @@ import { sources, textOf } from "./sources.ts";
 const configuration = textOf("docs/configuration.md");
 const [settings = ""] = configuration.match(/(?<=```yaml\n)[^]*?(?=```)/) ?? [];
 
+const flags = sources(/^client\/(commands|sessions)\/.*\.ts$/).flatMap(({ text }) =>
+  [...text.matchAll(/[oO]ption\(\s*"(--[a-z-]+)/g)].map((found) => found[1] ?? ""),
+);
+
 describe("the manual", () => {
   test("names every variable that client and worker read", () => {
     // Between us and our own programs: set for a child, never by a person.
@@ -48,11 +52,27 @@ describe("the manual", () => {
 
   test("names every flag", () => {
     const page = textOf("docs/commands.md");
-    const flags = sources(/^client\/(commands|sessions)\/.*\.ts$/).flatMap(({ text }) =>
-      [...text.matchAll(/[oO]ption\(\s*"(--[a-z-]+)/g)].map((found) => found[1] ?? ""),
-    );
     expect(new Set(flags).size).toBeGreaterThan(15);
     expect([...new Set(flags)].filter((flag) => !page.includes(`\`${flag}`))).toEqual([]);
+  });
+
+  test("prints only commands and flags that exist", () => {
+    const names = verbs.map(({ name }) => name);
+    const lines = sources(/^[^/]+\.md$|^docs\/[^/]+\.md$/).flatMap(({ text }) =>
+      [...text.matchAll(/^```sh\n([^]*?)^```/gm)].flatMap((block) => (block[1] ?? "").split("\n")),
+    );
+    const calls = lines.flatMap((line) => [
+      ...line.matchAll(/(?:npx longhaul|npm run longhaul --|longhaul\.mjs|npm start --) (?<rest>[^|)]*)/g),
+    ]);
+    expect(calls.length).toBeGreaterThan(15);
+    const wrong = calls.filter(([call, rest = ""]) => {
+      const [name = "", ...words] = rest.split(" ");
+      const given = words.filter((word) => /^--[a-z]/.test(word));
+      return (
+        !(names.includes(name) || call.startsWith("npm start")) || given.some((flag) => !flags.includes(flag))
+      );
+    });
+    expect(wrong.map(([call]) => call)).toEqual([]);
   });
 
   test("names every exit code", () => {
