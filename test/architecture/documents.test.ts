@@ -10,12 +10,25 @@ test(`the README has at most ${MAX_README_LINES} lines`, () => {
   expect(textOf("README.md").split("\n").length).toBeLessThanOrEqual(MAX_README_LINES);
 });
 
-test("links between documents lead to files", () => {
-  const broken = sources(/^[^/]+\.md$|^docs\/.*\.md$/).flatMap(({ path, text }) =>
-    [...text.matchAll(/\]\((?!https?:)([^)#]+)\)/g)]
-      .map((found) => found[1] ?? "")
-      .filter((target) => !existsSync(join(project, dirname(path), target)))
-      .map((target) => `${path}: ${target}`),
+/** As Git hosts make them: lower case, no punctuation, dashes for spaces. */
+function anchorsOf(path: string): string[] {
+  return [...textOf(path).matchAll(/^#+ (.*)$/gm)].map((heading) =>
+    (heading[1] ?? "")
+      .toLowerCase()
+      .replaceAll(/[^\w\s-]/g, "")
+      .replaceAll(/\s/g, "-"),
+  );
+}
+
+test("links between documents lead to files and headings", () => {
+  const broken = sources(/^[^/]+\.md$|^docs\/.*\.md$|^test\/.*README\.md$/).flatMap(({ path, text }) =>
+    [...text.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g)]
+      .filter(([, file = "", anchor]) => {
+        const target = file === "" ? path : join(dirname(path), file);
+        const found = existsSync(join(project, target));
+        return !found || (anchor !== undefined && !anchorsOf(target).includes(anchor));
+      })
+      .map(([link]) => `${path}: ${link}`),
   );
   expect(broken).toEqual([]);
 });

@@ -15,7 +15,7 @@ const flags = sources(/^client\/(commands|sessions)\/.*\.ts$/).flatMap(({ text }
 );
 
 describe("the manual", () => {
-  test("names every variable that client and worker read", () => {
+  test("names the variables that client and worker read, and no others", () => {
     // Between us and our own programs: set for a child, never by a person.
     const internal = ["LONGHAUL_SUPERVISOR", "LONGHAUL_RELAY", "LONGHAUL_CALL"];
     const read = sources(/^(worker|client)\/.*\.ts$/).flatMap(({ text }) => [
@@ -27,6 +27,8 @@ describe("the manual", () => {
       (name) => !internal.includes(name) && !configuration.includes(name),
     );
     expect(missing).toEqual([]);
+    const named = configuration.match(/\bLONGHAUL_[A-Z_]+\b/g) ?? [];
+    expect(named.filter((name) => !read.includes(name))).toEqual([]);
   });
 
   test("shows the defaults as they are", () => {
