@@ -33,7 +33,7 @@ async function ended(context: object = {}): Promise<DirectAgent> {
   await agent.sandbox.files.write("big.txt", Buffer.from(mixedText(3, 400)));
   const { state } = await playLoop(agent);
   expect(state.round).toBe(0);
-  expect(state.context.used).toBeGreaterThan(50_000);
+  expect(state.usedTokens).toBeGreaterThan(50_000);
   return agent;
 }
 

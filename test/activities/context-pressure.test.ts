@@ -127,15 +127,23 @@ describe("results of one step that are larger than the window together", () => {
     expect(await agent.events()).toContain("context:pruned");
   });
 
-  it("end the run where even that does not help, and a larger window takes it up again [case 10]", async () => {
-    const task = mixedText(3, 400);
+  it("end the run where even that does not help, and the session resumes with a larger window [case 10]", async () => {
     const agent = await startDirectAgent(database, answers(says("Done.")), {
+      served: { "gpt-4o": { window: 8_000, maxOutput: 1_000 }, large: { window: 128_000 } },
       instructions: mixedText(5, 400),
-      task,
+      task: mixedText(3, 400),
       config: { contextWindow: 8_000, maxOutput: 1_000 },
     });
     expect((await playLoop(agent)).status).toBe("ContextOverflow");
     expect(agent.model.log).toEqual([]);
+    await switchModel(database.store, agent.id, {
+      ...directConfig(),
+      model: "openai/large",
+      contextWindow: 128_000,
+    });
+    agent.runId = "run-2";
+    expect((await playLoop(agent)).status).toBe("completed");
+    expect(refused(agent)).toEqual([]);
     await agent.close();
   });
 });
@@ -239,11 +247,14 @@ describe("a model that counts a fifth more than we do", () => {
 describe("compaction switched off", () => {
   it("ends typed where a request does not fit, and writes no round [case 13]", async () => {
     const agent = await startDirectAgent(database, answers(says("Done.")), {
-      config: { context: { strategy: "reactive-overflow", options: { auto: false } } },
+      instructions: mixedText(9, 400),
+      config: {
+        contextWindow: 8_000,
+        maxOutput: 1_000,
+        context: { strategy: "reactive-overflow", options: { auto: false } },
+      },
     });
-    const said = [guidance(mixedText(9, 1_500))];
-    const end = await playLoop(agent, { guidanceAt: () => said });
-    expect(end.status).toBe("ContextOverflow");
+    expect((await playLoop(agent)).status).toBe("ContextOverflow");
     expect(await roundsOf(agent)).toEqual([]);
     expect(agent.model.log).toEqual([]);
   });

@@ -141,7 +141,6 @@ describe.each(["responses", "chat"] as const)("on the %s wire, a provider's over
     const ofStep = (await stepsAsked(agent)).filter((row) => row.step === 8);
     expect(ofStep.map((row) => row.status)).toEqual(["wasted", "wasted", "wasted"]);
     expect((await answersOf(database.store, agent.id)).map((row) => row.step)).toEqual([1, 2, 3, 4, 5, 6, 7]);
-    await agent.perform("closeSession", { step: 7, status: "failed" });
     agent.runId = "run-2";
     const again = await playLoop(agent, {
       guidanceAt: (step) => (step === 8 ? [guidance("Try again.")] : []),

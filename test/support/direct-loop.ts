@@ -1,84 +1,91 @@
-/** The agent loop over activities called directly: the workflow's state and decisions, without its engine. */
-import type { Guidance, ModelStepFacts, RunPolicy } from "../../activities/contract/activities.ts";
-import { pruneDue } from "../../activities/contract/prune-due.ts";
-import {
-  compacted,
-  createState,
-  opened,
-  pruned,
-  ran,
-  stepped,
-  type AgentState,
-} from "../../workflows/agent-state.ts";
-import { afterAnswer, afterOverflow, compactionDue } from "../../workflows/loop-policy.ts";
+/** The workflow itself over activities that are called directly: Temporal's engine is replaced by what a run without cancels needs of it. */
+import { ApplicationFailure, type WorkflowInfo } from "@temporalio/workflow";
+import { vi } from "vitest";
+import type { Guidance } from "../../activities/contract/activities.ts";
+import { codingAgent } from "../../workflows/coding-agent.ts";
+import type { SessionView } from "../../workflows/messages.ts";
 import type { DirectAgent } from "./direct-agent.ts";
 
+type Handler = (...args: unknown[]) => unknown;
+type Activity = (name: string, input: never) => Promise<unknown>;
+
+/** Of the run that is played: one at a time. */
+const engine = vi.hoisted(() => ({
+  info: {} as Partial<WorkflowInfo>,
+  handlers: new Map<string, Handler>(),
+  activity: undefined as Activity | undefined,
+}));
+
+vi.mock("@temporalio/workflow", async (importOriginal) => {
+  const scope = { consideredCancelled: false, cancel: () => {}, cancelRequested: new Promise(() => {}) };
+  const run = (body: () => unknown) => body();
+  const method = (name: string) => {
+    const call = (input: never) => engine.activity?.(name, input);
+    return Object.assign(call, {
+      executeWithOptions: (_options: unknown, [input]: never[]) => call(input as never),
+    });
+  };
+  return {
+    ...(await importOriginal<object>()),
+    CancellationScope: { cancellable: run, nonCancellable: run, current: () => scope },
+    proxyActivities: () => new Proxy({}, { get: (_, name) => method(String(name)) }),
+    workflowInfo: () => engine.info,
+    setHandler: ({ name }: { name: string }, handler: Handler) => engine.handlers.set(name, handler),
+    setCurrentDetails: () => {},
+    upsertSearchAttributes: () => {},
+  };
+});
+
 export interface LoopEnd {
-  readonly status: "completed" | "ContextOverflow" | "EmptyAnswer" | "max_steps";
-  readonly state: AgentState;
-  readonly policy: RunPolicy;
+  /** The session's, or the type of the failure that the run ended with. */
+  readonly status: string;
+  readonly state: { readonly step: number; readonly round: number; readonly usedTokens: number };
   readonly prunes: number;
 }
 
+/** What is done about the sandbox is nothing: it is a folder, which stays. */
+const NO_SANDBOX: ReadonlyMap<string, object> = new Map([
+  ["openSandbox", { container: "folder" }],
+  ["saveWorkspace", { changed: 0, bytes: 0 }],
+  ["closeSandbox", { changed: 0, bytes: 0 }],
+]);
+
 /**
- * Plays a session to its end, as workflows/coding-agent.ts does.
+ * Plays a session to its end.
  * @param options.guidanceAt what is said before a step
  */
 export async function playLoop(
   agent: DirectAgent,
-  options: { readonly guidanceAt?: (step: number) => readonly Guidance[]; readonly maxSteps?: number } = {},
+  { guidanceAt }: { readonly guidanceAt?: (step: number) => readonly Guidance[] } = {},
 ): Promise<LoopEnd> {
-  const session = await agent.perform("openSession", { chain: agent.runId });
-  const { policy } = session;
-  const state = createState({});
-  opened(state, session);
-  let overflows = 0;
-  let empty = 0;
   let prunes = 0;
-  const end = (status: LoopEnd["status"]): LoopEnd => ({ status, state, policy, prunes });
-  for (;;) {
-    const plan = afterOverflow(overflows, policy) ?? compactionDue(state, policy);
-    if (plan) {
-      const input = { step: state.step + 1, round: state.round + 1, ...plan };
-      compacted(state, await agent.perform("summarize", input));
-    }
-    if (state.steps >= (options.maxSteps ?? Infinity)) return end("max_steps");
-    const step = state.step + 1;
-    const guidance = overflows + empty > 0 ? [] : (options.guidanceAt?.(step) ?? []);
-    const parked = state.inbox.parked > 0;
-    state.inbox.parked = 0;
-    const answer: ModelStepFacts = await agent.perform("modelStep", {
-      step,
-      guidance,
-      ...(parked ? { parked } : {}),
-    });
-    stepped(state, answer);
-    if (answer.kind === "overflow") {
-      overflows += 1;
-      if (!afterOverflow(overflows, policy)) return end("ContextOverflow");
-      continue;
-    }
-    overflows = 0;
-    if (answer.kind === "interrupted") continue;
-    if (answer.kind === "empty") {
-      empty += 1;
-      if (empty > 1) return end("EmptyAnswer");
-      continue;
-    }
-    empty = 0;
-    const next = afterAnswer(state, answer, policy);
-    if (next.kind === "completed") return end("completed");
-    if (next.kind === "failed") throw new Error(next.message);
-    if (next.kind === "again" || next.kind === "unfinished") continue;
-    await Promise.all(
-      answer.calls.map(async (call, index) => {
-        ran(state, call, await agent.perform("runTool", { step, index }));
-      }),
-    );
-    const { used: usedTokens, prunable: prunableTokens, growth: growthTokens } = state.context;
-    if (pruneDue({ usedTokens, prunableTokens, growthTokens }, policy.budget, policy.prune ?? "always")) {
-      pruned(state, await agent.perform("prune", { step }));
-      prunes += 1;
-    }
-  }
+  const say = (step: number) => {
+    for (const message of guidanceAt?.(step) ?? []) engine.handlers.get("guidance")?.(message);
+  };
+  engine.handlers.clear();
+  engine.info = {
+    firstExecutionRunId: agent.runId,
+    runStartTime: new Date(),
+    historyLength: 0,
+    continueAsNewSuggested: false,
+  };
+  engine.activity = async (name, input) => {
+    const facts = NO_SANDBOX.get(name) ?? (await agent.perform(name as "modelStep", input));
+    if (name === "prune") prunes += 1;
+    if (name === "openSession") say((facts as { step: number }).step + 1);
+    if (name === "modelStep" && (facts as { kind: string }).kind === "answered")
+      say((input as { step: number }).step + 1);
+    return facts;
+  };
+  const status = await codingAgent().then(
+    (closed) => closed.status,
+    (error: unknown) => {
+      const type = error instanceof ApplicationFailure ? error.type : undefined;
+      if (type === undefined || type === "Unexpected") throw error;
+      return type;
+    },
+  );
+  const view = engine.handlers.get("status")?.() as SessionView;
+  const { step, compactionRounds: round, context } = view;
+  return { status, state: { step, round, usedTokens: context.used }, prunes };
 }
