@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { ModelStepFacts } from "../../activities/contract/activities.ts";
 import {
   answered,
   bashCall,
@@ -12,6 +13,17 @@ import { play } from "../support/play-loop.ts";
 
 const names = (fake: FakeActivities) =>
   fake.asked.map((call) => call.name).filter((name) => name !== "openSandbox");
+
+/** A model step that ends when it is told to. */
+function heldStep(answer: ModelStepFacts) {
+  const [begun, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const step = async () => {
+    begun.resolve();
+    await released.promise;
+    return answer;
+  };
+  return { step, begun: begun.promise, end: () => released.resolve() };
+}
 
 describe("the loop", () => {
   it("goes model step, tools, model step, and closes in order", async () => {
@@ -120,26 +132,23 @@ describe("compaction", () => {
   });
 
   it("is made at the next boundary when a person asks for it, with the focus", async () => {
-    const slow = () =>
-      new Promise<ReturnType<typeof answered>>((resolve) =>
-        setTimeout(() => resolve(answered([bashCall])), 500),
-      );
-    const { fake } = await play({ steps: [slow, answered()] }, async (handle) =>
-      handle.signal("compact", { focus: "the tests" }),
-    );
+    const { step, begun, end } = heldStep(answered([bashCall]));
+    const { fake } = await play({ steps: [step, answered()] }, async (handle) => {
+      await begun;
+      await handle.signal("compact", { focus: "the tests" });
+      end();
+    });
     expect(fake.inputsOf("summarize")).toEqual([
       expect.objectContaining({ trigger: "manual", focus: "the tests" }),
     ]);
   });
 
   it("is taken back at the next boundary when a person asks for it, and not made again before a step [case 30]", async () => {
-    const slow = () =>
-      new Promise<ReturnType<typeof answered>>((resolve) =>
-        setTimeout(() => resolve(answered([bashCall])), 500),
-      );
-    const { fake } = await play({ steps: [slow, answered()] }, async (handle, asked) => {
-      await expect.poll(() => asked.inputsOf("modelStep").length, { timeout: 30_000 }).toBe(1);
+    const { step, begun, end } = heldStep(answered([bashCall]));
+    const { fake } = await play({ steps: [step, answered()] }, async (handle) => {
+      await begun;
       await handle.signal("undoCompaction");
+      end();
     });
     expect(names(fake)).toEqual([
       "openSession",
@@ -156,9 +165,9 @@ describe("compaction", () => {
 describe("guidance", () => {
   it("parks what is too much to carry, in order, and loses nothing of a burst [A7]", async () => {
     const count = 400;
-    const slow = () =>
-      new Promise<ReturnType<typeof answered>>((resolve) => setTimeout(() => resolve(answered()), 1_500));
-    const { fake, value } = await play({ steps: [slow, answered()] }, async (handle) => {
+    const { step, begun, end } = heldStep(answered());
+    const { fake, value } = await play({ steps: [step, answered()] }, async (handle) => {
+      await begun;
       for (let start = 0; start < count; start += 50) {
         await Promise.all(
           Array.from({ length: 50 }, (_value, index) =>
@@ -166,6 +175,7 @@ describe("guidance", () => {
           ),
         );
       }
+      end();
     });
     expect(value?.status).toBe("completed");
     const parked = fake.inputsOf("parkGuidance").flatMap((input) => input.items.map((item) => item.id));
