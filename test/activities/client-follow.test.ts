@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { NewEvent } from "../../activities/store/event.ts";
 import { appendChunks, appendEvents, createNotifier } from "../../activities/store/events.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { resolveConfig } from "../../client/config/config.ts";
 import { follow, type Follow, type FollowItem } from "../../client/watch/follow.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 let count = 0;
 async function newSession(): Promise<string> {

@@ -1,18 +1,14 @@
 /** What the end of a session tells. */
 import { ActivityCancellationDetails } from "@temporalio/common";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { readEvents } from "../../activities/store/events.ts";
 import { recordCall } from "../../activities/store/model-calls.ts";
 import { startDirectAgent } from "../support/direct-agent.ts";
 import { eventually } from "../support/eventually.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase(5);
-});
-afterAll(() => database.drop());
+const database = useDatabase(5);
 
 it("a sandbox that could not be closed is told to watchers before the end, once, and bounded [invariant 14]", async () => {
   const agent = await startDirectAgent(database, scriptedModel().says("Done."));

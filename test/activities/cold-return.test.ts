@@ -1,19 +1,15 @@
 /** A session that is taken up again when its provider has forgotten it: a round first, where that is asked for (decision 0034). */
 import { eq, sql } from "drizzle-orm";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { modelCalls } from "../../activities/store/schema/index.ts";
 import { guidance, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { playLoop } from "../support/direct-loop.ts";
 import { mixedText } from "../support/mixed-text.ts";
 import { call, text } from "../support/scripted-model.ts";
 import { longSession, says, wordsOf } from "../support/scripted-summaries.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 const READS = 5;
 const ASKED = "And now the other half.";

@@ -1,20 +1,15 @@
 import { CancelledFailure } from "@temporalio/common";
 import { and, eq } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { buildView, PRUNED_TEXT } from "../../activities/transcript/view.ts";
 import { ModelError } from "../../activities/model/model.ts";
 import { lastRound, storeRound } from "../../activities/store/compactions.ts";
 import { sessions, storedMessages } from "../../activities/store/schema/index.ts";
 import { summaryText, work } from "../support/compacting.ts";
 import { answer, compactingSession, SECRET } from "../support/compacting-session.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 describe("summarize", () => {
   it("stores summary, marks and event as one, and deletes nothing", async () => {

@@ -1,18 +1,14 @@
 /** Connections of the pool that meet trouble, on a real Postgres. */
 import { sql } from "drizzle-orm";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { databaseErrorOf } from "../../activities/store/database-error.ts";
 import { openStore } from "../../activities/store/db.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
 const SILENCE_MS = 400;
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 function patientStore() {
   const store = openStore({ url: database.url, maxConnections: 1, silenceMs: SILENCE_MS });

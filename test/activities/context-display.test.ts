@@ -1,7 +1,7 @@
 /** One reckoning of the next request's size: what triggers, what is shown, what is listed, what is logged. */
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger, type LogEntry } from "@temporalio/worker";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { sessionSizes } from "../../activities/context/session-sizes.ts";
 import { readEvents } from "../../activities/store/events.ts";
 import { recentCalls } from "../../activities/store/reading.ts";
@@ -11,13 +11,9 @@ import { compacted, createState, opened, ran, stepped } from "../../workflows/ag
 import { startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { mixedText } from "../support/mixed-text.ts";
 import { call, countTokens, text, type Turn } from "../support/scripted-model.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase(5);
-});
-afterAll(() => database.drop());
+const database = useDatabase(5);
 
 const plain = (_look: string, words: string) => words;
 

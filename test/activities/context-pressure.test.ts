@@ -1,6 +1,6 @@
 /** What is too much for the window: floods of messages, results larger than it, a window that shrinks, another tokenizer. */
 import { and, asc, eq } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { resolveModel } from "../../activities/config/models.ts";
 import {
   compactionEvents,
@@ -15,13 +15,9 @@ import { playLoop } from "../support/direct-loop.ts";
 import { mixedText } from "../support/mixed-text.ts";
 import { call, countTokens, type Turn } from "../support/scripted-model.ts";
 import { goodSummary, isSummaryRequest, says, wordsOf } from "../support/scripted-summaries.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 const refused = (agent: DirectAgent) => agent.model.log.filter((served) => served.status !== 200);
 const roundsOf = (agent: DirectAgent) =>

@@ -1,5 +1,5 @@
 /** What an activity reads beside its session's row is what stands once its run may write. */
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { enterReading } from "../../activities/runtime/enter-session.ts";
 import type { SessionRuns } from "../../activities/contract/session-runs.ts";
 import { loadView } from "../../activities/store/load-view.ts";
@@ -7,13 +7,9 @@ import { runInCharge, takeOver } from "../../activities/store/runs.ts";
 import { summaryText, work } from "../support/compacting.ts";
 import { loneRun } from "../support/lone-run.ts";
 import { compactingSession } from "../support/compacting-session.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 it("a run that takes the session over back before a round reads the view without it; one in charge reads once", async () => {
   const one = await compactingSession(database, work(30), summaryText());

@@ -1,17 +1,13 @@
 /** A save beside the next step that fails: nothing fails with it, and the log says so. */
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger, type LogEntry } from "@temporalio/worker";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { startDirectAgent } from "../support/direct-agent.ts";
 import { eventually } from "../support/eventually.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase(5);
-});
-afterAll(() => database.drop());
+const database = useDatabase(5);
 
 it("a call whose files could not be saved has its result, and the log names the step and the reason [invariant 14]", async () => {
   const script = scriptedModel().calls("bash", { command: "echo 1 > a.txt" }).says("Done.");

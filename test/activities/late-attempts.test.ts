@@ -1,19 +1,15 @@
 /** An attempt whose worker was stopped past its heartbeat goes on when another attempt has its work, or has ended it. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { claimCall, finishCall } from "../../activities/store/tool-calls.ts";
 import { startDirectAgent } from "../support/direct-agent.ts";
 import { callRows, answersOf, resultTexts } from "../support/stored.ts";
 import { eventually } from "../support/eventually.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase(5);
-});
-afterAll(() => database.drop());
+const database = useDatabase(5);
 
 it("an attempt that goes on when its session has ended makes no sandbox; the session's next run does [R20]", async () => {
   const agent = await startDirectAgent(database, scriptedModel().says("Done."));

@@ -1,20 +1,16 @@
 /** A thousand steps in a small window: what a long task must not lose, and what a provider must never refuse. */
 import { asc, eq } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { compactionEvents, messages, modelCalls } from "../../activities/store/schema/index.ts";
 import type { ParsedRequest, Reply, ReplyPart } from "../support/model-server/wire.ts";
-import { guidance, startDirectAgent } from "../support/direct-agent.ts";
+import { directConfig, guidance, startDirectAgent } from "../support/direct-agent.ts";
 import { playLoop } from "../support/direct-loop.ts";
 import { call, text, thought } from "../support/scripted-model.ts";
 import { goodSummary, isSummaryRequest, says, wordsOf } from "../support/scripted-summaries.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 import { mixedText } from "../support/mixed-text.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 const STEPS = 1_000;
 const TASK = "Build the importer for the harbour's timetable, and never touch the folder legacy.";
@@ -46,7 +42,11 @@ describe("a task of a thousand steps in a window of 32k tokens", () => {
         task: TASK,
         instructions: RULES,
         keepRequests: false,
-        config: { model: "openai/o3", context: { strategy: "threshold-rounds", options: {} } },
+        config: {
+          model: "openai/o3",
+          context: { strategy: "threshold-rounds", options: {} },
+          limits: { ...directConfig().limits, maxSteps: STEPS + 1 },
+        },
         served: { o3: { window: 32_000, maxOutput: 2_000, reasoning: true } },
       },
     );

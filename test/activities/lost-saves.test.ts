@@ -1,17 +1,13 @@
 /** A save beside the next step that ends its worker: no activity tells of it, so it is counted before it begins. */
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { findSandbox } from "../../activities/store/sandboxes.ts";
 import type { DirectAgent } from "../support/direct-agent.ts";
 import { bash, close, newEngine, otherWorker, resume, saved, startOn } from "../support/engine-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase(10);
-});
-afterAll(() => database.drop());
+const database = useDatabase(10);
 
 const savesBegun = async ({ id }: DirectAgent) => (await findSandbox(database.store.db, id))?.savesBegun;
 

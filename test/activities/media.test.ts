@@ -1,6 +1,6 @@
 /** Images, files and reasoning: kept once, seen by the model where it can, told in words where it cannot. */
 import { eq } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { buildMessages } from "../../activities/context/request.ts";
 import { saveBlob } from "../../activities/store/blobs.ts";
@@ -12,13 +12,9 @@ import { bigPng, DOT_PNG, png } from "../support/images.ts";
 import { call, scriptedModel, text, thought, type ModelScript } from "../support/scripted-model.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
 import { resultTexts, transcriptOf } from "../support/stored.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 async function start(script: ModelScript, options: DirectAgentOptions = {}): Promise<DirectAgent> {
   const agent = await startDirectAgent(database, script, options);

@@ -1,18 +1,14 @@
 /** An answer that does not come to its end within limits.modelTimeout. */
 import { eq } from "drizzle-orm";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 import { modelDeadlines } from "../../activities/config/run-policy.ts";
 import { modelCalls } from "../../activities/store/schema/index.ts";
 import { directConfig, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase(5);
-});
-afterAll(() => database.drop());
+const database = useDatabase(5);
 
 const limits = { ...agentConfigSchema.parse({}).limits, modelTimeout: 1_000 };
 

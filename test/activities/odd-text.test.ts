@@ -1,5 +1,5 @@
 /** Text that Postgres, providers or people could not take, and secrets, on their ways through the activities. */
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { UserPart } from "../../activities/contract/message.ts";
 import type { EventData } from "../../activities/store/event.ts";
 import { readEvents } from "../../activities/store/events.ts";
@@ -10,13 +10,9 @@ import { DOT_PNG } from "../support/images.ts";
 import { call, scriptedModel, type ModelScript } from "../support/scripted-model.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
 import { transcriptOf } from "../support/stored.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 async function start(script: ModelScript, options: DirectAgentOptions = {}): Promise<DirectAgent> {
   const agent = await startDirectAgent(database, script, options);

@@ -1,6 +1,6 @@
 /** A request that the provider finds too long: compacted, taken again, compacted harder, ended with its reason. */
 import { and, asc, eq } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { compactionEvents, modelCalls } from "../../activities/store/schema/index.ts";
 import { readEvents } from "../../activities/store/events.ts";
 import type { HttpError, Reply } from "../support/model-server/wire.ts";
@@ -15,13 +15,9 @@ import { mixedText } from "../support/mixed-text.ts";
 import { call, countTokens, text, type Turn } from "../support/scripted-model.ts";
 import { goodSummary, isSummaryRequest, says, wordsOf } from "../support/scripted-summaries.ts";
 import { answersOf, transcriptOf } from "../support/stored.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 const { stringify } = JSON;
 const roundsOf = ({ id }: DirectAgent) =>

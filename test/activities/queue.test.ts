@@ -1,5 +1,5 @@
 /** What people said while the agent worked, on its way into the transcript: one message, in order, nothing twice. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { UserPart } from "../../activities/contract/message.ts";
 import type { Guidance } from "../../activities/contract/activities.ts";
 import { saveBlob } from "../../activities/store/blobs.ts";
@@ -8,13 +8,9 @@ import { DOT_PNG } from "../support/images.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
 import { transcriptOf } from "../support/stored.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 async function start(answers = 3): Promise<DirectAgent> {
   const script = scriptedModel();

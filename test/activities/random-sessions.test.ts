@@ -1,7 +1,7 @@
 /** Whatever happens to a session, what is sent of it is well-formed, and what is stored of it is left alone. */
 import fc from "fast-check";
 import { asc, eq, isNull, and } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { PRUNED_TEXT } from "../../activities/transcript/view.ts";
 import { buildMessages } from "../../activities/context/request.ts";
 import { compactionEvents, messages } from "../../activities/store/schema/index.ts";
@@ -10,13 +10,9 @@ import { directConfig, startDirectAgent, type DirectAgent } from "../support/dir
 import { DOT_PNG } from "../support/images.ts";
 import { happen, happening, PROBE, scriptOf, type Life } from "../support/random-session.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 const TASK = "Build the harbour's importer.";
 const WINDOW = 16_000;

@@ -1,7 +1,7 @@
 /** What activities write is their run's to write, and writers of one session do not wait for each other for ever. */
 import { eq } from "drizzle-orm";
 import pg from "pg";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { deliverGuidance } from "../../activities/step/deliver-guidance.ts";
 import { createActivities } from "../../activities/index.ts";
 import { boxes } from "../../activities/store/schema/index.ts";
@@ -11,13 +11,9 @@ import { guidance, startDirectAgent, type DirectAgent } from "../support/direct-
 import { eventually } from "../support/eventually.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts, transcriptOf } from "../support/stored.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase(8);
-});
-afterAll(() => database.drop());
+const database = useDatabase(8);
 
 async function start(script = scriptedModel().says("Done.")): Promise<DirectAgent> {
   const agent = await startDirectAgent(database, script);

@@ -1,17 +1,13 @@
 /** A cancel, heard by what waits for a sandbox that never answers: each test here would hang if it were not. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { bash, close, newEngine, resume, saved, startOn } from "../support/engine-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { untilAborted } from "../support/fake-engine.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase(12);
-});
-afterAll(() => database.drop());
+const database = useDatabase(12);
 
 describe("a cancel is heard", () => {
   it.each(["beforeOpen", "beforeProgram"] as const)(

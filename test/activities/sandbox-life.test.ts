@@ -1,7 +1,7 @@
 /** A session's sandbox over its runs, workers and hosts: when it is made, saved and removed, and by whom. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { lockedSession } from "../../activities/store/sessions.ts";
 import { eventually } from "../support/eventually.ts";
 import {
@@ -16,13 +16,9 @@ import {
 } from "../support/engine-session.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase(12);
-});
-afterAll(() => database.drop());
+const database = useDatabase(12);
 
 describe("the last save of a run", () => {
   it("is made although an interrupted step of an earlier run was saved under a higher number", async () => {

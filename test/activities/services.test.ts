@@ -1,11 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { expect, test } from "vitest";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 test("a test database has the tables of the newest migration and no rows", async () => {
   const { rows } = await database.store.pool.query<{ rows: string }>("select count(*) as rows from sessions");

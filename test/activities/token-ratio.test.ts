@@ -1,19 +1,15 @@
 /** What bills teach about a model's tokenizer is kept in Postgres: the next worker begins with it. */
 import { asc, eq } from "drizzle-orm";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { openStore } from "../../activities/store/db.ts";
 import { modelCalls } from "../../activities/store/schema/index.ts";
 import { startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { playLoop } from "../support/direct-loop.ts";
 import { mixedText } from "../support/mixed-text.ts";
 import { call, countTokens, text, type Turn } from "../support/scripted-model.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { type TestDatabase, useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 const STEPS = 15;
 const config = { model: "openai/counts-more", contextWindow: 128_000, maxOutput: 1_000 };

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { buildView } from "../../activities/transcript/view.ts";
 import { summaryText, work } from "../support/compacting.ts";
 import { compactingSession } from "../support/compacting-session.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 it("brings back the view before the newest round, keeps its event, and never gives its number again [case 30]", async () => {
   const one = await compactingSession(database, work(30), summaryText(), summaryText());

@@ -1,7 +1,7 @@
 /** The view is found by position and role, not by asking each row whether a round replaced it: it must be what the marks say. */
 import { and, asc, eq, isNull, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { strategyNames, type StrategyName } from "../../activities/contract/strategies.ts";
 import { textOf } from "../../activities/compaction/session-facts.ts";
 import { outOfView } from "../../activities/store/compactions.ts";
@@ -9,13 +9,9 @@ import { messages, sessions } from "../../activities/store/schema/index.ts";
 import { summaryText, work } from "../support/compacting.ts";
 import { compactingSession } from "../support/compacting-session.ts";
 import { user } from "../support/rows.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 type CompactingSession = Awaited<ReturnType<typeof compactingSession>>;
 

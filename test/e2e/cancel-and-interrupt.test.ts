@@ -1,5 +1,5 @@
 /** What a person hears who cancels or interrupts: what was kept, and the truth about the run that was meant. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createSession } from "../../activities/store/sessions.ts";
 import { cancelSession } from "../../client/sessions/cancel-session.ts";
 import type { Services } from "../../client/connect/connection.ts";
@@ -7,18 +7,14 @@ import { exitCodes } from "../../client/console/errors.ts";
 import { interruptSession } from "../../client/sessions/interrupt-session.ts";
 import { readStatus } from "../../client/sessions/session-status.ts";
 import { sendGuidance } from "../../client/sessions/send-guidance.ts";
-import { runConfig, startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { runConfig, type AgentHarness, type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
 import { callRows } from "../support/stored.ts";
 
-let agent: AgentHarness;
-beforeAll(async () => {
-  agent = await startAgent();
-});
-afterAll(() => agent.close());
+const agent = useAgent();
 
 const cancel = async (id: string, services: Services = clientServices(agent)) =>
   cancelSession(services, await sessionRow(agent, id));

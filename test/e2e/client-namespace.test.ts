@@ -1,19 +1,15 @@
 /** The client and a Temporal that does not have its namespace: a server that is starting, or a wrong setting. */
-import { afterAll, beforeAll, expect, inject, it } from "vitest";
+import { expect, inject, it } from "vitest";
 import { createSession } from "../../activities/store/sessions.ts";
 import { retries } from "../../client/connect/connection.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { startClient } from "../support/client-process.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
 /** gRPC's. */
 const NOT_FOUND = 5;
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 it("asks again for a namespace that is not there, and gives up within the time that is promised", () => {
   const starting = { code: NOT_FOUND, details: "Namespace default is not found." };

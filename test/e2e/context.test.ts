@@ -1,18 +1,14 @@
 import { asc, eq } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { compactionEvents, modelCalls } from "../../activities/store/schema/index.ts";
 import { checkSession } from "../support/checker/check-session.ts";
-import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { call, text } from "../support/scripted-model.ts";
 import { isSummaryRequest, longSession, noisyStep, says, wordsOf } from "../support/scripted-summaries.ts";
 import { resultTexts } from "../support/stored.ts";
 
-let agent: AgentHarness;
-beforeAll(async () => {
-  agent = await startAgent();
-});
-afterAll(() => agent.close());
+const agent = useAgent();
 
 const TASK = "Build the importer, and never touch the folder legacy.";
 const inWindow = (contextWindow: number, more: Partial<RunConfig> = {}) => ({

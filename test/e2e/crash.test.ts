@@ -2,20 +2,16 @@
  * Workers that die. After a kill -9 another worker learns of it by the lease that is free (a second), which is what these
  * tests wait for: they run beside each other, each with a session, a task queue and workers of its own.
  */
-import { afterAll, beforeAll, describe, expect, it, type TestContext } from "vitest";
+import { describe, expect, it, type TestContext } from "vitest";
 import { readEvents } from "../../activities/store/events.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
 import { scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
 import { answersOf, callRows, resultTexts } from "../support/stored.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase(10);
-});
-afterAll(() => database.drop());
+const database = useDatabase(10);
 
 /** The test's own context: tests run side by side here, and a session is closed with its own. */
 async function start(

@@ -1,21 +1,17 @@
 /** A session that begins with another's past, and leaves that one as it is. */
 import { asc, eq } from "drizzle-orm";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { checkpoints, compactionEvents } from "../../activities/store/schema/index.ts";
 import { exitCodes } from "../../client/console/errors.ts";
 import { forkSession } from "../../client/sessions/fork-session.ts";
-import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";
 import { call, scriptedModel, type ModelScript } from "../support/scripted-model.ts";
 import { longSession, noisyStep, says, wordsOf } from "../support/scripted-summaries.ts";
 import { callRows, resultTexts, transcriptOf, wholeDatabase } from "../support/stored.ts";
 
-let agent: AgentHarness;
-beforeAll(async () => {
-  agent = await startAgent();
-});
-afterAll(() => agent.close());
+const agent = useAgent();
 
 const store = () => agent.database.store;
 const writes = (script: ModelScript, step: number) =>

@@ -1,14 +1,10 @@
 /** What a step costs in Temporal's history: people read it there, and the server has limits. */
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { startAgent, type AgentHarness } from "../support/agent-harness.ts";
+import { expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
+import { useAgent } from "../support/agent-harness.ts";
 
-let agent: AgentHarness;
-beforeAll(async () => {
-  agent = await startAgent();
-});
-afterAll(() => agent.close());
+const agent = useAgent();
 
 it("is 2.2 KB at most over 50 steps, whatever the tools print, 50 MB too [A14] [A15]", async () => {
   const steps = 50;

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { findSession, readWhole } from "../../activities/store/reading.ts";
@@ -13,15 +13,11 @@ import { exportDocument } from "../../client/sessions/session-export.ts";
 import { readFolder } from "../../client/workspace/workspace-folder.ts";
 import { createLogger } from "../../worker/logger.ts";
 import { chainOf } from "../support/chain-of.ts";
-import { CANARY, startAgent, type AgentHarness } from "../support/agent-harness.ts";
+import { CANARY, useAgent } from "../support/agent-harness.ts";
 import { call, scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
 import { callRows, wholeDatabase, resultTexts, wholeHistory } from "../support/stored.ts";
 
-let agent: AgentHarness;
-beforeAll(async () => {
-  agent = await startAgent();
-});
-afterAll(() => agent.close());
+const agent = useAgent();
 
 /** Forms of a secret that are looked for: itself, its encodings, and of base64 what shows at every offset. */
 function formsOf(secret: string): string[] {

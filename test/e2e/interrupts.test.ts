@@ -1,17 +1,13 @@
 /** A person's stop, at the moments at which little has happened yet, and twice. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startAgent, type AgentHarness } from "../support/agent-harness.ts";
+import { describe, expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
 import { answersOf, callRows } from "../support/stored.ts";
+import { useAgent } from "../support/agent-harness.ts";
 
-let agent: AgentHarness;
-beforeAll(async () => {
-  agent = await startAgent();
-});
-afterAll(() => agent.close());
+const agent = useAgent();
 
 const silent = () => scriptedModel().answers().with({ beforeHeaders: "hang" });
 

@@ -1,17 +1,13 @@
 /** Boxes that are killed, removed or stopped from outside in the middle of a command. */
 import { eq } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { boxes, checkpoints } from "../../activities/store/schema/index.ts";
-import { eventually, startAgent, type AgentHarness, type StartOptions } from "../support/agent-harness.ts";
+import { eventually, type StartOptions, useAgent } from "../support/agent-harness.ts";
 import { noticesOf, removeAll, untilItRuns } from "../support/lost-box.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
 
-let agent: AgentHarness;
-beforeAll(async () => {
-  agent = await startAgent();
-});
-afterAll(() => agent.close());
+const agent = useAgent();
 
 const SLEEPS = "echo line >> n.txt; echo begun; sleep 4711";
 const bash = (command: string) => call("bash", { command });

@@ -2,19 +2,15 @@ import { execFile } from "node:child_process";
 import { lookup } from "node:dns/promises";
 import { existsSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
-import { startAgent, type AgentHarness } from "../support/agent-harness.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
+import { useAgent } from "../support/agent-harness.ts";
 
 const run = promisify(execFile);
 
-let agent: AgentHarness;
-beforeAll(async () => {
-  agent = await startAgent();
-});
-afterAll(() => agent.close());
+const agent = useAgent();
 
 interface Registries {
   readonly npm: string;

@@ -1,15 +1,11 @@
 /** What an operator does with a pending activity in Temporal's Web UI: pause, unpause, reset. None of it is a cancel. */
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { expect, it } from "vitest";
+import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
 import { scriptedModel, text } from "../support/scripted-model.ts";
 import { answersOf, callRows, resultTexts } from "../support/stored.ts";
 
-let agent: AgentHarness;
-beforeAll(async () => {
-  agent = await startAgent();
-});
-afterAll(() => agent.close());
+const agent = useAgent();
 
 /** Temporal's numbers of a pending activity's state. */
 const PAUSED = 4;

@@ -3,20 +3,16 @@
  * that is real. By itself with the default strategy; `LONGHAUL_STRATEGIES=all` (or names with commas) plays it with others.
  */
 import { eq } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type RunConfig } from "../../activities/config/agent-config.ts";
 import { strategyNames, type StrategyName } from "../../activities/contract/strategies.ts";
 import { compactionEvents, modelCalls } from "../../activities/store/schema/index.ts";
 import { FLASHCARDS } from "../../worker/rehearsal/flashcards/script.ts";
 import { createRehearsal } from "../../worker/rehearsal/rehearsal.ts";
-import { startAgent, type AgentHarness } from "../support/agent-harness.ts";
 import { answersOf, resultTexts } from "../support/stored.ts";
+import { useAgent } from "../support/agent-harness.ts";
 
-let agent: AgentHarness;
-beforeAll(async () => {
-  agent = await startAgent();
-});
-afterAll(() => agent.close());
+const agent = useAgent();
 
 const asked = process.env["LONGHAUL_STRATEGIES"] ?? "reactive-overflow";
 const chosen = strategyNames.filter((name) => asked === "all" || asked.split(",").includes(name));

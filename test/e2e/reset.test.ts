@@ -1,20 +1,16 @@
 /** Runs that follow one another in one session: a reset from Temporal, a resume after a cancel, continue-as-new. */
 import { asc, eq } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { checkpoints, runs, sessions } from "../../activities/store/schema/index.ts";
 import { checkSession } from "../support/checker/check-session.ts";
-import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
 import { resetToStep } from "../support/reset-run.ts";
 import { scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
 import { callRows, resultTexts, transcriptOf } from "../support/stored.ts";
 
-let agent: AgentHarness;
-beforeAll(async () => {
-  agent = await startAgent();
-});
-afterAll(() => agent.close());
+const agent = useAgent();
 
 const { stringify } = JSON;
 const runsOf = ({ id }: RunningSession) =>

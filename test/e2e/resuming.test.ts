@@ -1,17 +1,13 @@
 /** A session that has ended is taken up again by a message. */
 import { eq } from "drizzle-orm";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { modelCalls } from "../../activities/store/schema/index.ts";
-import { startAgent, type AgentHarness } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { transcriptOf } from "../support/stored.ts";
+import { useAgent } from "../support/agent-harness.ts";
 
-let agent: AgentHarness;
-beforeAll(async () => {
-  agent = await startAgent();
-});
-afterAll(() => agent.close());
+const agent = useAgent();
 
 it("an ended session is taken up again: same id, next step, workspace restored", async () => {
   const script = scriptedModel()

@@ -1,11 +1,11 @@
 /** Going back: `retry` and Temporal's own reset, of sessions that run, have ended, were reset before, or outgrew a run. */
 import { eq } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { compactionEvents, guidance } from "../../activities/store/schema/index.ts";
 import { exitCodes } from "../../client/console/errors.ts";
 import { retrySession } from "../../client/sessions/retry-session.ts";
 import type { ParsedRequest } from "../support/model-server/wire.ts";
-import { startAgent, type AgentHarness } from "../support/agent-harness.ts";
+import { useAgent } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";
 import { resetToStep } from "../support/reset-run.ts";
@@ -13,11 +13,7 @@ import { scriptedModel, text, type ModelScript } from "../support/scripted-model
 import { longSession, noisyStep, says, wordsOf } from "../support/scripted-summaries.ts";
 import { callRows, resultTexts, transcriptOf } from "../support/stored.ts";
 
-let agent: AgentHarness;
-beforeAll(async () => {
-  agent = await startAgent();
-});
-afterAll(() => agent.close());
+const agent = useAgent();
 
 const store = () => agent.database.store;
 const writes = (script: ModelScript, step: number) =>

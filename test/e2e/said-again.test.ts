@@ -1,9 +1,9 @@
 /** What a person said is heard, whatever is reset, retried or terminated after it: once, in order, or dropped on request. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { readWaiting } from "../../activities/store/waiting.ts";
 import { retrySession } from "../../client/sessions/retry-session.ts";
 import { sendGuidance } from "../../client/sessions/send-guidance.ts";
-import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";
@@ -11,11 +11,7 @@ import { resetToStep } from "../support/reset-run.ts";
 import { scriptedModel, text } from "../support/scripted-model.ts";
 import { says, wordsOf } from "../support/scripted-summaries.ts";
 
-let agent: AgentHarness;
-beforeAll(async () => {
-  agent = await startAgent();
-});
-afterAll(() => agent.close());
+const agent = useAgent();
 
 const store = () => agent.database.store;
 const say = async (id: string, message: string, words = message) =>

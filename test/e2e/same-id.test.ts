@@ -1,22 +1,18 @@
 /** The same id twice: two clients at once, and a client whose link broke before it heard the answer. */
 import { eq } from "drizzle-orm";
-import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import { messages, sessions } from "../../activities/store/schema/index.ts";
 import { exitCodes } from "../../client/console/errors.ts";
 import { sendGuidance } from "../../client/sessions/send-guidance.ts";
 import { startSession } from "../../client/sessions/start-session.ts";
-import { runConfig, startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { runConfig, type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
 import { DOT_PNG } from "../support/images.ts";
 import { scriptedModel, text } from "../support/scripted-model.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
 import { wholeDatabase, wholeHistory } from "../support/stored.ts";
 
-let agent: AgentHarness;
-beforeAll(async () => {
-  agent = await startAgent();
-});
-afterAll(() => agent.close());
+const agent = useAgent();
 
 const order = (id: string, task: string) => ({
   id,

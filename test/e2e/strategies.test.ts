@@ -1,10 +1,10 @@
 /** Each compaction strategy through a real session, and what a person may do while a round is being made. */
 import { asc, eq } from "drizzle-orm";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type RunConfig } from "../../activities/config/agent-config.ts";
 import { strategies, strategyNames, type StrategyName } from "../../activities/contract/strategies.ts";
 import { compactionEvents, messages } from "../../activities/store/schema/index.ts";
-import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { call, text } from "../support/scripted-model.ts";
@@ -17,11 +17,7 @@ import {
   wordsOf,
 } from "../support/scripted-summaries.ts";
 
-let agent: AgentHarness;
-beforeAll(async () => {
-  agent = await startAgent();
-});
-afterAll(() => agent.close());
+const agent = useAgent();
 
 const TASK = "Build the importer, and never touch the folder legacy.";
 const WINDOW = 16_000;

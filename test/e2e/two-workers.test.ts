@@ -1,18 +1,14 @@
 /** Two workers on one queue: one dies in the middle of its work, the other takes it over at once. */
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { answersOf, callRows, resultTexts } from "../support/stored.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 import { busyWith, eventsOf, letGo, startWithTwo } from "../support/two-workers.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase(20);
-});
-afterAll(() => database.drop());
+const database = useDatabase(20);
 
 describe("a worker that is killed while another stands by", () => {
   it("loses the step to it at once: nobody waits for a heartbeat that stays away [R21]", async () => {

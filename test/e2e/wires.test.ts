@@ -1,17 +1,13 @@
 import { WorkflowFailedError } from "@temporalio/client";
 import { ApplicationFailure } from "@temporalio/common";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { checkSession } from "../support/checker/check-session.ts";
-import { CANARY, startAgent, type AgentHarness } from "../support/agent-harness.ts";
+import { CANARY, useAgent } from "../support/agent-harness.ts";
 import { call, scriptedModel, text, thought } from "../support/scripted-model.ts";
 import { answersOf, callRows, resultTexts, wholeDatabase, wholeHistory } from "../support/stored.ts";
 
-let agent: AgentHarness;
-beforeAll(async () => {
-  agent = await startAgent();
-});
-afterAll(() => agent.close());
+const agent = useAgent();
 
 const wire = (api: RunConfig["api"]) => ({ config: (config: RunConfig): RunConfig => ({ ...config, api }) });
 

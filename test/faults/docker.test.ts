@@ -1,28 +1,24 @@
 /** The Docker engine is restarted in the middle of a run: an engine of this file's own, so that nobody else's sandboxes end. */
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { inject } from "vitest";
+import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
-import { noOwnDocker, startOwnDocker, type OwnDocker } from "../support/own-docker.ts";
+import { noOwnDocker, startOwnDocker } from "../support/own-docker.ts";
+import { perFile } from "../support/per-file.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
 const reason = noOwnDocker();
 
 describe.skipIf(reason !== undefined)(
   `a Docker engine${reason === undefined ? "" : ` (skipped: ${reason})`}`,
   () => {
-    let engine: OwnDocker;
-    let database: TestDatabase;
-    beforeAll(async () => {
-      [engine, database] = await Promise.all([startOwnDocker(inject("sandboxImage")), createTestDatabase()]);
-    });
-    afterAll(async () => {
-      await engine.close();
-      await database.drop();
-    });
+    const engine = perFile(
+      () => startOwnDocker(inject("sandboxImage")),
+      (docker) => docker.close(),
+    );
+    const database = useDatabase();
 
     it.each([
       ["restarted", "end"],

@@ -1,17 +1,13 @@
 /** More guidance than anybody reads, while a worker dies: every message once, in the order in which it was taken. */
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { callRows, transcriptOf } from "../support/stored.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase(5);
-});
-afterAll(() => database.drop());
+const database = useDatabase(5);
 
 /** As many as the server takes in one run. */
 const SIGNALS = 10_000;

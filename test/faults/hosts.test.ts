@@ -1,15 +1,16 @@
 /** Two Docker hosts, each with a worker and a queue of its own; the first one, an engine of this file's, dies for good. */
 import { eq } from "drizzle-orm";
 import Dockerode from "dockerode";
-import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
+import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { checkpoints } from "../../activities/store/schema/index.ts";
 import { readEvents } from "../../activities/store/events.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
-import { noOwnDocker, startOwnDocker, type OwnDocker } from "../support/own-docker.ts";
+import { noOwnDocker, startOwnDocker } from "../support/own-docker.ts";
+import { perFile } from "../support/per-file.ts";
 import { call, scriptedModel, type ModelScript } from "../support/scripted-model.ts";
 import { callRows, resultTexts, transcriptOf } from "../support/stored.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
 const reason = noOwnDocker();
 const BUSY_MS = 120_000;
@@ -19,15 +20,11 @@ describe.skipIf(reason !== undefined)(
   `of two Docker hosts${reason === undefined ? "" : ` (skipped: ${reason})`}`,
   () => {
     const second = new Dockerode();
-    let first: OwnDocker;
-    let database: TestDatabase;
-    beforeAll(async () => {
-      [first, database] = await Promise.all([startOwnDocker(inject("sandboxImage")), createTestDatabase()]);
-    });
-    afterAll(async () => {
-      await first.close();
-      await database.drop();
-    });
+    const first = perFile(
+      () => startOwnDocker(inject("sandboxImage")),
+      (docker) => docker.close(),
+    );
+    const database = useDatabase();
 
     async function start(script: ModelScript, maxHistoryEvents?: number): Promise<KillableSession> {
       const session = await startKillableSession(database, script, {

@@ -1,22 +1,18 @@
 /** A worker that is killed again and again while it works, at moments nobody chose. */
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
 const STEPS = 20;
 const KILLS = 10;
 /** Within what a step takes from its request to the next, so that each part of it is met some time. */
 const LATEST_MS = 400;
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase(10);
-});
-afterAll(() => database.drop());
+const database = useDatabase(10);
 
 it("ten times in twenty steps: each line is written once and in order, and no answer is asked for more than once a kill [R1] [A26] [invariant 2]", async () => {
   // By what the request holds: an answer that its asker did not live to store is given again.

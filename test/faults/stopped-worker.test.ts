@@ -2,19 +2,15 @@
  * Two workers on one queue: one is stopped in the middle of a step, the other takes the step over, and what the first
  * still writes afterwards is refused.
  */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { scriptedModel, text } from "../support/scripted-model.ts";
 import { answersOf, callRows, resultTexts, transcriptOf } from "../support/stored.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 import { busyWith, eventsOf, letGo, startWithTwo } from "../support/two-workers.ts";
+import { useDatabase } from "../support/test-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase(20);
-});
-afterAll(() => database.drop());
+const database = useDatabase(20);
 
 describe("a worker that is stopped past its heartbeat, and goes on when another has finished the step", () => {
   const quick = { LONGHAUL_HEARTBEAT_TIMEOUT_MS: "3000" };

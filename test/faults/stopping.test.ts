@@ -1,18 +1,14 @@
 /** Cancel, interrupt and deploy are three different things; a fourth, pause, is with the resets. */
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { readEvents } from "../../activities/store/events.ts";
-import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
 import { call, scriptedModel, text, type ModelScript } from "../support/scripted-model.ts";
 import { answersOf, callRows, resultTexts, transcriptOf } from "../support/stored.ts";
 
-let agent: AgentHarness;
-beforeAll(async () => {
-  agent = await startAgent();
-});
-afterAll(() => agent.close());
+const agent = useAgent();
 
 /** A busy machine is no measure; the goals of 0.5 s and 1 s are the benchmark's. */
 const SOON_MS = 15_000;

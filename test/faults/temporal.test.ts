@@ -1,27 +1,24 @@
 /** The Temporal server goes away in the middle of a run: one of this file's own. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { startClient } from "../support/client-process.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
-import { startOwnTemporal, type OwnTemporal } from "../support/own-temporal.ts";
+import { startOwnTemporal } from "../support/own-temporal.ts";
+import { perFile } from "../support/per-file.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
 /** Away for so long: past the end of the command, so that its result meets no server. */
 const AWAY_MS = 15_000;
 
-let temporal: OwnTemporal;
-let database: TestDatabase;
-beforeAll(async () => {
-  [temporal, database] = await Promise.all([startOwnTemporal(), createTestDatabase()]);
-});
-afterAll(async () => {
-  await temporal.close();
-  await database.drop();
-});
+const temporal = perFile(
+  () => startOwnTemporal(),
+  (server) => server.close(),
+);
+const database = useDatabase();
 
 describe("a Temporal server that goes away in the middle of a tool", () => {
   it("costs neither the tool's result nor the run nor the worker, and `watch` shows it to the end [R18] [A27]", async () => {

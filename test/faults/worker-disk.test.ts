@@ -1,23 +1,19 @@
 /** The worker's own disk is full: a small one of this file's own holds all that a worker writes. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { loadWorkflowBundle } from "../../worker/bundle.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { expectMarkerSteps, markerSteps } from "../support/marker-steps.ts";
 import { mountSmallDisk, noSmallDisk, type SmallDisk } from "../support/small-disk.ts";
-import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { useDatabase } from "../support/test-database.ts";
 
 describe.skipIf(noSmallDisk !== undefined)(
   `a worker whose disk is full${noSmallDisk === undefined ? "" : ` (skipped: ${noSmallDisk})`}`,
   () => {
     let disk: SmallDisk;
-    let database: TestDatabase;
-    beforeAll(async () => {
-      database = await createTestDatabase();
-    });
-    afterAll(() => database.drop());
+    const database = useDatabase();
     beforeEach(async () => {
       disk = await mountSmallDisk("512k");
       disk.fill();

@@ -1,9 +1,9 @@
 /** The sessions whose histories are kept for replay, one for each shape a run may take. Not part of `npm test`. */
-import { afterAll, beforeAll, it } from "vitest";
+import { it } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { forkSession } from "../../client/sessions/fork-session.ts";
 import { retrySession } from "../../client/sessions/retry-session.ts";
-import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
+import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";
 import { recordHistory } from "../support/history-fixture.ts";
@@ -12,11 +12,7 @@ import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { longSession, noisyStep, says } from "../support/scripted-summaries.ts";
 import { callRows } from "../support/stored.ts";
 
-let agent: AgentHarness;
-beforeAll(async () => {
-  agent = await startAgent();
-});
-afterAll(() => agent.close());
+const agent = useAgent();
 
 /** Ends the session, however it ends, and keeps its newest run's history. */
 async function keep(shape: string, { id, handle }: RunningSession): Promise<void> {

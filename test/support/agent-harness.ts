@@ -30,6 +30,7 @@ import {
 } from "./scripted-model.ts";
 import { CANARY } from "./canary.ts";
 import { eventually } from "./eventually.ts";
+import { perFile } from "./per-file.ts";
 import { quietRuntime } from "./quiet-runtime.ts";
 import { createTestDatabase, type TestDatabase } from "./test-database.ts";
 
@@ -179,6 +180,11 @@ export async function startAgent(): Promise<AgentHarness> {
       await database.drop();
     },
   };
+}
+
+/** One for all tests of a file. */
+export function useAgent(): AgentHarness {
+  return perFile(startAgent, (agent) => agent.close());
 }
 
 export function runConfig(): RunConfig {

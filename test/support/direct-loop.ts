@@ -81,7 +81,7 @@ export async function playLoop(
     (closed) => closed.status,
     (error: unknown) => {
       const type = error instanceof ApplicationFailure ? error.type : undefined;
-      if (type === undefined || type === "Unexpected") throw error;
+      if (!type || type === "Unexpected") throw error;
       return type;
     },
   );

@@ -1,22 +1,8 @@
-/** Services that a test file has for itself: made before its first test, ended after its last. Called at the file's top. */
+/** Something that a test file has for itself. */
 import { afterAll, beforeAll } from "vitest";
-import { startAgent, type AgentHarness } from "./agent-harness.ts";
-import { createTestDatabase, type TestDatabase } from "./test-database.ts";
 
-/** @param maxConnections of the store's pool */
-export function useDatabase(maxConnections?: number): TestDatabase {
-  return perFile(
-    () => createTestDatabase(maxConnections),
-    (database) => database.drop(),
-  );
-}
-
-export function useAgent(): AgentHarness {
-  return perFile(startAgent, (agent) => agent.close());
-}
-
-/** Stands for what is there only once the tests run. */
-function perFile<T extends object>(make: () => Promise<T>, end: (made: T) => Promise<void>): T {
+/** Makes it before the first test of the file or `describe`, and ends it after the last. Its fields are there once the tests run. */
+export function perFile<T extends object>(make: () => Promise<T>, end: (made: T) => Promise<void>): T {
   const made: { value?: T } = {};
   beforeAll(async () => {
     made.value = await make();

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { inject } from "vitest";
 import { openStore, type Store } from "../../activities/store/db.ts";
+import { perFile } from "./per-file.ts";
 import { dropDatabase, onServer } from "./services.ts";
 
 export interface TestDatabase {
@@ -29,4 +30,12 @@ export async function createTestDatabase(maxConnections = 10): Promise<TestDatab
       await dropDatabase(server, name);
     },
   };
+}
+
+/** One for all tests of a file. */
+export function useDatabase(maxConnections?: number): TestDatabase {
+  return perFile(
+    () => createTestDatabase(maxConnections),
+    (database) => database.drop(),
+  );
 }
