@@ -1,11 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { scriptedModel, startScriptedModel, type ScriptedModelServer } from "../support/scripted-model.ts";
+import { describe, expect, it } from "vitest";
+import { perTest } from "../support/per-file.ts";
+import { scriptedModel, startScriptedModel } from "../support/scripted-model.ts";
 
-let server: ScriptedModelServer;
-beforeEach(async () => {
-  server = await startScriptedModel({ parts: [{ type: "text", text: "ok" }] });
-});
-afterEach(() => server.close());
+const server = perTest(
+  () => startScriptedModel({ parts: [{ type: "text", text: "ok" }] }),
+  (model) => model.close(),
+);
 
 async function post(path: string, body: unknown, baseUrl = server.baseUrl): Promise<number> {
   const response = await fetch(`${baseUrl}${path}`, {

@@ -1,17 +1,15 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { startScriptedModel, type ScriptedModelServer } from "../support/scripted-model.ts";
+import { describe, expect, it } from "vitest";
+import { perTest } from "../support/per-file.ts";
+import { startScriptedModel } from "../support/scripted-model.ts";
 
-let server: ScriptedModelServer;
-beforeEach(async () => {
-  server = await startScriptedModel(
-    { parts: [{ type: "text", text: "ok" }] },
-    {
-      models: { "text-only": { window: 1_000 } },
-      apiKey: "right",
-    },
-  );
-});
-afterEach(() => server.close());
+const server = perTest(
+  () =>
+    startScriptedModel(
+      { parts: [{ type: "text", text: "ok" }] },
+      { models: { "text-only": { window: 1_000 } }, apiKey: "right" },
+    ),
+  (model) => model.close(),
+);
 
 interface Refused {
   readonly status: number;

@@ -1,31 +1,13 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { ToolCallPart } from "../../activities/contract/message.ts";
-import { ask, assistant, toolResult, user } from "../support/model-request.ts";
-import {
-  call,
-  scriptedModel,
-  startScriptedModel,
-  text,
-  thought,
-  type ModelScript,
-  type ScriptedModelServer,
-} from "../support/scripted-model.ts";
-
-let server: ScriptedModelServer | undefined;
-async function play(script: ModelScript): Promise<ScriptedModelServer> {
-  return (server = await startScriptedModel(script));
-}
-afterEach(async () => {
-  const closing = server;
-  server = undefined;
-  await closing?.close();
-});
+import { ask, assistant, toolResult, user, play } from "../support/model-request.ts";
+import { call, scriptedModel, text, thought } from "../support/scripted-model.ts";
 
 const wires = ["responses", "chat"] as const;
 
 describe.each(wires)("asking a model on the %s wire", (api) => {
   it("gives text and tool calls in order, live and whole, with the bill", async () => {
-    const { baseUrl } = await play(
+    const { baseUrl, log } = await play(
       scriptedModel()
         .answers(
           text("Looking 🎉 around."),
@@ -41,7 +23,7 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
       { type: "tool-call", toolName: "bash", input: { command: "pwd" } },
     ]);
     expect(answer.finish).toBe("tool-calls");
-    expect(answer.usage).toEqual(server?.log[0]?.usage);
+    expect(answer.usage).toEqual(log[0]?.usage);
     expect(answer.usage?.input).toBeGreaterThan(10);
     expect(answer.firstTokenMs).toBeLessThanOrEqual(answer.durationMs);
     const spoken = deltas.flatMap((delta) => (delta.type === "text" ? [delta.text] : []));
@@ -77,7 +59,7 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
 
   it("asks a compatible server for the model by the name that was written", async () => {
     const models = { "openai/gpt-oss-120b": { window: 131_072, maxOutput: 65_536 } };
-    server = await startScriptedModel(scriptedModel().says("Hi."), { models });
+    const server = await play(scriptedModel().says("Hi."), { models });
     const { answer } = await ask(server.baseUrl, {
       api,
       model: "openai/gpt-oss-120b",

@@ -3,6 +3,13 @@ import type { AssistantPart, Message, ToolResultPart } from "../../activities/co
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import type { ModelAnswer, ModelDelta, ModelRequest } from "../../activities/model/model.ts";
 import type { ToolSpec } from "../../activities/contract/tools.ts";
+import { onTestFinished } from "vitest";
+import {
+  startScriptedModel,
+  type ModelScript,
+  type ScriptedModelOptions,
+  type ScriptedModelServer,
+} from "./scripted-model.ts";
 
 const bashTool: ToolSpec = {
   name: "bash",
@@ -34,6 +41,16 @@ export function modelRequest(request: Partial<ModelRequest> = {}): ModelRequest 
     windowTokens: 200_000,
     ...request,
   };
+}
+
+/** Closed with the test, which fails where a request came that the script had no answer for. */
+export async function play(
+  script: ModelScript,
+  options?: ScriptedModelOptions,
+): Promise<ScriptedModelServer> {
+  const server = await startScriptedModel(script, options);
+  onTestFinished(() => server.close());
+  return server;
 }
 
 export interface Asked {

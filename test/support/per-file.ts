@@ -1,18 +1,37 @@
-/** Something that a test file has for itself. */
-import { afterAll, beforeAll } from "vitest";
+/** Something that a test file, or each of its tests, has for itself. */
+import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 
-/** Makes it before the first test of the file or `describe`, and ends it after the last. Its fields are there once the tests run. */
-export function perFile<T extends object>(make: () => Promise<T>, end: (made: T) => Promise<void>): T {
-  const made: { value?: T } = {};
-  beforeAll(async () => {
-    made.value = await make();
+type Make<T> = () => Promise<T>;
+type End<T> = (made: T) => Promise<void>;
+
+/** Made before the first test of the file or `describe`, ended after the last. Its fields are there once the tests run. */
+export function perFile<T extends object>(make: Make<T>, end: End<T>): T {
+  return made(beforeAll, afterAll, make, end);
+}
+
+/** Made before each test, ended after it. */
+export function perTest<T extends object>(make: Make<T>, end: End<T>): T {
+  return made(beforeEach, afterEach, make, end);
+}
+
+function made<T extends object>(
+  before: typeof beforeAll | typeof beforeEach,
+  after: typeof afterAll | typeof afterEach,
+  make: Make<T>,
+  end: End<T>,
+): T {
+  let value: T | undefined;
+  before(async () => {
+    value = await make();
   });
-  afterAll(async () => {
-    if (made.value) await end(made.value);
+  after(async () => {
+    const ending = value;
+    value = undefined;
+    if (ending) await end(ending);
   });
   const there = (): T => {
-    if (!made.value) throw new Error("This is there only once the file's tests run.");
-    return made.value;
+    if (!value) throw new Error("This is there only while the tests run.");
+    return value;
   };
   return new Proxy({} as T, {
     get: (_target, name) => Reflect.get(there(), name) as unknown,

@@ -1,10 +1,30 @@
 import { createHash } from "node:crypto";
+import { mkdir, writeFile } from "node:fs/promises";
+import path from "node:path";
 import { pageOf } from "../../activities/contract/cut-text.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { invokeTool, type InvokedTool, type InvokeOptions } from "../../activities/tools/invoke.ts";
 import { defaultLimits, toolRegistry } from "../../activities/tools/index.ts";
 import type { ToolContext } from "../../activities/tools/tool.ts";
 import type { HistorySearch, SessionMemory } from "../../activities/contract/tools.ts";
+import { createFakeSandbox, type FakeSandbox } from "./fake-sandbox.ts";
+import { perTest } from "./per-file.ts";
+
+/** One for each test of a file. */
+export function useFakeSandbox(): FakeSandbox {
+  return perTest(createFakeSandbox, (sandbox) => sandbox.dispose());
+}
+
+/** Writes a file past the sandbox, with its folders. */
+export async function putFile(
+  { root }: FakeSandbox,
+  name: string,
+  content: string | Uint8Array,
+): Promise<void> {
+  const at = path.join(root, name);
+  await mkdir(path.dirname(at), { recursive: true });
+  await writeFile(at, content);
+}
 
 /** A session's memory in a map: whole outputs, rows and blobs as the tests put them in. */
 export function createFakeMemory(

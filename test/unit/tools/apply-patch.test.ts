@@ -1,26 +1,14 @@
-import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
+import { chmod, readdir, readFile, stat, symlink } from "node:fs/promises";
 import path from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { SandboxFiles, FileAnswer, Sandbox } from "../../../activities/sandbox/sandbox.ts";
 import type { InvokedTool } from "../../../activities/tools/invoke.ts";
 import type { ToolContext } from "../../../activities/tools/tool.ts";
-import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";
-import { callTool } from "../../support/tool-context.ts";
+import { callTool, useFakeSandbox, putFile } from "../../support/tool-context.ts";
 
-let sandbox: FakeSandbox;
+const sandbox = useFakeSandbox();
 
-beforeEach(async () => {
-  sandbox = await createFakeSandbox();
-});
-
-afterEach(async () => {
-  await sandbox.dispose();
-});
-
-async function put(name: string, content: string | Uint8Array): Promise<void> {
-  await mkdir(sandbox.root, { recursive: true });
-  await writeFile(path.join(sandbox.root, name), content);
-}
+const put = (name: string, content: string | Uint8Array) => putFile(sandbox, name, content);
 
 describe("apply_patch", () => {
   const patch =

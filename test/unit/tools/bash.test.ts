@@ -1,19 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
 import { LeaveRunning } from "../../../activities/tools/failure.ts";
 import { defaultLimits } from "../../../activities/tools/index.ts";
-import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";
-import { callTool } from "../../support/tool-context.ts";
+import { callTool, useFakeSandbox } from "../../support/tool-context.ts";
 
-let sandbox: FakeSandbox;
-
-beforeEach(async () => {
-  sandbox = await createFakeSandbox();
-});
-
-afterEach(async () => {
-  await sandbox.dispose();
-});
+const sandbox = useFakeSandbox();
 
 /** Aborts once the command has been started. */
 function abortOnceStarted(reason: unknown): AbortSignal {

@@ -1,25 +1,12 @@
-import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { readFile, symlink } from "node:fs/promises";
 import path from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { defaultLimits } from "../../../activities/tools/index.ts";
-import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";
-import { callTool } from "../../support/tool-context.ts";
+import { callTool, useFakeSandbox, putFile } from "../../support/tool-context.ts";
 
-let sandbox: FakeSandbox;
+const sandbox = useFakeSandbox();
 
-beforeEach(async () => {
-  sandbox = await createFakeSandbox();
-});
-
-afterEach(async () => {
-  await sandbox.dispose();
-});
-
-async function put(name: string, content: string | Uint8Array): Promise<void> {
-  const at = path.join(sandbox.root, name);
-  await mkdir(path.dirname(at), { recursive: true });
-  await writeFile(at, content);
-}
+const put = (name: string, content: string | Uint8Array) => putFile(sandbox, name, content);
 
 describe("read_file", () => {
   it("numbers the lines and pages with offset and limit", async () => {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { toolsConfigSchema } from "../../../activities/config/agent-config.ts";
 import { SandboxLost } from "../../../activities/sandbox/sandbox-lost.ts";
@@ -13,18 +13,9 @@ import {
 } from "../../../activities/tools/index.ts";
 import { aboutCall, invokeTool } from "../../../activities/tools/invoke.ts";
 import { defineTool, type ToolContext, type ToolResult } from "../../../activities/tools/tool.ts";
-import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";
-import { callTool, createFakeMemory } from "../../support/tool-context.ts";
+import { callTool, createFakeMemory, useFakeSandbox } from "../../support/tool-context.ts";
 
-let sandbox: FakeSandbox;
-
-beforeEach(async () => {
-  sandbox = await createFakeSandbox();
-});
-
-afterEach(async () => {
-  await sandbox.dispose();
-});
+const sandbox = useFakeSandbox();
 
 const context = (): ToolContext => ({
   callKey: "s1c0",

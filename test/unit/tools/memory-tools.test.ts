@@ -1,27 +1,12 @@
-import { mkdir, writeFile } from "node:fs/promises";
-import path from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
 import { wordsOf } from "../../../activities/tools/search-history.ts";
 import { DOT_PNG } from "../../support/images.ts";
-import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";
-import { callTool, createFakeMemory } from "../../support/tool-context.ts";
+import { callTool, createFakeMemory, useFakeSandbox, putFile } from "../../support/tool-context.ts";
 
-let sandbox: FakeSandbox;
+const sandbox = useFakeSandbox();
 
-beforeEach(async () => {
-  sandbox = await createFakeSandbox();
-});
-
-afterEach(async () => {
-  await sandbox.dispose();
-});
-
-async function put(name: string, content: string | Uint8Array): Promise<void> {
-  const at = path.join(sandbox.root, name);
-  await mkdir(path.dirname(at), { recursive: true });
-  await writeFile(at, content);
-}
+const put = (name: string, content: string | Uint8Array) => putFile(sandbox, name, content);
 
 describe("view_image, todo, read_output and search_history", () => {
   it("shows an image by its content, whatever its name, and no other file", async () => {

@@ -1,10 +1,9 @@
 import { readFileSync } from "node:fs";
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile } from "node:fs/promises";
 import path from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";
-import { callTool } from "../../support/tool-context.ts";
+import { callTool, putFile, useFakeSandbox } from "../../support/tool-context.ts";
 
 interface Scenario {
   readonly name: string;
@@ -18,15 +17,7 @@ interface Scenario {
 
 const folder = path.join(import.meta.dirname, "../../scenarios/tools");
 
-let sandbox: FakeSandbox;
-
-beforeEach(async () => {
-  sandbox = await createFakeSandbox();
-});
-
-afterEach(async () => {
-  await sandbox.dispose();
-});
+const sandbox = useFakeSandbox();
 
 async function filesIn(root: string): Promise<Record<string, string>> {
   const entries = await readdir(root, { recursive: true, withFileTypes: true });
@@ -43,9 +34,8 @@ describe.each(["edit_file", "apply_patch"])("%s", (tool) => {
 
   it.each(scenarios)("$name", async (scenario) => {
     for (const [name, content] of Object.entries(scenario.files ?? {})) {
-      const at = path.join(sandbox.root, name);
-      await mkdir(content === null ? at : path.dirname(at), { recursive: true });
-      if (content !== null) await writeFile(at, content);
+      if (content === null) await mkdir(path.join(sandbox.root, name), { recursive: true });
+      else await putFile(sandbox, name, content);
     }
     const before = await filesIn(sandbox.root);
 

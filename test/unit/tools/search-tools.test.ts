@@ -1,26 +1,13 @@
-import { mkdir, symlink, writeFile } from "node:fs/promises";
+import { symlink } from "node:fs/promises";
 import path from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { globToRegExp } from "../../../activities/tools/glob-pattern.ts";
 import { defaultLimits } from "../../../activities/tools/index.ts";
-import { createFakeSandbox, type FakeSandbox } from "../../support/fake-sandbox.ts";
-import { callTool } from "../../support/tool-context.ts";
+import { callTool, useFakeSandbox, putFile } from "../../support/tool-context.ts";
 
-let sandbox: FakeSandbox;
+const sandbox = useFakeSandbox();
 
-beforeEach(async () => {
-  sandbox = await createFakeSandbox();
-});
-
-afterEach(async () => {
-  await sandbox.dispose();
-});
-
-async function put(name: string, content: string | Uint8Array): Promise<void> {
-  const at = path.join(sandbox.root, name);
-  await mkdir(path.dirname(at), { recursive: true });
-  await writeFile(at, content);
-}
+const put = (name: string, content: string | Uint8Array) => putFile(sandbox, name, content);
 
 describe("glob_files and grep_content without ripgrep", () => {
   it("find by pattern and by content, leave out .git and node_modules, and take names literally", async () => {
