@@ -3,14 +3,21 @@ import type { Command } from "commander";
 import type { ExitCode } from "./console/errors.ts";
 import type { Output } from "./console/output.ts";
 
-export interface Verb {
+/**
+ * Adds the arguments and options of a command.
+ * @returns what runs it; without an exit code it has completed
+ */
+type DefineCommand = (command: Command, output: Output) => (...args: never[]) => Promise<ExitCode | void>;
+
+export interface CommandEntry {
   readonly name: string;
+  /** Of the list of commands: the command itself describes its arguments. */
   readonly usage: string;
   readonly about: string;
-  readonly load: () => Promise<(output: Output, done: (code: ExitCode) => void) => Command>;
+  readonly load: () => Promise<DefineCommand>;
 }
 
-export const verbs: readonly Verb[] = [
+export const commandList: readonly CommandEntry[] = [
   {
     name: "run",
     usage: "[task...]",
@@ -38,7 +45,7 @@ export const verbs: readonly Verb[] = [
   {
     name: "cancel",
     usage: "<id>",
-    about: "end a session's run; waits for its clean-up",
+    about: "end a session's run; waits for its clean-up and says what was kept",
     load: async () => (await import("./commands/cancel.ts")).cancelCommand,
   },
   {
@@ -117,19 +124,19 @@ export const verbs: readonly Verb[] = [
     name: "worker",
     usage: "",
     about: "run a worker in the foreground until it is stopped",
-    load: async () => (await import("./commands/worker.ts")).workerCommand,
+    load: async () => (await import("./commands/local-services.ts")).workerCommand,
   },
   {
     name: "up",
     usage: "",
     about: "bring up local services and a worker in the foreground; Ctrl-C ends them",
-    load: async () => (await import("./commands/up.ts")).upCommand,
+    load: async () => (await import("./commands/local-services.ts")).upCommand,
   },
   {
     name: "down",
     usage: "",
     about: "stop the local worker and services that longhaul started; data is kept",
-    load: async () => (await import("./commands/down.ts")).downCommand,
+    load: async () => (await import("./commands/local-services.ts")).downCommand,
   },
   {
     name: "doctor",

@@ -1,9 +1,9 @@
 /** The commands and what they share. */
 import { Command } from "commander";
-import type { ExitCode } from "./console/errors.ts";
+import { exitCodes, type ExitCode } from "./console/errors.ts";
 import type { Output } from "./console/output.ts";
 import { productVersion } from "./console/product-version.ts";
-import { verbs } from "./command-list.ts";
+import { commandList } from "./command-list.ts";
 
 const EXIT_CODES = `
 Exit codes: 0 completed · 1 failed · 2 wrong usage or configuration, nothing started · 3 stopped by a limit ·
@@ -25,10 +25,14 @@ export async function createProgram(
     .version(productVersion())
     .option("--verbose", "show where errors come from")
     .addHelpText("after", EXIT_CODES);
-  for (const { name, usage, about, load } of verbs) {
+  for (const { name, usage, about, load } of commandList) {
+    const command = program.command(name).description(about);
     // Words of a task may be names of commands too: one command more than needed is loaded then, which does no harm.
-    if (argv.includes(name)) program.addCommand((await load())(output, done));
-    else program.addCommand(new Command(name).description(about).arguments(usage));
+    if (!argv.includes(name)) command.arguments(usage);
+    else {
+      const run = (await load())(command, output);
+      command.action(async (...args) => done((await run(...(args as never[]))) ?? exitCodes.completed));
+    }
   }
   for (const command of [program, ...program.commands]) {
     command.exitOverride().showHelpAfterError("(--help shows how it is used)").showSuggestionAfterError();

@@ -1,5 +1,5 @@
 /** `longhaul context ID`: where the window goes. */
-import { Command } from "commander";
+import type { Command } from "commander";
 import {
   BREAKDOWN_PARTS,
   barOf,
@@ -7,36 +7,24 @@ import {
   type BreakdownPart,
   type CappedPart,
 } from "../../activities/contract/breakdown.ts";
-import { openServices } from "../connect/connection.ts";
 import type { ContextReport } from "../../activities/context/context-report.ts";
-import { exitCodes, noSuchSession, type ExitCode } from "../console/errors.ts";
+import { noSuchSession } from "../console/errors.ts";
 import type { Look, Output, Style } from "../console/output.ts";
 import { bar, percent, plural, tokens } from "../console/format.ts";
-import { requireSession } from "../sessions/require-session.ts";
+import { withSession } from "../sessions/with-session.ts";
 
 const BAR_CELLS = 50;
 
-export function contextCommand(output: Output, done: (code: ExitCode) => void): Command {
-  return new Command("context")
-    .description("where the context window goes: system, tools, messages, output buffer, free")
-    .argument("<id>", "session")
-    .option("--json", "one JSON document")
-    .action(async (id: string, flags: { json?: boolean }) => done(await context(id, flags, output)));
-}
-
-async function context(id: string, flags: { json?: boolean }, output: Output): Promise<ExitCode> {
-  const { readContext } = await import("../../activities/context/context-report.ts");
-  const services = await openServices();
-  try {
-    await requireSession(services, id);
-    const report = await readContext(services.store.db, id);
-    if (report === undefined) throw noSuchSession(id);
-    if (flags.json === true) output.json(report, 2);
-    else output.result(`${contextText(report, output.style)}\n`);
-    return exitCodes.completed;
-  } finally {
-    await services.close();
-  }
+export function contextCommand(command: Command, output: Output) {
+  command.argument("<id>", "session").option("--json", "one JSON document");
+  return (id: string, flags: { readonly json?: boolean }) =>
+    withSession(id, async ({ store }) => {
+      const { readContext } = await import("../../activities/context/context-report.ts");
+      const report = await readContext(store.db, id);
+      if (report === undefined) throw noSuchSession(id);
+      if (flags.json === true) output.json(report, 2);
+      else output.result(`${contextText(report, output.style)}\n`);
+    });
 }
 
 const looks: Record<BreakdownPart, Look> = {

@@ -1,38 +1,28 @@
 /** `longhaul doctor`: what is found, what is missing, how to fix it, and where each setting comes from. */
-import { Command } from "commander";
+import type { Command } from "commander";
 import type { Diagnosis } from "../setup/doctor.ts";
 import { describeSettings } from "../config/config.ts";
 import { exitCodes, type ExitCode } from "../console/errors.ts";
 import type { Output, Style } from "../console/output.ts";
 
-interface DoctorFlags {
-  readonly config?: string;
-  readonly json?: boolean;
-}
-
-export function doctorCommand(output: Output, done: (code: ExitCode) => void): Command {
-  return new Command("doctor")
-    .description("what is found, what is missing and how to fix it; each setting and its source")
-    .option("--config <file>", "configuration file")
-    .option("--json", "one JSON document")
-    .action(async (flags: DoctorFlags) => done(await doctor(flags, output)));
-}
-
-async function doctor(flags: DoctorFlags, output: Output): Promise<ExitCode> {
-  const own = describeSettings(flags);
-  const { diagnose } = await import("../setup/doctor.ts");
-  const { checks, settings } = await diagnose({ sandbox: own.sandbox });
-  const diagnosis = {
-    checks: [...checks, own.check],
-    settings: [
-      ...settings.filter(({ name }) => !own.settings.some((other) => other.name === name)),
-      ...own.settings,
-    ],
+export function doctorCommand(command: Command, output: Output) {
+  command.option("--config <file>", "configuration file").option("--json", "one JSON document");
+  return async (flags: { readonly config?: string; readonly json?: boolean }): Promise<ExitCode> => {
+    const own = describeSettings(flags);
+    const { diagnose } = await import("../setup/doctor.ts");
+    const { checks, settings } = await diagnose({ sandbox: own.sandbox });
+    const diagnosis = {
+      checks: [...checks, own.check],
+      settings: [
+        ...settings.filter(({ name }) => !own.settings.some((other) => other.name === name)),
+        ...own.settings,
+      ],
+    };
+    if (flags.json === true) output.json({ ...diagnosis, checks: diagnosis.checks.map(withMend) }, 2);
+    else output.result(`${doctorText(diagnosis, output.style)}\n`);
+    if (!own.check.ok) return exitCodes.usage;
+    return checks.every(({ ok }) => ok) ? exitCodes.completed : exitCodes.missing;
   };
-  if (flags.json === true) output.json({ ...diagnosis, checks: diagnosis.checks.map(withMend) }, 2);
-  else output.result(`${doctorText(diagnosis, output.style)}\n`);
-  if (!own.check.ok) return exitCodes.usage;
-  return checks.every(({ ok }) => ok) ? exitCodes.completed : exitCodes.missing;
 }
 
 /** Scripts know the fix by its older name. */

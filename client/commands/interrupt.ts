@@ -1,56 +1,39 @@
-/** `longhaul interrupt ID [MESSAGE]`: breaks off the step in flight; the session goes on with its queue. */
-import { Command } from "commander";
+/** `longhaul interrupt ID [MESSAGE]`: aborts the step in flight; the session goes on with its queue. */
+import type { Command } from "commander";
 import { clientSanitizer } from "../config/config.ts";
-import { openServices } from "../connect/connection.ts";
-import { exitCodes, usageError, type ExitCode } from "../console/errors.ts";
+import { usageError } from "../console/errors.ts";
+import { describeKept } from "../sessions/describe-kept.ts";
 import { interruptSession } from "../sessions/interrupt-session.ts";
-import { keptText } from "../sessions/kept-text.ts";
 import type { Output } from "../console/output.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
+import { withSession } from "../sessions/with-session.ts";
 
 /** Longer ones go through `say`, which stores them. */
 const MAX_BYTES = 16_384;
 
-export function interruptCommand(output: Output, done: (code: ExitCode) => void): Command {
-  return new Command("interrupt")
-    .description("abort the step in flight and continue, with a message if one is given")
+export function interruptCommand(command: Command, output: Output) {
+  command
     .argument("<id>", "session")
     .argument("[message...]", "what to do instead; - reads it from stdin")
-    .option("--json", "one JSON document")
-    .action(async (id: string, words: string[], flags: { json?: boolean }) =>
-      done(await interrupt(id, words, flags, output)),
-    );
-}
-
-async function interrupt(
-  id: string,
-  words: readonly string[],
-  flags: { json?: boolean },
-  output: Output,
-): Promise<ExitCode> {
-  const text = words.length === 0 ? undefined : await readMessage(words, processStdin());
-  if (text !== undefined && Buffer.byteLength(text) > MAX_BYTES) {
-    throw usageError(
-      `The message has more than ${MAX_BYTES} bytes: nothing was sent.`,
-      `Say it first (longhaul say ${id} -), then interrupt without a message.`,
-    );
-  }
-  const services = await openServices();
-  try {
-    const interrupted = await interruptSession(
-      services,
-      id,
-      text === undefined ? undefined : clientSanitizer().clean(text),
-    );
-    if (flags.json === true) output.json({ id, ...interrupted });
-    else if (interrupted.acknowledged)
-      output.note(`${id} is interrupted and goes on with its queue. ${keptText(interrupted)}\n`);
-    else
-      output.note(
-        "No worker has taken the interrupt yet; Temporal keeps it until one does (longhaul worker).\n",
+    .option("--json", "one JSON document");
+  return async (id: string, words: readonly string[], flags: { readonly json?: boolean }) => {
+    const text = words.length === 0 ? undefined : await readMessage(words, processStdin());
+    if (text !== undefined && Buffer.byteLength(text) > MAX_BYTES) {
+      throw usageError(
+        `The message has more than ${MAX_BYTES} bytes: nothing was sent.`,
+        `Say it first (longhaul say ${id} -), then interrupt without a message.`,
       );
-    return exitCodes.completed;
-  } finally {
-    await services.close();
-  }
+    }
+    const message = text === undefined ? undefined : clientSanitizer().clean(text);
+    await withSession(id, async (services, row) => {
+      const interrupted = await interruptSession(services, row, message);
+      if (flags.json === true) output.json({ id, ...interrupted });
+      else if (interrupted.acknowledged)
+        output.note(`${id} is interrupted and goes on with its queue. ${describeKept(interrupted)}\n`);
+      else
+        output.note(
+          "No worker has taken the interrupt yet; Temporal keeps it until one does (longhaul worker).\n",
+        );
+    });
+  };
 }

@@ -1,14 +1,15 @@
 /** `longhaul list`: sessions, newest first. */
-import { Command, Option } from "commander";
+import { Option, type Command } from "commander";
 import { listSessions, readFigures, type SessionRow } from "../../activities/store/reading.ts";
-import { openServices, type Services } from "../connect/connection.ts";
+import type { Services } from "../connect/connection.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
-import { exitCodes, type ExitCode } from "../console/errors.ts";
+import { describeRun } from "../connect/describe-run.ts";
 import type { Output, Style } from "../console/output.ts";
 import { ago, dollars, oneLine, percent } from "../console/format.ts";
 import { positiveInteger } from "../sessions/run-options.ts";
 import { statusDocument, type SessionStatusDocument } from "../sessions/session-status.ts";
-import { hasEnded, isMissingTable } from "../sessions/start-session.ts";
+import { hasEnded } from "../sessions/start-session.ts";
+import { unlessTableMissing, withServices } from "../sessions/with-session.ts";
 
 interface ListFlags {
   readonly limit: number;
@@ -18,51 +19,34 @@ interface ListFlags {
 
 const statuses = ["active", "waiting", "completed", "failed", "cancelled", "max_steps"];
 
-export function listCommand(output: Output, done: (code: ExitCode) => void): Command {
-  return new Command("list")
-    .description("sessions, newest first")
+export function listCommand(command: Command, output: Output) {
+  command
     .option("--limit <n>", "show at most this many", positiveInteger, 50)
     .addOption(new Option("--status <status>", "show only sessions with this status").choices(statuses))
-    .option("--json", "one JSON document")
-    .action(async (flags: ListFlags) => done(await list(flags, output)));
-}
-
-async function list(flags: ListFlags, output: Output): Promise<ExitCode> {
-  const services = await openServices();
-  try {
-    const rows = await readRows(services, flags);
-    const { db } = services.store;
-    const ids = rows.map(({ id }) => id);
-    const { sessionSizes } = await import("../../activities/context/session-sizes.ts");
-    const [figures, sizes, closed] = await Promise.all([
-      readFigures(db, ids),
-      sessionSizes(db, ids),
-      closedRuns(services, rows),
-    ]);
-    const documents = rows.map((row) =>
-      statusDocument(row, figures.get(row.id), sizes.get(row.id), closed.get(row.id)),
-    );
-    if (flags.json === true) output.json(documents, 2);
-    else if (documents.length === 0) output.note('There are no sessions. Begin one with: longhaul run "…"\n');
-    else output.result(`${listText(documents, output.style, output.columns, new Date())}\n`);
-    return exitCodes.completed;
-  } finally {
-    await services.close();
-  }
-}
-
-async function readRows(services: Services, flags: ListFlags): Promise<SessionRow[]> {
-  try {
-    return await listSessions(services.store.db, flags);
-  } catch (error) {
-    if (isMissingTable(error)) return [];
-    throw error;
-  }
+    .option("--json", "one JSON document");
+  return (flags: ListFlags) =>
+    withServices(async (services) => {
+      const { db } = services.store;
+      const rows = (await unlessTableMissing(() => listSessions(db, flags))) ?? [];
+      const ids = rows.map(({ id }) => id);
+      const { sessionSizes } = await import("../../activities/context/session-sizes.ts");
+      const [figures, sizes, closed] = await Promise.all([
+        readFigures(db, ids),
+        sessionSizes(db, ids),
+        closedRuns(services, rows),
+      ]);
+      const documents = rows.map((row) =>
+        statusDocument(row, figures.get(row.id), sizes.get(row.id), closed.get(row.id)),
+      );
+      if (flags.json === true) output.json(documents, 2);
+      else if (documents.length === 0)
+        output.note('There are no sessions. Begin one with: longhaul run "…"\n');
+      else output.result(`${listText(documents, output.style, output.columns, new Date())}\n`);
+    });
 }
 
 /** Runs that Temporal has as closed though their session's row does not: asked for the newest few only, and briefly. */
 async function closedRuns(services: Services, rows: readonly SessionRow[]) {
-  const { describeRun } = await import("../connect/describe-run.ts");
   const open = rows.filter((row) => !hasEnded(row)).slice(0, 20);
   if (open.length === 0) return new Map();
   const asked = Promise.all(

@@ -1,7 +1,7 @@
 /** `longhaul report ID`: one HTML file that needs nothing else. */
 import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { Command } from "commander";
+import type { Command } from "commander";
 import { costUsd } from "../../activities/config/cost.ts";
 import { prefixMaker } from "../../activities/context/request.ts";
 import { budgetOf } from "../../activities/config/run-policy.ts";
@@ -9,37 +9,27 @@ import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { readWhole } from "../../activities/store/reading.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import { systemPrompt } from "../../activities/config/system-prompt.ts";
-import { openServices, type Services } from "../connect/connection.ts";
-import { exitCodes, noSuchSession, type ExitCode } from "../console/errors.ts";
+import type { Services } from "../connect/connection.ts";
+import { noSuchSession } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { productVersion } from "../console/product-version.ts";
 import { reportPage, type ReportData } from "../report/report-page.ts";
-import { requireSession } from "../sessions/require-session.ts";
+import { requireSession, withServices } from "../sessions/with-session.ts";
 import { trajectoryDocument } from "../sessions/trajectory.ts";
 import { diffWorkspaces } from "../workspace/workspace-diff.ts";
 
-export function reportCommand(output: Output, done: (code: ExitCode) => void): Command {
-  return new Command("report")
-    .description("one self-contained HTML file: timeline, context use, cost, change")
+export function reportCommand(command: Command, output: Output) {
+  command
     .argument("<id>", "session")
-    .argument("[file]", "where to; - for standard output; default ID.html in this folder")
-    .action(async (id: string, file: string | undefined) => done(await report(id, file, output)));
-}
-
-async function report(id: string, file: string | undefined, output: Output): Promise<ExitCode> {
-  const services = await openServices();
-  try {
-    const page = reportPage(await gather(services, id));
-    if (file === "-") output.result(page);
-    else {
+    .argument("[file]", "where to; - for standard output; default ID.html in this folder");
+  return (id: string, file: string | undefined) =>
+    withServices(async (services) => {
+      const page = reportPage(await gather(services, id));
+      if (file === "-") return output.result(page);
       const path = resolve(file ?? `${id}.html`);
       await writeFile(path, page);
       output.result(`${path}\n`);
-    }
-    return exitCodes.completed;
-  } finally {
-    await services.close();
-  }
+    });
 }
 
 /** What the report of a session shows. @throws ClientError (impossible) where there is no such session */

@@ -1,44 +1,38 @@
 /** `longhaul run TASK`: set-up where needed, start, watch, and the files at the end. */
 import { join, resolve } from "node:path";
-import { Command } from "commander";
+import type { Command } from "commander";
 import type { Services } from "../connect/connection.ts";
 import type { FollowEnd } from "../watch/follow.ts";
-import type { ExitCode } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { prepareStart, REHEARSAL_NOTE, withRunFlags, type RunFlags } from "../sessions/run-options.ts";
 
-export function runCommand(output: Output, done: (code: ExitCode) => void): Command {
-  return withRunFlags(new Command("run"))
-    .description("start a task and watch it; exits with the code of its outcome")
+export function runCommand(command: Command, output: Output) {
+  withRunFlags(command)
     .argument("[task...]", "what to do; - reads it from stdin")
-    .option("--json", "one event a line on stdout")
-    .action(async (words: string[], flags: RunFlags) => done(await run(words, flags, output)));
-}
-
-async function run(words: readonly string[], flags: RunFlags, output: Output): Promise<ExitCode> {
-  const { start, config } = await prepareStart(words, flags, output.note);
-  if (config.rehearsal) output.note(`${output.style("yellow", REHEARSAL_NOTE)}\n`);
-  // What is wrong with an order is said before the drivers are loaded.
-  const [{ openPrepared }, { startSession }, { watchSession }] = await Promise.all([
-    import("../sessions/set-up.ts"),
-    import("../sessions/start-session.ts"),
-    import("../watch/watch-session.ts"),
-  ]);
-  const services = await openPrepared(flags, (line) => output.note(`${output.style("dim", line)}\n`));
-  try {
-    const { id, attached } = await startSession(services, start);
-    announce(id, attached, services, output);
-    return await watchSession({
-      services,
-      sessionId: id,
-      afterSeq: 0,
-      json: flags.json === true,
-      output,
-      closing: (end) => closingLines(id, end, services, config.rehearsal),
+    .option("--json", "one event a line on stdout");
+  return async (words: readonly string[], flags: RunFlags) => {
+    const { start, config } = await prepareStart(words, flags, output.note);
+    if (config.rehearsal) output.note(`${output.style("yellow", REHEARSAL_NOTE)}\n`);
+    // What is wrong with an order is said before the drivers are loaded.
+    const [{ withPreparedServices }, { startSession }, { watchSession }] = await Promise.all([
+      import("../sessions/with-session.ts"),
+      import("../sessions/start-session.ts"),
+      import("../watch/watch-session.ts"),
+    ]);
+    const say = (line: string) => output.note(`${output.style("dim", line)}\n`);
+    return withPreparedServices(flags, say, async (services) => {
+      const { id, attached } = await startSession(services, start);
+      announce(id, attached, services, output);
+      return watchSession({
+        services,
+        sessionId: id,
+        afterSeq: 0,
+        json: flags.json === true,
+        output,
+        closing: (end) => closingLines(id, end, services, config.rehearsal),
+      });
     });
-  } finally {
-    await services.close();
-  }
+  };
 }
 
 function announce(id: string, attached: boolean, services: Services, output: Output): void {

@@ -1,16 +1,15 @@
-/** `longhaul say ID MESSAGE`: guidance for a session that runs; one that has ended is taken up again. */
-import { Command } from "commander";
+/** `longhaul say ID MESSAGE`: guidance for a session that runs; one that has ended resumes with it. */
+import type { Command } from "commander";
 import { runConfigSchema } from "../../activities/config/agent-config.ts";
 import { switchModel } from "../../activities/store/switch-model.ts";
 import { resolveConfig } from "../config/config.ts";
-import { openServices } from "../connect/connection.ts";
-import { exitCodes, usageError, type ExitCode } from "../console/errors.ts";
+import { usageError } from "../console/errors.ts";
 import { notShown, readAttachments } from "../sessions/images.ts";
 import type { Output } from "../console/output.ts";
-import { requireSession } from "../sessions/require-session.ts";
 import { collect } from "../sessions/run-options.ts";
-import { sendGuidance } from "../sessions/send-guidance.ts";
+import { sendGuidance, type Sent } from "../sessions/send-guidance.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
+import { requireSession, withSession } from "../sessions/with-session.ts";
 
 interface SayFlags {
   readonly image: readonly string[];
@@ -20,56 +19,49 @@ interface SayFlags {
   readonly json?: boolean;
 }
 
-export function sayCommand(output: Output, done: (code: ExitCode) => void): Command {
-  return new Command("say")
-    .description("guide a session: at its next step if it runs, as its next task if it has ended")
+export function sayCommand(command: Command, output: Output) {
+  command
     .argument("<id>", "session")
     .argument("<message...>", "what to say; - reads it from stdin")
     .option("--image <file>", "image or PDF to show; may be repeated", collect, [])
     .option("--id <id>", "the message's own id: the same one is delivered once")
     .option("--model <provider/model>", "go on with another model, from the next step")
     .option("--config <file>", "where that model is described (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
-    .option("--json", "one JSON document")
-    .action(async (id: string, words: string[], flags: SayFlags) =>
-      done(await say(id, words, flags, output)),
-    );
+    .option("--json", "one JSON document");
+  return async (sessionId: string, words: readonly string[], flags: SayFlags) => {
+    const attachments = await readAttachments(flags.image);
+    const text = await readMessage(words, processStdin());
+    if (flags.id !== undefined && !/^[\w.:-]{1,128}$/.test(flags.id)) {
+      throw usageError("--id has 1 to 128 letters, digits, dots, colons, dashes and underscores.");
+    }
+    // What is wrong with the order is found before anything is sent.
+    const model = flags.model === undefined ? undefined : resolveConfig(flags).run;
+    await withSession(sessionId, async (services, found) => {
+      let row = found;
+      if (model !== undefined && (await switchModel(services.store, sessionId, model))) {
+        output.note(`${sessionId} goes on with ${model.model}.\n`);
+        row = await requireSession(services, sessionId);
+      }
+      for (const line of notShown(attachments, runConfigSchema.parse(row.config))) output.note(`${line}\n`);
+      const sent = await sendGuidance(services, row, { id: flags.id, text, attachments });
+      if (flags.json === true) output.json({ id: sessionId, ...sent });
+      else if (sent.queued) output.result(`queued, position ${sent.position}\n`);
+      else output.result("already sent: a message with this id counts once\n");
+      for (const line of sentNotes(sessionId, sent)) output.note(`${line}\n`);
+    });
+  };
 }
 
-async function say(
-  sessionId: string,
-  words: readonly string[],
-  flags: SayFlags,
-  output: Output,
-): Promise<ExitCode> {
-  const attachments = await readAttachments(flags.image);
-  const text = await readMessage(words, processStdin());
-  if (flags.id !== undefined && !/^[\w.:-]{1,128}$/.test(flags.id)) {
-    throw usageError("--id has 1 to 128 letters, digits, dots, colons, dashes and underscores.");
-  }
-  // What is wrong with the order is found before anything is sent.
-  const model = flags.model === undefined ? undefined : resolveConfig(flags).run;
-  const services = await openServices();
-  try {
-    let row = await requireSession(services, sessionId);
-    if (model !== undefined && (await switchModel(services.store, sessionId, model))) {
-      output.note(`${sessionId} goes on with ${model.model}.\n`);
-      row = await requireSession(services, sessionId);
-    }
-    for (const line of notShown(attachments, runConfigSchema.parse(row.config))) output.note(`${line}\n`);
-    const sent = await sendGuidance(services, row, { id: flags.id, text, attachments });
-    if (flags.json === true) output.json({ id: sessionId, ...sent });
-    else if (sent.queued) output.result(`queued, position ${sent.position}\n`);
-    else output.result("already sent: a message with this id counts once\n");
-    if (!sent.acknowledged)
-      output.note("No worker has taken it yet; Temporal keeps it until one does (longhaul worker).\n");
-    if (sent.waitsForNextRun === true)
-      output.note(
-        `${sessionId} is ending and will not read it: the message is kept for its next run. Start that with: longhaul say ${sessionId} "go on"\n`,
-      );
-    if (sent.resumed)
-      output.note(`${sessionId} had ended and resumes with it. Watch it: longhaul watch ${sessionId}\n`);
-    return exitCodes.completed;
-  } finally {
-    await services.close();
-  }
+function sentNotes(id: string, { acknowledged, waitsForNextRun, resumed }: Sent): string[] {
+  return [
+    ...(acknowledged
+      ? []
+      : ["No worker has taken it yet; Temporal keeps it until one does (longhaul worker)."]),
+    ...(waitsForNextRun === true
+      ? [
+          `${id} is ending and will not read it: the message is kept for its next run. Start that with: longhaul say ${id} "go on"`,
+        ]
+      : []),
+    ...(resumed ? [`${id} had ended and resumes with it. Watch it: longhaul watch ${id}`] : []),
+  ];
 }

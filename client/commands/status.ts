@@ -1,30 +1,18 @@
 /** `longhaul status ID`: where a session stands. */
-import { Command } from "commander";
-import { openServices } from "../connect/connection.ts";
-import { exitCodes, type ExitCode } from "../console/errors.ts";
+import type { Command } from "commander";
 import type { Output, Style } from "../console/output.ts";
 import { bar, dollars, duration, oneLine, percent, plural, tokens } from "../console/format.ts";
-import { requireSession } from "../sessions/require-session.ts";
 import { readStatus, type SessionStatusDocument } from "../sessions/session-status.ts";
+import { withSession } from "../sessions/with-session.ts";
 
-export function statusCommand(output: Output, done: (code: ExitCode) => void): Command {
-  return new Command("status")
-    .description("a session's state: step, context use, queue, cost; needs no worker")
-    .argument("<id>", "session")
-    .option("--json", "one JSON document")
-    .action(async (id: string, flags: { json?: boolean }) => done(await status(id, flags, output)));
-}
-
-async function status(id: string, flags: { json?: boolean }, output: Output): Promise<ExitCode> {
-  const services = await openServices();
-  try {
-    const document = await readStatus(services, await requireSession(services, id));
-    if (flags.json === true) output.json(document, 2);
-    else output.result(`${statusText(document, services.uiUrl(id), output.style, new Date())}\n`);
-    return exitCodes.completed;
-  } finally {
-    await services.close();
-  }
+export function statusCommand(command: Command, output: Output) {
+  command.argument("<id>", "session").option("--json", "one JSON document");
+  return (id: string, flags: { readonly json?: boolean }) =>
+    withSession(id, async (services, row) => {
+      const document = await readStatus(services, row);
+      if (flags.json === true) output.json(document, 2);
+      else output.result(`${statusText(document, services.uiUrl(id), output.style, new Date())}\n`);
+    });
 }
 
 /** A session's state as a few aligned lines. */

@@ -1,60 +1,36 @@
 /** `longhaul undo-compaction ID`: the view before the newest round. */
 import { randomUUID } from "node:crypto";
-import { WorkflowNotFoundError } from "@temporalio/client";
-import { Command } from "commander";
+import type { Command } from "commander";
 import { readFigures } from "../../activities/store/reading.ts";
 import { undoWhileEnded } from "../../activities/store/undo-compaction.ts";
 import { undoCompactionSignal } from "../../workflows/messages.ts";
-import { openServices, type Services } from "../connect/connection.ts";
-import { exitCodes, notPossible, type ExitCode } from "../console/errors.ts";
+import { unlessGone } from "../connect/describe-run.ts";
+import { notPossible } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { plural, tokens } from "../console/format.ts";
-import { requireSession } from "../sessions/require-session.ts";
+import { withSession } from "../sessions/with-session.ts";
 
-export function undoCompactionCommand(output: Output, done: (code: ExitCode) => void): Command {
-  return new Command("undo-compaction")
-    .description("undo the newest compaction round: the messages it replaced are in view again")
-    .argument("<id>", "session")
-    .action(async (id: string) => done(await undoCompaction(id, output)));
-}
-
-async function undoCompaction(id: string, output: Output): Promise<ExitCode> {
-  const services = await openServices();
-  try {
-    const row = await requireSession(services, id);
-    const figures = (await readFigures(services.store.db, [id])).get(id);
-    if ((figures?.compactionRounds ?? 0) === 0) throw nothingToUndo(id);
-    if (await signalled(services, id)) {
+export function undoCompactionCommand(command: Command, output: Output) {
+  command.argument("<id>", "session");
+  return (id: string) =>
+    withSession(id, async (services, row) => {
+      const { db } = services.store;
+      const { compactionRounds = 0, step = 0 } = (await readFigures(db, [id])).get(id) ?? {};
+      if (compactionRounds === 0) throw nothingToUndo(id);
+      const handle = (await services.temporal.client()).workflow.getHandle(id);
+      const signalled = await unlessGone(() => handle.signal(undoCompactionSignal).then(() => true));
+      if (signalled) {
+        output.note(
+          `${id} undoes round ${compactionRounds} at the next step boundary; longhaul watch ${id} shows it.\n`,
+        );
+        return;
+      }
+      const undone = await undoWhileEnded(services.store, { id, epoch: row.epoch, step }, randomUUID());
+      if (undone === undefined) throw nothingToUndo(id);
       output.note(
-        `${id} takes round ${figures?.compactionRounds} back at the next step boundary; longhaul watch ${id} shows it.\n`,
+        `Round ${undone.round} of ${id} is undone: ${plural(undone.restored, "message")} in view again, ${tokens(undone.tokensAfter)} → ${tokens(undone.tokensBefore)} tokens. The summary is kept, marked.\n`,
       );
-      return exitCodes.completed;
-    }
-    const undone = await undoWhileEnded(
-      services.store,
-      { id, epoch: row.epoch, step: figures?.step ?? 0 },
-      randomUUID(),
-    );
-    if (undone === undefined) throw nothingToUndo(id);
-    output.note(
-      `Round ${undone.round} of ${id} is taken back: ${plural(undone.restored, "message")} in view again, ${tokens(undone.tokensAfter)} → ${tokens(undone.tokensBefore)} tokens. The summary is kept, marked.\n`,
-    );
-    return exitCodes.completed;
-  } finally {
-    await services.close();
-  }
-}
-
-/** @returns false where the session does not run */
-async function signalled(services: Services, id: string): Promise<boolean> {
-  const client = await services.temporal.client();
-  try {
-    await client.workflow.getHandle(id).signal(undoCompactionSignal);
-    return true;
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return false;
-    throw error;
-  }
+    });
 }
 
 function nothingToUndo(id: string) {

@@ -37,6 +37,16 @@ export async function describeRun(
   }
 }
 
+/** @returns undefined where Temporal has no such run, or the run has ended */
+export async function unlessGone<T>(request: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await request();
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return undefined;
+    throw error;
+  }
+}
+
 /** What is tried again says nothing in our own rows when it is they that cannot be written. */
 function troubleOf({ raw }: WorkflowExecutionDescription): string | undefined {
   const failing = raw.pendingActivities?.find(

@@ -1,10 +1,9 @@
 /** Ends a session's run and waits until it has cleaned up. Follows that run alone, whatever is said or retried meanwhile. */
-import { setTimeout as sleep } from "node:timers/promises";
-import { WorkflowNotFoundError } from "@temporalio/client";
 import { databaseNow, readKept, type Kept } from "../../activities/store/kept.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
+import { until } from "../../worker/connect/until.ts";
 import type { Services } from "../connect/connection.ts";
-import { describeRun, type RunDescription } from "../connect/describe-run.ts";
+import { describeRun, unlessGone, type RunDescription } from "../connect/describe-run.ts";
 import { missing, notPossible } from "../console/errors.ts";
 import { notRunning, withRunning } from "./running-session.ts";
 
@@ -27,53 +26,38 @@ export async function cancelSession(
   onSlow: () => void = () => undefined,
 ): Promise<CancelledRun> {
   const { id } = row;
-  const since = await databaseNow(services.store.db);
-  let run = await describeRun(services.temporal, id);
+  const { temporal, store } = services;
+  const since = await databaseNow(store.db);
+  let run = await describeRun(temporal, id);
   // Where Temporal could not say, asked once more it tells what is wrong.
-  if (run === undefined) await withRunning(services, id, (handle) => handle.describe());
-  const begun = performance.now();
-  let isSlow = false;
+  if (run === undefined) await withRunning(services, row, (handle) => handle.describe());
   let asked: string | undefined;
-  for (;;) {
-    const waitedMs = performance.now() - begun;
-    switch (run?.status) {
-      case "RUNNING":
-        if (asked !== run.runId) {
-          if (await request(services, id, run)) asked = run.runId;
-        }
-        break;
+  const isClosed = () => run !== undefined && run.status !== "RUNNING" && run.status !== "CONTINUED_AS_NEW";
+  const slow = setTimeout(onSlow, WAIT_NOTE_MS);
+  const closed = await until(
+    async () => {
+      if (isClosed()) return true;
+      if (run?.status === "RUNNING" && asked !== run.runId && (await requestCancel(services, id, run)))
+        asked = run.runId;
       // A run that goes on in a fresh history: that is the one to end.
-      case "CONTINUED_AS_NEW":
-        run = await describeRun(services.temporal, id);
-        continue;
-      case "CANCELLED":
-        if (asked === undefined) throw notRunning(id, row.status);
-        return { runId: asked, ...(await readKept(services.store.db, id, since)) };
-      case undefined:
-        break;
-      default:
-        throw asked === undefined ? notRunning(id, row.status) : endedOtherwise(id, run?.status ?? "");
-    }
-    if (waitedMs > MAX_WAIT_MS) throw noWorker(id);
-    if (!isSlow && waitedMs > WAIT_NOTE_MS) {
-      isSlow = true;
-      onSlow();
-    }
-    await sleep(POLL_MS);
-    run = (await describeRun(services.temporal, id, run?.runId)) ?? run;
-  }
+      const followed = run?.status === "CONTINUED_AS_NEW" ? undefined : run?.runId;
+      run = (await describeRun(temporal, id, followed)) ?? run;
+      return isClosed();
+    },
+    MAX_WAIT_MS,
+    POLL_MS,
+  ).finally(() => clearTimeout(slow));
+  if (!closed) throw noWorker(id);
+  if (asked === undefined) throw notRunning(row);
+  if (run?.status !== "CANCELLED") throw endedOtherwise(id, run?.status ?? "");
+  return { runId: asked, ...(await readKept(store.db, id, since)) };
 }
 
 /** @returns false where it ended in this very moment: the next look says how */
-async function request(services: Services, id: string, { runId }: RunDescription): Promise<boolean> {
+async function requestCancel(services: Services, id: string, { runId }: RunDescription): Promise<boolean> {
   const client = await services.temporal.client();
-  try {
-    await client.workflow.getHandle(id, runId).cancel();
-    return true;
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return false;
-    throw error;
-  }
+  const requested = await unlessGone(() => client.workflow.getHandle(id, runId).cancel());
+  return requested !== undefined;
 }
 
 function endedOtherwise(id: string, status: string) {

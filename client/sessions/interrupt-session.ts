@@ -1,9 +1,10 @@
 /** Aborts the step in flight of a session that runs, and says what was kept of it. */
 import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import { databaseNow, readKept, type Kept } from "../../activities/store/kept.ts";
+import type { SessionRow } from "../../activities/store/reading.ts";
+import { until } from "../../worker/connect/until.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
-import { interruptSignal, statusQuery } from "../../workflows/messages.ts";
+import { interruptSignal, statusQuery, type SessionView } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { withRunning } from "./running-session.ts";
 import { announceMessage } from "./send-guidance.ts";
@@ -19,25 +20,25 @@ export interface Interrupted extends Kept {
   readonly acknowledged: boolean;
 }
 
-/** @throws ClientError (impossible) where there is no such session, or it does not run */
+/** @throws ClientError (impossible) where the session does not run */
 export async function interruptSession(
   services: Services,
-  id: string,
+  row: SessionRow,
   text: string | undefined,
 ): Promise<Interrupted> {
   const { db } = services.store;
   const since = await databaseNow(db);
   const message = text === undefined ? undefined : { id: randomUUID(), text };
-  const acknowledged = await withRunning(services, id, async (handle) => {
+  const acknowledged = await withRunning(services, row, async (handle) => {
     await handle.signal(interruptSignal, message);
-    if (message !== undefined) await announceMessage(services, id, message);
-    const begun = performance.now();
-    for (;;) {
-      const view = await withTimeout(handle.query(statusQuery), REPLY_MS).catch(() => undefined);
-      if (view === undefined) return false;
-      if (view.interrupting !== true || performance.now() - begun > MAX_WAIT_MS) return true;
-      await sleep(POLL_MS);
-    }
+    if (message !== undefined) await announceMessage(services, row, message);
+    let view: SessionView | undefined;
+    const hasStopped = async () => {
+      view = await withTimeout(handle.query(statusQuery), REPLY_MS).catch(() => undefined);
+      return view?.interrupting !== true;
+    };
+    await until(hasStopped, MAX_WAIT_MS, POLL_MS);
+    return view !== undefined;
   });
-  return { acknowledged, ...(await readKept(db, id, since)) };
+  return { acknowledged, ...(await readKept(db, row.id, since)) };
 }

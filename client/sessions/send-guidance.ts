@@ -20,7 +20,6 @@ import type { Services } from "../connect/connection.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { notPossible } from "../console/errors.ts";
 import { cleanAttachment, type Attachment } from "./images.ts";
-import { requireSession } from "./require-session.ts";
 import { workflowOptions } from "./start-session.ts";
 
 /** Text beyond this goes as a blob: a signal stays small. Source: invariant 1, messages.ts. */
@@ -135,11 +134,10 @@ const textPart = (text: string): UserPart => ({ type: "text", text });
 /** Tells watchers of a message that was sent as a signal, without an answer. */
 export async function announceMessage(
   services: Services,
-  sessionId: string,
+  row: SessionRow,
   { id, text }: { readonly id: string; readonly text: string },
 ): Promise<void> {
-  const row = await requireSession(services, sessionId);
-  const waiting = await readWaiting(services.store.db, sessionId);
+  const waiting = await readWaiting(services.store.db, row.id);
   const position = waiting.filter((other) => other.id !== id).length + 1;
   await announce(services, row, { id, position, excerpt: excerptOf([textPart(text)]) });
 }

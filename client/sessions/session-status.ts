@@ -1,5 +1,6 @@
 /** The state of a session as `status` and `list` give it: from Postgres, and from its workflow where that answers soon. */
 import type { ModelConfig } from "../../activities/config/agent-config.ts";
+import { costUsd } from "../../activities/config/cost.ts";
 import type { NextInputEstimate } from "../../activities/transcript/tokens.ts";
 import { readFigures, type SessionFigures, type SessionRow } from "../../activities/store/reading.ts";
 import { readParked, readWaiting } from "../../activities/store/waiting.ts";
@@ -104,7 +105,7 @@ export function statusDocument(
     },
     compactionRounds: figures?.compactionRounds ?? 0,
     usage,
-    costUsd: costOf(usage, config.price),
+    costUsd: costUsd(config.price, usage),
     result: row.result,
     error: row.error ?? null,
     createdAt: row.createdAt.toISOString(),
@@ -140,11 +141,4 @@ interface KnownConfig {
 /** The row's configuration as far as it is there: an older version's row is shown, not refused. */
 function knownConfig(config: unknown): KnownConfig {
   return typeof config === "object" && config !== null ? (config as KnownConfig) : {};
-}
-
-/** An unknown price is null, never 0. */
-function costOf(usage: SessionFigures["usage"], price: ModelConfig["price"]): number | null {
-  if (price === undefined) return null;
-  const fresh = usage.input - usage.cached;
-  return (fresh * price.input + usage.cached * price.cached + usage.output * price.output) / 1_000_000;
 }

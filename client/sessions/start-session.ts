@@ -1,5 +1,5 @@
 /** A new session: stored first, then started, so that its workflow finds all it needs. */
-import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError, type Client } from "@temporalio/client";
+import { WorkflowExecutionAlreadyStartedError, type Client } from "@temporalio/client";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { cleanDeep } from "../../activities/redaction/clean-deep.ts";
 import type { FilePart } from "../../activities/contract/message.ts";
@@ -11,10 +11,12 @@ import { createSession } from "../../activities/store/sessions.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
+import { unlessGone } from "../connect/describe-run.ts";
 import { notPossible } from "../console/errors.ts";
 import { cleanAttachment, type Attachment } from "./images.ts";
 import { createSessionId } from "./session-id.ts";
 import { taskDetails, taskSummary } from "./session-text.ts";
+import { isMissingTable } from "./with-session.ts";
 import type { FolderContent } from "../workspace/workspace-folder.ts";
 
 export interface Start {
@@ -97,15 +99,6 @@ async function withTables<T>(services: Services, work: () => Promise<T>): Promis
   }
 }
 
-/** Postgres' code for a table or column that is not there. */
-export function isMissingTable(error: unknown): boolean {
-  for (let inner = error; inner instanceof Error; inner = inner.cause) {
-    const code = (inner as { code?: unknown }).code;
-    if (code === "42P01" || code === "42703") return true;
-  }
-  return false;
-}
-
 async function requireSame(services: Services, client: Client, start: Start): Promise<void> {
   const id = start.id ?? "";
   const row = await findSession(services.store.db, id);
@@ -128,14 +121,9 @@ export const hasEnded = (row: Pick<SessionRow, "status">) =>
   row.status !== "active" && row.status !== "waiting";
 
 async function isClosed(client: Client, id: string): Promise<boolean> {
-  try {
-    const { status } = await client.workflow.getHandle(id).describe();
-    return status.name !== "RUNNING";
-  } catch (error) {
-    // Stored, but the starter ended before it could start the workflow: it is started now.
-    if (error instanceof WorkflowNotFoundError) return false;
-    throw error;
-  }
+  // Stored, but the starter ended before it could start the workflow: it is started now.
+  const run = await unlessGone(() => client.workflow.getHandle(id).describe());
+  return run !== undefined && run.status.name !== "RUNNING";
 }
 
 async function startWorkflow(client: Client, taskQueue: string, id: string, start: Start): Promise<void> {
@@ -149,7 +137,7 @@ async function startWorkflow(client: Client, taskQueue: string, id: string, star
   }
 }
 
-/** How a session's workflow is started, the first time and when it is taken up again. */
+/** How a session's workflow is started, the first time and when it is resumed. */
 export function workflowOptions(
   taskQueue: string,
   id: string,

@@ -3,9 +3,9 @@ import { execFile, type ExecFileOptions, spawn } from "node:child_process";
 import { closeSync, fchmodSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { childEnvironment } from "./environment.ts";
+import { until } from "../../worker/connect/until.ts";
 import { PRIVATE_FILE, PRIVATE_FOLDER } from "./private-folder.ts";
 
 const execute = promisify(execFile);
@@ -114,20 +114,6 @@ function send(pid: number, signal: NodeJS.Signals): void {
   } catch (error) {
     // It ended between the look and the signal.
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
-  }
-}
-
-/** Asks until the answer is yes or `timeoutMs` have passed; returns the last answer. */
-export async function until(
-  condition: () => boolean | Promise<boolean>,
-  timeoutMs: number,
-  everyMs = 50,
-): Promise<boolean> {
-  const end = Date.now() + timeoutMs;
-  for (;;) {
-    if (await condition()) return true;
-    if (Date.now() >= end) return false;
-    await sleep(everyMs);
   }
 }
 

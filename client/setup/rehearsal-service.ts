@@ -1,7 +1,8 @@
 /** The rehearsal model as a service: started only where no real model is configured. */
 import { join } from "node:path";
 import { childEnvironment } from "./environment.ts";
-import { freePort, isAlive, launch, tail, until } from "./processes.ts";
+import { freePort, isAlive, launch, tail } from "./processes.ts";
+import { until } from "../../worker/connect/until.ts";
 import type { Say } from "./progress.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { readState, remember } from "./state.ts";

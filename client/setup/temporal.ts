@@ -2,7 +2,8 @@
 import { join } from "node:path";
 import { loadClientConfigProfile } from "@temporalio/envconfig";
 import { probeTemporal } from "../../worker/connect/probe.ts";
-import { freePort, isAlive, launch, tail, until } from "./processes.ts";
+import { freePort, isAlive, launch, tail } from "./processes.ts";
+import { until } from "../../worker/connect/until.ts";
 import type { Say } from "./progress.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { readState, remember, rememberFound } from "./state.ts";

@@ -13,7 +13,7 @@ export interface Watch {
   readonly afterSeq: number;
   readonly json: boolean;
   readonly output: Output;
-  /** Said after the outcome and before the last line, such as how to end what was started. */
+  /** Lines for after the outcome; default: how to get the files, and how to go on. */
   readonly closing?: (end: FollowEnd) => Promise<readonly string[]>;
 }
 
@@ -53,7 +53,7 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
           break;
         case "ended":
           show.end(item);
-          for (const line of (await watch.closing?.(item)) ?? []) output.note(`${line}\n`);
+          for (const line of (await watch.closing?.(item)) ?? [nextHint(sessionId)]) output.note(`${line}\n`);
           return exitCodeOf(item.status);
       }
     }
@@ -64,6 +64,8 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
   output.note(`\n${detachedText(sessionId)}\n`);
   return exitCodes.interrupted;
 }
+
+const nextHint = (id: string) => `Its files: longhaul pull ${id} DIR   Go on with it: longhaul say ${id} "…"`;
 
 /** What a person reads who detached. */
 function detachedText(sessionId: string): string {

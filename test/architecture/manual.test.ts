@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { agentConfigSchema, toolConfigSchema } from "../../activities/config/agent-config.ts";
-import { verbs } from "../../client/command-list.ts";
+import { commandList } from "../../client/command-list.ts";
 import { exitCodes } from "../../client/console/errors.ts";
 import { sources, textOf } from "./sources.ts";
 
@@ -48,7 +48,7 @@ describe("the manual", () => {
 
   test("names every command", () => {
     const [table = ""] = textOf("docs/commands.md").match(/\n## Commands[^]*?\n## /) ?? [];
-    const missing = verbs.map(({ name }) => name).filter((name) => !new RegExp(`\`${name}[ \`]`).test(table));
+    const missing = commandList.map(({ name }) => name).filter((name) => !new RegExp(`\`${name}[ \`]`).test(table));
     expect(missing).toEqual([]);
   });
 
@@ -59,7 +59,7 @@ describe("the manual", () => {
   });
 
   test("prints only commands and flags that exist", () => {
-    const names = verbs.map(({ name }) => name);
+    const names = commandList.map(({ name }) => name);
     const lines = sources(/^[^/]+\.md$|^docs\/[^/]+\.md$/).flatMap(({ text }) =>
       [...text.matchAll(/^```sh\n([^]*?)^```/gm)].flatMap((block) => (block[1] ?? "").split("\n")),
     );

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { randomBytes } from "node:crypto";
 import { forkSession } from "../../client/sessions/fork-session.ts";
-import { requireSession } from "../../client/sessions/require-session.ts";
+import { requireSession } from "../../client/sessions/with-session.ts";
 import { retrySession } from "../../client/sessions/retry-session.ts";
 import { lastStep } from "../../activities/store/sessions.ts";
 import { resetToStep, stepsAsked } from "../support/reset-run.ts";

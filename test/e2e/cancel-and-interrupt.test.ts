@@ -118,13 +118,15 @@ describe("an interrupt", () => {
     const session = await agent.start(script);
     await session.until("llm:chunk");
     const services = clientServices(agent);
-    expect(await interruptSession(services, session.id, "mark-a")).toMatchObject({
+    const interrupt = async (message?: string) =>
+      interruptSession(services, await sessionRow(agent, session.id), message);
+    expect(await interrupt("mark-a")).toMatchObject({
       acknowledged: true,
       kept: "partial text",
       text: "I begin [interrupted]",
     });
     await untilCallRuns(session);
-    expect(await interruptSession(services, session.id, undefined)).toMatchObject({
+    expect(await interrupt()).toMatchObject({
       acknowledged: true,
       kept: "tools in progress",
       tools: [{ name: "bash", outcome: "interrupted" }],
@@ -132,7 +134,7 @@ describe("an interrupt", () => {
     expect(await session.result()).toMatchObject({ result: "Something else, then." });
     const last = session.model.requests.at(-1);
     expect((last ? wordsOf(last) : "").split("mark-a")).toHaveLength(2);
-    await expect(interruptSession(services, session.id, undefined)).rejects.toMatchObject({
+    await expect(interrupt()).rejects.toMatchObject({
       exitCode: exitCodes.impossible,
     });
   });

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { until } from "../../client/setup/processes.ts";
+import { until } from "../../worker/connect/until.ts";
 
 const project = fileURLToPath(new URL("../..", import.meta.url));
 const script = (name: string) => join(project, "scripts", name);

@@ -1,6 +1,6 @@
 /** What the client's verbs work with, over the services of a test's agent. */
 import type { Services } from "../../client/connect/connection.ts";
-import { requireSession } from "../../client/sessions/require-session.ts";
+import { requireSession } from "../../client/sessions/with-session.ts";
 import type { AgentHarness } from "./agent-harness.ts";
 
 export function clientServices(agent: AgentHarness): Services {

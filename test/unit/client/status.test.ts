@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { statusText } from "../../../client/commands/status.ts";
-import { keptText } from "../../../client/sessions/kept-text.ts";
+import { describeKept } from "../../../client/sessions/describe-kept.ts";
 import type { SessionStatusDocument } from "../../../client/sessions/session-status.ts";
 
 const DOCUMENT: SessionStatusDocument = {
@@ -46,12 +46,12 @@ it("messages that an ended session left unread are shown, with what makes it rea
 
 it("what a stop kept is said in a sentence", () => {
   const nothing = { kept: "nothing", step: null, text: null, tools: [] } as const;
-  expect(keptText(nothing)).toBe("Nothing was in progress.");
-  expect(keptText({ ...nothing, kept: "partial text", step: 4, text: "I begin [interrupted]" })).toBe(
+  expect(describeKept(nothing)).toBe("Nothing was in progress.");
+  expect(describeKept({ ...nothing, kept: "partial text", step: 4, text: "I begin [interrupted]" })).toBe(
     'Kept: what the model had said in step 4 ("I begin [interrupted]").',
   );
   const tools = [{ name: "bash", outcome: "interrupted" }];
-  expect(keptText({ ...nothing, kept: "tools in progress", step: 2, tools })).toBe(
+  expect(describeKept({ ...nothing, kept: "tools in progress", step: 2, tools })).toBe(
     "Kept: the output so far of bash (step 2).",
   );
 });

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { childEnvironment, type Purpose } from "../../../client/setup/environment.ts";
 import { makePrivate } from "../../../client/setup/private-folder.ts";
-import { isAlive, launch, run, until } from "../../../client/setup/processes.ts";
+import { isAlive, launch, run } from "../../../client/setup/processes.ts";
+import { until } from "../../../worker/connect/until.ts";
 import { sources } from "../../architecture/sources.ts";
 
 let folder: string;

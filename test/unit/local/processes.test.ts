@@ -3,7 +3,8 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { endProcess, freePort, isAlive, launch, until } from "../../../client/setup/processes.ts";
+import { endProcess, freePort, isAlive, launch } from "../../../client/setup/processes.ts";
+import { until } from "../../../worker/connect/until.ts";
 
 let folder: string;
 beforeEach(() => {

@@ -4,7 +4,7 @@ import { oneLine } from "../console/format.ts";
 
 const EXCERPT_CHARS = 120;
 
-export function keptText({ kept, step, text, tools }: Kept): string {
+export function describeKept({ kept, step, text, tools }: Kept): string {
   switch (kept) {
     case "partial text":
       return `Kept: what the model had said in step ${step} ("${oneLine(text ?? "", EXCERPT_CHARS)}").`;

@@ -1,0 +1,68 @@
+/** What a command works with: the services, and the session it is about. */
+import { findSession, type SessionRow } from "../../activities/store/reading.ts";
+import { isSetupOff } from "../config/config.ts";
+import { openServices, type Services } from "../connect/connection.ts";
+import { noSuchSession } from "../console/errors.ts";
+
+/** Opens the services for as long as `use` takes. @throws ServiceMissing */
+export async function withServices<T>(
+  use: (services: Services) => Promise<T>,
+  open: () => Promise<Services> = openServices,
+): Promise<T> {
+  const services = await open();
+  try {
+    return await use(services);
+  } finally {
+    await services.close();
+  }
+}
+
+/**
+ * Brings up what is missing and a worker first, unless those are elsewhere (`--no-setup`, LONGHAUL_NO_SETUP=1).
+ * @throws ServiceMissing
+ */
+export function withPreparedServices<T>(
+  flags: { readonly setup: boolean },
+  say: (line: string) => void,
+  use: (services: Services) => Promise<T>,
+): Promise<T> {
+  return withServices(use, async () => {
+    if (!flags.setup || isSetupOff()) return openServices();
+    const { prepare } = await import("../setup/up.ts");
+    return openServices(await prepare({ say }));
+  });
+}
+
+/** Opens the services and finds the session. @throws ClientError (impossible) where there is no such session */
+export function withSession<T>(
+  id: string,
+  use: (services: Services, row: SessionRow) => Promise<T>,
+): Promise<T> {
+  return withServices(async (services) => use(services, await requireSession(services, id)));
+}
+
+/** @throws ClientError (impossible) where there is no such session */
+export async function requireSession(services: Pick<Services, "store">, id: string): Promise<SessionRow> {
+  const row = await unlessTableMissing(() => findSession(services.store.db, id));
+  if (row === undefined) throw noSuchSession(id);
+  return row;
+}
+
+/** A database that no worker has ever used has no tables. @returns undefined there */
+export async function unlessTableMissing<T>(query: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await query();
+  } catch (error) {
+    if (isMissingTable(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Postgres' code for a table or column that is not there. */
+export function isMissingTable(error: unknown): boolean {
+  for (let inner = error; inner instanceof Error; inner = inner.cause) {
+    const code = (inner as { code?: unknown }).code;
+    if (code === "42P01" || code === "42703") return true;
+  }
+  return false;
+}

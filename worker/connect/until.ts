@@ -1,0 +1,16 @@
+/** Waits for a condition by asking again and again. */
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** Asks until the answer is yes or `timeoutMs` have passed; returns the last answer. */
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  timeoutMs: number,
+  everyMs = 50,
+): Promise<boolean> {
+  const end = performance.now() + timeoutMs;
+  for (;;) {
+    if (await condition()) return true;
+    if (performance.now() >= end) return false;
+    await sleep(everyMs);
+  }
+}
