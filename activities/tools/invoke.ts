@@ -1,5 +1,6 @@
 /** One tool call from its name and raw input to a bounded result. Pure orchestration: no engine, no database. */
 import { cutChars } from "../contract/cut-text.ts";
+import { editDistance } from "../contract/nearest.ts";
 import type { FilePart, ToolOutcome } from "../contract/message.ts";
 import { truncateText } from "../transcript/truncate.ts";
 import { describeInput } from "./describe-input.ts";
@@ -103,23 +104,11 @@ function wholeOf(text: string): NonNullable<ToolResult["whole"]> {
 }
 
 function unknownTool(registry: ToolRegistry, name: string): string {
-  const names = [...registry.keys()].toSorted((left, right) => distance(name, left) - distance(name, right));
+  const short = cutChars(name, 80);
+  const names = [...registry.keys()].toSorted(
+    (left, right) => editDistance(short, left) - editDistance(short, right),
+  );
   return `There is no tool "${oneLine(name, 80)}". Tools: ${names.join(", ")}.`;
-}
-
-/** Edit distance, for putting the nearest name first. */
-function distance(left: string, right: string): number {
-  const from = cutChars(left, 80);
-  let row = Array.from({ length: right.length + 1 }, (_value, index) => index);
-  for (let i = 1; i <= from.length; i += 1) {
-    const next = [i];
-    for (let j = 1; j <= right.length; j += 1) {
-      const change = (row[j - 1] ?? 0) + (from[i - 1] === right[j - 1] ? 0 : 1);
-      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[right.length] ?? 0;
 }
 
 /** At most 60 characters on one line that say what a call is about, also where its input is no good. */

@@ -3,9 +3,9 @@ import { isMap, isNode, isScalar, LineCounter, parseDocument } from "yaml";
 import type { Document } from "yaml";
 import type { z } from "zod";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
+import { nearest } from "../../activities/contract/nearest.ts";
 import { usageError } from "../console/errors.ts";
 import { withoutAliases } from "./config-aliases.ts";
-import { nearest } from "./nearest.ts";
 
 /** The file's own settings, without defaults: what is laid over the defaults. */
 export type ConfigFile = z.input<typeof agentConfigSchema>;

@@ -1,4 +1,4 @@
-/** What a person may have meant. Pure. */
+/** What a person or a model may have meant. Pure. */
 
 /** The candidate closest to a word, where one is close enough to be meant. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
@@ -12,7 +12,7 @@ export function nearest(word: string, candidates: readonly string[]): string | u
 }
 
 /** Insertions, deletions, replacements and swaps of neighbours between two words. */
-function editDistance(from: string, to: string): number {
+export function editDistance(from: string, to: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: to.length + 1 }, (_, index) => index);
   for (let i = 1; i <= from.length; i++) {
