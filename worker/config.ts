@@ -7,9 +7,9 @@ import { ServiceMissing } from "./connect/service-missing.ts";
 
 const positive = z.coerce.number().int().positive();
 /** An empty variable counts as one that is not set. */
-const text = z.preprocess((value) => (value === "" ? undefined : value), z.string().optional());
-const number = (fallback: number) =>
-  z.preprocess((value) => (value === "" ? undefined : value), positive.default(fallback));
+const optional = <T extends z.ZodType>(schema: T) => z.preprocess((value) => value || undefined, schema);
+const text = optional(z.string().optional());
+const number = (fallback: number) => optional(positive.default(fallback));
 
 const schema = z.object({
   DATABASE_URL: z.string().min(1, "set it to postgres://user:password@host:5432/database"),
@@ -23,27 +23,18 @@ const schema = z.object({
   LONGHAUL_GUARD_IMAGE: text,
   LONGHAUL_HOST: text,
   LONGHAUL_BUILD_ID: text,
-  LONGHAUL_TASK_QUEUE: z.preprocess((value) => value || undefined, z.string().default("longhaul")),
+  LONGHAUL_TASK_QUEUE: optional(z.string().default("longhaul")),
   LONGHAUL_MODELS_QUEUE: text,
   LONGHAUL_SANDBOX_QUEUE: text,
   LONGHAUL_ADMIN_QUEUE: text,
   LONGHAUL_HOST_TIMEOUT_SECONDS: number(90),
-  LONGHAUL_MODEL_CALLS_PER_SECOND: z.preprocess(
-    (value) => value || undefined,
-    z.coerce.number().positive().optional(),
-  ),
+  LONGHAUL_MODEL_CALLS_PER_SECOND: optional(z.coerce.number().positive().optional()),
   LONGHAUL_ACTIVITY_SLOTS: number(100),
-  LONGHAUL_WORKFLOW_SLOTS: number(40),
-  LONGHAUL_CACHED_WORKFLOWS: number(500),
   LONGHAUL_HEARTBEAT_MS: number(200),
   LONGHAUL_HEARTBEAT_TIMEOUT_MS: number(30_000),
-  LONGHAUL_LEASE_MS: number(500),
   LONGHAUL_SHUTDOWN_GRACE_MS: number(10_000),
   LONGHAUL_REAP_MINUTES: number(10),
-  LONGHAUL_LOG_LEVEL: z.preprocess(
-    (value) => value || undefined,
-    z.enum(["trace", "debug", "info", "warn", "error"]).default("info"),
-  ),
+  LONGHAUL_LOG_LEVEL: optional(z.enum(["trace", "debug", "info", "warn", "error"]).default("info")),
   LONGHAUL_READY_FILE: text,
 });
 
@@ -57,20 +48,18 @@ export interface WorkerConfig {
   /** What a session started from Temporal's own tools runs by. */
   readonly model: string | undefined;
   readonly sandboxImage: string | undefined;
-  /** The operator's image from which the walls of a sandbox are put up: it has python3 and nft. */
+  /** The operator's image that sets up the firewall of a sandbox: it has python3 and nft. */
   readonly guardImage: string;
   /** Name of this machine: of its sandboxes, for the ledger. */
   readonly host: string;
   readonly buildId: string;
   readonly queues: TaskQueues;
   /**
-   * How long a call may wait for the queue of the host that has its sandbox, in ms, before the host counts as lost and the sandbox
-   * is made anew on another. Longer than a deploy keeps a host's worker away. Source: survey of durable engines, D18.
+   * How long a call may wait for the queue of the host that has its sandbox, in ms, before the host counts as lost and
+   * another makes a new sandbox. Longer than a deploy keeps a host's worker away. Source: survey of durable engines, D18.
    */
   readonly hostTimeoutMs: number;
   readonly activitySlots: number;
-  readonly workflowSlots: number;
-  readonly cachedWorkflows: number;
   /**
    * How often an activity reports to Temporal, in ms, which is how long a cancel takes to arrive at most. 200 suits one
    * machine; fleets of hundreds of activities raise it. Source: measured 2026-11 (the SDK's own default made a
@@ -79,8 +68,6 @@ export interface WorkerConfig {
   readonly heartbeatMs: number;
   /** How long an activity's heartbeats may stay away before it is given to another worker, in ms. Source: requirement 7.1. */
   readonly heartbeatTimeoutMs: number;
-  /** Between two looks for workers that are gone, in ms; two find one. */
-  readonly leaseMs: number;
   /** How long running activities may go on after SIGTERM before they are handed to another worker, in ms. */
   readonly shutdownGraceMs: number;
   readonly reapMs: number;
@@ -142,11 +129,8 @@ export function readWorkerConfig(
     },
     hostTimeoutMs: e.LONGHAUL_HOST_TIMEOUT_SECONDS * 1_000,
     activitySlots: e.LONGHAUL_ACTIVITY_SLOTS,
-    workflowSlots: e.LONGHAUL_WORKFLOW_SLOTS,
-    cachedWorkflows: e.LONGHAUL_CACHED_WORKFLOWS,
     heartbeatMs: e.LONGHAUL_HEARTBEAT_MS,
     heartbeatTimeoutMs: e.LONGHAUL_HEARTBEAT_TIMEOUT_MS,
-    leaseMs: e.LONGHAUL_LEASE_MS,
     shutdownGraceMs: e.LONGHAUL_SHUTDOWN_GRACE_MS,
     reapMs: e.LONGHAUL_REAP_MINUTES * 60_000,
     logLevel: e.LONGHAUL_LOG_LEVEL,

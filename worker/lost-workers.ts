@@ -19,10 +19,10 @@ export interface LostWorkersOptions {
   readonly namespace: string;
   readonly identity: string;
   readonly logger: Logger;
-  /** Between two looks; a worker that has no lease, or is silent, in two in a row is lost. */
-  readonly everyMs: number;
 }
 
+/** Between two looks; a worker that has no lease, or is silent, in two in a row is lost. */
+const LOOK_EVERY_MS = 500;
 const LATE_MS = 1_000;
 /** Asked of Temporal at once. */
 const AT_ONCE = 8;
@@ -80,7 +80,7 @@ export function watchForLostWorkers(options: LostWorkersOptions): () => Promise<
         );
       })
       .finally(() => (looking = false));
-  }, options.everyMs);
+  }, LOOK_EVERY_MS);
   return () => {
     clearInterval(timer);
     return look;

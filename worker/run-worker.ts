@@ -75,7 +75,6 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     namespace,
     identity,
     logger,
-    everyMs: config.leaseMs,
   });
   const common = { config, connection, namespace, bundle, identity, activities: createActivities(deps) };
   try {

@@ -24,6 +24,11 @@ export interface WorkerParts {
  */
 const POLLERS = { type: "autoscaling", minimum: 1, initial: 2, maximum: 20 } as const;
 
+/** Workflow tasks are short: more at once would only compete for the processor. */
+const WORKFLOW_SLOTS = 40;
+/** Kept in memory between two tasks; others are replayed. */
+const CACHED_WORKFLOWS = 500;
+
 /** Unlike any other process's, also where a container comes up again with the same name and process id. Short, as `buildId`. */
 export function workerIdentity({ buildId }: Pick<WorkerConfig, "buildId">): string {
   return `${process.pid}.${randomInt(10_000)}@${hostname()}:${buildId}`;
@@ -51,8 +56,8 @@ export function workerOptions(parts: WorkerParts): WorkerOptions[] {
     maxConcurrentActivityTaskExecutions: config.activitySlots,
     ...(taskQueue === workflows
       ? {
-          maxConcurrentWorkflowTaskExecutions: config.workflowSlots,
-          maxCachedWorkflows: config.cachedWorkflows,
+          maxConcurrentWorkflowTaskExecutions: WORKFLOW_SLOTS,
+          maxCachedWorkflows: CACHED_WORKFLOWS,
         }
       : {}),
     // Eager dispatch ignores a queue's rate, so it only holds on a queue of its own.
