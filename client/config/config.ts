@@ -14,8 +14,7 @@ import { ClientError, missing, usageError } from "../console/errors.ts";
 
 /** Plays a written script when there is no model to be had. */
 const REHEARSAL_MODEL = "rehearsal/flashcards";
-/** What an API key without a word about the model gets. */
-/** Source: decision 0036. */
+/** With a key and no model named. Source: decision 0036. */
 const DEFAULT_MODEL = "gpt-6.1-sol";
 const CONFIG_NAME = "longhaul.yaml";
 
@@ -71,6 +70,16 @@ export interface Setting {
   readonly source: string;
 }
 
+/** The settings that `doctor` shows: name, variable that overrides it, how to find it in a file. */
+const SHOWN: readonly [string, string | undefined, (from: ConfigFile) => string | number | undefined][] = [
+  ["model", "LONGHAUL_MODEL", ({ model }) => model],
+  ["sandbox.image", "SANDBOX_IMAGE", ({ sandbox }) => sandbox?.image],
+  ["sandbox.network", undefined, ({ sandbox }) => sandbox?.network],
+  ["sandbox.guard", undefined, ({ sandbox }) => sandbox?.guard],
+  ["limits.maxSteps", undefined, ({ limits }) => limits?.maxSteps],
+  ["context.strategy", undefined, ({ context }) => context?.strategy],
+];
+
 /** What `resolveConfig` comes to, with where each value is from; a mistake is a check that failed. */
 export function describeSettings(
   flags: ConfigFlags,
@@ -85,47 +94,22 @@ export function describeSettings(
   try {
     const { path, file, own } = readConfigFiles(flags, environment, cwd);
     const settings = overlaid(layered(own.settings, file), flags, environment);
-    const model = setting(environment, "LONGHAUL_MODEL");
-    const image = setting(environment, "SANDBOX_IMAGE");
-    const sourceOf = (fromEnvironment: unknown, pick: (from: ConfigFile) => unknown) => {
-      if (fromEnvironment !== undefined) return "environment";
+    const model = settings.model ?? (hasCredentials(environment) ? DEFAULT_MODEL : REHEARSAL_MODEL);
+    runConfigOf(settings, model, environment);
+    const sourceOf = (variable: string | undefined, pick: (from: ConfigFile) => unknown) => {
+      if (variable !== undefined && setting(environment, variable) !== undefined) return "environment";
       if (pick(file) !== undefined) return "file";
       return pick(own.settings) === undefined ? "default" : "own file";
     };
     const read = [path, own.path].filter((each) => each !== undefined).join(", over ");
-    const chosen = settings.model ?? (hasCredentials(environment) ? DEFAULT_MODEL : REHEARSAL_MODEL);
-    runConfigOf(settings, chosen, environment);
     return {
       check: { name, ok: true, found: read === "" ? `no ${CONFIG_NAME}: defaults` : read },
       sandbox: settings.sandbox,
-      settings: [
-        { name: "model", value: chosen, source: sourceOf(model, (from) => from.model) },
-        {
-          name: "sandbox.image",
-          value: settings.sandbox.image,
-          source: sourceOf(image, ({ sandbox }) => sandbox?.image),
-        },
-        {
-          name: "sandbox.network",
-          value: settings.sandbox.network,
-          source: sourceOf(undefined, ({ sandbox }) => sandbox?.network),
-        },
-        {
-          name: "sandbox.guard",
-          value: settings.sandbox.guard,
-          source: sourceOf(undefined, ({ sandbox }) => sandbox?.guard),
-        },
-        {
-          name: "limits.maxSteps",
-          value: String(settings.limits.maxSteps),
-          source: sourceOf(undefined, ({ limits }) => limits?.maxSteps),
-        },
-        {
-          name: "context.strategy",
-          value: settings.context.strategy,
-          source: sourceOf(undefined, ({ context }) => context?.strategy),
-        },
-      ],
+      settings: SHOWN.map(([shown, variable, pick]) => ({
+        name: shown,
+        value: String(pick({ ...settings, model })),
+        source: sourceOf(variable, pick),
+      })),
     };
   } catch (error) {
     if (!(error instanceof ClientError)) throw error;
@@ -183,10 +167,10 @@ function readConfigFiles(flags: ConfigFlags, environment: Environment, cwd: stri
 /** The person's own file, where there is one. Source: the XDG Base Directory Specification. */
 function ownConfigFile(environment: Environment): string | undefined {
   const [xdg, home] = [setting(environment, "XDG_CONFIG_HOME"), setting(environment, "HOME")];
-  const folder =
-    xdg !== undefined && isAbsolute(xdg) ? xdg : home === undefined ? undefined : join(home, ".config");
-  const path = folder === undefined ? undefined : join(folder, "longhaul", CONFIG_NAME);
-  return path !== undefined && existsSync(path) ? path : undefined;
+  const folder = xdg !== undefined && isAbsolute(xdg) ? xdg : home && join(home, ".config");
+  if (folder === undefined) return undefined;
+  const path = join(folder, "longhaul", CONFIG_NAME);
+  return existsSync(path) ? path : undefined;
 }
 
 /** A repository that was cloned brings its files along: what one says may not open what the person keeps closed. */
@@ -225,8 +209,8 @@ function findConfigFile(
 
 /** Whatever links are on the way. */
 function isInside(folder: string, outer: string): boolean {
-  const way = relative(existsSync(outer) ? realpathSync(outer) : outer, realpathSync(folder));
-  return way === "" || (!way.startsWith("..") && !isAbsolute(way));
+  const path = relative(existsSync(outer) ? realpathSync(outer) : outer, realpathSync(folder));
+  return path === "" || (!path.startsWith("..") && !isAbsolute(path));
 }
 
 function readConfig(path: string): string {
@@ -240,8 +224,8 @@ function readConfig(path: string): string {
 }
 
 const shown = (path: string, cwd: string) => {
-  const way = relative(cwd, path);
-  return way === "" || way.startsWith("..") ? path : way;
+  const short = relative(cwd, path);
+  return short === "" || short.startsWith("..") ? path : short;
 };
 
 function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment): AgentConfig {

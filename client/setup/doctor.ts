@@ -10,22 +10,16 @@ import {
   probeTemporal,
   withoutPassword,
 } from "../../worker/connect/probe.ts";
-import { isAlive } from "./processes.ts";
+import { findOnPath, isAlive } from "./processes.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
-import { checkSandbox, runcFinding, runcVersion } from "./sandbox-check.ts";
+import { checkSandbox, runcFinding, runcVersion, type Finding } from "./sandbox-check.ts";
 import { findServices, type LocalServices, projectHome, settingOf } from "./services.ts";
 import { readState } from "./state.ts";
-import { cacheFolder, findOnPath } from "./temporal-binary.ts";
+import { cacheFolder } from "./temporal-binary.ts";
 import { configuredTemporal } from "./temporal.ts";
 
-interface Check {
+interface Check extends Finding {
   readonly name: string;
-  readonly ok: boolean;
-  /** Not as it should be, or not measured; nothing that stops a task. */
-  readonly warning?: true;
-  readonly found: string;
-  /** What to do, where it is not all right. */
-  readonly fix?: string;
 }
 
 interface Setting {
@@ -57,22 +51,18 @@ export async function diagnose(options: {
     workerCheck(home),
   ]);
   const sandbox = options.sandbox ?? agentConfigSchema.parse({}).sandbox;
-  const walls = docker.ok ? await sandboxChecks(services, sandbox) : [];
+  const sandboxes = docker.ok ? await sandboxChecks(services, sandbox) : [];
   const checks = [
-    nodeCheck(),
+    { name: "Node", ok: true, found: process.versions.node },
     postgres,
     temporal,
     docker,
-    ...walls,
+    ...sandboxes,
     modelCheck(services),
     worker,
     temporalProgram(),
   ];
   return { checks, settings: settingsOf(services, home) };
-}
-
-function nodeCheck(): Check {
-  return { name: "Node", ok: true, found: process.versions.node };
 }
 
 async function probed(name: string, probe: () => Promise<string>, variable: string): Promise<Check> {
@@ -132,43 +122,25 @@ function temporalProgram(): Check {
 
 function settingsOf(services: LocalServices, home: string): Setting[] {
   const ours = existsSync(join(home, "services.json")) ? ".longhaul" : "default";
-  const from = (variable: string, otherwise: string) =>
-    settingOf(variable) === undefined ? otherwise : "environment";
-  const temporal = configuredTemporal() === undefined ? ours : from("TEMPORAL_ADDRESS", "temporal.toml");
-  return [
-    {
-      name: "DATABASE_URL",
-      value: withoutPassword(services.databaseUrl),
-      source: from("DATABASE_URL", ours),
-    },
-    { name: "TEMPORAL_ADDRESS", value: services.temporalAddress, source: temporal },
-    { name: "task queue", value: services.taskQueue, source: from("LONGHAUL_TASK_QUEUE", ours) },
-    {
-      name: "DOCKER_HOST",
-      value: services.dockerHost ?? "unix:///var/run/docker.sock",
-      source: from("DOCKER_HOST", "default"),
-    },
-    {
-      name: "SANDBOX_IMAGE",
-      value: services.sandboxImage ?? DEFAULT_IMAGE,
-      source: from("SANDBOX_IMAGE", "default"),
-    },
-    {
-      name: "OPENAI_API_KEY",
-      value: masked(settingOf("OPENAI_API_KEY")),
-      source: from("OPENAI_API_KEY", "default"),
-    },
-    {
-      name: "OPENAI_BASE_URL",
-      value: settingOf("OPENAI_BASE_URL") ?? "the provider's own",
-      source: from("OPENAI_BASE_URL", "default"),
-    },
-    {
-      name: "LONGHAUL_MODEL",
-      value: settingOf("LONGHAUL_MODEL") ?? "not set",
-      source: from("LONGHAUL_MODEL", "default"),
-    },
+  const rows: readonly (readonly [name: string, value: string, otherwise?: string, variable?: string])[] = [
+    ["DATABASE_URL", withoutPassword(services.databaseUrl), ours],
+    [
+      "TEMPORAL_ADDRESS",
+      services.temporalAddress,
+      configuredTemporal() === undefined ? ours : "temporal.toml",
+    ],
+    ["task queue", services.taskQueue, ours, "LONGHAUL_TASK_QUEUE"],
+    ["DOCKER_HOST", services.dockerHost ?? "unix:///var/run/docker.sock"],
+    ["SANDBOX_IMAGE", services.sandboxImage ?? DEFAULT_IMAGE],
+    ["OPENAI_API_KEY", masked(settingOf("OPENAI_API_KEY"))],
+    ["OPENAI_BASE_URL", settingOf("OPENAI_BASE_URL") ?? "the provider's own"],
+    ["LONGHAUL_MODEL", settingOf("LONGHAUL_MODEL") ?? "not set"],
   ];
+  return rows.map(([name, value, otherwise = "default", variable = name]) => ({
+    name,
+    value,
+    source: settingOf(variable) === undefined ? otherwise : "environment",
+  }));
 }
 
 /** The first characters tell two keys apart; short ones are hidden whole. */

@@ -8,10 +8,10 @@ import { postgresOwner } from "./postgres-owner.ts";
 import { ensureRoleAndDatabase, WORKER_ROLE } from "./postgres-role.ts";
 import { PRIVATE_FILE } from "./private-folder.ts";
 import { probePostgres } from "../../worker/connect/probe.ts";
-import { birthOf, freePort, isAlive, launch, type ProcessMark, run, tail } from "./processes.ts";
-import { until } from "../../worker/connect/until.ts";
+import { birthOf, freePort, run } from "./processes.ts";
 import { type Say, slowly } from "./progress.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { logOf, startService } from "./start-service.ts";
 import { readState, remember } from "./state.ts";
 
 export interface PostgresOptions {
@@ -37,14 +37,13 @@ const DATABASE = "longhaul";
 export async function ensurePostgres(options: PostgresOptions): Promise<string> {
   const { home, say } = options;
   const data = join(home, "postgres", "data");
-  const log = join(home, "logs", "postgres.log");
   const secret = secretFile(home, "superuser");
   const running = readPidFile(data);
   if (running !== undefined && existsSync(secret)) {
     const url = urlOf(running.port, "superuser", readFileSync(secret, "utf8"));
     const found = await probePostgres(maintenance(url), 2_000).catch(() => undefined);
     if (found !== undefined) {
-      await adopt(home, running, log);
+      await adopt(home, running);
       return prepared(home, running.port, url);
     }
   }
@@ -59,17 +58,18 @@ export async function ensurePostgres(options: PostgresOptions): Promise<string> 
     );
   }
   const port = await freePort(options.port);
-  const server = owner.wrap(binaries.postgres, [
-    "-D",
-    data,
-    "-p",
-    String(port),
-    ...settings(options.durable),
-  ]);
-  const mark = await launch({ ...server, log, cwd: "/" });
-  remember(home, "postgres", { ...mark, address: `127.0.0.1:${port}`, log });
   const url = urlOf(port, "superuser", readFileSync(secret, "utf8"));
-  await ready(mark, url, port, log);
+  await startService({
+    ...owner.wrap(binaries.postgres, ["-D", data, "-p", String(port), ...settings(options.durable)]),
+    cwd: "/",
+    home,
+    name: "postgres",
+    title: "Postgres",
+    address: `127.0.0.1:${port}`,
+    probe: () => probePostgres(maintenance(url), 1_000),
+    timeoutMs: 60_000,
+    otherwise: "set DATABASE_URL to a running server",
+  });
   const workerUrl = await prepared(home, port, url);
   say(`Postgres runs at 127.0.0.1:${port} (data in .longhaul/postgres).`);
   return workerUrl;
@@ -102,11 +102,16 @@ async function prepared(home: string, port: number, superuserUrl: string): Promi
   return urlOf(port, "worker", password);
 }
 
-async function adopt(home: string, running: { pid: number; port: number }, log: string): Promise<void> {
+async function adopt(home: string, running: { pid: number; port: number }): Promise<void> {
   if (readState(home).services.postgres?.pid === running.pid) return;
   const born = await birthOf(running.pid);
   if (born === undefined) return;
-  remember(home, "postgres", { pid: running.pid, born, address: `127.0.0.1:${running.port}`, log });
+  remember(home, "postgres", {
+    pid: running.pid,
+    born,
+    address: `127.0.0.1:${running.port}`,
+    log: logOf(home, "postgres"),
+  });
 }
 
 /** Postgres' own word on who serves this data: first line the pid, fourth the port. */
@@ -172,27 +177,6 @@ function settings(durable: boolean): string[] {
     ...(durable ? [] : ["fsync=off", "full_page_writes=off"]),
   ];
   return values.flatMap((value) => ["-c", value]);
-}
-
-async function ready(mark: ProcessMark, url: string, port: number, log: string): Promise<void> {
-  const up = await until(async () => {
-    if (!(await isAlive(mark))) throw notStarted(port, log);
-    return probePostgres(maintenance(url), 1_000).then(
-      () => true,
-      () => false,
-    );
-  }, 60_000);
-  if (!up) throw notStarted(port, log);
-}
-
-function notStarted(port: number, log: string): ServiceMissing {
-  return new ServiceMissing({
-    service: "Postgres",
-    address: `127.0.0.1:${port}`,
-    problem: `did not start at 127.0.0.1:${port}`,
-    reason: `last log lines: ${tail(log, 3)}`,
-    fix: `See ${log}, or set DATABASE_URL to a running Postgres server.`,
-  });
 }
 
 /** The database that is always there. */

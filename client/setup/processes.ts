@@ -1,8 +1,8 @@
 /** Processes that outlive us: started detached, named by pid and start time so that a recycled pid is never killed. */
 import { execFile, type ExecFileOptions, spawn } from "node:child_process";
-import { closeSync, fchmodSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { accessSync, closeSync, constants, fchmodSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { dirname } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { childEnvironment } from "./environment.ts";
 import { until } from "../../worker/connect/until.ts";
@@ -135,6 +135,21 @@ function tryListen(port: number): Promise<number | undefined> {
       server.close(() => resolve(typeof address === "object" && address !== null ? address.port : undefined));
     });
   });
+}
+
+/** A program by its name. */
+export function findOnPath(name: string): string | undefined {
+  for (const folder of (process.env["PATH"] ?? "").split(delimiter)) {
+    if (folder === "") continue;
+    const file = join(folder, name);
+    try {
+      accessSync(file, constants.X_OK);
+      return file;
+    } catch {
+      // Not in this folder.
+    }
+  }
+  return undefined;
 }
 
 /** The last lines of a log, for an error's text. */

@@ -1,4 +1,4 @@
-/** What the Docker engine makes of a sandbox's walls: for `doctor`. Starts one sandbox for a second, and removes it. */
+/** How well the Docker engine isolates a sandbox: for `doctor`. Starts one sandbox for a second, and removes it. */
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
 import type { AgentConfig } from "../../activities/config/agent-config.ts";
@@ -6,11 +6,13 @@ import { type Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 
-export interface SandboxFinding {
+/** What a check found. */
+export interface Finding {
   readonly ok: boolean;
   /** Not as it should be, or not measured; nothing that stops a task. */
   readonly warning?: true;
   readonly found: string;
+  /** What to do, where it is not all right. */
   readonly fix?: string;
 }
 
@@ -25,11 +27,11 @@ export interface SandboxCheckOptions {
 }
 
 export interface SandboxFindings {
-  readonly network: SandboxFinding;
-  readonly isolation: SandboxFinding;
+  readonly network: Finding;
+  readonly isolation: Finding;
 }
 
-/** Whether sandboxes are shut off as they must be, measured in one. Never rejects. */
+/** Whether sandboxes are isolated as they must be, measured in one. Never rejects. */
 export async function checkSandbox(options: SandboxCheckOptions): Promise<SandboxFindings> {
   const { image, guardImage, sandbox } = options;
   const host = createDockerHost({
@@ -44,7 +46,7 @@ export async function checkSandbox(options: SandboxCheckOptions): Promise<Sandbo
       image: image ?? DEFAULT_IMAGE,
       network: sandbox.network,
       allow: sandbox.allow,
-      // Measured first, judged then.
+      // Measured here, judged below.
       guard: "best-effort",
       memoryBytes: 128 * MIB,
       cpus: 1,
@@ -72,7 +74,7 @@ export async function checkSandbox(options: SandboxCheckOptions): Promise<Sandbo
 export function networkFinding(
   { reach, why, tried, reachable = [] }: Sandbox["network"],
   guard: "required" | "best-effort",
-): SandboxFinding {
+): Finding {
   const measured = `${tried ?? 0} addresses tried`;
   if (reach === "none") return { ok: true, found: "none: nothing outside the sandbox" };
   if (reach === "internet") {
@@ -102,13 +104,13 @@ export function networkFinding(
 function isolationFinding(
   gaps: readonly string[],
   { guard, runtime }: Pick<AgentConfig["sandbox"], "guard" | "runtime">,
-): SandboxFinding {
+): Finding {
   if (gaps.length === 0) {
     const filter = runtime === undefined ? "seccomp filter, " : `runtime ${runtime}, `;
     return { ok: true, found: `${filter}no new privileges, two capabilities (read in a sandbox)` };
   }
   const found = gaps.join("; ");
-  const fix = "the Docker engine's settings leave a wall out: start it with its default seccomp profile";
+  const fix = "the Docker engine's settings weaken the isolation: start it with its default seccomp profile";
   return guard === "best-effort" ? { ok: true, warning: true, found, fix } : { ok: false, found, fix };
 }
 
@@ -119,7 +121,7 @@ const FIXED: readonly (readonly [number, number, number])[] = [
 ];
 
 /** @param version as the engine tells it, such as `1.1.5+ds1-1+deb12u1`; undefined where it has no runc */
-export function runcFinding(version: string | undefined): SandboxFinding {
+export function runcFinding(version: string | undefined): Finding {
   const numbers = /^v?(\d+)\.(\d+)\.(\d+)/.exec(version ?? "");
   if (version === undefined || numbers === null)
     return { ok: true, warning: true, found: "another runtime than runc: its version was not judged" };

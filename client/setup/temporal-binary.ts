@@ -1,10 +1,10 @@
 /** Where the `temporal` program is: PATH, our cache, its release, or built by Go. */
-import { accessSync, constants, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
-import { delimiter, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import { cutChars } from "../../activities/contract/cut-text.ts";
 import { childEnvironment } from "./environment.ts";
-import { run } from "./processes.ts";
+import { findOnPath, run } from "./processes.ts";
 import { type Say, slowly } from "./progress.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { downloadTemporal, TEMPORAL_RELEASE } from "./temporal-download.ts";
@@ -49,20 +49,6 @@ export async function temporalBinary(options: { cache: string; say: Say }): Prom
     reason: failures.join("; "),
     fix: "Install the `temporal` command line tool or Go 1.24, or set TEMPORAL_ADDRESS to a running server.",
   });
-}
-
-export function findOnPath(name: string): string | undefined {
-  for (const folder of (process.env["PATH"] ?? "").split(delimiter)) {
-    if (folder === "") continue;
-    const file = join(folder, name);
-    try {
-      accessSync(file, constants.X_OK);
-      return file;
-    } catch {
-      // Not in this folder.
-    }
-  }
-  return undefined;
 }
 
 async function download(cache: string, failures: string[]): Promise<string | undefined> {

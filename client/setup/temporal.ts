@@ -2,11 +2,11 @@
 import { join } from "node:path";
 import { loadClientConfigProfile } from "@temporalio/envconfig";
 import { probeTemporal } from "../../worker/connect/probe.ts";
-import { freePort, isAlive, launch, tail } from "./processes.ts";
-import { until } from "../../worker/connect/until.ts";
+import { freePort, isAlive } from "./processes.ts";
+import { succeeds } from "../../worker/connect/until.ts";
 import type { Say } from "./progress.ts";
-import { ServiceMissing } from "../../worker/connect/service-missing.ts";
-import { readState, remember, rememberFound } from "./state.ts";
+import { startService } from "./start-service.ts";
+import { readState, rememberFound } from "./state.ts";
 import { temporalBinary } from "./temporal-binary.ts";
 import { SEARCH_ATTRIBUTES } from "../../worker/search-attributes.ts";
 
@@ -50,11 +50,11 @@ export async function ensureTemporal(options: TemporalOptions): Promise<Temporal
     return { address: configured, uiUrl: undefined };
   }
   const ours = readState(home).services.temporal;
-  if (ours !== undefined && (await isAlive(ours)) && (await answers(ours.address))) {
+  if (ours !== undefined && (await isAlive(ours)) && (await succeeds(probe(ours.address)))) {
     return { address: ours.address, uiUrl: ours.uiUrl };
   }
   const standard = `127.0.0.1:${TEMPORAL_PORT}`;
-  if (options.ports === "fixed" && (await answers(standard))) {
+  if (options.ports === "fixed" && (await succeeds(probe(standard)))) {
     if (readState(home).found.temporal !== standard)
       say(`Using the Temporal server that runs at ${standard}.`);
     rememberFound(home, "temporal", standard);
@@ -70,8 +70,10 @@ async function start(options: TemporalOptions, binary: string): Promise<Temporal
   const uiPort = await freePort(fixed ? TEMPORAL_UI_PORT : 0);
   const address = `127.0.0.1:${port}`;
   const uiUrl = `http://127.0.0.1:${uiPort}`;
-  const log = join(home, "logs", "temporal.log");
-  const mark = await launch({
+  await startService({
+    home,
+    name: "temporal",
+    title: "Temporal",
     command: binary,
     args: [
       "server",
@@ -84,36 +86,15 @@ async function start(options: TemporalOptions, binary: string): Promise<Temporal
       ...DYNAMIC_CONFIG.flatMap((value) => ["--dynamic-config-value", value]),
       ...SEARCH_ATTRIBUTES.flatMap((name) => ["--search-attribute", `${name}=Keyword`]),
     ],
-    log,
+    address,
+    facts: { uiUrl },
+    probe: () => probe(address),
+    timeoutMs: 60_000,
+    otherwise: "set TEMPORAL_ADDRESS to a running server",
   });
-  remember(home, "temporal", { ...mark, address, uiUrl, log });
   rememberFound(home, "temporal", undefined);
-  const up = await until(
-    async () => {
-      if (!(await isAlive(mark))) throw notStarted(address, log);
-      return answers(address);
-    },
-    60_000,
-    100,
-  );
-  if (!up) throw notStarted(address, log);
   say(`Temporal runs at ${address}, its Web UI at ${uiUrl} (database in .longhaul/temporal.db).`);
   return { address, uiUrl };
 }
 
-function answers(address: string): Promise<boolean> {
-  return probeTemporal(address, 1_500).then(
-    () => true,
-    () => false,
-  );
-}
-
-function notStarted(address: string, log: string): ServiceMissing {
-  return new ServiceMissing({
-    service: "Temporal",
-    address,
-    problem: `did not start at ${address}`,
-    reason: `last log lines: ${tail(log, 3)}`,
-    fix: `See ${log}, or set TEMPORAL_ADDRESS to a running server.`,
-  });
-}
+const probe = (address: string) => probeTemporal(address, 1_500);

@@ -1,19 +1,18 @@
-/** The worker as a service of this machine: started detached, and anew when what it was started from has changed. */
-import { existsSync, readFileSync, rmSync } from "node:fs";
+/** The worker as a service of this machine: started detached, and replaced when its code or settings have changed. */
+import { rmSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { childEnvironment } from "./environment.ts";
 import { workerFingerprint } from "./fingerprint.ts";
-import { endProcess, isAlive, launch, tail } from "./processes.ts";
-import { until } from "../../worker/connect/until.ts";
+import { endProcess, isAlive, type ProcessMark } from "./processes.ts";
 import type { Say } from "./progress.ts";
-import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { findServices, type LocalServices, projectHome } from "./services.ts";
-import { locked, readState, remember } from "./state.ts";
+import { logOf, startService } from "./start-service.ts";
+import { locked, readState } from "./state.ts";
 
 const MAIN = fileURLToPath(new URL("../../worker/main.ts", import.meta.url));
 const QUICK_START = new URL("../../scripts/quick-start.mjs", import.meta.url).href;
-const READY_MS = 30_000;
 /** Its own grace, its force time, and a little. */
 const END_MS = 20_000;
 
@@ -31,7 +30,7 @@ export async function ensureWorker(options: {
   readonly say: Say;
 }): Promise<WorkerProcess> {
   const home = options.home ?? projectHome;
-  const log = join(home, "logs", "worker.log");
+  const log = logOf(home, "worker");
   return locked(home, options.say, async () => {
     const environment = { ...childEnvironment("worker"), ...options.services.environment };
     const fingerprint = workerFingerprint(environment);
@@ -41,7 +40,7 @@ export async function ensureWorker(options: {
     if (oldRuns)
       options.say("The code or the settings changed: a new worker takes over from the running one.");
     // The new one polls before the old one drains: nothing waits in between.
-    const fresh = await start(home, log, environment, fingerprint);
+    const fresh = await start(home, environment, fingerprint);
     if (oldRuns) void endProcess(old, { graceMs: END_MS });
     options.say(`Worker started (process ${fresh.pid}, log in .longhaul/logs/worker.log).`);
     return { pid: fresh.pid, started: true, log };
@@ -63,34 +62,25 @@ export async function runWorker(options: { readonly services?: LocalServices } =
 
 async function start(
   home: string,
-  log: string,
   environment: NodeJS.ProcessEnv,
   fingerprint: string,
-): Promise<{ pid: number }> {
+): Promise<ProcessMark> {
   const readyFile = join(home, "worker.ready");
   rmSync(readyFile, { force: true });
-  const mark = await launch({
+  return startService({
+    home,
+    name: "worker",
+    title: "Worker",
     command: process.execPath,
     args: ["--import", QUICK_START, MAIN],
     env: { ...environment, LONGHAUL_READY_FILE: readyFile },
-    log,
+    address: "",
+    facts: { fingerprint },
+    replaces: true,
+    probe: async ({ pid }) => {
+      if (Number(await readFile(readyFile, "utf8")) !== pid) throw new Error("not ready");
+    },
+    timeoutMs: 30_000,
+    otherwise: "run it in the foreground: longhaul worker",
   });
-  const failed = (reason: string) =>
-    new ServiceMissing({
-      service: "Worker",
-      address: `process ${mark.pid}`,
-      problem: "did not start",
-      reason,
-      fix: `See ${log}.`,
-    });
-  const up = await until(async () => {
-    if (!(await isAlive(mark))) throw failed(`it exited: ${tail(log, 2)}`);
-    return existsSync(readyFile) && Number(readFileSync(readyFile, "utf8")) === mark.pid;
-  }, READY_MS);
-  if (!up) {
-    await endProcess(mark, { graceMs: 1_000 });
-    throw failed(`it was not ready within ${READY_MS / 1_000} s: ${tail(log, 2)}`);
-  }
-  remember(home, "worker", { ...mark, address: "", log, fingerprint });
-  return mark;
 }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import Dockerode from "dockerode";
 import { probeDocker } from "../../worker/connect/probe.ts";
 import { endProcess, launch, type ProcessMark, run, tail } from "../../client/setup/processes.ts";
-import { findOnPath } from "../../client/setup/temporal-binary.ts";
+import { findOnPath } from "../../client/setup/processes.ts";
 import { eventually } from "./eventually.ts";
 
 export interface OwnDocker {

@@ -14,3 +14,11 @@ export async function until(
     await sleep(everyMs);
   }
 }
+
+/** Whether it resolves. Never rejects. */
+export function succeeds(promise: Promise<unknown>): Promise<boolean> {
+  return promise.then(
+    () => true,
+    () => false,
+  );
+}

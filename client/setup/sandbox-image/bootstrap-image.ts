@@ -7,10 +7,10 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import type Dockerode from "dockerode";
 import { cutTail } from "../../../activities/contract/cut-text.ts";
+import { aptInstall, MAX_LOG_BYTES } from "../apt.ts";
 import { childEnvironment } from "../environment.ts";
-import { run } from "../processes.ts";
+import { findOnPath, run } from "../processes.ts";
 import { type Say, slowly } from "../progress.ts";
-import { findOnPath } from "../temporal-binary.ts";
 import { type AptSource, findAptSource } from "./apt-source.ts";
 
 /** The release of the Dockerfile, where the machine's own is not known. */
@@ -21,7 +21,6 @@ const WORK_FOLDER = "/var/tmp";
 const NODE_VERSION = "24.21.0";
 const NPM_VERSION = "11.21.2";
 const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-const MAX_LOG_BYTES = 64 * 1024 * 1024;
 const TIMEOUT_MS = 15 * 60_000;
 /** As in the Dockerfile. */
 const CHANGES = ["ENV LANG=C.UTF-8 PATH=/usr/local/bin:/usr/bin:/bin", "WORKDIR /workspace", 'CMD ["bash"]'];
@@ -43,7 +42,8 @@ export function bootstrapObstacle(mayInstall: boolean): string | undefined {
 
 /** Makes the image `tag`: about a minute. Leaves nothing else behind. */
 export async function bootstrapImage({ docker, tag, say, mayInstall }: BootstrapOptions): Promise<void> {
-  if (findOnPath("debootstrap") === undefined && mayInstall) await installDebootstrap(say);
+  if (findOnPath("debootstrap") === undefined && mayInstall)
+    await aptInstall(say, "Installing debootstrap with apt-get: it makes the sandbox image", ["debootstrap"]);
   const packages = (await readBeside("packages.txt")).split("\n").filter((line) => line !== "");
   const root = await mkdtemp(join(WORK_FOLDER, "longhaul-image-"));
   try {
@@ -69,19 +69,6 @@ export async function bootstrapImage({ docker, tag, say, mayInstall }: Bootstrap
   } finally {
     await rm(root, { recursive: true, force: true });
   }
-}
-
-async function installDebootstrap(say: Say): Promise<void> {
-  const apt = (...args: string[]) =>
-    run("apt-get", ["-q", "-y", ...args], {
-      env: { ...childEnvironment("installer"), DEBIAN_FRONTEND: "noninteractive" },
-      maxBuffer: MAX_LOG_BYTES,
-      timeout: TIMEOUT_MS,
-    });
-  await slowly(say, "Installing debootstrap with apt-get: it makes the sandbox image", async () => {
-    await apt("update");
-    await apt("install", "--no-install-recommends", "debootstrap");
-  });
 }
 
 /** The machine's own release from where the machine gets its packages; undefined = debootstrap's default. */

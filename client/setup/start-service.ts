@@ -1,0 +1,54 @@
+/** Starts a program as a service of this machine and waits until it answers: how every service here comes up. */
+import { join } from "node:path";
+import { succeeds, until } from "../../worker/connect/until.ts";
+import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { endProcess, isAlive, launch, tail, type Launch, type ProcessMark } from "./processes.ts";
+import { remember, type RunningService, type ServiceName } from "./state.ts";
+
+export interface ServiceStart extends Omit<Launch, "log"> {
+  readonly home: string;
+  /** Its entry in the state and its log. */
+  readonly name: ServiceName;
+  /** For people: `Postgres`. */
+  readonly title: string;
+  readonly address: string;
+  /** Rejects as long as it does not answer. */
+  readonly probe: (mark: ProcessMark) => Promise<unknown>;
+  readonly timeoutMs: number;
+  /** Another way than reading its log, such as `set DATABASE_URL to a running server`. */
+  readonly otherwise: string;
+  /** What else its entry says. */
+  readonly facts?: Partial<RunningService>;
+  /** Its predecessor keeps the entry until this one answers. */
+  readonly replaces?: boolean;
+}
+
+export const logOf = (home: string, name: ServiceName) => join(home, "logs", `${name}.log`);
+
+/** Returns once it answers. @throws ServiceMissing with the end of its log where it exits or stays silent */
+export async function startService(start: ServiceStart): Promise<ProcessMark> {
+  const { home, name, address, timeoutMs } = start;
+  const log = logOf(home, name);
+  const mark = await launch({ ...start, log });
+  const entry = { ...mark, address, log, ...start.facts };
+  // Known before it answers: whoever is interrupted in between can still end it.
+  if (start.replaces !== true) remember(home, name, entry);
+  const failed = (what: string) =>
+    new ServiceMissing({
+      service: start.title,
+      address,
+      problem: "did not start",
+      reason: `it ${what}; its log ends with: ${tail(log, 3)}`,
+      fix: `See ${log}, or ${start.otherwise}.`,
+    });
+  const answered = await until(async () => {
+    if (!(await isAlive(mark))) throw failed("exited");
+    return succeeds(start.probe(mark));
+  }, timeoutMs);
+  if (!answered) {
+    if (start.replaces === true) await endProcess(mark, { graceMs: 1_000 });
+    throw failed(`did not answer within ${timeoutMs / 1_000} s`);
+  }
+  remember(home, name, entry);
+  return mark;
+}
