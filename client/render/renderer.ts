@@ -7,17 +7,7 @@ import type { Style } from "../console/output.ts";
 import { bar, dollars, duration, oneLine, percent, plural, tokens } from "../console/format.ts";
 import { compressedLine, endLines, queuedLine, sandboxLine, startLine } from "./lines.ts";
 import { resultLines, waitingLine } from "./tools.ts";
-import { createWords } from "./words.ts";
-
-export interface Renderer {
-  readonly event: (event: SessionEvent) => void;
-  /** Time passes: says which tools have been running for long. Only for events that happen now. */
-  readonly tick: (nowMs: number) => void;
-  /** A line of the client's own. */
-  readonly note: (text: string) => void;
-  /** The words of the last answer that were shown as they came. */
-  readonly shownText: () => string;
-}
+import { Words } from "./words.ts";
 
 /** A tool that takes longer is announced before it is done, then named again this often, in ms. */
 const LONG_TOOL_MS = 3_000;
@@ -27,138 +17,157 @@ interface OpenCall {
   readonly name: string;
   readonly about: string;
   readonly since: number;
-  saidAt: number | undefined;
+  announcedAt: number | undefined;
 }
 
-export function createRenderer(write: (text: string) => void, style: Style, columns: number): Renderer {
-  const words = createWords(write, style);
-  const open = new Map<string, OpenCall>();
-  let costUsd = 0;
-  let priced = false;
-  const waiting = new Set<string>();
-  const taken = new Set<string>();
-  let stepShown = 0;
-  let attemptShown = 0;
-  let lastShown = "";
+type Show = { [Type in SessionEvent["type"]]: (event: SessionEvent, data: EventData[Type]) => void };
 
-  const line = (text: string) => {
-    words.pause();
-    write(`${text}\n`);
-  };
-  const callOf = (data: { callId: string; name: string }) => open.get(data.callId);
+export class Renderer {
+  readonly #write: (text: string) => void;
+  readonly #style: Style;
+  readonly #columns: number;
+  readonly #words: Words;
+  readonly #open = new Map<string, OpenCall>();
+  readonly #waiting = new Set<string>();
+  readonly #delivered = new Set<string>();
+  /** Undefined until a price is known. */
+  #costUsd: number | undefined;
+  #stepShown = 0;
+  #attemptShown = 0;
+  #lastText = "";
 
-  const stepLine = (event: SessionEvent, data: EventData["step:started"]) => {
-    const again = event.step === stepShown && event.attempt > attemptShown;
-    const voided = words.reset();
-    if (again) {
-      const lost = voided ? "; what it said so far is dropped" : "";
-      line(style("yellow", `↻ step ${event.step} again, attempt ${event.attempt}${lost}`));
-    } else if (event.step !== stepShown) {
+  constructor(write: (text: string) => void, style: Style, columns: number) {
+    this.#write = write;
+    this.#style = style;
+    this.#columns = columns;
+    this.#words = new Words(write, style);
+  }
+
+  event(event: SessionEvent): void {
+    // An event of a newer version is no reason to stop watching.
+    const show = this.#show[event.type] as ((event: SessionEvent, data: unknown) => void) | undefined;
+    show?.(event, event.data);
+  }
+
+  /** Time passes: says which tools have been running for long. Only for events that happen now. */
+  tick(nowMs: number): void {
+    for (const call of this.#open.values()) {
+      const due = call.announcedAt === undefined ? call.since + LONG_TOOL_MS : call.announcedAt + REMIND_MS;
+      if (nowMs < due) continue;
+      call.announcedAt = nowMs;
+      this.note(waitingLine(call.name, call.about, nowMs - call.since, this.#style, this.#columns));
+    }
+  }
+
+  /** A line of the client's own. */
+  note(text: string): void {
+    this.#words.pause();
+    this.#write(`${text}\n`);
+  }
+
+  /** The words of the last answer that were shown as they came. */
+  shownText(): string {
+    return this.#lastText;
+  }
+
+  #warn(text: string): void {
+    this.note(this.#style("yellow", text));
+  }
+
+  #retried(event: SessionEvent): void {
+    this.#attemptShown = event.attempt;
+    const dropped = this.#words.reset() ? "; what it said so far is dropped" : "";
+    this.#warn(`↻ step ${event.step} again, attempt ${event.attempt}${dropped}`);
+  }
+
+  #isRetry(event: SessionEvent): boolean {
+    return event.step === this.#stepShown && event.attempt > this.#attemptShown;
+  }
+
+  #stepLine(event: SessionEvent, data: EventData["step:started"]): void {
+    if (this.#isRetry(event)) return this.#retried(event);
+    this.#words.reset();
+    if (event.step !== this.#stepShown) {
       const parts = [
         `${bar(data.estimatedInput, data.limit)} ${percent(data.estimatedInput, data.limit)} of ${tokens(data.limit)}`,
-        ...(priced ? [dollars(costUsd)] : []),
-        ...(waiting.size > 0 ? [style("magenta", `${plural(waiting.size, "message")} waiting`)] : []),
+        ...(this.#costUsd === undefined ? [] : [dollars(this.#costUsd)]),
+        ...(this.#waiting.size > 0
+          ? [this.#style("magenta", `${plural(this.#waiting.size, "message")} waiting`)]
+          : []),
       ];
-      line(`\n${style("bold", `step ${event.step}`)}  ${style("dim", parts.join(" · "))}`);
+      this.note(`\n${this.#style("bold", `step ${event.step}`)}  ${this.#style("dim", parts.join(" · "))}`);
     }
-    stepShown = event.step;
-    attemptShown = event.attempt;
-  };
+    this.#stepShown = event.step;
+    this.#attemptShown = event.attempt;
+  }
 
-  const show: { [Type in SessionEvent["type"]]: (event: SessionEvent, data: EventData[Type]) => void } = {
+  readonly #show: Show = {
     "session:started": (event, data) => {
-      stepShown = 0;
-      for (const text of startLine(event, data, style, columns)) line(text);
+      this.#stepShown = 0;
+      for (const text of startLine(event, data, this.#style, this.#columns)) this.note(text);
     },
-    "step:started": stepLine,
+    "step:started": (event, data) => this.#stepLine(event, data),
     "llm:thinking": (event) => {
-      if (event.step === stepShown && event.attempt > attemptShown) {
-        attemptShown = event.attempt;
-        const lost = words.reset() ? "; what it said so far is dropped" : "";
-        line(style("yellow", `↻ step ${event.step} again, attempt ${event.attempt}${lost}`));
-      }
+      if (this.#isRetry(event)) this.#retried(event);
     },
     "llm:chunk": (event, data) => {
-      if (event.step === stepShown && event.attempt < attemptShown) return;
-      if (data.chunkType === "text") words.text(data.text);
-      else words.reasoning(data.text);
+      if (event.step === this.#stepShown && event.attempt < this.#attemptShown) return;
+      if (data.chunkType === "text") this.#words.text(data.text);
+      else this.#words.reasoning(data.text);
     },
     "llm:response": (_event, data) => {
-      words.whole(data.content, data.reasoning);
-      lastShown = data.content;
-      if (data.costUsd !== null) {
-        priced = true;
-        costUsd += data.costUsd;
-      }
-      words.reset();
+      this.#words.whole(data.content, data.reasoning);
+      this.#lastText = data.content;
+      if (data.costUsd !== null) this.#costUsd = (this.#costUsd ?? 0) + data.costUsd;
+      this.#words.reset();
     },
     "llm:tool-call": (event, data) => {
-      open.set(data.callId, { ...data, since: Date.parse(event.at), saidAt: undefined });
+      this.#open.set(data.callId, { ...data, since: Date.parse(event.at), announcedAt: undefined });
     },
     "llm:tool-result": (_event, data) => {
-      const about = callOf(data)?.about ?? "";
-      open.delete(data.callId);
-      for (const text of resultLines(data, about, style, columns)) line(text);
+      const about = this.#open.get(data.callId)?.about ?? "";
+      this.#open.delete(data.callId);
+      for (const text of resultLines(data, about, this.#style, this.#columns)) this.note(text);
     },
-    "llm:error": (_event, data) => {
-      const wait = data.retryInMs === null ? "" : `; again in ${duration(data.retryInMs)}`;
-      const look = data.final ? "red" : "yellow";
-      line(
-        style(look, `${data.final ? "✗" : "↻"} model: ${oneLine(data.message, 300)} (${data.class})${wait}`),
-      );
+    "llm:error": (_event, { message, class: kind, final, retryInMs }) => {
+      const wait = retryInMs === null ? "" : `; again in ${duration(retryInMs)}`;
+      const text = `${final ? "✗" : "↻"} model: ${oneLine(message, 300)} (${kind})${wait}`;
+      this.note(this.#style(final ? "red" : "yellow", text));
     },
-    "llm:switched": (_event, data) => line(style("cyan", `model: ${data.from} → ${data.to}`)),
-    "llm:unsupported-input": (_event, data) => line(style("yellow", `! ${oneLine(data.message, 200)}`)),
+    "llm:switched": (_event, data) => this.note(this.#style("cyan", `model: ${data.from} → ${data.to}`)),
+    "llm:unsupported-input": (_event, data) => this.#warn(`! ${oneLine(data.message, 200)}`),
     "context:compressing": () => undefined,
-    "context:compressed": (_event, data) => line(compressedLine(data, style)),
+    "context:compressed": (_event, data) => this.note(compressedLine(data, this.#style)),
     "context:pruned": (_event, data) => {
       const what = plural(data.prunedCount, "old tool result");
-      line(style("cyan", `✂ ${what} hidden, ${tokens(data.savedTokens)} tokens freed`));
+      this.note(this.#style("cyan", `✂ ${what} hidden, ${tokens(data.savedTokens)} tokens freed`));
     },
     "message:queued": (_event, data) => {
       // Who sends tells afterwards, so a quick step may have taken the message before; sent twice, it waits once.
-      if (taken.has(data.id) || waiting.has(data.id)) return;
-      waiting.add(data.id);
-      line(queuedLine(data, style, columns));
+      if (this.#delivered.has(data.id) || this.#waiting.has(data.id)) return;
+      this.#waiting.add(data.id);
+      this.note(queuedLine(data, this.#style, this.#columns));
     },
     "message:dequeued": (_event, data) => {
       for (const id of data.ids) {
-        taken.add(id);
-        waiting.delete(id);
+        this.#delivered.add(id);
+        this.#waiting.delete(id);
       }
-      line(`${style("magenta", "▸ you:")} ${oneLine(data.text, columns * 3)}`);
+      this.note(`${this.#style("magenta", "▸ you:")} ${oneLine(data.text, this.#columns * 3)}`);
     },
-    "sandbox:created": (_event, data) => line(sandboxLine(data, style)),
+    "sandbox:created": (_event, data) => this.note(sandboxLine(data, this.#style)),
     "sandbox:adopted": () => undefined,
-    "sandbox:lost": (_event, data) => line(style("yellow", `! sandbox lost: ${oneLine(data.message, 200)}`)),
+    "sandbox:lost": (_event, data) => this.#warn(`! sandbox lost: ${oneLine(data.message, 200)}`),
     "sandbox:saved": () => undefined,
     "sandbox:left-out": (_event, data) => {
       const names = data.files.map(({ path }) => oneLine(path, 80)).join(", ");
-      line(style("yellow", `! not saved as they are now (too large, too many or not readable): ${names}`));
+      this.#warn(`! not saved as they are now (too large, too many or not readable): ${names}`);
     },
     "sandbox:removed": () => undefined,
-    "sandbox:not-closed": (_event, data) => line(style("yellow", `! ${oneLine(data.message, 300)}`)),
+    "sandbox:not-closed": (_event, data) => this.#warn(`! ${oneLine(data.message, 300)}`),
     "session:ended": (_event, data) => {
-      open.clear();
-      for (const text of endLines(data, style)) line(text);
+      this.#open.clear();
+      for (const text of endLines(data, this.#style)) this.note(text);
     },
-  };
-
-  return {
-    event: (event) => {
-      // An event of a newer version is no reason to stop watching.
-      const handler = show[event.type] as ((event: SessionEvent, data: unknown) => void) | undefined;
-      handler?.(event, event.data);
-    },
-    tick: (nowMs) => {
-      for (const call of open.values()) {
-        const due = call.saidAt === undefined ? call.since + LONG_TOOL_MS : call.saidAt + REMIND_MS;
-        if (nowMs < due) continue;
-        call.saidAt = nowMs;
-        line(waitingLine(call.name, call.about, nowMs - call.since, style, columns));
-      }
-    },
-    note: line,
-    shownText: () => lastShown,
   };
 }

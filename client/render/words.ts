@@ -8,75 +8,71 @@ import { harmless, oneLine } from "../console/format.ts";
 /** Characters of reasoning that are worth showing: its first thought. */
 const REASONING_CHARS = 160;
 
-export interface Words {
-  readonly text: (delta: string) => void;
-  readonly reasoning: (delta: string) => void;
-  /**
-   * The whole answer: what was not shown yet is added.
-   * @returns true if all of it has been shown as it came
-   */
-  readonly whole: (text: string, reasoning: string) => boolean;
-  /** Something else is to be printed: ends an open line. */
-  readonly pause: () => void;
-  /** A new step or attempt begins. Returns whether words of the one before are now void. */
-  readonly reset: () => boolean;
-}
+export class Words {
+  readonly #write: (text: string) => void;
+  readonly #style: Style;
+  #shown = "";
+  #lineOpen = false;
+  #thought = "";
+  #thoughtShown = false;
 
-export function createWords(write: (text: string) => void, style: Style): Words {
-  let shown = "";
-  let lineOpen = false;
-  let thought = "";
-  let thoughtShown = false;
+  constructor(write: (text: string) => void, style: Style) {
+    this.#write = write;
+    this.#style = style;
+  }
 
-  const print = (text: string) => {
-    if (text === "") return;
-    write(text);
-    lineOpen = !text.endsWith("\n");
-  };
-  const pause = () => {
-    if (lineOpen) print("\n");
-  };
-  const showThought = () => {
-    if (thoughtShown || thought.trim() === "") return;
-    thoughtShown = true;
-    pause();
-    print(`${style("dim", `thinking: ${oneLine(thought, REASONING_CHARS)}`)}\n`);
-  };
-  const text = (delta: string) => {
-    showThought();
+  text(delta: string): void {
+    this.#showThought();
     // Blank lines before the first word would only push the answer down.
-    const fresh = shown === "" ? delta.trimStart() : delta;
-    shown += fresh;
-    print(harmless(fresh));
-  };
-  return {
-    text,
-    reasoning: (delta) => {
-      thought += delta;
-      if (thought.length > REASONING_CHARS) showThought();
-    },
-    whole: (answer, reasoning) => {
-      thought = reasoning;
-      showThought();
-      const live = shown !== "";
-      const full = answer.trimStart();
-      if (full.startsWith(shown)) text(full.slice(shown.length));
-      else if (full !== "") {
-        pause();
-        shown = "";
-        text(full);
-      }
-      pause();
-      return live;
-    },
-    pause,
-    reset: () => {
-      pause();
-      const had = shown !== "" || thoughtShown;
-      shown = "";
-      thought = "";
-      thoughtShown = false;
-      return had;
-    },
-  };
+    const fresh = this.#shown === "" ? delta.trimStart() : delta;
+    this.#shown += fresh;
+    this.#print(harmless(fresh));
+  }
+
+  reasoning(delta: string): void {
+    this.#thought += delta;
+    if (this.#thought.length > REASONING_CHARS) this.#showThought();
+  }
+
+  /** The whole answer: what was not shown yet is added. */
+  whole(text: string, reasoning: string): void {
+    this.#thought = reasoning;
+    this.#showThought();
+    const full = text.trimStart();
+    if (full.startsWith(this.#shown)) this.text(full.slice(this.#shown.length));
+    else if (full !== "") {
+      this.pause();
+      this.#shown = "";
+      this.text(full);
+    }
+    this.pause();
+  }
+
+  /** Something else is to be printed: ends an open line. */
+  pause(): void {
+    if (this.#lineOpen) this.#print("\n");
+  }
+
+  /** A new step or attempt begins. Returns whether words of the one before are now void. */
+  reset(): boolean {
+    this.pause();
+    const had = this.#shown !== "" || this.#thoughtShown;
+    this.#shown = "";
+    this.#thought = "";
+    this.#thoughtShown = false;
+    return had;
+  }
+
+  #print(text: string): void {
+    if (text === "") return;
+    this.#write(text);
+    this.#lineOpen = !text.endsWith("\n");
+  }
+
+  #showThought(): void {
+    if (this.#thoughtShown || this.#thought.trim() === "") return;
+    this.#thoughtShown = true;
+    this.pause();
+    this.#print(`${this.#style("dim", `thinking: ${oneLine(this.#thought, REASONING_CHARS)}`)}\n`);
+  }
 }

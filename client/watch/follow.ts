@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SessionEvent } from "../../activities/store/event.ts";
 import { listen, readEvents } from "../../activities/store/events.ts";
-import { findSession } from "../../activities/store/reading.ts";
+import { findSession, type SessionRow } from "../../activities/store/reading.ts";
 import type { Store } from "../../activities/store/db.ts";
 import type { RunDescription } from "../connect/describe-run.ts";
 
@@ -50,82 +50,102 @@ export interface Follow {
 
 /** Ends with the session's end, or when aborted. */
 export async function* follow(options: Follow): AsyncGenerator<FollowItem> {
-  const { store, sessionId, signal } = options;
-  const waker = createWaker(store, sessionId, signal);
-  let afterSeq = options.afterSeq;
-  let failures = 0;
-  let caughtUp = false;
-  let quietSince = performance.now();
-  let closedSince: number | undefined;
-  let endHeard = false;
-  let endedSince: number | undefined;
-  let trouble: string | undefined;
+  const waker = new Waker(options);
+  const follower = new Follower(options, waker);
   try {
-    while (!signal.aborted) {
-      let page: SessionEvent[];
-      let row;
-      try {
-        waker.prepare();
-        page = await readEvents(store.db, sessionId, afterSeq, PAGE);
-        row = page.length === 0 ? await findSession(store.db, sessionId) : undefined;
-        if (failures > 0) yield { kind: "back" };
-        failures = 0;
-      } catch (error) {
-        if (failures++ === 0)
-          yield { kind: "lost", message: error instanceof Error ? error.message : String(error) };
-        await pause(RETRY_MS[Math.min(failures, RETRY_MS.length) - 1] ?? POLL_MS, signal);
-        continue;
-      }
-      for (const event of page) {
-        afterSeq = event.seq;
-        if (event.type.startsWith("session:")) endHeard = event.type === "session:ended";
-        yield { kind: "event", event, live: caughtUp };
-      }
-      if (page.length > 0) {
-        quietSince = performance.now();
-        continue;
-      }
-      if (!caughtUp) {
-        caughtUp = true;
-        yield { kind: "caught-up" };
-      }
-      if (row !== undefined && row.status !== "active" && row.status !== "waiting") {
-        // Its last event may have come between the two readings; a run that goes on was just taken up again, or is
-        // about to close.
-        endedSince ??= performance.now();
-        const open = (await options.describe())?.status === "RUNNING";
-        if (open || (!endHeard && performance.now() - endedSince < END_GRACE_MS)) {
-          await waker.wait(END_POLL_MS);
-          continue;
-        }
-        yield {
-          kind: "ended",
-          status: row.status,
-          result: row.result ?? "",
-          lastSeq: afterSeq,
-          reason: undefined,
-        };
-        return;
-      }
-      endedSince = undefined;
-      if (performance.now() - quietSince >= QUIET_MS) {
-        quietSince = performance.now();
-        const run = await options.describe();
-        const end = endOf(run?.status);
-        if (run?.trouble !== undefined && run.trouble !== trouble)
-          yield { kind: "trouble", message: run.trouble };
-        trouble = run?.trouble;
-        if (end === undefined) closedSince = undefined;
-        else if (closedSince !== undefined && performance.now() - closedSince >= CLOSED_GRACE_MS) {
-          yield { kind: "ended", ...end, result: row?.result ?? "", lastSeq: afterSeq };
-          return;
-        } else closedSince ??= performance.now();
-      }
-      yield { kind: "tick" };
-      await waker.wait(POLL_MS);
-    }
+    while (!options.signal.aborted && !follower.ended) yield* follower.look();
   } finally {
     waker.close();
+  }
+}
+
+class Follower {
+  readonly #options: Follow;
+  readonly #waker: Waker;
+  #afterSeq: number;
+  #failures = 0;
+  #caughtUp = false;
+  #quietSince = performance.now();
+  /** Since when Temporal has the run as closed, and since when its row says so. */
+  #closedSince: number | undefined;
+  #endedSince: number | undefined;
+  #endHeard = false;
+  #trouble: string | undefined;
+  ended = false;
+
+  constructor(options: Follow, waker: Waker) {
+    this.#options = options;
+    this.#waker = waker;
+    this.#afterSeq = options.afterSeq;
+  }
+
+  /** Reads once, tells what is new, and waits where there is nothing. */
+  async *look(): AsyncGenerator<FollowItem> {
+    const { store, sessionId, signal } = this.#options;
+    let page: SessionEvent[];
+    let row: SessionRow | undefined;
+    try {
+      this.#waker.prepare();
+      page = await readEvents(store.db, sessionId, this.#afterSeq, PAGE);
+      row = page.length === 0 ? await findSession(store.db, sessionId) : undefined;
+    } catch (error) {
+      if (this.#failures++ === 0)
+        yield { kind: "lost", message: error instanceof Error ? error.message : String(error) };
+      const waitMs = RETRY_MS[Math.min(this.#failures, RETRY_MS.length) - 1] ?? POLL_MS;
+      await sleep(waitMs, undefined, { signal }).catch(() => undefined);
+      return;
+    }
+    if (this.#failures > 0) yield { kind: "back" };
+    this.#failures = 0;
+    for (const event of page) {
+      this.#afterSeq = event.seq;
+      if (event.type.startsWith("session:")) this.#endHeard = event.type === "session:ended";
+      yield { kind: "event", event, live: this.#caughtUp };
+    }
+    if (page.length > 0) {
+      this.#quietSince = performance.now();
+      return;
+    }
+    if (!this.#caughtUp) yield { kind: "caught-up" };
+    this.#caughtUp = true;
+    if (row !== undefined && row.status !== "active" && row.status !== "waiting") yield* this.#end(row);
+    else yield* this.#idle(row?.result ?? "");
+  }
+
+  /** The row says that the session has ended. */
+  async *#end({ status, result }: SessionRow): AsyncGenerator<FollowItem> {
+    // Its last event may have come between the two readings; a run that goes on was just resumed, or is about to close.
+    this.#endedSince ??= performance.now();
+    const open = (await this.#options.describe())?.status === "RUNNING";
+    if (open || (!this.#endHeard && performance.now() - this.#endedSince < END_GRACE_MS))
+      return this.#waker.wait(END_POLL_MS);
+    this.ended = true;
+    yield { kind: "ended", status, result: result ?? "", lastSeq: this.#afterSeq, reason: undefined };
+  }
+
+  /** Nothing new: after a while Temporal is asked whether the run still exists. */
+  async *#idle(result: string): AsyncGenerator<FollowItem> {
+    this.#endedSince = undefined;
+    if (performance.now() - this.#quietSince >= QUIET_MS) {
+      this.#quietSince = performance.now();
+      const run = await this.#options.describe();
+      if (run?.trouble !== undefined && run.trouble !== this.#trouble)
+        yield { kind: "trouble", message: run.trouble };
+      this.#trouble = run?.trouble;
+      const end = endOf(run?.status);
+      this.#closedSince = end && (this.#closedSince ?? performance.now());
+      if (
+        end !== undefined &&
+        this.#closedSince !== undefined &&
+        performance.now() - this.#closedSince >= CLOSED_GRACE_MS
+      ) {
+        this.ended = true;
+        yield { kind: "ended", ...end, result, lastSeq: this.#afterSeq };
+        return;
+      }
+    }
+    yield { kind: "tick" };
+    await this.#waker.wait(POLL_MS);
   }
 }
 
@@ -156,50 +176,51 @@ function endOf(status = ""): { status: string; reason: string } | undefined {
 }
 
 /** Wakes on a notification; falls back to time where there is no connection to listen on. */
-function createWaker(store: Store, sessionId: string, signal: AbortSignal) {
-  let woken = false;
-  let onWake: (() => void) | undefined;
-  let stop: (() => void) | undefined;
-  let listening = false;
-  let closed = false;
-  const wake = () => {
-    woken = true;
-    onWake?.();
-  };
-  signal.addEventListener("abort", wake, { once: true });
-  return {
-    /** Call before reading: what is written from now on wakes. */
-    prepare: () => {
-      woken = false;
-      if (listening || closed) return;
-      listening = true;
-      listen(store, sessionId, wake, () => (listening = false)).then(
-        (end) => {
-          if (closed) end();
-          else stop = end;
-          // What came between the last reading and now was not heard.
-          wake();
-        },
-        () => (listening = false),
-      );
-    },
-    wait: (timeoutMs: number) =>
-      new Promise<void>((resolve) => {
-        if (woken || signal.aborted) return resolve();
-        const timer = setTimeout(resolve, timeoutMs);
-        onWake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      }).finally(() => (onWake = undefined)),
-    close: () => {
-      closed = true;
-      signal.removeEventListener("abort", wake);
-      stop?.();
-    },
-  };
-}
+class Waker {
+  readonly #options: Follow;
+  #woken = false;
+  #onWake: (() => void) | undefined;
+  #stop: (() => void) | undefined;
+  #listening = false;
+  #closed = false;
 
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await sleep(ms, undefined, { signal }).catch(() => undefined);
+  constructor(options: Follow) {
+    this.#options = options;
+    options.signal.addEventListener("abort", this.#wake, { once: true });
+  }
+
+  readonly #wake = () => {
+    this.#woken = true;
+    this.#onWake?.();
+  };
+
+  /** Call before reading: what is written from now on wakes. */
+  prepare(): void {
+    this.#woken = false;
+    if (this.#listening || this.#closed) return;
+    this.#listening = true;
+    const onLost = () => (this.#listening = false);
+    listen(this.#options.store, this.#options.sessionId, this.#wake, onLost).then((stop) => {
+      if (this.#closed) stop();
+      else this.#stop = stop;
+      // What came between the last reading and now was not heard.
+      this.#wake();
+    }, onLost);
+  }
+
+  async wait(timeoutMs: number): Promise<void> {
+    if (this.#woken || this.#options.signal.aborted) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, timeoutMs);
+    this.#onWake = resolve;
+    await promise;
+    clearTimeout(timer);
+    this.#onWake = undefined;
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#options.signal.removeEventListener("abort", this.#wake);
+    this.#stop?.();
+  }
 }

@@ -5,7 +5,7 @@ import type { Services } from "../connect/connection.ts";
 import { exitCodeOf, exitCodes, type ExitCode } from "../console/errors.ts";
 import { follow, type FollowEnd } from "./follow.ts";
 import type { Output } from "../console/output.ts";
-import { createRenderer } from "../render/renderer.ts";
+import { Renderer } from "../render/renderer.ts";
 
 export interface Watch {
   readonly services: Services;
@@ -112,7 +112,7 @@ function jsonLines(output: Output, sessionId: string): Show {
 }
 
 function forPeople(output: Output): Show {
-  const renderer = createRenderer(output.note, output.style, output.columns);
+  const renderer = new Renderer(output.note, output.style, output.columns);
   return {
     event: (event) => renderer.event(event),
     tick: () => renderer.tick(Date.now()),

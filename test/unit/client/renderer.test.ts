@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { EventData, EventType, SessionEvent } from "../../../activities/store/event.ts";
-import { createRenderer } from "../../../client/render/renderer.ts";
+import { Renderer } from "../../../client/render/renderer.ts";
 
 const AT = Date.parse("2026-01-02T03:04:05.000Z");
 
 function recorder() {
   let text = "";
   let seq = 0;
-  const renderer = createRenderer(
+  const renderer = new Renderer(
     (piece) => (text += piece),
     (_look, plain) => plain,
     80,
@@ -55,7 +55,7 @@ const result = (fields: Partial<EventData["llm:tool-result"]>): EventData["llm:t
   ...fields,
 });
 
-describe("createRenderer", () => {
+describe("Renderer", () => {
   it("says where a sandbox could not be closed", () => {
     const { event, text } = recorder();
     event("sandbox:not-closed", 3, { message: "The sandbox was not closed (no answer)." });
