@@ -48,7 +48,9 @@ describe("the manual", () => {
 
   test("names every command", () => {
     const [table = ""] = textOf("docs/commands.md").match(/\n## Commands[^]*?\n## /) ?? [];
-    const missing = commandList.map(({ name }) => name).filter((name) => !new RegExp(`\`${name}[ \`]`).test(table));
+    const missing = commandList
+      .map(({ name }) => name)
+      .filter((name) => !new RegExp(`\`${name}[ \`]`).test(table));
     expect(missing).toEqual([]);
   });
 
