@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { SandboxFiles, FileAnswer } from "../sandbox/sandbox.ts";
-import { failure } from "./failure.ts";
+import { failure, ToolFailure } from "./failure.ts";
 import { parsePatch, type PatchOperation } from "./patch-parse.ts";
-import { bytesOf, type FileBefore, planPatch, type PlannedFile, standOf } from "./patch-plan.ts";
+import { type FileState, type OperationState, planPatch, type PlannedFile, standOf } from "./patch-plan.ts";
 import { oneLine, showName } from "./paths.ts";
 import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
 
@@ -12,12 +12,11 @@ const input = z.strictObject({
     .min(1)
     .describe("The patch, from the line `*** Begin Patch` to the line `*** End Patch`."),
 });
-type ApplyPatchInput = z.infer<typeof input>;
 
 /** How often a patch is planned anew because a file changed between reading and writing. */
 const MAX_ROUNDS = 5;
 
-export const applyPatch = defineTool<ApplyPatchInput>({
+export const applyPatch = defineTool({
   name: "apply_patch",
   description: `Changes several files at once: all of it or, where one part does not fit, nothing. Format:
 *** Begin Patch
@@ -39,19 +38,19 @@ Paths are relative to /workspace.`,
   run,
 });
 
-async function run(given: ApplyPatchInput, context: ToolContext): Promise<ToolResult> {
-  const parsed = parsePatch(given.patch);
-  if (!parsed.ok) return failure(`The patch was not applied. ${parsed.message}`);
+async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
+  const operations = await withPrefix("The patch was not applied.", () => parsePatch(given.patch));
   const { files } = await context.sandbox();
   if (context.resumed) {
-    const earlier = await earlierAttempt(files, parsed.operations);
+    const earlier = await earlierAttempt(files, operations);
     if (earlier !== undefined) return earlier;
   }
   let trouble = "";
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
     context.signal.throwIfAborted();
-    const plan = await planPatch(files, parsed.operations);
-    if (!plan.ok) return failure(`The patch was not applied, no file was changed. ${plan.message}`);
+    const plan = await withPrefix("The patch was not applied, no file was changed.", () =>
+      planPatch(files, operations),
+    );
     const written = await writeAll(files, plan.files);
     if (written.ok) return { text: `Applied:\n${plan.summary.join("\n")}` };
     if (!written.restored) return failure(written.message);
@@ -59,6 +58,15 @@ async function run(given: ApplyPatchInput, context: ToolContext): Promise<ToolRe
     if (!written.changed) break;
   }
   return failure(`The patch was not applied, all files are as they were. ${trouble}`);
+}
+
+/** @throws ToolFailure of the body, with words in front */
+async function withPrefix<T>(prefix: string, body: () => T | Promise<T>): Promise<T> {
+  try {
+    return await body();
+  } catch (error) {
+    throw error instanceof ToolFailure ? new ToolFailure(`${prefix} ${error.message}`) : error;
+  }
 }
 
 type WriteOutcome =
@@ -89,10 +97,9 @@ function turnOf({ before, after }: PlannedFile): number {
 }
 
 async function put(files: SandboxFiles, { path, after, before }: PlannedFile): Promise<FileAnswer<object>> {
-  if (after === undefined)
+  if (after?.bytes === undefined)
     return files.remove(path, before?.hash === undefined ? {} : { ifHash: before.hash });
-  const mode = after.mode === undefined ? {} : { mode: after.mode };
-  return files.write(path, bytesOf(after), { ifHash: before?.hash ?? null, ...mode });
+  return files.write(path, after.bytes, { ifHash: before?.hash ?? null, ...modeOf(after) });
 }
 
 async function takeBack(files: SandboxFiles, done: readonly PlannedFile[]): Promise<string[]> {
@@ -103,11 +110,14 @@ async function takeBack(files: SandboxFiles, done: readonly PlannedFile[]): Prom
   return lost;
 }
 
-async function restore(files: SandboxFiles, path: string, before: FileBefore | undefined): Promise<boolean> {
+async function restore(files: SandboxFiles, path: string, before: FileState | undefined): Promise<boolean> {
   if (before === undefined) return (await files.remove(path)).ok;
   if (before.bytes === undefined) return false;
-  const mode = before.mode === undefined ? {} : { mode: before.mode };
-  return (await files.write(path, before.bytes, mode)).ok;
+  return (await files.write(path, before.bytes, modeOf(before))).ok;
+}
+
+function modeOf({ mode }: FileState): { readonly mode?: number } {
+  return mode === undefined ? {} : { mode };
 }
 
 /** What an attempt before this one did: nothing, all (both are told by the files), or a part nobody can be sure of. */
@@ -115,7 +125,7 @@ async function earlierAttempt(
   files: SandboxFiles,
   operations: readonly PatchOperation[],
 ): Promise<ToolResult | undefined> {
-  const stands: string[] = [];
+  const stands: OperationState[] = [];
   for (const operation of operations) stands.push(await standOf(files, operation));
   if (stands.every((stand) => stand === "to do")) return undefined;
   const listed = operations

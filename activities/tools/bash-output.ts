@@ -15,14 +15,13 @@ const input = z.strictObject({
     .optional()
     .describe("Byte to read from, as the last answer named it. Without it: the newest output."),
 });
-type BashOutputInput = z.infer<typeof input>;
 
 /** Room for the lines about the command itself. */
 const NOTE_CHARS = 400;
 /** Bytes before and after a page in which a secret may begin or end: more than a private key in base64 takes. */
 const AROUND_BYTES = 8_192;
 
-export const bashOutput = defineTool<BashOutputInput>({
+export const bashOutput = defineTool({
   name: "bash_output",
   description:
     "Shows a background command's state and its output: the newest, or from `offset` on. Each answer names the offset " +
@@ -33,7 +32,7 @@ export const bashOutput = defineTool<BashOutputInput>({
   run,
 });
 
-async function run(given: BashOutputInput, context: ToolContext): Promise<ToolResult> {
+async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
   const sandbox = await context.sandbox();
   const state = await sandbox.state(given.id);
   if (state === undefined) return failure(await noSuchCommand(sandbox, given.id));
@@ -66,7 +65,7 @@ async function readPage(
   context: ToolContext,
 ): Promise<{ text: string; next: number }> {
   const first = Math.max(0, from - AROUND_BYTES);
-  const bytes = await readBytes(sandbox, id, first, to - first + AROUND_BYTES);
+  const bytes = await readBytes(sandbox, { id, from: first, length: to - first + AROUND_BYTES });
   const page = wholeCharacters(bytes.subarray(from - first, to - first));
   const start = from - first + page.start;
   const end = from - first + page.end;

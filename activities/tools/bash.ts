@@ -23,13 +23,12 @@ const input = z.strictObject({
     ),
   cwd: z.string().optional().describe("Folder to run in, relative to /workspace. Default /workspace."),
 });
-type BashInput = z.infer<typeof input>;
 
 /** TERM, then KILL: the requirements' 0.5 s from a cancel to the process's end leaves this much. */
 const GRACE_MS = 200;
 /** The sandbox ends a command at its time; this much later we do it ourselves. */
 const BOX_MARGIN_MS = 5_000;
-export const bash = defineTool<BashInput>({
+export const bash = defineTool({
   name: "bash",
   description:
     "Runs a command in the sandbox with bash, in /workspace. Each call is a new shell: variables and `cd` do not last. " +
@@ -43,14 +42,13 @@ export const bash = defineTool<BashInput>({
   run: runBash,
 });
 
-function timeoutOf(given: BashInput, limits: ToolLimits): number {
+function timeoutOf(given: z.infer<typeof input>, limits: ToolLimits): number {
   const asked = given.timeout_seconds === undefined ? limits.timeoutMs : given.timeout_seconds * 1_000;
   return Math.min(asked, limits.maxTimeoutMs);
 }
 
-async function runBash(given: BashInput, context: ToolContext): Promise<ToolResult> {
+async function runBash(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
   const cwd = workspacePath(given.cwd);
-  if (!cwd.ok) return failure(cwd.message);
   const id = context.callKey;
   const sandbox = await context.sandbox();
   const timeoutMs = timeoutOf(given, context.limits);
@@ -121,7 +119,7 @@ function startedInBackground(state: CommandState): ToolResult {
 }
 
 async function unknownEnd(
-  given: BashInput,
+  given: z.infer<typeof input>,
   sandbox: Sandbox,
   state: CommandState | undefined,
 ): Promise<ToolResult> {

@@ -1,5 +1,5 @@
 /** Output of a supervised command as text: its ends for the model, the whole in pieces for the store. */
-import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
+import type { CommandState, OutputStream, Sandbox } from "../sandbox/sandbox.ts";
 
 /** Bytes a `read` may ask for. Source: the port. */
 const READ_BYTES = 1_048_576;
@@ -26,11 +26,13 @@ export async function outputOf(
   // A character takes at most 4 bytes of UTF-8 for 2 UTF-16 units and 3 for 1.
   const endBytes = Math.min(READ_BYTES, maxChars * 3 + 4_096);
   if (kept <= endBytes * 2) {
-    const text = plain(new TextDecoder().decode(await readBytes(sandbox, state.id, 0, kept)));
+    const text = plain(
+      new TextDecoder().decode(await readBytes(sandbox, { id: state.id, from: 0, length: kept })),
+    );
     return { text: state.outBytes > kept ? `${text}\n${lossNote(state)}` : text };
   }
-  const head = await readBytes(sandbox, state.id, 0, endBytes);
-  const tail = await readBytes(sandbox, state.id, kept - endBytes, endBytes);
+  const head = await readBytes(sandbox, { id: state.id, from: 0, length: endBytes });
+  const tail = await readBytes(sandbox, { id: state.id, from: kept - endBytes, length: endBytes });
   const note = state.outBytes > kept ? `\n${lossNote(state)}` : "";
   const text = new TextDecoder().decode(head, { stream: true }) + SEAM + decodeTail(tail);
   return {
@@ -54,22 +56,25 @@ async function* outputPieces(sandbox: Sandbox, id: string, from: number, to: num
   if (rest !== "") yield rest;
 }
 
-/** Bytes from an offset on, as many as there are up to `length`. */
+/** Bytes of a command's output from an offset on, as many as there are up to `length`. */
 export async function readBytes(
   sandbox: Sandbox,
-  id: string,
-  offset: number,
-  length: number,
-): Promise<Uint8Array> {
+  range: {
+    readonly id: string;
+    readonly stream?: OutputStream;
+    readonly from: number;
+    readonly length: number;
+  },
+): Promise<Buffer> {
+  const { id, stream = "out", from, length } = range;
   const parts: Uint8Array[] = [];
-  let got = 0;
-  while (got < length) {
-    const bytes = await sandbox.read(id, "out", offset + got, Math.min(READ_BYTES, length - got));
+  for (let got = 0; got < length;) {
+    const bytes = await sandbox.read(id, stream, from + got, Math.min(READ_BYTES, length - got));
     if (bytes.length === 0) break;
     parts.push(bytes);
     got += bytes.length;
   }
-  return parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts);
+  return Buffer.concat(parts);
 }
 
 // The tail may begin inside a character: its continuation bytes belong to what was left out.

@@ -2,10 +2,10 @@ import { z } from "zod";
 import type { SandboxFiles } from "../sandbox/sandbox.ts";
 import { changeView } from "./change-view.ts";
 import { applyEdit, type EditOutcome, type EditRequest } from "./edit-match.ts";
-import { failure, withHint } from "./failure.ts";
+import { accepted, failure } from "./failure.ts";
 import { omissionLine } from "./omission.ts";
 import { oneLine, showName, workspacePath } from "./paths.ts";
-import { encodeTextFile, readTextFile } from "./text-file.ts";
+import { encodeText, readTextFile } from "./text-file.ts";
 import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
@@ -17,12 +17,11 @@ const input = z.strictObject({
   new_string: z.string().describe("What takes its place, literally. Empty deletes."),
   replace_all: z.boolean().optional().describe("Replace every occurrence. Default false."),
 });
-type EditFileInput = z.infer<typeof input>;
 
 /** Each round of parallel edits on one file lets one through, so this many can meet. */
 const MAX_ROUNDS = 20;
 
-export const editFile = defineTool<EditFileInput>({
+export const editFile = defineTool({
   name: "edit_file",
   description:
     "Replaces a piece of text in a file. old_string must match exactly one place, or set replace_all; give enough " +
@@ -34,9 +33,8 @@ export const editFile = defineTool<EditFileInput>({
   run,
 });
 
-async function run(given: EditFileInput, context: ToolContext): Promise<ToolResult> {
+async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
   const where = workspacePath(given.path);
-  if (!where.ok) return failure(where.message);
   if (given.old_string === given.new_string) {
     return failure("old_string and new_string are the same: there is nothing to change.");
   }
@@ -69,9 +67,9 @@ async function tryEdit(
   request: EditRequest,
   resumed: boolean,
 ): Promise<ToolResult | undefined> {
-  const read = await readTextFile(files, path);
-  if (!read.ok) return failure(editHint(read.reason, read.message));
-  const { text, bom, hash } = read.file;
+  const { text, bom, hash } = accepted(await readTextFile(files, path), {
+    "not-found": "To make a new file use write_file.",
+  });
   const name = showName(path);
   if (resumed) {
     const earlier = earlierAttempt(name, text, request);
@@ -80,12 +78,10 @@ async function tryEdit(
   const outcome = applyEdit(text, request);
   if (outcome.kind !== "edited") return failure(mismatch(name, outcome, request.oldString));
   if (outcome.text === text) return failure(`The edit leaves ${name} as it is: nothing was written.`);
-  const written = await files.write(path, encodeTextFile(outcome.text, bom), { ifHash: hash });
-  if (!written.ok) {
-    // `not-found`: removed between reading and writing; the next round says so.
-    if (written.reason === "changed" || written.reason === "not-found") return undefined;
-    return failure(written.message);
-  }
+  const written = await files.write(path, encodeText({ text: outcome.text, bom }), { ifHash: hash });
+  // `not-found`: removed between reading and writing; the next round says so.
+  if (!written.ok && (written.reason === "changed" || written.reason === "not-found")) return undefined;
+  accepted(written);
   const places = outcome.count === 1 ? "" : ` in ${outcome.count} places`;
   return { text: `Edited ${name}${places}${bridged(outcome.how)}.\n${changeView(text, outcome.text)}` };
 }
@@ -112,11 +108,6 @@ function bridged(how: string): string {
   return how === "indentation"
     ? " (old_string matched after an indentation shift, which new_string was given too)"
     : " (old_string matched but for trailing blanks)";
-}
-
-function editHint(reason: string, message: string): string {
-  if (reason === "not-found") return withHint(message, "To make a new file use write_file.");
-  return message;
 }
 
 function mismatch(

@@ -25,72 +25,43 @@ interface Span {
 
 /** Applies one edit to a text; untouched text keeps its line ends, new text takes those of the file. */
 export function applyEdit(text: string, request: EditRequest): EditOutcome {
-  const view = lfView(text);
-  const old = toLf(request.oldString);
-  const replacement = toLf(request.newString);
-  const exact = exactSpans(view.text, old, replacement);
-  if (exact.length > 1 && !request.replaceAll) {
-    return { kind: "many-matches", lines: exact.map((span) => lineOf(view.text, span.start)) };
-  }
-  if (exact.length > 0) return edited(text, view, exact, "exact");
+  const old = request.oldString.replaceAll("\r\n", "\n");
+  const replacement = request.newString.replaceAll("\r\n", "\n");
+  const exact = exactSpans(text, old, replacement);
+  if (exact.length > 1 && !request.replaceAll) return manyMatches(text, exact);
+  if (exact.length > 0) return edited(text, exact, "exact");
   for (const how of ["trailing-blanks", "indentation"] as const) {
-    const spans = lineSpans(view.text, old, replacement, how);
-    if (spans.length === 1) return edited(text, view, spans, how);
-    if (spans.length > 1) {
-      return { kind: "many-matches", lines: spans.map((span) => lineOf(view.text, span.start)) };
-    }
+    const spans = lineSpans(text, old, replacement, how);
+    if (spans.length === 1) return edited(text, spans, how);
+    if (spans.length > 1) return manyMatches(text, spans);
   }
-  return { kind: "no-match", nearLines: nearLines(view.text, old) };
+  return { kind: "no-match", nearLines: nearLines(text, old) };
 }
 
-function edited(text: string, view: LfView, spans: readonly Span[], how: MatchKind): EditOutcome {
+function manyMatches(text: string, spans: readonly Span[]): EditOutcome {
+  return { kind: "many-matches", lines: spans.map(({ start }) => count(text.slice(0, start), "\n") + 1) };
+}
+
+function edited(text: string, spans: readonly Span[], how: MatchKind): EditOutcome {
+  const isCrlf = count(text, "\r\n") * 2 > count(text, "\n");
   let result = "";
   let at = 0;
-  for (const span of spans) {
-    const crlf = view.carriageReturns.length * 2 > countNewlines(view.text);
-    result += text.slice(at, view.toOriginal(span.start));
-    result += crlf ? span.replacement.replaceAll("\n", "\r\n") : span.replacement;
-    at = view.toOriginal(span.end);
+  for (const { start, end, replacement } of spans) {
+    result += text.slice(at, start) + (isCrlf ? replacement.replaceAll("\n", "\r\n") : replacement);
+    at = end;
   }
   return { kind: "edited", text: result + text.slice(at), count: spans.length, how };
 }
 
-/** The text with LF line ends, and the way back from its offsets to those of the original. */
-interface LfView {
-  readonly text: string;
-  /** Offsets in `text` of the line feeds that had a carriage return. */
-  readonly carriageReturns: readonly number[];
-  readonly toOriginal: (offset: number) => number;
-}
-
-function lfView(text: string): LfView {
-  const carriageReturns: number[] = [];
-  for (let at = text.indexOf("\r\n"); at !== -1; at = text.indexOf("\r\n", at + 2)) {
-    carriageReturns.push(at - carriageReturns.length);
-  }
-  const toOriginal = (offset: number): number => {
-    let low = 0;
-    let high = carriageReturns.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((carriageReturns[middle] ?? 0) < offset) low = middle + 1;
-      else high = middle;
-    }
-    return offset + low;
-  };
-  return { text: toLf(text), carriageReturns, toOriginal };
-}
-
-function toLf(text: string): string {
-  return text.replaceAll("\r\n", "\n");
-}
-
+/** Where `old` stands, whichever line ends the text has. */
 function exactSpans(text: string, old: string, replacement: string): Span[] {
-  const spans: Span[] = [];
-  for (let at = text.indexOf(old); at !== -1; at = text.indexOf(old, at + old.length)) {
-    spans.push({ start: at, end: at + old.length, replacement });
-  }
-  return spans;
+  const literal = old.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+  const pattern = new RegExp(literal.replaceAll("\n", "\\r?\\n"), "g");
+  return Array.from(text.matchAll(pattern), ({ 0: found, index }) => ({
+    start: index,
+    end: index + found.length,
+    replacement,
+  }));
 }
 
 function lineSpans(
@@ -103,24 +74,18 @@ function lineSpans(
   const wanted = (withNewline ? old.slice(0, -1) : old).split("\n");
   if (wanted.every((line) => line.trim() === "")) return [];
   const lines = text.split("\n");
-  const starts: number[] = [];
-  for (let index = 0, at = 0; index < lines.length; index += 1) {
-    starts.push(at);
-    at += (lines[index]?.length ?? 0) + 1;
-  }
+  const starts = [0];
+  for (const line of lines) starts.push((starts.at(-1) ?? 0) + line.length + 1);
   const spans: Span[] = [];
   for (let first = 0; first + wanted.length <= lines.length; first += 1) {
     const found = lines.slice(first, first + wanted.length);
     const fitted = how === "indentation" ? shiftIndent(wanted, found, replacement) : replacement;
     if (fitted === undefined || (how === "trailing-blanks" && !sameButTrailing(wanted, found))) continue;
-    const last = first + wanted.length - 1;
-    const end = (starts[last] ?? 0) + (lines[last]?.length ?? 0);
-    spans.push({
-      start: starts[first] ?? 0,
-      end: withNewline ? Math.min(end + 1, text.length) : end,
-      replacement: fitted,
-    });
-    first = last;
+    const next = starts[first + wanted.length] ?? 0;
+    const lineEnd = found.at(-1)?.endsWith("\r") === true ? 2 : 1;
+    const end = withNewline ? Math.min(next, text.length) : next - lineEnd;
+    spans.push({ start: starts[first] ?? 0, end, replacement: fitted });
+    first += wanted.length - 1;
   }
   return spans;
 }
@@ -171,19 +136,9 @@ function nearLines(text: string, old: string): number[] {
     .map((line) => line.trim())
     .find((line) => line.length > 3);
   if (telling === undefined) return [];
-  const near: number[] = [];
-  for (const [index, line] of text.split("\n").entries()) {
-    if (line.trim() === telling) near.push(index + 1);
-  }
-  return near;
+  return text.split("\n").flatMap((line, index) => (line.trim() === telling ? [index + 1] : []));
 }
 
-function lineOf(text: string, offset: number): number {
-  return countNewlines(text.slice(0, offset)) + 1;
-}
-
-function countNewlines(text: string): number {
-  let count = 0;
-  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) count += 1;
-  return count;
+function count(text: string, part: string): number {
+  return text.split(part).length - 1;
 }

@@ -1,4 +1,5 @@
 /** How a tool says what went wrong. */
+import type { FileAnswer } from "../sandbox/sandbox.ts";
 import type { ToolResult } from "./tool.ts";
 
 /** A failure of the tool's own, thrown deep inside it; `invokeTool` turns it into a result for the model. */
@@ -19,7 +20,20 @@ export function failure(text: string): ToolResult {
   return { text, isError: true };
 }
 
-/** A sandbox's own words as a sentence, with what to do next behind it. */
-export function withHint(message: string, hint: string): string {
-  return `${message}${/[.!?]$/.test(message) ? "" : "."} ${hint}`;
+type Refusal = Extract<FileAnswer<unknown>, { readonly ok: false }>;
+
+/**
+ * What the sandbox answered.
+ * @param hints what to do next, by the reason of a refusal
+ * @throws ToolFailure for a refusal, in the sandbox's own words and with the hint
+ */
+export function accepted<T>(
+  answer: FileAnswer<T>,
+  hints: Partial<Record<Refusal["reason"], string>> = {},
+): T {
+  if (answer.ok) return answer;
+  const { message, reason } = answer;
+  const hint = hints[reason];
+  if (hint === undefined) throw new ToolFailure(message);
+  throw new ToolFailure(`${message}${/[.!?]$/.test(message) ? "" : "."} ${hint}`);
 }

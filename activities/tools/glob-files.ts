@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { RESOLVE_TARGET, runProgram } from "./sandbox-program.ts";
+import { runOnPath } from "./sandbox-program.ts";
 import { failure } from "./failure.ts";
 import { globToRegExp } from "./glob-pattern.ts";
 import { oneLine, showName, WORKSPACE, workspacePath } from "./paths.ts";
@@ -12,14 +12,12 @@ const input = z.strictObject({
     .describe("Glob such as *.ts (in any folder), src/**/*.test.ts or docs/*.{md,txt}."),
   path: z.string().optional().describe("Folder to search, relative to /workspace. Default /workspace."),
 });
-type GlobFilesInput = z.infer<typeof input>;
 
 /** Names gathered before the newest are taken: some 50,000 files. */
 const MAX_BYTES = 4_000_000;
 
 // ripgrep knows .gitignore and sorts; where it is missing, find lists all and the pattern is applied here.
-const SCRIPT = `${RESOLVE_TARGET}
-[ -d "$target" ] || exit 95
+const SCRIPT = `[ -d "$target" ] || exit 95
 cd -- "$target" || exit 96
 if command -v rg >/dev/null 2>&1; then
   printf 'rg\\0'
@@ -32,7 +30,7 @@ fi
 exit 0
 `;
 
-export const globFiles = defineTool<GlobFilesInput>({
+export const globFiles = defineTool({
   name: "glob_files",
   description:
     "Finds files by name pattern, newest first, at most 1,000. Leaves out .git, node_modules and what .gitignore names.",
@@ -42,9 +40,8 @@ export const globFiles = defineTool<GlobFilesInput>({
   run,
 });
 
-async function run(given: GlobFilesInput, context: ToolContext): Promise<ToolResult> {
+async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
   const where = workspacePath(given.path);
-  if (!where.ok) return failure(where.message);
   const pattern = given.pattern.startsWith(`${WORKSPACE}/`)
     ? given.pattern.slice(WORKSPACE.length + 1)
     : given.pattern;
@@ -52,11 +49,9 @@ async function run(given: GlobFilesInput, context: ToolContext): Promise<ToolRes
     return failure("A pattern cannot begin with !: say what to find, not what to leave out.");
   if (pattern.startsWith("../") || pattern.includes("\0"))
     return failure("The pattern must lie inside /workspace.");
-  const end = await runProgram(context, SCRIPT, [where.relative, pattern], MAX_BYTES + 64);
+  const end = await runOnPath(context, SCRIPT, [where.relative, pattern], MAX_BYTES + 64);
   const name = showName(where.relative);
-  if (end.exitCode === 94 || end.exitCode === 95) return failure(`${name} is not a folder.`);
-  if (end.exitCode === 96) return failure(`${name} does not exist. Look around with list_directory.`);
-  if (end.exitCode === 97) return failure(`${name} leads outside of /workspace.`);
+  if (end.exitCode === 95) return failure(`${name} is not a folder.`);
   const found = namesOf(end.out.toString("utf8"), pattern);
   if (found.length === 0) {
     return { text: `No file matches ${showName(pattern)}${where.relative === "." ? "" : ` in ${name}`}.` };

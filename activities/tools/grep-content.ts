@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { cutChars } from "../contract/cut-text.ts";
-import { RESOLVE_TARGET, runProgram } from "./sandbox-program.ts";
+import { runOnPath } from "./sandbox-program.ts";
 import { failure } from "./failure.ts";
 import { oneLine, showName, workspacePath } from "./paths.ts";
 import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
@@ -17,7 +17,6 @@ const input = z.strictObject({
     .describe("File or folder to search, relative to /workspace. Default /workspace."),
   include: z.string().optional().describe("Only files whose name matches this glob, such as *.ts."),
 });
-type GrepContentInput = z.infer<typeof input>;
 
 /** Output taken from the sandbox: 1,000 matches of 2,000 bytes and their names. */
 const MAX_BYTES = 4_000_000;
@@ -26,7 +25,6 @@ const LINE_BYTES = 2_000;
 
 // One match more than wanted is taken, so that "there are more" is known. Exit codes are ripgrep's and grep's own.
 const SCRIPT = `set -o pipefail
-${RESOLVE_TARGET}
 cd -- "$root" || exit 96
 rel=\${target#"$root"}
 rel=./\${rel#/}
@@ -43,7 +41,7 @@ else
 fi
 `;
 
-export const grepContent = defineTool<GrepContentInput>({
+export const grepContent = defineTool({
   name: "grep_content",
   description:
     "Searches file contents by regular expression: matching lines with their numbers, by file, at most 1,000, each cut " +
@@ -54,19 +52,20 @@ export const grepContent = defineTool<GrepContentInput>({
   run,
 });
 
-async function run(given: GrepContentInput, context: ToolContext): Promise<ToolResult> {
+async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
   const where = workspacePath(given.path);
-  if (!where.ok) return failure(where.message);
   const { limits } = context;
   if ([given.pattern, given.include ?? ""].some((text) => text.includes("\0"))) {
     return failure("A pattern cannot hold a NUL character.");
   }
-  const args = [where.relative, given.pattern, given.include ?? "", String(limits.maxMatches + 1)];
-  const end = await runProgram(context, SCRIPT, args, MAX_BYTES);
+  const { pattern, include = "" } = given;
+  const end = await runOnPath(
+    context,
+    SCRIPT,
+    [where.relative, pattern, include, String(limits.maxMatches + 1)],
+    MAX_BYTES,
+  );
   const name = showName(where.relative);
-  if (end.exitCode === 94) return failure(`${name} is a pipe, socket or device: nothing to search.`);
-  if (end.exitCode === 96) return failure(`${name} does not exist. Look around with list_directory.`);
-  if (end.exitCode === 97) return failure(`${name} leads outside of /workspace.`);
   const matches = parseMatches(end.out.toString("utf8"));
   if (matches.length > 0) return { text: show(matches, limits) };
   if (end.exitCode === 1 || end.err.trim() === "") {

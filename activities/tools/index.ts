@@ -23,27 +23,22 @@ export function createToolRegistry(tools: readonly Tool[]): ToolRegistry {
   return new Map(tools.map((tool) => [tool.name, tool]));
 }
 
-/** A tool among others: only its schema knows the input's type from here on, and `invokeTool` always asks it. */
-export function anyTool<Input>(tool: Tool<Input>): Tool {
-  return tool as unknown as Tool;
-}
-
 /** In the order in which the model sees them. */
 export const toolRegistry: ToolRegistry = createToolRegistry([
-  anyTool(bash),
-  anyTool(bashOutput),
-  anyTool(killProcess),
-  anyTool(readFile),
-  anyTool(writeFile),
-  anyTool(editFile),
-  anyTool(applyPatch),
-  anyTool(listDirectory),
-  anyTool(globFiles),
-  anyTool(grepContent),
-  anyTool(readOutput),
-  anyTool(searchHistory),
-  anyTool(viewImage),
-  anyTool(todo),
+  bash,
+  bashOutput,
+  killProcess,
+  readFile,
+  writeFile,
+  editFile,
+  applyPatch,
+  listDirectory,
+  globFiles,
+  grepContent,
+  readOutput,
+  searchHistory,
+  viewImage,
+  todo,
 ]);
 
 /** Names of the requirements that stay usable. Source: requirement 5. */

@@ -7,12 +7,11 @@ import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
 const input = z.strictObject({
   id: z.string().describe("Id that bash gave for the background command."),
 });
-type KillProcessInput = z.infer<typeof input>;
 
 /** A server gets this long to close its files. */
 const GRACE_MS = 2_000;
 
-export const killProcess = defineTool<KillProcessInput>({
+export const killProcess = defineTool({
   name: "kill_process",
   description:
     "Ends a background command with all the processes it started: TERM, after 2 s KILL. Its output stays readable with bash_output.",
@@ -22,7 +21,7 @@ export const killProcess = defineTool<KillProcessInput>({
   run,
 });
 
-async function run(given: KillProcessInput, context: ToolContext): Promise<ToolResult> {
+async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
   const sandbox = await context.sandbox();
   const before = await sandbox.state(given.id);
   if (before === undefined) return failure(await noSuchCommand(sandbox, given.id));

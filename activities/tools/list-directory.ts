@@ -1,15 +1,14 @@
 import { z } from "zod";
 import type { FileEntry } from "../sandbox/sandbox.ts";
-import { failure, withHint } from "./failure.ts";
+import { accepted } from "./failure.ts";
 import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
 import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   path: z.string().optional().describe("Folder to list, relative to /workspace. Default: /workspace itself."),
 });
-type ListDirectoryInput = z.infer<typeof input>;
 
-export const listDirectory = defineTool<ListDirectoryInput>({
+export const listDirectory = defineTool({
   name: "list_directory",
   description:
     "Lists a folder: folders first (with a slash), then files with their size, links with where they point. " +
@@ -20,19 +19,13 @@ export const listDirectory = defineTool<ListDirectoryInput>({
   run,
 });
 
-async function run(given: ListDirectoryInput, context: ToolContext): Promise<ToolResult> {
+async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
   const where = workspacePath(given.path);
-  if (!where.ok) return failure(where.message);
   const { files } = await context.sandbox();
   const { maxMatches } = context.limits;
-  const listed = await files.list(where.relative, { maxEntries: maxMatches });
-  if (!listed.ok) {
-    return failure(
-      listed.reason === "not-a-folder"
-        ? withHint(listed.message, "A file is shown by read_file.")
-        : listed.message,
-    );
-  }
+  const listed = accepted(await files.list(where.relative, { maxEntries: maxMatches }), {
+    "not-a-folder": "A file is shown by read_file.",
+  });
   const name = showName(where.relative);
   if (listed.total === 0) return { text: `(${name} is empty)` };
   const lines = listed.entries.toSorted(foldersFirst).slice(0, maxMatches).map(showEntry);
@@ -43,8 +36,7 @@ async function run(given: ListDirectoryInput, context: ToolContext): Promise<Too
 
 function foldersFirst(left: FileEntry, right: FileEntry): number {
   const folders = Number(right.kind === "folder") - Number(left.kind === "folder");
-  if (folders !== 0) return folders;
-  return left.name < right.name ? -1 : left.name > right.name ? 1 : 0;
+  return folders || Number(left.name > right.name) - Number(left.name < right.name);
 }
 
 function showEntry(entry: FileEntry): string {

@@ -3,6 +3,7 @@
  * patch is taken off, because models write one now and then. Source: survey of coding agents (case 27).
  */
 import { cutChars } from "../contract/cut-text.ts";
+import { ToolFailure } from "./failure.ts";
 
 export interface PatchLine {
   readonly kind: "context" | "remove" | "add";
@@ -26,32 +27,22 @@ export type PatchOperation =
       readonly chunks: readonly PatchChunk[];
     };
 
-export type ParsedPatch =
-  | { readonly ok: true; readonly operations: readonly PatchOperation[] }
-  | { readonly ok: false; readonly message: string };
-
-class Malformed extends Error {}
-
-export function parsePatch(patch: string): ParsedPatch {
-  try {
-    return { ok: true, operations: parseBody(bodyOf(patch)) };
-  } catch (error) {
-    if (error instanceof Malformed) return { ok: false, message: error.message };
-    throw error;
-  }
+/** @throws ToolFailure that says which line is malformed */
+export function parsePatch(patch: string): readonly PatchOperation[] {
+  return parseBody(bodyOf(patch));
 }
 
 function bodyOf(patch: string): string[] {
   const lines = patch.replaceAll("\r\n", "\n").split("\n");
   const begin = lines.findIndex((line) => line.trim() === "*** Begin Patch");
   const end = lines.findLastIndex((line) => line.trim() === "*** End Patch");
-  if (begin === -1) throw new Malformed("The first line of a patch must be: *** Begin Patch");
-  if (end < begin) throw new Malformed("The last line of a patch must be: *** End Patch");
+  if (begin === -1) throw new ToolFailure("The first line of a patch must be: *** Begin Patch");
+  if (end < begin) throw new ToolFailure("The last line of a patch must be: *** End Patch");
   const outside = [...lines.slice(0, begin), ...lines.slice(end + 1)].map((line) => line.trim());
   const stray = outside.find(
     (line) => line !== "" && !/^(?:```\w*|(?:apply_patch )?<<-?\s*['"]?\w+['"]?|EOF|PATCH)$/.test(line),
   );
-  if (stray !== undefined) throw new Malformed(`This stands outside of the patch: ${cutChars(stray, 100)}`);
+  if (stray !== undefined) throw new ToolFailure(`This stands outside of the patch: ${cutChars(stray, 100)}`);
   return lines.slice(begin + 1, end);
 }
 
@@ -66,7 +57,7 @@ function parseBody(lines: readonly string[]): PatchOperation[] {
     }
     const header = headerOf(line.trim());
     if (header === undefined) {
-      throw new Malformed(
+      throw new ToolFailure(
         `"${cutChars(line, 100)}" is no file header. Each file begins with *** Add File: PATH, *** Delete File: PATH or *** Update File: PATH.`,
       );
     }
@@ -77,7 +68,7 @@ function parseBody(lines: readonly string[]): PatchOperation[] {
     operations.push(parseOperation(header, lines.slice(at + 1, end)));
     at = end;
   }
-  if (operations.length === 0) throw new Malformed("The patch changes no file.");
+  if (operations.length === 0) throw new ToolFailure("The patch changes no file.");
   return operations;
 }
 
@@ -97,7 +88,7 @@ function parseOperation({ kind, path }: Header, body: readonly string[]): PatchO
       const lines = dropBlankEnd(body);
       const wrong = lines.find((line) => !line.startsWith("+"));
       if (wrong !== undefined) {
-        throw new Malformed(
+        throw new ToolFailure(
           `Every line of the new file ${path} begins with +; this one does not: "${cutChars(wrong, 100)}"`,
         );
       }
@@ -105,13 +96,13 @@ function parseOperation({ kind, path }: Header, body: readonly string[]): PatchO
     }
     case "Delete":
       if (body.some((line) => line.trim() !== ""))
-        throw new Malformed(`Nothing follows *** Delete File: ${path}`);
+        throw new ToolFailure(`Nothing follows *** Delete File: ${path}`);
       return { kind: "delete", path };
     case "Update": {
       const move = /^\s*\*\*\* Move to: (.+)$/.exec(body[0]?.trimEnd() ?? "")?.[1]?.trim();
       const chunks = parseChunks(path, move === undefined ? body : body.slice(1));
       if (move === undefined && !changesLines(chunks)) {
-        throw new Malformed(`*** Update File: ${path} has no change: give at least one line with + or -.`);
+        throw new ToolFailure(`*** Update File: ${path} has no change: give at least one line with + or -.`);
       }
       return { kind: "update", path, moveTo: move, chunks };
     }
@@ -160,7 +151,7 @@ function parseChunks(path: string, lines: readonly string[]): PatchChunk[] {
     }
   }
   finish(false);
-  if (anchors.length > 0) throw new Malformed(`After @@ ${anchors.at(-1)} in ${path} there is no change.`);
+  if (anchors.length > 0) throw new ToolFailure(`After @@ ${anchors.at(-1)} in ${path} there is no change.`);
   return chunks;
 }
 
@@ -170,7 +161,7 @@ function parseLine(path: string, line: string): PatchLine {
   if (line.startsWith("+")) return { kind: "add", text };
   if (line.startsWith("-")) return { kind: "remove", text };
   if (line.startsWith(" ")) return { kind: "context", text };
-  throw new Malformed(
+  throw new ToolFailure(
     `In the change of ${path} each line begins with a blank (context), + or -; this one does not: "${cutChars(line, 100)}"`,
   );
 }

@@ -1,30 +1,22 @@
 /** Paths as the model writes them. Pure: where links lead is decided inside the sandbox, not here. */
 import path from "node:path/posix";
 import { shorten } from "../contract/cut-text.ts";
+import { ToolFailure } from "./failure.ts";
 
 export const WORKSPACE = "/workspace";
 
-export type PathAnswer =
-  | { readonly ok: true; readonly relative: string; readonly absolute: string }
-  | { readonly ok: false; readonly message: string };
-
-/** `written` as a path relative to the workspace (`.` for itself); refuses what names a place outside it. */
-export function workspacePath(written: string | undefined): PathAnswer {
-  const given = written ?? ".";
-  if (given === "") return refuse("The path is empty. Give a path relative to /workspace.");
-  if (given.includes("\0")) return refuse("A path cannot hold a NUL character.");
+/** `given` as a path relative to the workspace (`.` for itself). @throws ToolFailure for a place outside it */
+export function workspacePath(given = "."): { readonly relative: string; readonly absolute: string } {
+  if (given === "") throw new ToolFailure("The path is empty. Give a path relative to /workspace.");
+  if (given.includes("\0")) throw new ToolFailure("A path cannot hold a NUL character.");
   const absolute = path.resolve(WORKSPACE, given);
   if (absolute !== WORKSPACE && !absolute.startsWith(`${WORKSPACE}/`)) {
-    return refuse(
+    throw new ToolFailure(
       `${showName(given)} lies outside /workspace. Give a path relative to /workspace, or an absolute one inside it.`,
     );
   }
   const relative = absolute === WORKSPACE ? "." : absolute.slice(WORKSPACE.length + 1);
-  return { ok: true, relative, absolute };
-}
-
-function refuse(message: string): PathAnswer {
-  return { ok: false, message };
+  return { relative, absolute };
 }
 
 /** A file name on one line: quoted as JSON where it holds quotes, control characters or blanks at its ends. */

@@ -1,9 +1,10 @@
 import { z } from "zod";
-import { RESOLVE_TARGET, runProgram } from "./sandbox-program.ts";
-import { failure, withHint } from "./failure.ts";
+import { cutChars } from "../contract/cut-text.ts";
 import { imageTypeOf } from "../contract/image-type.ts";
-import { type LinePage, type LineRequest, readLines } from "./line-reader.ts";
+import type { ToolLimits } from "../contract/tools.ts";
+import { accepted, failure } from "./failure.ts";
 import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
+import { runOnPath } from "./sandbox-program.ts";
 import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
@@ -11,16 +12,17 @@ const input = z.strictObject({
   offset: z.number().int().min(1).optional().describe("First line to show, counted from 1. Default 1."),
   limit: z.number().int().min(1).optional().describe("How many lines to show. Default and at most 2,000."),
 });
-type ReadFileInput = z.infer<typeof input>;
 
 /** Enough to tell text from binary, and an image by its magic number. */
 const SNIFF_BYTES = 8_192;
-/** Most that leaves the sandbox for one page: 2,000 lines of 2,000 characters. */
-const DEEP_BYTES = 4_194_304;
+/** A file up to this size leaves the sandbox whole. */
+const WHOLE_BYTES = 1_048_576;
+/** Most that leaves the sandbox for one page of a larger one: 2,000 lines of 2,000 characters. */
+const PAGE_BYTES = 4_194_304;
 /** Room for the line that says which page this is. */
 const NOTE_CHARS = 500;
 
-export const readFile = defineTool<ReadFileInput>({
+export const readFile = defineTool({
   name: "read_file",
   description:
     "Reads a text file. Each line comes as its number, a tab and its text: leave number and tab out when you quote " +
@@ -29,99 +31,96 @@ export const readFile = defineTool<ReadFileInput>({
   input,
   readOnly: true,
   about: (given) => oneLine(given.path, 60),
-  run: run,
+  run,
 });
 
-async function run(given: ReadFileInput, context: ToolContext): Promise<ToolResult> {
-  const where = workspacePath(given.path);
-  if (!where.ok) return failure(where.message);
+async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
+  const path = workspacePath(given.path).relative;
   const { files } = await context.sandbox();
-  const first = await files.read(where.relative, { offset: 0, maxBytes: 1_048_576 });
-  if (!first.ok) return failure(readHint(first.reason, first.message));
-  const name = showName(where.relative);
-  if (first.size === 0) return { text: `(${name} is empty)` };
-  const refusal = binaryHint(name, first.bytes.subarray(0, SNIFF_BYTES), first.size);
+  const start = accepted(await files.read(path, { offset: 0, maxBytes: WHOLE_BYTES }), {
+    "not-a-file": "A folder is shown by list_directory.",
+    "not-found": "Look for it with glob_files or list_directory.",
+  });
+  const name = showName(path);
+  if (start.size === 0) return { text: `(${name} is empty)` };
+  const refusal = binaryHint(name, start.bytes.subarray(0, SNIFF_BYTES), start.size);
   if (refusal !== undefined) return failure(refusal);
 
-  const { limits } = context;
-  const offset = given.offset ?? 1;
-  const room = {
-    maxLines: Math.min(given.limit ?? limits.maxLines, limits.maxLines),
-    maxLineChars: limits.maxLineChars,
-    maxChars: limits.maxChars - NOTE_CHARS,
-  };
-  const page =
-    first.bytes.length < first.size && offset > newlinesIn(first.bytes)
-      ? await readDeep(context, where.relative, offset, room)
-      : await readLines({
-          ...room,
-          first: first.bytes,
-          size: first.size,
-          readAt: async (at, maxBytes) => {
-            const next = await files.read(where.relative, { offset: at, maxBytes });
-            return next.ok ? next.bytes : new Uint8Array();
-          },
-          offset,
-        });
-  if (page.lines.length === 0)
-    return failure(`${name} has ${page.linesSeen} lines; line ${offset} is beyond its end.`);
-  const body = page.lines.map((line, index) => `${offset + index}\t${line}`).join("\n");
-  return { text: `${body}${footer(page, offset, first.size)}` };
+  const { offset = 1, limit = context.limits.maxLines } = given;
+  const isWhole = start.bytes.length >= start.size;
+  const found = isWhole ? linesOf(start.bytes, offset) : await linesInside(context, path, offset);
+  const { lines, total } = found;
+  if (lines.length === 0) return failure(`${name} has ${total} lines; line ${offset} is beyond its end.`);
+  const page = takePage(lines, limit, context.limits);
+  const last = offset + page.length - 1;
+  const notes = [
+    positionNote({ ...found, offset, last, size: start.size }),
+    lines.slice(0, page.length).some((line) => line.endsWith("\r")) ? "lines end in CRLF" : "",
+  ].filter((note) => note !== "");
+  const body = page.map((line, index) => `${offset + index}\t${line}`).join("\n");
+  return { text: notes.length === 0 ? body : `${body}\n\n(${notes.join("; ")})` };
 }
 
-// Lines far into a large file: found inside the sandbox, where 1 GB takes a second, not by carrying the file out.
-const DEEP_SCRIPT = `${RESOLVE_TARGET}
-[ -f "$target" ] || exit 95
-if [ "$3" = count ]; then wc -l < "$target"; else tail -n "+$2" -- "$target" | head -c ${DEEP_BYTES}; fi
+interface FoundLines {
+  readonly lines: readonly string[];
+  /** Lines of the whole file; undefined where its end was not seen. */
+  readonly total: number | undefined;
+  /** The one line is only the beginning of a very long one. */
+  readonly isPart?: boolean;
+}
+
+/** Lines from `offset` on, of bytes whose first line has the number `first`. */
+function linesOf(bytes: Uint8Array, offset: number, first = 1): { lines: string[]; total: number } {
+  const lines = new TextDecoder().decode(bytes).split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  return { lines: lines.slice(offset - first), total: lines.length + first - 1 };
+}
+
+// Lines of a large file are found inside the sandbox, where 1 GB takes a second, not by carrying the file out.
+const PAGE_SCRIPT = `[ -f "$target" ] || exit 95
+if [ "$3" = count ]; then wc -l < "$target"; else tail -n "+$2" -- "$target" | head -c ${PAGE_BYTES}; fi
 `;
 
-async function readDeep(
-  context: ToolContext,
-  path: string,
-  offset: number,
-  room: Pick<LineRequest, "maxLines" | "maxLineChars" | "maxChars">,
-): Promise<LinePage> {
-  const found = await runProgram(context, DEEP_SCRIPT, [path, String(offset), "lines"], DEEP_BYTES);
-  if (found.out.length === 0) {
-    const counted = await runProgram(context, DEEP_SCRIPT, [path, String(offset), "count"], DEEP_BYTES);
-    const linesSeen = Number(counted.out.toString("latin1"));
-    return { lines: [], ended: true, linesSeen, longLine: false, crlf: false };
+async function linesInside(context: ToolContext, path: string, offset: number): Promise<FoundLines> {
+  const ask = (what: string) => runOnPath(context, PAGE_SCRIPT, [path, String(offset), what], PAGE_BYTES);
+  const { out } = await ask("lines");
+  if (out.length === 0) {
+    const count = (await ask("count")).out.toString("latin1");
+    return { lines: [], total: Number(count) };
   }
-  const page = await readLines({
-    ...room,
-    first: found.out,
-    size: found.out.length,
-    readAt: async () => new Uint8Array(),
-    offset: 1,
-  });
-  const linesSeen = page.linesSeen + offset - 1;
-  if (found.out.length < DEEP_BYTES || !page.ended) return { ...page, linesSeen };
+  const { lines, total } = linesOf(out, offset, offset);
+  if (out.length < PAGE_BYTES) return { lines, total };
   // The end that was reached is not the file's: the last line is a part of one.
-  const lines = page.lines.length > 1 ? page.lines.slice(0, -1) : page.lines;
-  return { ...page, lines, linesSeen, ended: false, longLine: page.lines.length === 1 };
+  const isPart = lines.length === 1;
+  return { lines: isPart ? lines : lines.slice(0, -1), total: undefined, isPart };
 }
 
-function newlinesIn(bytes: Uint8Array): number {
-  let count = 0;
-  for (let at = bytes.indexOf(10); at !== -1; at = bytes.indexOf(10, at + 1)) count += 1;
-  return count;
+/** Whole lines up to the limits, at least one; a long line is cut. */
+function takePage(lines: readonly string[], limit: number, limits: ToolLimits): string[] {
+  const page: string[] = [];
+  let chars = 0;
+  for (const line of lines.slice(0, Math.min(limit, limits.maxLines))) {
+    const text = shortened(line.endsWith("\r") ? line.slice(0, -1) : line, limits.maxLineChars);
+    chars += text.length + 8;
+    if (page.length > 0 && chars > limits.maxChars - NOTE_CHARS) break;
+    page.push(text);
+  }
+  return page;
 }
 
-function footer(page: LinePage, offset: number, size: number): string {
-  const last = offset + page.lines.length - 1;
-  const notes: string[] = [];
-  if (page.longLine) notes.push(`line ${last} goes on: see parts of it with bash (cut -c, jq)`);
-  else if (!page.ended)
-    notes.push(`lines ${offset}-${last} of a file of ${showSize(size)}; go on with offset=${last + 1}`);
-  else if (offset > 1) notes.push(`end of the file: ${page.linesSeen} lines`);
-  if (page.crlf) notes.push("lines end in CRLF");
-  return notes.length === 0 ? "" : `\n\n(${notes.join("; ")})`;
+function shortened(line: string, maxChars: number): string {
+  if (line.length <= maxChars) return line;
+  return `${cutChars(line, maxChars)}… [line cut: ${line.length.toLocaleString("en-US")} characters]`;
 }
 
-function readHint(reason: string, message: string): string {
-  if (reason === "not-a-file") return withHint(message, "A folder is shown by list_directory.");
-  if (reason === "not-found") return withHint(message, "Look for it with glob_files or list_directory.");
-  return message;
+function positionNote(
+  page: FoundLines & { readonly offset: number; readonly last: number; readonly size: number },
+): string {
+  const { offset, last, total } = page;
+  if (page.isPart === true) return `line ${last} goes on: see parts of it with bash (cut -c, jq)`;
+  if (last !== total)
+    return `lines ${offset}-${last} of a file of ${showSize(page.size)}; go on with offset=${last + 1}`;
+  return offset > 1 ? `end of the file: ${total} lines` : "";
 }
 
 function binaryHint(name: string, head: Uint8Array, size: number): string | undefined {

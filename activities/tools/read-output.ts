@@ -8,12 +8,11 @@ const input = z.strictObject({
   offset: z.number().int().min(0).optional().describe("First character to show, counted from 0. Default 0."),
   limit: z.number().int().min(1).optional().describe("How many characters. Default and at most 29,500."),
 });
-type ReadOutputInput = z.infer<typeof input>;
 
 /** Room for the line that says which page this is. */
 const NOTE_CHARS = 500;
 
-export const readOutput = defineTool<ReadOutputInput>({
+export const readOutput = defineTool({
   name: "read_output",
   description:
     "Reads again the whole output of an earlier tool call that was truncated or cleared, page by page, also after a restart.",
@@ -23,7 +22,7 @@ export const readOutput = defineTool<ReadOutputInput>({
   run,
 });
 
-async function run(given: ReadOutputInput, context: ToolContext): Promise<ToolResult> {
+async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
   const offset = given.offset ?? 0;
   const room = Math.max(1, context.limits.maxChars - NOTE_CHARS);
   const page = await context.memory.readOutput(given.handle, offset, Math.min(given.limit ?? room, room));

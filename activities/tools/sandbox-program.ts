@@ -1,18 +1,18 @@
 /** Short programs the read-only tools run in the sandbox. */
 import { randomBytes } from "node:crypto";
 import type { SandboxCommand, CommandState, Sandbox } from "../sandbox/sandbox.ts";
+import { readBytes } from "./command-output.ts";
 import { ToolFailure } from "./failure.ts";
+import { showName } from "./paths.ts";
 import type { ToolContext } from "./tool.ts";
 
-const READ_BYTES = 1_048_576;
 const GRACE_MS = 200;
 
 /**
- * Bash that resolves its first argument, a path relative to the workspace, and refuses it where it leads out, also by
- * links: check and use are one process. Exit 94: a pipe, socket or device, whose reader would wait for ever; 96: no such
- * path; 97: outside.
+ * Resolves the first argument, a path relative to the workspace, and refuses it where it leads out, also by links: check
+ * and use are one process. The reader of a pipe, socket or device would wait for ever.
  */
-export const RESOLVE_TARGET = `
+const RESOLVE_TARGET = `
 root=$(pwd -P)
 target=$(realpath -e -- "$1" 2>/dev/null) || exit 96
 case $target/ in "$root"/*) ;; *) exit 97 ;; esac
@@ -20,20 +20,23 @@ case $target/ in "$root"/*) ;; *) exit 97 ;; esac
 case $target/ in */node_modules/*) modules=() ;; *) modules=(--glob '!node_modules') ;; esac
 `;
 
-export interface ProgramEnd {
+interface ProgramEnd {
   readonly out: Buffer;
   readonly err: string;
   readonly exitCode: number;
 }
 
 /**
- * Runs `script` with arguments, under an id of its own each time: these tools may simply run again.
- * @throws ToolFailure when it takes too long or cannot be started; the abort reason
+ * Runs a bash script that finds the path as `$target` in the workspace `$root`, under an id of its own each time: these
+ * tools may simply run again.
+ * @param args the path, relative to the workspace, and what else the script takes
+ * @throws ToolFailure for a path that is not there, leads outside or is no file or folder; when it takes too long or cannot
+ * be started; the abort reason
  */
-export async function runProgram(
+export async function runOnPath(
   context: ToolContext,
   script: string,
-  args: readonly string[],
+  args: readonly [path: string, ...more: string[]],
   maxBytes: number,
 ): Promise<ProgramEnd> {
   const sandbox = await context.sandbox();
@@ -41,7 +44,12 @@ export async function runProgram(
   const { timeoutMs } = context.limits;
   const state = await endOf(
     sandbox,
-    { id, argv: ["bash", "-c", script, "bash", ...args], timeoutMs, maxOutputBytes: maxBytes },
+    {
+      id,
+      argv: ["bash", "-c", RESOLVE_TARGET + script, "bash", ...args],
+      timeoutMs,
+      maxOutputBytes: maxBytes,
+    },
     context,
   );
   if (state.kind === "refused")
@@ -51,11 +59,20 @@ export async function runProgram(
       `It took more than ${timeoutMs / 1_000} s and was ended. Narrow it: a path, a more exact pattern.`,
     );
   }
-  return {
-    out: await readAll(sandbox, id, "out", Math.min(state.outKept, maxBytes)),
-    err: (await readAll(sandbox, id, "err", Math.min(state.errKept, 4_096))).toString("utf8"),
-    exitCode: state.exitCode,
-  };
+  const name = showName(args[0]);
+  if (state.exitCode === 94)
+    throw new ToolFailure(`${name} is a pipe, socket or device, neither file nor folder.`);
+  if (state.exitCode === 96)
+    throw new ToolFailure(`${name} does not exist. Look around with list_directory.`);
+  if (state.exitCode === 97) throw new ToolFailure(`${name} leads outside of /workspace.`);
+  const out = await readBytes(sandbox, { id, from: 0, length: Math.min(state.outKept, maxBytes) });
+  const err = await readBytes(sandbox, {
+    id,
+    stream: "err",
+    from: 0,
+    length: Math.min(state.errKept, 4_096),
+  });
+  return { out, err: err.toString("utf8"), exitCode: state.exitCode };
 }
 
 async function endOf(sandbox: Sandbox, command: SandboxCommand, context: ToolContext): Promise<CommandState> {
@@ -71,15 +88,4 @@ async function endOf(sandbox: Sandbox, command: SandboxCommand, context: ToolCon
   const killed = await sandbox.kill(command.id, GRACE_MS);
   signal.throwIfAborted();
   return killed;
-}
-
-async function readAll(sandbox: Sandbox, id: string, stream: "out" | "err", length: number): Promise<Buffer> {
-  const parts: Uint8Array[] = [];
-  for (let at = 0; at < length;) {
-    const bytes = await sandbox.read(id, stream, at, Math.min(READ_BYTES, length - at));
-    if (bytes.length === 0) break;
-    parts.push(bytes);
-    at += bytes.length;
-  }
-  return Buffer.concat(parts);
 }

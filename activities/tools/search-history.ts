@@ -11,14 +11,13 @@ const input = z.strictObject({
     .min(1)
     .describe('Words that must all be there, in any order; a phrase goes in quotes: port "address in use".'),
 });
-type SearchHistoryInput = z.infer<typeof input>;
 
 const MAX_ROWS = 20;
 const EXCERPT_CHARS = 500;
 /** More words than this narrow a search no further. */
 const MAX_WORDS = 12;
 
-export const searchHistory = defineTool<SearchHistoryInput>({
+export const searchHistory = defineTool({
   name: "search_history",
   description:
     "Finds earlier messages of this session, also those that a summary has replaced, and the whole outputs of results that " +
@@ -30,7 +29,7 @@ export const searchHistory = defineTool<SearchHistoryInput>({
   run,
 });
 
-async function run(given: SearchHistoryInput, context: ToolContext): Promise<ToolResult> {
+async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
   const words = wordsOf(given.query);
   if (words.length === 0) return failure("The query holds no word. Give at least one.");
   const { hits, skippedOutputs } = await context.memory.search(words, MAX_ROWS);

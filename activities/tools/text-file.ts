@@ -1,5 +1,5 @@
 /** A whole text file out of the sandbox, with what must be kept when it is written back. */
-import type { SandboxFiles } from "../sandbox/sandbox.ts";
+import type { FileAnswer, SandboxFiles } from "../sandbox/sandbox.ts";
 import { showName, showSize } from "./paths.ts";
 
 /** Largest file the editing tools take into memory. Larger text is data, better handled by a program. */
@@ -10,40 +10,33 @@ const FIRST_BYTES = 262_144;
 
 const BOM = "\uFEFF";
 
-interface TextFile {
-  /** Without the byte order mark; line ends as they are. */
-  readonly text: string;
-  readonly bom: boolean;
-  readonly hash: string;
-}
-
 /** A whole file out of the sandbox, text or not. */
 export interface WholeFile {
   readonly bytes: Uint8Array;
   readonly hash: string;
   /** Permission bits; absent where the sandbox does not say. */
-  readonly mode: number | undefined;
+  readonly mode?: number;
 }
 
-export type WholeFileAnswer =
-  | { readonly ok: true; readonly file: WholeFile }
-  | { readonly ok: false; readonly reason: string; readonly message: string };
-
-export type TextFileAnswer =
-  | { readonly ok: true; readonly file: TextFile }
-  | { readonly ok: false; readonly reason: string; readonly message: string };
+interface Text {
+  /** Without the byte order mark; line ends as they are. */
+  readonly text: string;
+  readonly bom: boolean;
+}
 
 /** Reads a file that is to be edited: refuses what is too large or no UTF-8, because writing it back would harm it. */
-export async function readTextFile(files: SandboxFiles, path: string): Promise<TextFileAnswer> {
+export async function readTextFile(files: SandboxFiles, path: string): Promise<FileAnswer<Text & WholeFile>> {
   const read = await readWholeFile(files, path);
-  return read.ok ? decodeTextFile(path, read.file) : read;
+  if (!read.ok) return read;
+  const decoded = decodeText(path, read.bytes);
+  return decoded.ok ? { ...read, ...decoded } : decoded;
 }
 
 /** Reads a file in one piece; refuses one that is too large for that. */
-export async function readWholeFile(files: SandboxFiles, path: string): Promise<WholeFileAnswer> {
+export async function readWholeFile(files: SandboxFiles, path: string): Promise<FileAnswer<WholeFile>> {
   for (;;) {
     const first = await files.read(path, { offset: 0, maxBytes: FIRST_BYTES });
-    if (!first.ok) return { ok: false, reason: first.reason, message: first.message };
+    if (!first.ok) return first;
     if (first.size > MAX_EDIT_BYTES) {
       const message = `${showName(path)} has ${showSize(first.size)}, more than the ${showSize(MAX_EDIT_BYTES)} this tool edits: use bash (sed, a script).`;
       return { ok: false, reason: "failed", message };
@@ -53,29 +46,26 @@ export async function readWholeFile(files: SandboxFiles, path: string): Promise<
     let changed = false;
     while (got < first.size && !changed) {
       const next = await files.read(path, { offset: got, maxBytes: MAX_EDIT_BYTES });
-      if (!next.ok) return { ok: false, reason: next.reason, message: next.message };
+      if (!next.ok) return next;
       changed = next.hash !== first.hash || next.bytes.length === 0;
       parts.push(next.bytes);
       got += next.bytes.length;
     }
-    if (!changed)
-      return { ok: true, file: { bytes: Buffer.concat(parts), hash: first.hash, mode: first.mode } };
+    if (!changed) return { ...first, bytes: Buffer.concat(parts) };
   }
 }
 
-/** The text of a file that was read whole. */
-export function decodeTextFile(path: string, { bytes, hash }: WholeFile): TextFileAnswer {
+export function decodeText(path: string, bytes: Uint8Array): FileAnswer<Text> {
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
     const bom = text.startsWith(BOM);
-    return { ok: true, file: { text: bom ? text.slice(1) : text, bom, hash } };
+    return { ok: true, text: bom ? text.slice(1) : text, bom };
   } catch {
     const message = `${showName(path)} is not UTF-8 text; editing it here would damage it. Use bash (sed, python3).`;
     return { ok: false, reason: "failed", message };
   }
 }
 
-/** Bytes of a text file as it is written back. */
-export function encodeTextFile(text: string, bom: boolean): Uint8Array {
+export function encodeText({ text, bom }: Text): Uint8Array {
   return new TextEncoder().encode(bom ? `${BOM}${text}` : text);
 }

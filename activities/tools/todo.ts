@@ -11,12 +11,11 @@ const item = z.strictObject({
 const input = z.strictObject({
   items: z.array(item).max(100).describe("The whole list, in order: it takes the place of the one before."),
 });
-type TodoInput = z.infer<typeof input>;
 
 const BOX = { pending: "[ ]", in_progress: "[~]", completed: "[x]" } as const;
 
 /** Keeps no store: the list in force is the newest call in the transcript. */
-export const todo = defineTool<TodoInput>({
+export const todo = defineTool({
   name: "todo",
   description:
     "Writes down the plan as a checklist, for you and for those who watch. Use it for work of three steps and more: " +

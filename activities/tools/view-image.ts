@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { failure } from "./failure.ts";
+import { accepted, failure } from "./failure.ts";
 import { withoutMetadata } from "./image-metadata.ts";
 import { imageTypeOf } from "../contract/image-type.ts";
 import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
@@ -8,13 +8,12 @@ import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
 const input = z.strictObject({
   path: z.string().describe("PNG, JPEG, GIF or WebP file, relative to /workspace or absolute inside it."),
 });
-type ViewImageInput = z.infer<typeof input>;
 
 /** Largest image that is shown. Source: providers take 5 to 20 MB; Cline allows 6 MB. */
 const MAX_BYTES = 5_000_000;
 const CHUNK_BYTES = 1_048_576;
 
-export const viewImage = defineTool<ViewImageInput>({
+export const viewImage = defineTool({
   name: "view_image",
   description: "Shows you an image file of the workspace: PNG, JPEG, GIF or WebP, at most 5 MB.",
   input,
@@ -23,15 +22,13 @@ export const viewImage = defineTool<ViewImageInput>({
   run,
 });
 
-async function run(given: ViewImageInput, context: ToolContext): Promise<ToolResult> {
+async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
   const where = workspacePath(given.path);
-  if (!where.ok) return failure(where.message);
   const { files } = await context.sandbox();
   const name = showName(where.relative);
   const parts: Uint8Array[] = [];
   for (let got = 0, size = 1; got < size;) {
-    const read = await files.read(where.relative, { offset: got, maxBytes: CHUNK_BYTES });
-    if (!read.ok) return failure(read.message);
+    const read = accepted(await files.read(where.relative, { offset: got, maxBytes: CHUNK_BYTES }));
     size = read.size;
     if (got === 0 && imageTypeOf(read.bytes) === undefined) {
       return failure(

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { countLines } from "../transcript/truncate.ts";
-import { failure } from "./failure.ts";
+import { accepted, failure } from "./failure.ts";
 import { omissionLine } from "./omission.ts";
 import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
 import { readTextFile } from "./text-file.ts";
@@ -12,9 +12,8 @@ const input = z.strictObject({
     .describe("File to write, relative to /workspace or absolute inside it. Folders are made as needed."),
   content: z.string().describe("The whole content of the file."),
 });
-type WriteFileInput = z.infer<typeof input>;
 
-export const writeFile = defineTool<WriteFileInput>({
+export const writeFile = defineTool({
   name: "write_file",
   description:
     "Writes a whole file: a new one, or in place of the one that is there (its mode stays). To change a part of a file " +
@@ -25,15 +24,13 @@ export const writeFile = defineTool<WriteFileInput>({
   run,
 });
 
-async function run(given: WriteFileInput, context: ToolContext): Promise<ToolResult> {
+async function run(given: z.infer<typeof input>, context: ToolContext): Promise<ToolResult> {
   const where = workspacePath(given.path);
-  if (!where.ok) return failure(where.message);
   const { files } = await context.sandbox();
   const name = showName(where.relative);
-  const before =
-    omissionLine(given.content, "") === undefined ? undefined : await readTextFile(files, where.relative);
-  if (before?.ok === true) {
-    const omission = omissionLine(given.content, before.file.text);
+  if (omissionLine(given.content, "") !== undefined) {
+    const before = await readTextFile(files, where.relative);
+    const omission = before.ok ? omissionLine(given.content, before.text) : undefined;
     if (omission !== undefined) {
       return failure(
         `The content holds "${oneLine(omission, 100)}", which stands for text that was left out and would delete it from ${name}. Write the file out in full, or use edit_file.`,
@@ -41,8 +38,7 @@ async function run(given: WriteFileInput, context: ToolContext): Promise<ToolRes
     }
   }
   const bytes = new TextEncoder().encode(given.content);
-  const written = await files.write(where.relative, bytes);
-  if (!written.ok) return failure(written.message);
+  const written = accepted(await files.write(where.relative, bytes));
   const lines = countLines(given.content);
   const size = `${lines} ${lines === 1 ? "line" : "lines"}, ${showSize(bytes.length)}`;
   return { text: `${written.created ? "Created" : "Replaced"} ${name} (${size}).` };

@@ -5,7 +5,7 @@ import type { AgentActivities } from "../../../activities/contract/activities.ts
 import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
 import { createActivities, type AgentDeps } from "../../../activities/index.ts";
 import type { SandboxHost } from "../../../activities/sandbox/sandbox.ts";
-import { anyTool, createToolRegistry, toolRegistry } from "../../../activities/tools/index.ts";
+import { createToolRegistry, toolRegistry } from "../../../activities/tools/index.ts";
 import { ensureWorkflowBundle } from "../../../worker/bundle.ts";
 import { readWorkerConfig } from "../../../worker/config.ts";
 import { bindDeps } from "../../../worker/deps.ts";
@@ -37,7 +37,7 @@ const { model } = bound.deps;
 const deps: AgentDeps = {
   ...bound.deps,
   sandboxHost,
-  tools: createToolRegistry([...toolRegistry.values(), anyTool(probe)]),
+  tools: createToolRegistry([...toolRegistry.values(), probe]),
   model: { ask: (...args) => timed("model", "ask", () => model.ask(...args)) },
 };
 const activities = Object.fromEntries(

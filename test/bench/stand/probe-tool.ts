@@ -21,7 +21,7 @@ export function wordsOf(key: string, chars: number): string {
   return text.slice(0, chars);
 }
 
-export const probe = defineTool<z.infer<typeof input>>({
+export const probe = defineTool({
   name: "probe",
   description: "Answers with words.",
   input,

@@ -4,7 +4,6 @@ import { toolsConfigSchema } from "../../../activities/config/agent-config.ts";
 import { SandboxLost } from "../../../activities/sandbox/sandbox-lost.ts";
 import { ToolFailure } from "../../../activities/tools/failure.ts";
 import {
-  anyTool,
   createToolRegistry,
   defaultLimits,
   findTool,
@@ -38,7 +37,7 @@ function probe(run: () => Promise<ToolResult>): ReturnType<typeof createToolRegi
     about: () => "probe",
     run,
   });
-  return createToolRegistry([anyTool(tool)]);
+  return createToolRegistry([tool]);
 }
 
 describe("tool registry", () => {
