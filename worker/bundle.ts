@@ -83,7 +83,7 @@ function keep(folder: string, codePath: string, code: string): void {
   forgetOthers(folder, codePath);
 }
 
-/** An image's file may be another user's, or on a disk that is read-only: nobody forgets it there. */
+/** A file of an image may be another user's or on a read-only disk: nothing removes it there. */
 function markUsed(codePath: string): void {
   const now = new Date();
   try {

@@ -26,7 +26,7 @@ const LOOK_EVERY_MS = 500;
 const LATE_MS = 1_000;
 /** Asked of Temporal at once. */
 const AT_ONCE = 8;
-/** Temporal's numbers for pending activities that a worker has: started, told to cancel, told to pause. */
+/** Temporal's numbers for pending activities that a worker has: started, cancel requested, pause requested. */
 const CANCEL_REQUESTED = 3;
 const RUNNING: ReadonlySet<number> = new Set([2, CANCEL_REQUESTED, 5]);
 /** A retry delay of nothing means the policy's. */
@@ -125,11 +125,11 @@ async function freeSession(
         activityId: activityId ?? "",
         identity,
       };
-      const told =
+      const answered =
         Number(state) === CANCEL_REQUESTED
           ? client.workflowService.respondActivityTaskCanceledById(activity)
           : client.workflowService.respondActivityTaskFailedById({ ...activity, failure: WORKER_LOST });
-      return told.then(
+      return answered.then(
         () => 1,
         (error: unknown) => {
           // It has ended, or has been given to another, in the meantime.

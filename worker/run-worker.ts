@@ -1,4 +1,4 @@
-/** The worker's life: connect, poll, go on whatever its dependencies do, drain when told to end. */
+/** Runs the worker: connect, poll whatever its dependencies do, drain on SIGTERM. */
 import { rmSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeTelemetryFilterString, NativeConnection, Runtime, Worker } from "@temporalio/worker";
@@ -109,7 +109,7 @@ async function connect(
   }
 }
 
-/** One life after another until told to end: a failed poll (a namespace away, a server's refusal) ends a life only. */
+/** Polls again after each failure (a namespace away, a server's refusal) until a signal arrives. */
 async function pollUntilStopped(
   config: WorkerConfig,
   logger: Logger,
@@ -127,7 +127,7 @@ async function pollUntilStopped(
       try {
         await oneLife(await create(), stop.signal, config, logger);
       } catch (error) {
-        // A life of a minute was a healthy one: start counting anew.
+        // After a healthy minute the delays start over.
         if (performance.now() - began > 60_000) life = 0;
         const waitMs = RESTART_MS[Math.min(life, RESTART_MS.length - 1)] ?? 0;
         logger.error({ err: error, waitMs }, "polling failed; it begins again");
@@ -194,8 +194,8 @@ const CONNECTION_CODES = new Set([
 ]);
 
 /**
- * What nobody awaited. A broken connection is logged and the worker goes on: a dependency's restart never ends a
- * worker. Anything else leaves state that nobody can vouch for: the process ends, and Temporal gives its work to another.
+ * Errors that nothing awaited. A broken connection is logged and the worker goes on: a dependency's restart never ends a
+ * worker. Anything else leaves unknown state: the process ends, and Temporal gives its work to another.
  */
 function guardProcess(logger: Logger): void {
   const judge = (error: unknown) => {
@@ -205,7 +205,7 @@ function guardProcess(logger: Logger): void {
       logger.warn({ err: error }, "a connection broke; the worker goes on");
       return;
     }
-    logger.fatal({ err: error }, "an error that nobody handled; the worker ends, its work is taken over");
+    logger.fatal({ err: error }, "an unhandled error; the worker ends and another takes its work");
     process.exit(1);
   };
   // A log file whose disk is full: that line is lost, the worker goes on, and writes again when there is room.

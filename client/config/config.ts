@@ -32,7 +32,7 @@ export interface ConfigFlags {
 
 export interface ResolvedConfig {
   readonly run: RunConfig;
-  /** True where no key was found and nobody named a model. */
+  /** True where no key was found and no model was named. */
   readonly rehearsal: boolean;
   /** The file that was read; of two, the one that was not the person's own. */
   readonly file: string | undefined;
@@ -150,7 +150,7 @@ interface ConfigFiles {
   readonly notes: readonly string[];
 }
 
-/** @throws ClientError (usage) for what is wrong, and for what a file that nobody named may not set */
+/** @throws ClientError (usage) for what is wrong, and for what a file that was not named may not set */
 function readConfigFiles(flags: ConfigFlags, environment: Environment, cwd: string): ConfigFiles {
   const { path, notes, named } = findConfigFile(flags, environment, cwd);
   const ownPath = ownConfigFile(environment);
@@ -248,7 +248,7 @@ function requireCredentials(model: string, environment: Environment): void {
   );
 }
 
-/** @throws ClientError (usage) for a model that nobody knows, with the lines to add */
+/** @throws ClientError (usage) for an unknown model, with the lines to add */
 function runConfigOf(settings: AgentConfig, name: string, environment: Environment): RunConfig {
   const resolution = resolveRun(settings, name, environment);
   if (!resolution.ok) throw usageError(resolution.message);

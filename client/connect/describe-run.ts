@@ -1,4 +1,4 @@
-/** Temporal's word on a session's run. */
+/** A session's run as Temporal describes it. */
 import { WorkflowNotFoundError, type WorkflowExecutionDescription } from "@temporalio/client";
 import { oneLine } from "../console/format.ts";
 import type { Temporal } from "./connection.ts";

@@ -1,6 +1,6 @@
 /** Exit codes of the client and the one error that carries them. */
 
-/** Source: requirement 1.2. The code follows the task's outcome, never the client's own success. */
+/** The code follows the task's outcome, never the client's own success. */
 export const exitCodes = {
   completed: 0,
   failed: 1,
@@ -14,7 +14,7 @@ export const exitCodes = {
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
-/** What the person is told: what happened, and one way on. Printed without a stack. */
+/** What the person reads: what happened, and one way to fix it. Printed without a stack. */
 export class ClientError extends Error {
   override readonly name = "ClientError";
   readonly exitCode: ExitCode;

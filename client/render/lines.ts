@@ -23,7 +23,7 @@ export function compressedLine(data: EventData["context:compressed"], style: Sty
     const sizes = `${tokens(data.tokensBefore)} → ${tokens(data.tokensAfter)} tokens`;
     return style(
       "cyan",
-      `◇ round ${data.round} taken back: ${plural(data.messages, "message")} in view again, ${sizes}`,
+      `◇ round ${data.round} undone: ${plural(data.messages, "message")} in view again, ${sizes}`,
     );
   }
   if (data.status !== "compacted") {

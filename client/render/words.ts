@@ -1,6 +1,6 @@
 /**
- * The model's words as they come. A stream that cannot be taken back (a pipe, a scrollback) is only ever added to:
- * where an attempt is dropped, that is said instead of redrawn.
+ * The model's words as they come. A pipe or a scrollback cannot be redrawn: where an attempt is
+ * dropped, a line says so.
  */
 import type { Style } from "../console/output.ts";
 import { harmless, oneLine } from "../console/format.ts";

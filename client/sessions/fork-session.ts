@@ -16,7 +16,7 @@ import { workflowOptions } from "./start-session.ts";
 export interface ForkOrder {
   /** The first step that is not taken along; undefined: all that is finished is. */
   readonly fromStep: number | undefined;
-  /** What the new session is told. */
+  /** The first message to the new session. */
   readonly message: string | undefined;
   readonly id: string | undefined;
 }

@@ -67,7 +67,7 @@ export async function prepareStart(
   return { start: { id, task, config: config.run, attachments, folder }, config };
 }
 
-/** Said first where nobody named a model and there is no key. */
+/** Printed first where no model was named and there is no key. */
 export const REHEARSAL_NOTE =
   "No model key (OPENAI_API_KEY) is set: this is a REHEARSAL. A written script plays the model and builds a flashcard app;" +
   " its tools really run.";

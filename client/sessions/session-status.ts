@@ -36,7 +36,7 @@ export interface SessionStatusDocument {
   readonly endedAt: string | null;
   /** True where the workflow itself answered; false where Postgres alone did (no worker, or it is over). */
   readonly live: boolean;
-  /** Temporal's own word on the run, null where it could not be asked. */
+  /** The run's status in Temporal, null where it could not be asked. */
   readonly workflowStatus: string | null;
   readonly lastSeq: number;
 }

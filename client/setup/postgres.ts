@@ -114,7 +114,7 @@ async function adopt(home: string, running: { pid: number; port: number }): Prom
   });
 }
 
-/** Postgres' own word on who serves this data: first line the pid, fourth the port. */
+/** The process that serves this data, as Postgres notes it: first line the pid, fourth the port. */
 function readPidFile(data: string): { pid: number; port: number } | undefined {
   try {
     const lines = readFileSync(join(data, "postmaster.pid"), "utf8").split("\n");

@@ -10,7 +10,7 @@ import { PRIVATE_FILE, PRIVATE_FOLDER } from "./private-folder.ts";
 
 const execute = promisify(execFile);
 
-/** Runs a program to its end. It is told of our environment what any service is, unless `env` says otherwise. */
+/** Runs a program to its end. It inherits what any service does, unless `env` says otherwise. */
 export function run(
   command: string,
   args: readonly string[],
@@ -29,7 +29,7 @@ export interface Launch {
   readonly command: string;
   readonly args: readonly string[];
   readonly log: string;
-  /** Default: what any service is told of ours. */
+  /** Default: what any service inherits. */
   readonly env?: NodeJS.ProcessEnv;
   readonly cwd?: string;
   readonly uid?: number;

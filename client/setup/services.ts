@@ -39,7 +39,7 @@ export interface LocalServices {
   readonly sandboxImage: string | undefined;
   /** Set where the rehearsal model plays. */
   readonly rehearsalUrl: string | undefined;
-  /** What child processes are to be told on top of our own environment. */
+  /** What child processes get on top of our own environment. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
@@ -86,8 +86,7 @@ export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
 }
 
 /**
- * What is there by the environment, by what `bringUp` left, or by default: starts nothing, asks nobody, takes about a
- * millisecond.
+ * What is there by the environment, by what `bringUp` left, or by default: starts nothing and sends nothing.
  */
 export function findServices(home: string = projectHome, ports: "fixed" | "free" = "fixed"): LocalServices {
   const { services, found } = readState(home);
@@ -153,7 +152,7 @@ async function postgres(home: string, ports: "fixed" | "free", say: Say): Promis
   });
 }
 
-/** The image of sandboxes, and the one from which their walls are put up. */
+/** The image of sandboxes, and the one that sets up their firewall. */
 async function ensureImages(say: Say, dockerHost: string | undefined): Promise<string> {
   const tag = settingOf("SANDBOX_IMAGE") ?? DEFAULT_IMAGE;
   for (const each of new Set([tag, settingOf("LONGHAUL_GUARD_IMAGE") ?? DEFAULT_IMAGE])) {

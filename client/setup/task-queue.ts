@@ -31,7 +31,7 @@ export async function chooseQueue(options: {
   );
 }
 
-/** Identities of those that poll it; our own worker's left out. None where it cannot be told. */
+/** Identities of the workers that poll it, without our own. None where Temporal cannot say. */
 async function pollers(address: string, ownPid: number | undefined): Promise<string[]> {
   const { connection: options, namespace } = temporalConnection(address);
   let connection: Connection | undefined;

@@ -37,8 +37,7 @@ export async function ensureWorker(options: {
     const old = readState(home).services.worker;
     const oldRuns = old !== undefined && (await isAlive(old));
     if (oldRuns && old.fingerprint === fingerprint) return { pid: old.pid, started: false, log: old.log };
-    if (oldRuns)
-      options.say("The code or the settings changed: a new worker takes over from the running one.");
+    if (oldRuns) options.say("The code or the settings changed: a new worker replaces the running one.");
     // The new one polls before the old one drains: nothing waits in between.
     const fresh = await start(home, environment, fingerprint);
     if (oldRuns) void endProcess(old, { graceMs: END_MS });

@@ -44,7 +44,7 @@ export interface Follow {
   readonly sessionId: string;
   readonly afterSeq: number;
   readonly signal: AbortSignal;
-  /** Temporal's word on the run; undefined while it cannot be asked. */
+  /** How Temporal has the run; undefined while it cannot be asked. */
   readonly describe: () => Promise<RunDescription | undefined>;
 }
 

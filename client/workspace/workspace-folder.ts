@@ -132,7 +132,7 @@ async function walk(
   }
 }
 
-/** As git has it: the innermost `.gitignore` with a word on a path decides. */
+/** As git has it: the innermost `.gitignore` with a rule for a path decides. */
 function isIgnored(rules: readonly Rules[], path: string): boolean {
   // What git itself keeps is never subject to its own rules.
   if (path === ".git/" || path.startsWith(".git/")) return false;

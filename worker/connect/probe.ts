@@ -102,7 +102,7 @@ export function isPermissionDenied(error: unknown): boolean {
   return code === "EACCES" || code === "EPERM";
 }
 
-/** Whether the engine has an image; false also where that cannot be told, so that the one who asks looks closer. */
+/** Whether the engine has an image; false also where it does not answer, so that the caller looks closer. */
 export async function dockerHasImage(tag: string, dockerHost?: string): Promise<boolean> {
   try {
     const found: { Id?: string } = JSON.parse(

@@ -1,4 +1,4 @@
-/** The other runs of a session, as Temporal knows them: which one is current, and what the ended ones were told. */
+/** The other runs of a session, as Temporal knows them: which one is current, and which messages the ended ones got. */
 import { WorkflowNotFoundError, type Client, type WorkflowExecutionInfo } from "@temporalio/client";
 import { acceptedGuidance } from "./accepted-guidance.ts";
 import { cleanDeep } from "../../activities/redaction/clean-deep.ts";

@@ -13,7 +13,7 @@ const MAX_QUOTE_CHARS = 120;
 export interface WhatHappened {
   /** First words of an error that the script did not want. */
   readonly surprise: string | undefined;
-  /** The step was interrupted, or nobody knows how it ended. */
+  /** The step was interrupted, or its outcome is unknown. */
   readonly cutOff: boolean;
   /** What the person said, each shortened to be quoted. */
   readonly guidance: readonly string[];
