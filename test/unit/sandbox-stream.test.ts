@@ -1,7 +1,7 @@
-import { PassThrough } from "node:stream";
-import { Duplex } from "node:stream";
+import { Duplex, PassThrough } from "node:stream";
+import Dockerode from "dockerode";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { createSupervisorStream, StreamEnded } from "../../activities/sandbox/docker/supervisor-stream.ts";
+import { StreamEnded, SupervisorStream } from "../../activities/sandbox/docker/supervisor-stream.ts";
 
 /** A piece of Docker's multiplexed stream. */
 function piece(channel: number, text: string): Buffer {
@@ -14,7 +14,7 @@ function piece(channel: number, text: string): Buffer {
 
 function connect() {
   const [toSandbox, fromSandbox] = [new PassThrough(), new PassThrough()];
-  const stream = createSupervisorStream(Duplex.from({ readable: fromSandbox, writable: toSandbox }));
+  const stream = new SupervisorStream(new Dockerode(), Duplex.from({ readable: fromSandbox, writable: toSandbox }));
   let sent = "";
   toSandbox.on("data", (chunk: Buffer) => (sent += chunk.toString()));
   const requests = (): { q: number; op: string; of?: number }[] =>

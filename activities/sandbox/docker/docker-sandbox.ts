@@ -1,9 +1,14 @@
-/** The port's `Sandbox` over the way to a sandbox. */
-import { toBase64, toBytes } from "./base64.ts";
+/** The port's `Sandbox` over the link to its supervisor. The rules for files are enforced in the sandbox: agent/files.py. */
 import type { Answer } from "./supervisor-stream.ts";
 import type { SupervisorLink } from "./supervisor-link.ts";
-import { createSandboxFiles } from "./docker-files.ts";
-import type { SandboxCommand, CommandState, Sandbox, WaitOptions } from "../sandbox.ts";
+import type {
+  CommandState,
+  FileAnswer,
+  Sandbox,
+  SandboxCommand,
+  SandboxFiles,
+  WaitOptions,
+} from "../sandbox.ts";
 
 /** Source: requirement 2.8, the process's end within 0.5 s of a cancel. */
 const DEFAULT_GRACE_MS = 300;
@@ -12,32 +17,26 @@ export function createDockerSandbox(
   facts: Pick<Sandbox, "container" | "identity" | "empty" | "network" | "gaps">,
   link: SupervisorLink,
 ): Sandbox {
+  const follow = async (op: string, fields: object, { timeoutMs, signal, onOutput }: WaitOptions) =>
+    toState(
+      await link.request(
+        op,
+        { ...fields, waitMs: timeoutMs, progress: onOutput !== undefined },
+        { signal, onBytes: onOutput },
+      ),
+    );
   return {
     ...facts,
     start: async (command) => toState(await link.request("start", startFields(command))),
-    run: async (command, options = {}) =>
-      toState(
-        await link.request(
-          "start",
-          { ...startFields(command), ...waitFields(options), wait: true },
-          { signal: options.signal, onBytes: options.onOutput },
-        ),
-      ),
+    run: (command, options = {}) => follow("start", { ...startFields(command), wait: true }, options),
     async feed(id, offset, bytes, { last }) {
       const { taken } = await link.request("feed", { id, offset, last, data: toBase64(bytes) });
       return taken === true;
     },
-    wait: async (id, options = {}) =>
-      toState(
-        await link.request(
-          "wait",
-          { id, ...waitFields(options) },
-          { signal: options.signal, onBytes: options.onOutput },
-        ),
-      ),
+    wait: (id, options = {}) => follow("wait", { id }, options),
     async read(id, stream, offset, maxBytes) {
-      const answer = await link.request("read", { id, stream, offset, maxBytes });
-      return toBytes(answer["data"]);
+      const { data } = await link.request("read", { id, stream, offset, maxBytes });
+      return toBytes(data);
     },
     kill: async (id, graceMs = DEFAULT_GRACE_MS) => toState(await link.request("kill", { id, graceMs })),
     async state(id) {
@@ -48,7 +47,7 @@ export function createDockerSandbox(
       const { states } = await link.request("list", {});
       return (states as Answer[]).map(toState).filter(({ id }) => !id.includes("-"));
     },
-    // Only room is at stake: whatever is wrong is found by the next request.
+    // Only disk space is at stake: whatever is wrong shows at the next request.
     discard: (id) =>
       link.request("discard", { id }).then(
         () => undefined,
@@ -58,13 +57,31 @@ export function createDockerSandbox(
   };
 }
 
-// What the supervisor sends is our own protocol, whose version was compared when the stream was made.
+function createSandboxFiles(link: SupervisorLink): SandboxFiles {
+  const ask = async <T>(action: string, path: string, fields: object = {}): Promise<FileAnswer<T>> =>
+    // What the supervisor sends is our own protocol, whose version was compared when the stream was opened.
+    (await link.request("file", { do: action, path, ...fields })) as FileAnswer<T>;
+  return {
+    async read(path, options = {}) {
+      const answer = await ask<{ data: string; size: number; hash: string }>("read", path, options);
+      if (!answer.ok) return answer;
+      const { data, ...facts } = answer;
+      return { ...facts, bytes: toBytes(data) };
+    },
+    write: (path, bytes, options = {}) => ask("write", path, { ...options, data: toBase64(bytes) }),
+    remove: (path, options = {}) => ask("remove", path, options),
+    list: (path, options = {}) => ask("list", path, options),
+    stat: (path) => ask("stat", path),
+  };
+}
+
+// Our own protocol, as above.
 const toState = (answer: Answer): CommandState => answer as unknown as CommandState;
 
-function startFields({ stdin, ...rest }: SandboxCommand): object {
-  return stdin === undefined ? rest : { ...rest, stdin: toBase64(stdin) };
-}
+const toBytes = (base64: unknown): Uint8Array => Buffer.from(String(base64), "base64");
 
-function waitFields({ timeoutMs, onOutput }: WaitOptions): object {
-  return { waitMs: timeoutMs, progress: onOutput !== undefined };
-}
+const toBase64 = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
+
+const startFields = ({ stdin, ...rest }: SandboxCommand): object =>
+  stdin === undefined ? rest : { ...rest, stdin: toBase64(stdin) };

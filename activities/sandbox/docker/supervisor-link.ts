@@ -1,8 +1,7 @@
 /** The way to one container's supervisor: connects when first used, and again when the stream ended but the sandbox runs. */
 import type Dockerode from "dockerode";
 import { PROTOCOL, pythonArguments, relaySource } from "../agent/sources.ts";
-import { createSupervisorStream, StreamEnded } from "./supervisor-stream.ts";
-import type { Answer, SupervisorStream, RequestOptions } from "./supervisor-stream.ts";
+import { type Answer, type RequestOptions, StreamEnded, SupervisorStream } from "./supervisor-stream.ts";
 import { statusOf, unavailable } from "./docker-errors.ts";
 import type { KernelStatus } from "./isolation-checks.ts";
 import type { DiskBound } from "../sandbox.ts";
@@ -74,7 +73,7 @@ export function createSupervisorLink(
       AttachStdout: true,
       AttachStderr: true,
     });
-    const stream = createSupervisorStream(await exec.start({ hijack: true, stdin: true }));
+    const stream = new SupervisorStream(docker, await exec.start({ hijack: true, stdin: true }));
     try {
       await rules.ready;
       const hello = await stream.request("hello", { disk: rules.disk, probe: rules.probe });
