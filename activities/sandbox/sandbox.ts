@@ -1,6 +1,6 @@
-/** The port to where commands run. Two adapters: Docker (docker.ts) and the tests' in-process one. */
+/** The port to the place where commands run. Two adapters: Docker (docker/docker.ts) and the tests' in-process one. */
 
-/** What a session's sandbox is made of. Source of the defaults: requirement 5, measured 2026-11, docs/decisions. */
+/** The settings of a session's sandbox. Source of the defaults: requirement 5, measured 2026-11, docs/decisions. */
 export interface SandboxSpec {
   readonly sessionId: string;
   readonly image: string;
@@ -10,18 +10,18 @@ export interface SandboxSpec {
   readonly pids: number;
   /** Addresses or prefixes a sandbox on the bridge may reach although they are private; default none. */
   readonly allow?: readonly string[];
-  /** What follows where a sandbox on the bridge cannot be shut off from those; default `required`: it is refused. */
+  /** What happens where the firewall or the isolation of a sandbox fails; default `required`: it is refused. */
   readonly guard?: "required" | "best-effort";
-  /** Bounds what is written to the host's disk; absent = unbounded. */
+  /** Limits what is written to the host's disk; absent = unlimited. */
   readonly disk?: DiskBound;
   /** The engine's name of an OCI runtime; absent = its default. */
   readonly runtime?: string;
 }
 
 export interface DiskBound {
-  /** Of workspace, home and all else that tools can write to, together; one file alone can never be larger. */
+  /** Of everything that tools can write to together, workspace and home included; one file alone can never be larger. */
   readonly bytes: number;
-  /** So much stays free on the host. */
+  /** How much must stay free on the host. */
   readonly freeBytes: number;
 }
 
@@ -29,85 +29,85 @@ export interface SandboxHost {
   /** Name of the host, for the ledger and the task queue. */
   readonly name: string;
   /**
-   * The session's sandbox, running: adopts the one that is there, starts a stopped one, else creates it.
-   * Idempotent; two callers at once get the same sandbox.
+   * The session's running sandbox: adopts an existing one, starts a stopped one, or creates it.
+   * Idempotent; concurrent callers get the same sandbox.
    * @throws SandboxUnavailable (retryable) when the engine does not answer, SandboxRefused (fatal) when the sandbox
    * differs from the profile, ImageMissing (fatal).
    */
   open(spec: SandboxSpec, signal?: AbortSignal): Promise<Sandbox>;
-  /** Removes container and volume. A session without a sandbox is no error. */
+  /** Removes container and volume. It is not an error when the session has no sandbox. */
   remove(sessionId: string): Promise<void>;
-  /** Sessions that have a container or a volume here, in whatever state, by label. @throws SandboxUnavailable */
+  /** Sessions that have a container or a volume here, in any state, by label. @throws SandboxUnavailable */
   sessions(): Promise<readonly string[]>;
-  /** Identity of the session's volume here, as in `Sandbox.identity`; undefined where there is none. */
+  /** Identity of the session's volume on this host, as in `Sandbox.identity`; undefined where there is none. */
   volume(sessionId: string): Promise<string | undefined>;
-  /** Drops kept streams; sandboxes stay. */
+  /** Closes open streams; sandboxes stay. */
   close(): Promise<void>;
 }
 
 export interface Sandbox {
   readonly container: string;
-  /** Which sandbox this is: told apart from another of the same name, and from this one after a restart. */
+  /** Which sandbox this is: distinguishes it from another of the same name, and from this one after a restart. */
   readonly identity: {
-    /** Name of its host, for people: it may change. */
+    /** Name of its host, for display: it may change. */
     readonly host: string;
-    /** Another volume of the same name has another. */
+    /** Another volume of the same name has another identity. */
     readonly volume: string;
     readonly container: string;
-    /** Of one life of the sandbox's processes. */
+    /** Id of one start of the sandbox's processes. */
     readonly boot: string;
   };
   /** True if /workspace was empty when the sandbox was opened. */
   readonly empty: boolean;
   /** What the sandbox can reach, measured when this worker opened it. */
-  readonly network: SandboxNetwork;
-  /** Walls that do not hold, one line each: there are some only where `guard` is `best-effort`. */
+  readonly network: NetworkFacts;
+  /** Isolation checks that failed, one line each: possible only where `guard` is `best-effort`. */
   readonly gaps?: readonly string[];
   /**
-   * Starts a command under the supervisor, or finds the one that was started under this id before: a command is
-   * never started twice under one id.
+   * Starts a command under the supervisor, or finds the one that was started under this id before: no id is started
+   * twice.
    * @throws SandboxLost when the sandbox went away.
    */
   start(command: SandboxCommand): Promise<CommandState>;
   /**
-   * More of the input of a command that was started with `more`, from `offset` bytes on; resolves when there is room for
-   * the next piece.
-   * @returns false where the command has ended, so that the rest need not be sent
+   * More input for a command that was started with `more`, from `offset` bytes on; resolves when there is room for the next
+   * piece.
+   * @returns false where the command has ended, so the rest need not be sent
    */
   feed(id: string, offset: number, bytes: Uint8Array, options: { readonly last: boolean }): Promise<boolean>;
   /** `start` and `wait` in one round trip. Aborting stops the waiting, not the command. */
   run(command: SandboxCommand, options?: WaitOptions): Promise<CommandState>;
   /**
    * The command's state once it has ended, or after `timeoutMs`. Aborting stops the waiting, not the command.
-   * `onOutput` is called now and then with how many bytes there are by now.
+   * `onOutput` is called from time to time with the number of bytes so far.
    */
   wait(id: string, options?: WaitOptions): Promise<CommandState>;
   /**
-   * Bytes of what is kept of a command's output, from `offset` in it, at most `maxBytes` (1 MiB a call). Where more was
-   * written than is kept (`outBytes > outKept`), the missing bytes belong before the last 1 MiB, at `outKept - 1 MiB`.
+   * Bytes of a command's kept output, from `offset` in it, at most `maxBytes` (1 MiB a call). Where more was written than is
+   * kept (`outBytes > outKept`), the missing bytes belong before the last 1 MiB, at `outKept - 1 MiB`.
    */
   read(id: string, stream: OutputStream, offset: number, maxBytes: number): Promise<Uint8Array>;
-  /** Ends the command, its process group and all it left behind: TERM, then KILL after `graceMs`. */
+  /** Ends the command, its process group and everything it left behind: TERM, then KILL after `graceMs`. */
   kill(id: string, graceMs?: number): Promise<CommandState>;
-  /** State of a command, or undefined where no such id was ever started in this sandbox. */
+  /** State of a command, or undefined where no command of this id was ever started in this sandbox. */
   state(id: string): Promise<CommandState | undefined>;
   /** Commands started in this sandbox, oldest first; without our own helpers, whose ids have a dash. */
   list(): Promise<readonly CommandState[]>;
-  /** Removes the kept output of a command that has ended; its id stays taken. For our own helpers. Never rejects. */
+  /** Deletes the kept output of an ended command; its id stays taken. For our own helpers. Never rejects. */
   discard(id: string): Promise<void>;
   readonly files: SandboxFiles;
 }
 
-interface SandboxNetwork {
+interface NetworkFacts {
   /**
-   * Nothing (`none`); the internet alone (`internet`); that and what `sandbox.allow` opens (`allowed`); or private
-   * addresses and the host too (`everything`): `why` tells.
+   * Nothing (`none`); only the internet (`internet`); that and what `sandbox.allow` opens (`allowed`); or private addresses
+   * and the host too (`everything`): see `why`.
    */
   readonly reach: "none" | "internet" | "allowed" | "everything";
   readonly why?: string;
-  /** How many addresses that are not of the public internet were tried from the sandbox's network namespace. */
+  /** How many addresses outside the public internet were tried from the sandbox's network namespace. */
   readonly tried?: number;
-  /** Of those: which were out of reach, which were not; each list may be cut. */
+  /** Which of those were blocked and which could be reached; each list may be cut. */
   readonly refused?: readonly string[];
   readonly reachable?: readonly string[];
 }
@@ -121,15 +121,15 @@ export interface SandboxCommand {
   /** Inside /workspace; default /workspace. */
   readonly cwd?: string;
   readonly stdin?: Uint8Array;
-  /** `stdin` is the beginning of its input; the rest comes by `feed`. */
+  /** `stdin` is the beginning of its input; the rest comes through `feed`. */
   readonly more?: boolean;
   /** Added to the sandbox's fixed environment. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Ends it after this long, reckoned inside the sandbox: it holds although the worker is gone. */
+  /** Ends it after this long. The sandbox keeps the time, so it holds without a worker. */
   readonly timeoutMs?: number;
   /** Standard error goes into `out`, in order. */
   readonly mergeOutput?: boolean;
-  /** What is asked to be kept of each stream: its beginning up to this, then the last 1 MiB. Default 64 MiB. */
+  /** How much of each stream is kept: its beginning up to this, then the last 1 MiB. Default 64 MiB. */
   readonly maxOutputBytes?: number;
 }
 
@@ -140,16 +140,16 @@ export interface WaitOptions {
 }
 
 export interface DiskFacts {
-  /** As last counted; where it exceeds the limit, counting stopped there. */
+  /** As last counted; counting stops above the limit. */
   readonly usedBytes: number;
-  /** Part of that which could not be counted, such as deleted files that a process holds where nothing can look. */
+  /** Part of it that could not be counted, such as deleted files held by a process that cannot be inspected. */
   readonly unseenBytes?: number;
   readonly limitBytes: number;
   /** On the host. */
   readonly freeBytes: number;
 }
 
-/** `killed` carries why: its timeout, us, the disk's bound, or a signal from elsewhere (memory, itself). */
+/** `killed` says by what: its timeout, our request, the disk limit, or another signal (out of memory, itself). */
 export type CommandState = {
   readonly id: string;
   readonly startedAtMs: number;
@@ -159,7 +159,7 @@ export type CommandState = {
   /** Bytes that `read` can give, from offset 0 on. */
   readonly outKept: number;
   readonly errKept: number;
-  /** Set where the disk's bound ended it, or was reached when it began, so that no file of it could grow. */
+  /** Set where the disk limit ended it, or was reached when it began, so that its files could not grow. */
   readonly disk?: DiskFacts;
 } & (
   | { readonly kind: "running"; readonly pid: number }
@@ -170,13 +170,13 @@ export type CommandState = {
       readonly signal: string;
       readonly durationMs: number;
     }
-  /** It could not be started: no such program, no such folder, no process to be had. */
+  /** It could not be started: no such program, no such folder, no free process. */
   | { readonly kind: "refused"; readonly reason: string }
-  /** The sandbox was restarted while it ran: nobody can say how it ended. */
+  /** The sandbox was restarted while it ran: its outcome is unknown. */
   | { readonly kind: "lost" }
 );
 
-/** Files, handled inside the sandbox as uid 1000, in one process each: no path leaves /workspace, also by symlinks. */
+/** File operations, each in a process of uid 1000 in the sandbox: no path leaves /workspace, also not through symlinks. */
 export interface SandboxFiles {
   /** @returns at most `maxBytes` from `offset`, the file's full size and a hash of the whole (hex sha256, up to 64 MiB). */
   read(
@@ -184,15 +184,15 @@ export interface SandboxFiles {
     options?: { readonly offset?: number; readonly maxBytes?: number },
   ): Promise<FileAnswer<FileContent>>;
   /**
-   * Writes whole and atomically (temporary file, rename), making folders as needed, keeping an existing file's mode.
-   * With `ifHash`: only if the file still has it (`null`: only if there is none).
+   * Writes the whole file atomically (temporary file, rename), makes folders as needed, keeps an existing file's mode.
+   * With `ifHash`: only if the file still has it (`null`: only if there is no file).
    */
   write(
     path: string,
     bytes: Uint8Array,
     options?: { readonly ifHash?: string | null; readonly mode?: number },
   ): Promise<FileAnswer<{ readonly created: boolean; readonly hash: string }>>;
-  /** Removes a file, or a link itself. With `ifHash`: only if what is read at the path still has it. */
+  /** Removes a file, or a link itself. With `ifHash`: only if the file at the path still has it. */
   remove(path: string, options?: { readonly ifHash?: string }): Promise<FileAnswer<Record<never, never>>>;
   list(
     path: string,
@@ -205,7 +205,7 @@ interface FileContent {
   readonly bytes: Uint8Array;
   readonly size: number;
   readonly hash: string;
-  /** Permission bits; a sandbox made by an earlier version does not say. */
+  /** Permission bits; a sandbox of an earlier version does not report them. */
   readonly mode?: number;
 }
 
@@ -217,7 +217,7 @@ export interface FileEntry {
   readonly target?: string;
 }
 
-/** A refusal is a value: its text names the path and is fit for the model. */
+/** A refusal is a value: its message names the path and is written for the model. */
 export type FileAnswer<T> =
   | ({ readonly ok: true } & T)
   | {

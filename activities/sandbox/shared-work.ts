@@ -1,7 +1,7 @@
-/** Waiting that can be given up: by one caller alone, and by all of them, which ends the work itself. */
+/** Waiting that callers can abort: one alone, or all of them, which aborts the work itself. */
 
 /**
- * The promise's outcome, or the signal's reason as soon as it is aborted: the promise itself goes on.
+ * The promise's outcome, or the signal's reason as soon as it is aborted; the promise itself continues.
  * @throws the signal's reason
  */
 export async function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
@@ -23,13 +23,13 @@ export async function abortable<T>(promise: Promise<T>, signal: AbortSignal | un
 export interface SharedWork<T> {
   /** Waits for the work's outcome. @throws the signal's reason as soon as it is aborted */
   join(signal?: AbortSignal): Promise<T>;
-  /** False once the work was aborted because no caller waited any more: it cannot be joined then. */
+  /** False once the work was aborted because no caller was waiting. */
   readonly canJoin: boolean;
   /** Resolves when the work is over, however it ended. Never rejects. */
   readonly over: Promise<void>;
 }
 
-/** Starts work that several callers may wait for. It is aborted when the last of them has given up waiting. */
+/** Starts work that several callers may wait for. It is aborted when the last of them has stopped waiting. */
 export function shareWork<T>(work: (signal: AbortSignal) => Promise<T>): SharedWork<T> {
   const controller = new AbortController();
   const result = work(controller.signal);

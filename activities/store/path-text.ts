@@ -1,6 +1,6 @@
 /**
- * Paths as text and as the bytes they are on disk. A name need not be UTF-8: a byte that belongs to no character stands in
- * text as a lone surrogate (0x80 as U+DC80), which well-formed text never has, so that no two names become one.
+ * Converts paths between text and their bytes on disk. A name need not be UTF-8: in text, a byte of no valid character is a lone
+ * surrogate (0x80 is U+DC80), which well-formed text never has, so different names stay different.
  */
 import { isUtf8 } from "node:buffer";
 
@@ -22,10 +22,10 @@ export function textOfBytes(bytes: Uint8Array): string {
   return text;
 }
 
-/** The bytes that `textOfBytes` gives this text for. */
+/** The inverse of `textOfBytes`. */
 export function bytesOfText(text: string): Buffer {
   if (text.isWellFormed()) return Buffer.from(text, "utf8");
-  // Pairs stay together: only what stands alone is an escape.
+  // With the `u` flag, only lone surrogates match.
   const parts = text.split(/([\uDC80-\uDCFF])/u);
   return Buffer.concat(
     parts.map((part, at) =>

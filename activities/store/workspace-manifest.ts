@@ -1,9 +1,9 @@
-/** The list of a workspace's files as it is stored. Pure: no clock, no I/O but gzip in memory. */
+/** The stored list of a workspace's files. Pure: no clock, no I/O but gzip in memory. */
 import { isUtf8 } from "node:buffer";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { bytesOfText, textOfBytes } from "./path-text.ts";
 
-/** One path of the workspace. Paths are relative to it, with `/`; text as `path-text.ts` makes it of any name. */
+/** One path of the workspace, relative to it, with `/`, as text that `path-text.ts` makes of any name. */
 export interface ManifestEntry {
   readonly kind: "file" | "folder" | "link";
   readonly path: string;
@@ -14,35 +14,35 @@ export interface ManifestEntry {
   /** Of a file: seconds since 1970 with nanoseconds, as text, because a number would lose the end. Else empty. */
   readonly mtime: string;
   /**
-   * Of a file: when it was last changed in whatever way, which no program can set back. Empty = not known: then size and
-   * `mtime` tell. `?` = it may have changed since: it counts as changed.
+   * Of a file: the time of its last change of any kind, which no program can set back. Empty = unknown: then size and `mtime`
+   * decide. `?` = it may have changed since: it counts as changed.
    */
   readonly ctime: string;
-  /** Of a link: where it points, as it was written. */
+  /** Of a link: its target, as written. */
   readonly target: string;
 }
 
 export interface Skipped {
   readonly path: string;
   readonly bytes: number;
-  /** `not-readable` and `too-many`: what was saved of it before stays in the save. */
+  /** With `not-readable` and `too-many`, the save keeps the earlier state. */
   readonly reason: "too-large" | "workspace-too-large" | "not-readable" | "too-many" | "path-too-long";
 }
 
-/** Folders that a command brings back (`npm ci`, `pip install`): never saved, at any depth. Not `target`, `build` or
- * `dist`: these names are used for sources too, and a lost source is worse than a large row. */
+/** Folders that a command can recreate (`npm ci`, `pip install`): never saved, at any depth. Not `target`, `build` or `dist`:
+ * these names are used for sources too, and a lost source is worse than a large row. */
 export const REBUILT_FOLDERS: readonly string[] = ["node_modules", ".venv", "__pycache__"];
 
-/** Larger files are not saved; the result names them. Source: requirement of 64 MB. */
+/** Larger files are not saved, but named in the result. Source: requirement of 64 MB. */
 export const MAX_FILE_BYTES = 64 * 1024 * 1024;
 
-/** What a checkpoint may hold of files: beyond it the largest stay out. */
+/** All files of a checkpoint together; beyond it the largest are skipped. */
 export const MAX_PACK_BYTES = 256 * 1024 * 1024;
 
 const KINDS: Readonly<Record<string, ManifestEntry["kind"]>> = { f: "file", d: "folder", l: "link" };
 const LETTERS = { file: "f", folder: "d", link: "l" } as const;
 
-/** The stored form, which sandbox/tree.py writes too: gzip of two fields a path, each ended by NUL, so that any name is safe. */
+/** The stored form, also written by agent/tree.py: gzip of two fields a path, each ended by NUL, so that any name is safe. */
 export function packManifest(entries: readonly ManifestEntry[]): Uint8Array {
   const text = [...entries].sort(byPath).map(line);
   const joined = text.join("");
@@ -50,7 +50,7 @@ export function packManifest(entries: readonly ManifestEntry[]): Uint8Array {
   return gzipSync(bytes, { level: 3 });
 }
 
-/** @throws RangeError when a path or the size is not believable. */
+/** @throws RangeError when a path or the size is implausible. */
 export function unpackManifest(bytes: Uint8Array): ManifestEntry[] {
   const entries = [...records(gunzipSync(bytes, { maxOutputLength: MAX_PACK_BYTES }))];
   assertSafePaths(entries);
@@ -59,7 +59,7 @@ export function unpackManifest(bytes: Uint8Array): ManifestEntry[] {
 
 /**
  * Refuses what could lead out of the workspace: absolute paths, `..`, and anything below a link or a file.
- * Its time grows with the paths' length alone, whatever their depth.
+ * Linear in the paths' length, at any depth.
  * @throws RangeError naming the path
  */
 export function assertSafePaths(entries: readonly Pick<ManifestEntry, "kind" | "path">[]): void {
@@ -89,7 +89,7 @@ function firstFrom(sorted: readonly string[], text: string): number {
 
 function* records(bytes: Uint8Array): Generator<ManifestEntry> {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  // Read as bytes where a name is no UTF-8, and then name by name.
+  // Where a name is not UTF-8, decoded name by name.
   const isText = isUtf8(buffer);
   const fields = buffer.toString(isText ? "utf8" : "latin1").split("\0");
   const named = (field: string): string => (isText ? field : textOfBytes(Buffer.from(field, "latin1")));
@@ -105,7 +105,7 @@ function* records(bytes: Uint8Array): Generator<ManifestEntry> {
       path: named(path),
       mode: Number.parseInt(mode, 8),
       size: isFile ? Number(size) : 0,
-      // A folder's time changes with every file in it, and a link's says nothing: only a file's counts as a change.
+      // A folder's time changes with every file in it, and a link's means nothing: only a file's counts as a change.
       mtime: isFile ? mtime : "",
       ctime: isFile ? ctime : "",
       target: named(fields[at + 1] ?? ""),

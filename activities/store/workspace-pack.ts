@@ -1,4 +1,4 @@
-/** Files in and out of the tar packs that checkpoints are made of. Nothing here touches a disk. */
+/** Reads and writes the tar packs of checkpoints, in memory. */
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { createGunzip, createGzip } from "node:zlib";
@@ -12,10 +12,10 @@ import {
   type ManifestEntry,
 } from "./workspace-manifest.ts";
 
-/** For names as bytes; missing in the package's types. */
+/** Gives names as bytes; missing in the package's types. */
 const AS_BYTES: object = { filenameEncoding: "latin1" };
 
-/** A file of a workspace, outside of any sandbox. */
+/** A file of a workspace, outside a sandbox. */
 export type WorkspaceFile = {
   /** Relative to the workspace, with `/`. */
   readonly path: string;
@@ -33,13 +33,13 @@ export interface StoredPack {
   readonly pack: Uint8Array;
 }
 
-/** Bytes that may be too many to hold, fetched piece by piece. */
+/** Bytes that may be too many for memory, read piece by piece. */
 export interface StoredBytes {
   readonly byteLength: number;
   pieces(): Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
 }
 
-/** A checkpoint with those it builds on. */
+/** A checkpoint and those it builds on. */
 export interface StoredChain {
   /** Of the checkpoint itself. */
   readonly manifest: Uint8Array;
@@ -47,12 +47,12 @@ export interface StoredChain {
   readonly packs: Iterable<StoredBytes> | AsyncIterable<StoredBytes>;
 }
 
-/** A save that files are renamed under begins again, up to three times (sandbox/save.py): more than that we did not write. */
+/** A save packs again up to three times when files are renamed during it (agent/save.py): a larger pack is not ours. */
 const MAX_UNPACKED_BYTES = 3 * MAX_PACK_BYTES;
 
 /**
- * A whole checkpoint of these files, for a workspace that is put in from outside (`--workspace DIR`).
- * Files without a time get the present one.
+ * A whole checkpoint of these files, for a workspace that is copied in (`--workspace DIR`). Files without a time get the
+ * current one.
  * @throws RangeError for a path that leaves the workspace, or files beyond 256 MiB together.
  */
 export async function packWorkspace(files: readonly WorkspaceFile[]): Promise<StoredPack> {
@@ -77,14 +77,14 @@ export async function packWorkspace(files: readonly WorkspaceFile[]): Promise<St
   const total = entries.reduce((sum, entry) => sum + entry.size, 0);
   if (total > MAX_PACK_BYTES) {
     throw new RangeError(
-      `The files have ${Math.ceil(total / 2 ** 20)} MiB together; a workspace may be put in with ${MAX_PACK_BYTES / 2 ** 20}.` +
-        " Leave out what can be built or fetched again.",
+      `The files are ${Math.ceil(total / 2 ** 20)} MiB together; a workspace may have at most ${MAX_PACK_BYTES / 2 ** 20}.` +
+        " Leave out what can be built or downloaded again.",
     );
   }
   return { manifest: packManifest(entries), pack: await packFiles(files) };
 }
 
-/** The content of files; all else of them is in the manifest. */
+/** Only the content of files; the manifest has everything else. */
 function packFiles(files: readonly WorkspaceFile[]): Promise<Uint8Array> {
   const tar = createPack();
   for (const file of files) {
@@ -96,8 +96,8 @@ function packFiles(files: readonly WorkspaceFile[]): Promise<Uint8Array> {
 }
 
 /**
- * The files of a checkpoint: of each path of its manifest the newest content.
- * A path that no pack has (it vanished while it was saved) is left out.
+ * The files of a checkpoint: for each path of its manifest the newest content. A path that no pack has (it was removed while
+ * it was saved) is skipped.
  * @throws RangeError when a pack holds a path that leaves the workspace, or more than was ever saved.
  */
 export async function readChain(
@@ -107,7 +107,7 @@ export async function readChain(
   const wanted = new Set(entries.flatMap((entry) => (entry.kind === "file" ? [entry.path] : [])));
   const bytes = new Map<string, Uint8Array>();
   for await (const pack of chain.packs) {
-    // Within one pack the last entry of a path counts, as with tar itself.
+    // Within one pack the last entry of a path counts, as in tar itself.
     const found = await unpack(pack, wanted);
     for (const [path, content] of found) {
       bytes.set(path, content);
@@ -120,12 +120,12 @@ export async function readChain(
 
 async function unpack(pack: StoredBytes, wanted: ReadonlySet<string>): Promise<Map<string, Uint8Array>> {
   const found = new Map<string, Uint8Array>();
-  // Names in heads are bytes; those of a pax record are UTF-8 by its rules.
+  // Names in headers are bytes; those of a pax record are UTF-8 by definition.
   const tar = extract(AS_BYTES);
   const source = Readable.from(pack.pieces(), { objectMode: false });
   const gunzip = source.pipe(createGunzip());
   source.on("error", (error) => tar.destroy(error));
-  // Errors must reach the loop below: a stream that breaks alone would leave it waiting.
+  // Errors must reach the loop below, or it would wait for ever.
   gunzip.on("error", (error) => tar.destroy(error));
   gunzip.pipe(tar);
   let total = 0;

@@ -1,26 +1,26 @@
 /**
- * Saves the workspace after a step's calls, beside the next model step: off the critical path and without an activity
- * of its own, which would add half again to a step's history and cost. What a crash keeps from being saved, the next
- * save makes up for: each compares with the last one that was stored.
+ * Saves the workspace after a step's calls, during the next model step: off the critical path and without an activity of its
+ * own, which would add half again to a step's history and cost. If a crash prevents a save, the next one includes its changes,
+ * because each compares with the last stored one.
  */
 export interface BackgroundSaves {
   /**
-   * Runs a call; when the last call at once is over and one may have changed files, saves.
-   * @param body is given what it waits for before it changes files: the end of a save in progress, which never rejects
+   * Runs a call; saves when the last of concurrent calls is over and one of them may have changed files.
+   * @param body gets a promise to wait for before it changes files: the end of a save in progress, which never rejects
    */
   around<T>(
     sessionId: string,
     call: { readonly changes: boolean; readonly save: () => Promise<unknown> },
     body: (saved: Promise<void>) => Promise<T>,
   ): Promise<T>;
-  /** Saves now, after a save in progress: `settled` waits for this one too. */
+  /** Saves now, after a save in progress; `settled` waits for this one too. */
   saving<T>(sessionId: string, save: () => Promise<T>): Promise<T>;
   /** Resolves when no save of the session is in progress. Never rejects. */
   settled(sessionId: string): Promise<void>;
 }
 
 interface Activity {
-  /** Calls that run, and saves in progress. */
+  /** Running calls and saves in progress. */
   users: number;
   running: number;
   due: (() => Promise<unknown>) | undefined;
@@ -44,7 +44,7 @@ export function createBackgroundSaves(): BackgroundSaves {
     activity.users += 1;
     return activity;
   };
-  /** A failed save is no reason to fail anything: the next one, or the last at the end, has it all. */
+  /** A failed save fails nothing else: the next one, or the last at the end, includes its changes. */
   const track = <T>(id: string, activity: Activity, save: Promise<T>): Promise<T> => {
     activity.saving = save
       .then(
@@ -66,7 +66,7 @@ export function createBackgroundSaves(): BackgroundSaves {
         if (activity.running === 0 && activity.due) {
           const { due } = activity;
           activity.due = undefined;
-          // A call that gave up waiting for a save leaves that save in progress.
+          // The call may have stopped waiting for a save that is still in progress.
           void track(id, enter(id), activity.saving.then(due)).catch(() => undefined);
         }
         leave(id, activity);

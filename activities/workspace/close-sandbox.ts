@@ -1,4 +1,4 @@
-/** The end of a session's sandbox: its newest files are saved, and only then is it removed. */
+/** Closes a session's sandbox: saves its newest files, and only then removes it. */
 import type { WorkspaceFacts } from "../contract/activities.ts";
 import { retryable } from "../contract/failures.ts";
 import { addNotice, findSandbox, markClosed, type SandboxRow } from "../store/sandboxes.ts";
@@ -17,9 +17,9 @@ import {
 } from "./session-sandbox.ts";
 
 /**
- * Saves what is in no checkpoint yet, then removes the sandbox. Idempotent: an attempt that finds the files saved for the
- * last time only removes. Where the save fails, nothing is removed.
- * @param step the newest step of the run; the save is never put behind a checkpoint that is there already
+ * Saves what is in no checkpoint yet, then removes the sandbox. Idempotent: an attempt after the last save only removes. Where
+ * the save fails, nothing is removed.
+ * @param step the newest step of the run; the save never goes before an existing checkpoint
  * @throws Superseded (fatal) where another run has the session; SandboxUnavailable (retryable); SandboxLost
  */
 export async function closeSandbox(
@@ -49,7 +49,7 @@ export async function closeSandbox(
     try {
       await host.remove(id);
     } catch (error) {
-      // There is most likely none: an engine that is away is no reason to keep the run from ending.
+      // There is probably none: an unreachable engine must not keep the run from ending.
       if (!isKnown) return;
       throw error;
     }
@@ -62,8 +62,8 @@ export async function closeSandbox(
 }
 
 /**
- * Writes down that the files are saved for the last time. To be committed before anything is removed.
- * @param savedVolume the volume whose files were saved just now
+ * Records that the files were saved for the last time. Must be committed before anything is removed.
+ * @param savedVolume the volume whose files were just saved
  * @returns whether the run has, or had, a sandbox
  */
 async function endUse(
@@ -79,16 +79,19 @@ async function endUse(
   await markClosed(tx, id, runId);
   if (row === undefined || row.volume === "") return false;
   if (row.closedRun !== null) return row.closedRun === runId;
-  // What it has is the abandoned line's.
+  // Its files belong to abandoned steps.
   if (restoreWorkspace) return true;
-  if (!(await hasFiles(row, deps.sandboxHost))) await tellLoss(tx, deps, session, step, row);
+  if (!(await hasFiles(row, deps.sandboxHost))) await reportLoss(tx, deps, session, step, row);
   else if (row.volume !== savedVolume)
-    throw retryable("SandboxUnavailable", "The sandbox was replaced while it was saved; it is tried again.");
+    throw retryable(
+      "SandboxUnavailable",
+      "The sandbox was replaced while it was saved; the save will be retried.",
+    );
   return true;
 }
 
-/** Says what the newest steps wrote that is in no save, where the sandbox is gone. */
-async function tellLoss(
+/** Reports the newest steps' changes that no save has, where the sandbox is gone. */
+async function reportLoss(
   tx: Queryable,
   { sandboxHost: host }: WorkspaceDeps,
   { id, epoch, container = "" }: Session,
@@ -98,7 +101,7 @@ async function tellLoss(
   const hasCheckpoint = (await latestCheckpoint(tx, id)) !== undefined;
   const now = { host: host.name, volume: "", container: "", boot: "" };
   const loss = await lossIn(tx, id, { before, now, step: step + 1, hasCheckpoint });
-  // What goes with every sandbox at the end of a run, such as its processes, is no loss.
+  // Every sandbox ends with its run: the end of its processes is not a loss.
   const isLoss = loss.kind === "everything" || (loss.kind === "files" && loss.isUnsaved);
   if (!isLoss) return;
   const notice = loss.kind === "everything" ? `[${loss.message}]` : loss.notice;

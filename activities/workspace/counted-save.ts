@@ -1,6 +1,6 @@
 /**
- * A save that ends its worker is reported by nobody: it runs beside the next step, in no activity. So each is counted in the
- * session's row before it begins, and the count goes back to 0 when one has ended, whatever came of it.
+ * A save that crashes its worker would go unnoticed: it runs during the next step, outside of any activity. So each save is
+ * counted in the session's row before it begins, and the count goes back to 0 when it has ended in any way.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { lostWithSaves, MAX_LOST_SAVES, suspects } from "../runtime/lost-attempts.ts";
@@ -8,10 +8,10 @@ import { beginSave, findSandbox, forgetSavesBegun, type SandboxRow } from "../st
 import type { Queryable } from "../store/db.ts";
 
 const RETRY_MS = 1_000;
-/** Source: ours, longer than a Postgres that is restarted takes. */
+/** Source: ours, longer than a restart of Postgres takes. */
 const MAX_TRIES = 60;
 
-/** @throws PoisonedSession (fatal) where too many workers were lost with saves of this session; what `save` throws */
+/** @throws PoisonedSession (fatal) where too many workers were lost while they saved this session; what `save` throws */
 export async function countedSave<T>(db: Queryable, sessionId: string, save: () => Promise<T>): Promise<T> {
   const endTurn = await begin(db, sessionId);
   try {
@@ -27,7 +27,7 @@ export function refuseLostSaves({ savesBegun }: SandboxRow): void {
   if (savesBegun >= MAX_LOST_SAVES) throw lostWithSaves();
 }
 
-/** @returns what ends its turn among those that may end this worker */
+/** @returns a function that ends its turn among the saves that may crash this worker */
 async function begin(db: Queryable, sessionId: string): Promise<() => void> {
   if (await beginSave(db, sessionId, 1)) return () => undefined;
   const endTurn = await suspects.turn(() => new Promise(() => undefined));
@@ -43,7 +43,7 @@ async function begin(db: Queryable, sessionId: string): Promise<() => void> {
   }
 }
 
-/** Postgres is away, and this worker is not lost: without this the save would count. */
+/** Postgres is unreachable but this worker is alive: otherwise the save would still count. */
 async function forgetLater(db: Queryable, sessionId: string): Promise<void> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     await sleep(RETRY_MS, undefined, { ref: false });

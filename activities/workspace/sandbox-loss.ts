@@ -1,16 +1,16 @@
-/** What is gone when a session's sandbox is not the one it was, and how the model is told. Pure. */
+/** What is lost when a session's sandbox is not the one it was, and the notice for the model. Pure. */
 import type { SandboxIdentity } from "../store/sandboxes.ts";
 
-/** What is known when a sandbox is opened that had a sandbox before. */
+/** The facts when a sandbox is opened for a session that had one before. */
 export interface SandboxChange {
   readonly before: SandboxIdentity & {
     readonly savedStep: number | null;
     readonly leftOut: readonly { readonly path: string; readonly bytes: number }[];
   };
   readonly now: SandboxIdentity;
-  /** The step under way. */
+  /** The current step. */
   readonly step: number;
-  /** The newest step that began a call which may change files. */
+  /** The newest step that started a call which may change files. */
   readonly lastChangingStep: number | undefined;
   /** Whether anything was ever saved. */
   readonly hasCheckpoint: boolean;
@@ -19,13 +19,13 @@ export interface SandboxChange {
 }
 
 export type SandboxLoss =
-  /** The same sandbox, the same processes. */
+  /** The same sandbox and the same processes. */
   | { readonly kind: "none" }
-  /** The files are there; the processes are gone. */
+  /** The files are there; the processes have ended. */
   | { readonly kind: "processes"; readonly notice: string }
-  /** The files are as last saved; `isUnsaved` where a later step may have changed some. */
+  /** The files are as last saved; `isUnsaved` where a later step may have changed files. */
   | { readonly kind: "files"; readonly notice: string; readonly isUnsaved: boolean }
-  /** Files of earlier steps are gone and none was ever saved. */
+  /** Files of earlier steps are lost, and none were ever saved. */
   | { readonly kind: "everything"; readonly message: string };
 
 const MAX_NAMED = 10;
@@ -44,40 +44,40 @@ export function lossOf(change: SandboxChange): SandboxLoss {
     return {
       kind: "everything",
       message:
-        `The sandbox was lost (${where}) before its files were ever saved: what steps ${savedStep + 1} to ${step - 1} wrote is gone. ` +
-        "The conversation is kept. Say something to go on with an empty workspace, or start anew.",
+        `The sandbox was lost (${where}) before its files were ever saved: what steps ${savedStep + 1} to ${step - 1} wrote is lost. ` +
+        "The conversation is kept. Send a message to continue with an empty workspace, or start a new session.",
     };
   }
-  return { kind: "files", notice: madeAnew(change, where, savedStep, isUnsaved), isUnsaved };
+  return { kind: "files", notice: recreated(change, where, savedStep, isUnsaved), isUnsaved };
 }
 
 function restarted(isAnotherContainer: boolean): string {
-  const outside = isAnotherContainer ? " and whatever stood outside /workspace" : "";
+  const outside = isAnotherContainer ? " and everything outside /workspace" : "";
   return (
-    "[The sandbox was restarted from outside. The files in /workspace are as they were. " +
-    `All processes are gone, background commands too, and so is /tmp${outside}. Start again what you need.]`
+    "[The sandbox was restarted by something else. The files in /workspace are as they were. " +
+    `All processes are gone, including background commands, and so is /tmp${outside}. Restart what you need.]`
   );
 }
 
-function madeAnew(change: SandboxChange, where: string, savedStep: number, isUnsaved: boolean): string {
+function recreated(change: SandboxChange, where: string, savedStep: number, isUnsaved: boolean): string {
   const { before, step, hasCheckpoint, unsavedFolders } = change;
   const lines = [
-    `The sandbox was lost (${where}) and made anew.`,
+    `The sandbox was lost (${where}) and created again.`,
     hasCheckpoint
       ? `The files in /workspace are as saved after step ${savedStep}.`
-      : "Nothing had been saved yet: /workspace is as at the beginning.",
+      : "Nothing had been saved yet: /workspace is as it was at the start.",
   ];
   if (isUnsaved && savedStep < step - 1)
     lines.push(
-      `What steps ${savedStep + 1} to ${step - 1} changed after that is gone: look before you go on.`,
+      `What steps ${savedStep + 1} to ${step - 1} changed after that is lost: check the files before you continue.`,
     );
   if (isUnsaved && change.lastChangingStep === step)
-    lines.push(`What the calls of step ${step} had done by then is gone too.`);
+    lines.push(`What the calls of step ${step} had done by then is lost too.`);
   lines.push(
-    `Never saved, so gone: running processes, background commands too; what stood outside /workspace; folders named ${unsavedFolders.join(", ")}.`,
+    `Never saved, so lost: running processes, including background commands; everything outside /workspace; folders named ${unsavedFolders.join(", ")}.`,
   );
-  if (before.leftOut.length > 0) lines.push(`Left out of the saves, so gone: ${namesOf(before.leftOut)}.`);
-  lines.push("Bring back what you need.");
+  if (before.leftOut.length > 0) lines.push(`Not in the saves, so lost: ${namesOf(before.leftOut)}.`);
+  lines.push("Recreate what you need.");
   return `[${lines.join(" ")}]`;
 }
 

@@ -1,6 +1,6 @@
-/** A session's files into a checkpoint: what differs from the last one, by whoever has the session and its sandbox. */
+/** Stores a session's files as a checkpoint: the difference to the last one. */
 import { countedSave } from "./counted-save.ts";
-import { leftOutNotice } from "./skipped-files.ts";
+import { skippedFilesNotice } from "./skipped-files.ts";
 import type { WorkspaceFacts } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { retryable } from "../contract/failures.ts";
@@ -29,15 +29,15 @@ import { lockEpoch, type Session } from "../store/sessions.ts";
 
 export const NOTHING_SAVED: WorkspaceFacts = { changed: 0, bytes: 0 };
 
-/** Saves of one session at once, by two workers, are rare: a second look settles it. */
+/** Concurrent saves of one session by two workers are rare: a second attempt succeeds. */
 const MAX_TRIES = 5;
-/** Of files that are in no save: what is kept of their names. */
+/** How many names of skipped files are kept. */
 const MAX_LEFT_OUT = 200;
 const MAX_IN_EVENT = 20;
 
 type SaveDeps = Pick<AgentDeps, "store" | "notifier">;
 
-/** As `saveFiles`, of the sandbox that has the session's files; nothing where there is none on this host. */
+/** Calls `saveFiles` with the sandbox that has the session's files; does nothing where this host has none. */
 export async function saveSandbox(
   deps: SaveDeps,
   sandboxes: SessionSandboxes,
@@ -51,10 +51,9 @@ export async function saveSandbox(
 }
 
 /**
- * Stores what changed in the sandbox's files as the checkpoint of a step. Idempotent by (session, epoch, step). Writes
- * nothing where the session has another epoch or another sandbox by now, or a later step is saved already: then these are not
- * its files any more.
- * @throws PoisonedSession (fatal) where too many workers were lost while they did that; SandboxUnavailable; SandboxLost
+ * Stores what changed in the sandbox's files as the checkpoint of a step. Idempotent by (session, epoch, step). Writes nothing
+ * where the session has another epoch or sandbox by now, or a later step is already saved: these are no longer its files.
+ * @throws PoisonedSession (fatal) where too many workers were lost while they saved; SandboxUnavailable; SandboxLost
  */
 export async function saveFiles(
   deps: SaveDeps,
@@ -79,7 +78,10 @@ export async function saveFiles(
     if (facts !== NOTHING_SAVED) deps.notifier.wake(session.id);
     return facts;
   }
-  throw retryable("SandboxUnavailable", "Another worker saves this workspace too; it is tried again.");
+  throw retryable(
+    "SandboxUnavailable",
+    "Another worker is saving this workspace too; the save will be retried.",
+  );
 }
 
 interface Save {
@@ -94,7 +96,7 @@ interface Save {
 
 async function keep(tx: Queryable, one: Save): Promise<WorkspaceFacts | "changed meanwhile"> {
   const { sessionId, epoch, step, sandbox, latest, base, save } = one;
-  // Savers come one after the other from here on, and no reset or other sandbox comes in between.
+  // From here on saves are serialised, and no reset or other sandbox can intervene.
   const live = await lockEpoch(tx, sessionId);
   const row = await findSandbox(tx, sessionId);
   const isOurs = row?.volume === sandbox.identity.volume;
@@ -109,26 +111,26 @@ async function keep(tx: Queryable, one: Save): Promise<WorkspaceFacts | "changed
     events.push({ type: "sandbox:saved", step, data: { files: facts.changed, bytes: facts.bytes } });
   }
   await markSaved(tx, sessionId, step);
-  events.push(...(await tellLeftOut(tx, sessionId, step, row, save)));
+  events.push(...(await reportSkipped(tx, sessionId, step, row, save)));
   if (events.length > 0) await appendEvents(tx, sessionId, epoch, events);
   return events.length > 0 ? { ...facts } : NOTHING_SAVED;
 }
 
-/** Each file once: to the person by an event, to the model at the next step boundary. */
-async function tellLeftOut(
+/** Reports each file once: to the person by an event, to the model at the next step boundary. */
+async function reportSkipped(
   tx: Queryable,
   sessionId: string,
   step: number,
   row: SandboxRow,
   { skipped, skippedCount }: Pick<WorkspaceSave, "skipped" | "skippedCount">,
 ): Promise<NewEvent[]> {
-  const told = new Set(row.leftOut.map(({ path }) => path));
+  const reported = new Set(row.leftOut.map(({ path }) => path));
   const left = skipped.slice(0, MAX_LEFT_OUT).map((file) => ({ ...file, path: file.path.toWellFormed() }));
-  const news = left.filter(({ path }) => !told.has(path));
-  if (news.length === 0 && left.length === told.size) return [];
+  const news = left.filter(({ path }) => !reported.has(path));
+  if (news.length === 0 && left.length === reported.size) return [];
   await keepLeftOut(tx, sessionId, left);
   if (news.length === 0) return [];
   const count = news.length + skippedCount - skipped.length;
-  await addNotice(tx, sessionId, leftOutNotice(news, count));
+  await addNotice(tx, sessionId, skippedFilesNotice(news, count));
   return [{ type: "sandbox:left-out", step, data: { count, files: news.slice(0, MAX_IN_EVENT) } }];
 }

@@ -1,4 +1,4 @@
-/** The sandbox of a session: opened when it is first needed, with its files restored, once, whoever asks. */
+/** The sandbox of a session: opened on first use, with its files restored, once for all callers. */
 import { ApplicationFailure } from "@temporalio/common";
 import type { RunConfig } from "../config/agent-config.ts";
 import { refuseLostSaves } from "./counted-save.ts";
@@ -33,19 +33,19 @@ interface OpenSandbox {
 
 export interface SessionSandboxes {
   /**
-   * Opens the sandbox, or returns the open one where the session's row still names it. After a reset it is replaced, so
-   * that no process of the abandoned line lives on; its files are those of the newest live checkpoint.
-   * @param signal ends this caller's waiting at once; the opening itself is given up when nobody waits for it any more
+   * Opens the sandbox, or returns the open one where the session's row still names it. After a reset it is replaced, so that
+   * no process of abandoned steps continues; its files are those of the newest live checkpoint.
+   * @param signal ends this caller's waiting at once; the opening itself is aborted when no caller waits for it
    * @throws Superseded (fatal) where another run has the session, or this run has closed its sandbox; PoisonedSession (fatal)
    */
   open(session: Session, step: number, signal?: AbortSignal): Promise<OpenSandbox>;
   /**
-   * The sandbox that has the session's files, to save them: creates no workspace and restores nothing.
-   * @returns undefined where it is not on this host, was saved for the last time, or has the files of an abandoned line
+   * The sandbox that has the session's files, for saving them: creates no workspace and restores nothing.
+   * @returns undefined where it is not on this host, was saved for the last time, or has the files of abandoned steps
    * @throws Superseded (fatal) where another run has the session
    */
   find(session: Session): Promise<Sandbox | undefined>;
-  /** Forgets a sandbox that is gone, so that the next `open` looks again. */
+  /** Forgets a sandbox that is gone, so that the next `open` looks for it again. */
   forget(sessionId: string): void;
 }
 
@@ -54,7 +54,7 @@ export type WorkspaceDeps = Pick<AgentDeps, "store" | "notifier" | "sandboxHost"
 interface Entry {
   readonly runId: string | undefined;
   readonly work: SharedWork<OpenSandbox>;
-  /** Set when it is open. */
+  /** Set once it is open. */
   sandbox: Sandbox | undefined;
 }
 
@@ -62,7 +62,7 @@ export function createSessionSandboxes(deps: WorkspaceDeps): SessionSandboxes {
   const { db } = deps.store;
   const entries = new Map<string, Entry>();
 
-  /** Another worker may have replaced or removed what this one has open: the row says which sandbox counts. */
+  /** Another worker may have replaced or removed the sandbox that this one has open: the row names the current one. */
   async function current(session: Session): Promise<Sandbox | undefined> {
     const entry = entries.get(session.id);
     if (entry?.sandbox === undefined) return undefined;
@@ -107,7 +107,7 @@ export function createSessionSandboxes(deps: WorkspaceDeps): SessionSandboxes {
   };
 }
 
-/** Runs with a sandbox and forgets it when it turns out to be lost, or not to be used any more. */
+/** Runs `body` and forgets the sandbox when it turns out to be lost or must not be used any more. */
 export async function withoutLost<T>(
   sandboxes: SessionSandboxes,
   sessionId: string,
@@ -124,7 +124,7 @@ export async function withoutLost<T>(
 const isPoisoned = (error: unknown): boolean =>
   error instanceof ApplicationFailure && error.type === "PoisonedSession";
 
-/** The session's row, for the run that has it alone. @throws Superseded (fatal) */
+/** The session's row, if this run still owns it. @throws Superseded (fatal) */
 export async function inCharge(tx: Queryable, { id, runId }: Session): Promise<Session> {
   const session = await findSession(tx, id);
   if (!session) throw new Error(`No session ${id}.`);
@@ -139,8 +139,8 @@ export async function hasFiles(row: SandboxRow | undefined, host: SandboxHost): 
 }
 
 /**
- * Removes a sandbox that has the session's name and not its files: of before it moved to another host, or one whose
- * opening broke off. To be called under the session's lock, under which a sandbox is made and recorded.
+ * Removes a sandbox that has the session's name but not its files: from before the session moved to another host, or one whose
+ * opening failed. Call it under the session's lock, under which sandboxes are created and recorded.
  */
 export async function removeStray(tx: Queryable, host: SandboxHost, sessionId: string): Promise<boolean> {
   const volume = await host.volume(sessionId);
@@ -149,8 +149,8 @@ export async function removeStray(tx: Queryable, host: SandboxHost, sessionId: s
   return true;
 }
 
-// One opener at a time over all workers: two would restore into one workspace. All within its own connection: openers
-// that each waited for a second one could use up the pool and wait for ever.
+// One opener at a time over all workers: two would restore into one workspace. All on one connection: openers that each waited
+// for a second one could exhaust the pool and deadlock.
 async function openLocked(
   deps: WorkspaceDeps,
   session: Session,
@@ -161,11 +161,11 @@ async function openLocked(
   try {
     return await lockedSession(store, session.id, (tx) => openIn(tx, deps, session, step, signal));
   } catch (error) {
-    // What cannot be removed now is removed by the next opening, by the run's end or by the reaper.
+    // If this fails, the next opening, the run's end or the reaper removes it.
     await lockedSession(store, session.id, (tx) => removeStray(tx, sandboxHost, session.id)).catch(
       () => undefined,
     );
-    // The transaction took it back; a run that goes on with what is left is told.
+    // The transaction rolled the notice back; a run that continues with the remaining files needs it.
     if (error instanceof ApplicationFailure && error.type === "WorkspaceLost")
       await setNotice(store.db, session.id, `[${error.message}]`);
     throw error;
@@ -184,11 +184,11 @@ async function openIn(
   signal.throwIfAborted();
   const session = await inCharge(tx, caller);
   const before = await findSandbox(tx, id);
-  // Attempts whose worker was stopped until others had finished: a sandbox that they made now would belong to nobody.
+  // An attempt of a worker that was suspended until the run ended: its sandbox would belong to no run.
   if (session.status !== "active" && session.status !== "waiting")
-    throw fatal("Superseded", `Session ${id} has ended meanwhile; no sandbox was made.`);
+    throw fatal("Superseded", `Session ${id} has already ended; no sandbox was created.`);
   if (before !== undefined && before.closedRun === session.runId)
-    throw fatal("Superseded", `This run of session ${id} has closed its sandbox; none was made.`);
+    throw fatal("Superseded", `This run of session ${id} has closed its sandbox; none was created.`);
   if (before !== undefined) refuseLostSaves(before);
   if (session.restoreWorkspace) await host.remove(id);
   else await removeStray(tx, host, id);
@@ -204,16 +204,16 @@ async function openIn(
           hasCheckpoint: checkpoint !== undefined,
         });
   if (loss?.kind === "everything") throw fatal("WorkspaceLost", loss.message);
-  // Not by whether it is empty: a tool may have emptied it.
+  // An empty workspace proves nothing: a tool may have emptied it.
   const isSame = before?.volume === sandbox.identity.volume && !session.restoreWorkspace;
   const workspace = isSame ? "adopted" : checkpoint ? "restored" : "empty";
   if (!isSame && checkpoint) await restoreFrom(tx, endingWith(signal, sandbox), checkpoint.id);
-  // The session's row first, as those that save do: two that locked them the other way round would wait for each other.
+  // Saves lock the session's row first too: the other order would deadlock with them.
   await setContainer(tx, id, sandbox.container, host.name);
   await recordSandbox(tx, id, {
     ...sandbox.identity,
     taskQueue: deps.taskQueues.sandbox,
-    // What is gone was told: from here on these files count.
+    // The loss is reported below: from here on these files count.
     savedStep: isSame ? undefined : Math.max(0, step - 1),
   });
   const { container } = sandbox;
@@ -233,7 +233,7 @@ async function openIn(
   return { sandbox, workspace };
 }
 
-/** What is gone where the session's sandbox is `now` and was `before`. */
+/** What is lost where the session's sandbox was `before` and is `now`. */
 export async function lossIn(
   tx: Queryable,
   sessionId: string,
@@ -251,7 +251,7 @@ async function restoreFrom(tx: Queryable, sandbox: ProgramSandbox, checkpointId:
   await retimeCheckpoint(tx, checkpointId, manifest);
 }
 
-/** What the configuration says of its sandbox. */
+/** The sandbox settings of a run's configuration. */
 export function sandboxSpec(sessionId: string, { sandbox }: RunConfig): SandboxSpec {
   const { image, network, allow, guard, cpus, pids, runtime } = sandbox;
   return {

@@ -1,4 +1,4 @@
-/** Runs the program that saves and restores a workspace, inside its sandbox and with the tools' rights. */
+/** Runs the program that saves and restores a workspace, in its sandbox and with the tools' rights. */
 import { randomUUID } from "node:crypto";
 import { retryable } from "../contract/failures.ts";
 import { abortable } from "../sandbox/shared-work.ts";
@@ -11,18 +11,18 @@ import type { StoredBytes } from "../store/workspace-pack.ts";
 const PROGRAM_TIMEOUT_MS = 300_000;
 const READ_BYTES = 1024 * 1024;
 /**
- * Of the input, at a time: in base64 and JSON it takes some 25 ms of the worker's thread. A sandbox whose supervisor was
- * started by an earlier version takes the first piece alone.
+ * Of the input, at a time: in base64 and JSON it takes about 25 ms of the worker's thread. The supervisor of an earlier version
+ * accepts only the first piece.
  */
 const PIECE_BYTES = 8 * 1024 * 1024;
-/** Saves beyond it are read and used one after the other, so that many large ones do not add up in the worker's memory. */
+/** Larger saves are read and stored one after the other, so that they do not add up in the worker's memory. */
 const LARGE_BYTES = 16 * 1024 * 1024;
 
-/** What a save takes. What is beyond is reported. */
+/** The limits of a save. What exceeds them is reported. */
 export const LIMITS = {
-  /** Files, folders and links. The client puts in at most 200,000. */
+  /** Files, folders and links. The client copies in at most 200,000. */
   entries: 300_000,
-  /** Of the listing before it is compressed: 300,000 names of the longest kind, 255 bytes, fit. */
+  /** Of the uncompressed listing: 300,000 names of 255 bytes, the longest, fit. */
   listingBytes: 128 * 1024 * 1024,
   /** Linux's own limit, PATH_MAX: no ordinary program opens a longer path. */
   pathBytes: 4_095,
@@ -30,10 +30,10 @@ export const LIMITS = {
   bytes: MAX_PACK_BYTES,
 };
 
-/** What of a sandbox it takes. */
+/** The part of a sandbox that the program needs. */
 export type ProgramSandbox = Pick<Sandbox, "start" | "feed" | "run" | "wait" | "read" | "discard">;
 
-/** The same sandbox, for a program that may be given up: whatever is waited for there ends with the signal. */
+/** The same sandbox, but waiting for any of its answers ends with the signal. */
 export function endingWith(signal: AbortSignal, sandbox: ProgramSandbox): ProgramSandbox {
   return {
     start: (command) => abortable(sandbox.start(command), signal),
@@ -53,10 +53,10 @@ export interface ProgramRun {
 }
 
 /**
- * @param order what sandbox/restore.py and sandbox/save.py take; `limits` in it count instead of `LIMITS`
- * @param parts what follows it; taken one by one, and no further than the program reads
- * @param use is given what it said, and lets go of it when it is done
- * @throws SandboxUnavailable (retryable) when it does not end well; SandboxLost
+ * @param order the input of agent/restore.py and agent/save.py; its `limits` override `LIMITS`
+ * @param parts follow the order; taken one by one, only as far as the program reads
+ * @param use gets the program's answer, and must not keep it
+ * @throws SandboxUnavailable (retryable) when the program fails; SandboxLost
  */
 export async function runWorkspaceProgram<T>(
   sandbox: ProgramSandbox,
@@ -64,7 +64,7 @@ export async function runWorkspaceProgram<T>(
   parts: Parts,
   use: (run: ProgramRun) => T | Promise<T>,
 ): Promise<T> {
-  // Never the same id twice: a second attempt must look at the files as they are now.
+  // A new id each time: a second attempt must read the files as they are now.
   const id = `ws-${randomUUID()}`;
   const state = await feedToEnd(
     sandbox,
@@ -80,7 +80,7 @@ export async function runWorkspaceProgram<T>(
     throw retryable(
       "SandboxUnavailable",
       `The workspace could not be ${order.do}d: the program in the sandbox ended with ${how}. ${detail}` +
-        " Earlier checkpoints are kept. It is tried again.",
+        " Earlier checkpoints are kept. It will be retried.",
     );
   }
   const answer = JSON.parse(
@@ -88,11 +88,11 @@ export async function runWorkspaceProgram<T>(
   ) as object;
   const finish = async (): Promise<T> => {
     const output = await readAll(sandbox, id, "out", state.outKept);
-    // A list of 5,000 files is 400 KB: a thousand of them would fill the sandbox's disk.
+    // A listing of 5,000 files is 400 KB: a thousand of them would fill the sandbox's disk.
     await sandbox.discard(id);
     return use({ output, answer: { ...answer } });
   };
-  // A restore holds the session, for which a save that has its turn may wait; its output is a list alone.
+  // A restore holds the session's lock, for which a save in its turn may wait; its output is only a listing.
   return order.do === "save" && state.outKept > LARGE_BYTES ? inTurn(finish) : finish();
 }
 
@@ -124,7 +124,7 @@ async function feedToEnd(
   return sandbox.wait(id, waiting);
 }
 
-/** The order on a line, then each part behind a line with its length, joined and cut to pieces of one size. */
+/** The order on a line, then each part after a line with its length, joined and cut into pieces of one size. */
 async function* pieces(order: object, parts: Parts): AsyncGenerator<Uint8Array, undefined> {
   let small: Uint8Array[] = [Buffer.from(`${JSON.stringify(order)}\n`)];
   let bytes = 0;
@@ -157,7 +157,7 @@ async function readAll(
     if (piece.byteLength === 0)
       throw retryable(
         "SandboxUnavailable",
-        "What was saved of the workspace could not be read. It is tried again.",
+        "The saved workspace could not be read from the sandbox. It will be retried.",
       );
     output.set(piece, at);
     at += piece.byteLength;

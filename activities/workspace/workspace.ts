@@ -1,58 +1,46 @@
 /**
- * Saves and restores a workspace. The work is done inside the sandbox, by a program of ours with the tools' rights
- * (`sandbox/save.py`, `sandbox/restore.py`): the worker passes on bytes, and nothing in a workspace costs its thread more than that.
+ * Saves and restores a workspace. A program with the tools' rights does the work inside the sandbox (agent/save.py,
+ * agent/restore.py): the worker only passes bytes on, so nothing in a workspace can block its thread.
  */
 import { fatal } from "../contract/failures.ts";
 import { runWorkspaceProgram, type ProgramSandbox } from "./workspace-program.ts";
 import type { Skipped } from "../store/workspace-manifest.ts";
 import type { StoredBytes, StoredChain, StoredPack } from "../store/workspace-pack.ts";
 
-/** What a workspace is compared with: `depth` is how many checkpoints must be read to restore it, itself included. */
+/** What a workspace is compared with. `depth` is the number of checkpoints to read to restore it, itself included. */
 export interface WorkspaceBase {
   readonly manifest: Uint8Array;
   readonly depth: number;
 }
 
 interface SavedWorkspace extends StoredPack {
-  /** Paths that are new or different since the base, and how many are gone. */
+  /** How many paths are new or different since the base, and how many are gone. */
   readonly changed: number;
   readonly removed: number;
-  /** True where the pack holds everything, so that the checkpoint needs no parent. */
+  /** True where the pack holds everything: the checkpoint needs no parent. */
   readonly whole: boolean;
 }
 
 export interface WorkspaceSave {
   /** Undefined where nothing differs from the latest checkpoint. */
   readonly saved: SavedWorkspace | undefined;
-  /** What is not in the save as it is now, and why, at most 200 paths; folders of `REBUILT_FOLDERS` are not listed. */
+  /** Paths that the save does not have in their current state, at most 200; folders of `REBUILT_FOLDERS` are not listed. */
   readonly skipped: readonly Skipped[];
-  /** How many there are in all. */
+  /** How many there are in total. */
   readonly skippedCount: number;
 }
 
-/** So many checkpoints make the longest chain, where all can be read; then a whole one. Source: the requirements. */
+/** The longest chain of checkpoints, if all files can be read; then comes a whole one. Source: the requirements. */
 export const MAX_CHAIN = 20;
 
 const NOTHING = new Uint8Array();
 
 /**
- * What changed in the workspace since `latest`, packed. What cannot be read now stays as it was saved before.
- * The pack holds the difference to `base`, which is `latest` where nothing is said: a step that is saved a second time
- * gives the checkpoint before it, so that its row can be replaced, and where there is none before it, undefined: then the
- * pack holds everything.
- * @throws SandboxUnavailable (retryable) when the sandbox does not do it; SandboxLost when it is gone.
- */
-export function saveWorkspace(
-  sandbox: ProgramSandbox,
-  latest: WorkspaceBase | undefined,
-  { base }: { readonly base: WorkspaceBase | undefined } = { base: latest },
-): Promise<WorkspaceSave> {
-  return keepWorkspace(sandbox, latest, base, (save) => save);
-}
-
-/**
- * As `saveWorkspace`, and hands the save to `keep`: of all that are large this worker holds one at a time, until it is kept.
- * @throws what `keep` throws
+ * Packs what changed in the workspace since `latest` and hands it to `keep`: of all large saves this worker holds one at a
+ * time, until it is kept. What cannot be read now stays as it was saved before.
+ * @param base what the pack is the difference to; usually `latest`. To save a step a second time it is the checkpoint before
+ * the row that is replaced, or undefined where there is none: then the pack holds everything.
+ * @throws SandboxUnavailable (retryable) when the sandbox cannot do it; SandboxLost when it is gone; what `keep` throws
  */
 export async function keepWorkspace<T>(
   sandbox: ProgramSandbox,
@@ -73,7 +61,7 @@ export async function keepWorkspace<T>(
   });
 }
 
-/** As sandbox/save.py gives it. */
+/** As agent/save.py returns it. */
 interface SaveAnswer extends Pick<SavedWorkspace, "changed" | "removed" | "whole"> {
   readonly unchanged?: boolean;
   readonly packBytes: number;
@@ -82,11 +70,11 @@ interface SaveAnswer extends Pick<SavedWorkspace, "changed" | "removed" | "whole
 }
 
 /**
- * Makes the workspace what it was after the last checkpoint of the chain: removes what was not there, writes what differs,
- * leaves the rest, rebuilt folders too. Doing it twice does nothing the second time.
+ * Makes the workspace what it was at the last checkpoint of the chain: removes new paths, writes different ones, leaves the
+ * rest, including rebuilt folders. Idempotent.
  * @returns the last checkpoint's manifest with the times that its files have now, so that they do not count as changed
  * @throws WorkspaceLost (fatal) when the checkpoints cannot be read; SandboxUnavailable (retryable), also where a path is
- * not there afterwards; SandboxLost.
+ * missing afterwards; SandboxLost.
  */
 export async function restoreWorkspace(sandbox: ProgramSandbox, chain: StoredChain): Promise<Uint8Array> {
   const { output, answer } = await runWorkspaceProgram(
@@ -99,8 +87,8 @@ export async function restoreWorkspace(sandbox: ProgramSandbox, chain: StoredCha
   if (lost !== undefined) {
     throw fatal(
       "WorkspaceLost",
-      `The saved workspace cannot be read back: ${lost}.` +
-        " Nothing was changed in the sandbox; its checkpoints are kept in Postgres.",
+      `The saved workspace cannot be read: ${lost}.` +
+        " Nothing was changed in the sandbox; the checkpoints are kept in Postgres.",
     );
   }
   return output;

@@ -178,7 +178,7 @@ test("[R4] another worker finds the command of one that went away and gets its t
   });
   const lost = theirs.wait(id).catch((error: unknown) => error);
   await first.close();
-  expect(String(await lost)).toMatch(/the worker ends/);
+  expect(String(await lost)).toMatch(/the worker is stopping/);
   const second = sandboxes.newHost();
   const again = await second.open(opened);
   expect(await again.start({ id, argv: ["false"] })).toMatchObject({ kind: "running" });

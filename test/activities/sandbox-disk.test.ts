@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { SandboxSpec, Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { saveWorkspace } from "../../activities/workspace/workspace.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
 import { bash, createTestSandboxes, newId, type TestSandboxes, waitUntil } from "../support/test-boxes.ts";
 import { callTool } from "../support/tool-context.ts";
@@ -129,6 +128,7 @@ for i in range(100):
 print('all written')
 time.sleep(60)
 X`;
+import { saveWorkspace } from "../support/save-workspace.ts";
 
 test.each([
   [

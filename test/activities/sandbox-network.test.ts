@@ -234,7 +234,7 @@ test("where the operator chose best effort it runs, and what can be reached is r
     why: expect.stringMatching(/169\.254\.169\.254.* can be reached; no helper here/),
     reachable: expect.arrayContaining(["169.254.169.254"]),
   });
-  expect(said.join("\n")).toContain("not shut off");
+  expect(said.join("\n")).toContain("not isolated");
 });
 
 test("the host's addresses are read where its engine runs, so a worker in a container knows them too", async () => {
@@ -253,7 +253,7 @@ test("the walls are put up from the operator's image, never from the session's",
   const host = createDockerHost({ docker, name: "guards", guardImage: "longhaul-no-such-guard:0" });
   await expect(host.open(sandboxes.spec({ network: "bridge" }))).rejects.toMatchObject({
     type: "SandboxUnguarded",
-    message: expect.stringContaining("there is no image longhaul-no-such-guard:0"),
+    message: expect.stringContaining("the image longhaul-no-such-guard:0 does not exist"),
   });
   expect(seen).toEqual(["longhaul-no-such-guard:0"]);
   await host.close();

@@ -3,7 +3,7 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { restoreWorkspace, saveWorkspace } from "../../activities/workspace/workspace.ts";
+import { restoreWorkspace } from "../../activities/workspace/workspace.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import {
   checkpointBase,
@@ -16,6 +16,7 @@ import type { Database } from "../../activities/store/db.ts";
 import * as schema from "../../activities/store/schema/index.ts";
 import { createFakeSandbox, type FakeSandbox } from "../support/fake-sandbox.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { saveWorkspace } from "../support/save-workspace.ts";
 
 let database: TestDatabase;
 let db: Database;

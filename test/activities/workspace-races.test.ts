@@ -74,7 +74,7 @@ it("what is saved under running programs by two workers at once comes back whole
     await Promise.all(
       savers.map((save, at) =>
         save(session, step + at).catch((error: Error) =>
-          expect(error.message).toContain("Another worker saves this workspace too"),
+          expect(error.message).toContain("Another worker is saving this workspace too"),
         ),
       ),
     );

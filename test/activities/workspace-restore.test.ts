@@ -2,10 +2,11 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { restoreWorkspace, saveWorkspace, type WorkspaceBase } from "../../activities/workspace/workspace.ts";
+import { restoreWorkspace, type WorkspaceBase } from "../../activities/workspace/workspace.ts";
 import { readChain, type StoredPack } from "../../activities/store/workspace-pack.ts";
 import { chainOf } from "../support/chain-of.ts";
 import { asRoot, bash, createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";
+import { saveWorkspace } from "../support/save-workspace.ts";
 
 let sandboxes: TestSandboxes;
 beforeAll(() => {

@@ -14,7 +14,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { AgentDeps } from "../../activities/runtime/deps.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { restoreWorkspace, saveWorkspace } from "../../activities/workspace/workspace.ts";
+import { restoreWorkspace } from "../../activities/workspace/workspace.ts";
 import { saveSandbox } from "../../activities/workspace/save-files.ts";
 import type { SessionSandboxes } from "../../activities/workspace/session-sandbox.ts";
 import { recordSandbox } from "../../activities/store/sandboxes.ts";
@@ -28,6 +28,7 @@ import { runConfig } from "../support/agent-harness.ts";
 import { HASH, HOSTILE, MARKER, TOOLS } from "../support/hostile-workspaces.ts";
 import { createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { saveWorkspace } from "../support/save-workspace.ts";
 
 let sandboxes: TestSandboxes;
 let database: TestDatabase;

@@ -51,7 +51,7 @@ describe.concurrent("a sandbox that is lost in the middle of a command", () => {
       expect(calls.map((row) => row.status)).toEqual(["completed", "unknown", "completed"]);
       expect(await noticesOf(agent, session)).toEqual([
         expect.stringMatching(
-          /restarted from outside. The files in \/workspace are as they were. All processes/,
+          /restarted by something else. The files in \/workspace are as they were. All processes/,
         ),
       ]);
       expect((await session.events()).filter(({ type }) => type === "sandbox:lost")).toHaveLength(1);
@@ -73,7 +73,7 @@ describe.concurrent("a sandbox that is lost in the middle of a command", () => {
     const [notice, ...more] = await noticesOf(agent, session);
     expect(more).toEqual([]);
     expect(notice).toContain("are as saved after step 1.");
-    expect(notice).toContain("What the calls of step 2 had done by then is gone too.");
+    expect(notice).toContain("What the calls of step 2 had done by then is lost too.");
     expect(notice).toContain("running processes");
   });
 
@@ -88,7 +88,7 @@ describe.concurrent("a sandbox that is lost in the middle of a command", () => {
     await expect(session.handle.result()).rejects.toMatchObject({
       cause: {
         type: "WorkspaceLost",
-        message: expect.stringContaining("what steps 1 to 1 wrote is gone") as string,
+        message: expect.stringContaining("what steps 1 to 1 wrote is lost") as string,
       },
     });
     expect(session.model.requests).toHaveLength(2);

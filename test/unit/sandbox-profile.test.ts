@@ -118,8 +118,8 @@ test("what the kernel says of a sandbox's confinement is compared: filter, privi
   expect(isolationGaps({ ...good, NoNewPrivs: "0" }, undefined)).toEqual(["NoNewPrivs is 0 instead of 1"]);
   expect(isolationGaps({ ...good, CapBnd: "00000000a80425fb" }, undefined)).toHaveLength(1);
   expect(isolationGaps({}, "runsc")).toEqual([
-    "NoNewPrivs is not told instead of 1",
-    "CapBnd is not told instead of c0",
+    "NoNewPrivs is unknown instead of 1",
+    "CapBnd is unknown instead of c0",
   ]);
 });
 

@@ -14,7 +14,10 @@ function piece(channel: number, text: string): Buffer {
 
 function connect() {
   const [toSandbox, fromSandbox] = [new PassThrough(), new PassThrough()];
-  const stream = new SupervisorStream(new Dockerode(), Duplex.from({ readable: fromSandbox, writable: toSandbox }));
+  const stream = new SupervisorStream(
+    new Dockerode(),
+    Duplex.from({ readable: fromSandbox, writable: toSandbox }),
+  );
   let sent = "";
   toSandbox.on("data", (chunk: Buffer) => (sent += chunk.toString()));
   const requests = (): { q: number; op: string; of?: number }[] =>

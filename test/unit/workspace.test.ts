@@ -13,12 +13,13 @@ import {
 } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { MAX_CHAIN, restoreWorkspace, saveWorkspace } from "../../activities/workspace/workspace.ts";
+import { MAX_CHAIN, restoreWorkspace } from "../../activities/workspace/workspace.ts";
 import { unpackManifest } from "../../activities/store/workspace-manifest.ts";
 import { LIMITS, runWorkspaceProgram } from "../../activities/workspace/workspace-program.ts";
 import { packWorkspace, readChain, type StoredPack } from "../../activities/store/workspace-pack.ts";
 import { chainOf } from "../support/chain-of.ts";
 import { createFakeSandbox, type FakeSandbox } from "../support/fake-sandbox.ts";
+import { saveWorkspace } from "../support/save-workspace.ts";
 
 /** What saves and restores is Python, which every sandbox has and not every machine. */
 const withPython = describe.skipIf(spawnSync("python3", ["--version"]).status !== 0);

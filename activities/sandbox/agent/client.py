@@ -1,4 +1,4 @@
-"""Connected workers and what they wait for. Part of the supervisor: see box-source.ts."""
+"""Connected workers and the requests they wait for. Part of the supervisor: see sources.ts."""
 
 import binascii
 import collections
@@ -22,22 +22,22 @@ class Waiter:
         self.q = q
         self.command = command
         self.wants_progress = wants_progress
-        self.told_at = 0.0
-        self.told_later = False
+        self.sent_at = 0.0
+        self.scheduled = False
         self.done = False
 
     def progress(self):
-        if not self.wants_progress or self.told_later or self.done:
+        if not self.wants_progress or self.scheduled or self.done:
             return
-        self.told_later = True
-        self.client.box.loop.after(max(0, self.told_at + PROGRESS_SECONDS - time.monotonic()), self.tell)
+        self.scheduled = True
+        self.client.supervisor.loop.after(max(0, self.sent_at + PROGRESS_SECONDS - time.monotonic()), self.send_progress)
 
-    def tell(self):
-        self.told_later = False
-        # A worker that does not read is not told more and more.
+    def send_progress(self):
+        self.scheduled = False
+        # Progress must not pile up for a worker that does not read.
         if self.done or self.client.outgoing:
             return
-        self.told_at = time.monotonic()
+        self.sent_at = time.monotonic()
         outputs = self.command.outputs
         self.client.send({"q": self.q, "bytes": outputs["out"].total + outputs["err"].total})
 
@@ -61,15 +61,15 @@ class Waiter:
 class Client:
     """One connected worker."""
 
-    def __init__(self, box, sock):
-        self.box = box
+    def __init__(self, supervisor, sock):
+        self.supervisor = supervisor
         self.sock = sock
         self.incoming = bytearray()
         self.searched = 0
         self.outgoing = collections.deque()
         self.waiters = {}
         sock.setblocking(False)
-        box.loop.watch(sock, selectors.EVENT_READ, self.ready)
+        supervisor.loop.watch(sock, selectors.EVENT_READ, self.ready)
 
     def ready(self):
         try:
@@ -88,7 +88,7 @@ class Client:
             line = bytes(self.incoming[:end])
             del self.incoming[: end + 1]
             self.searched = 0
-            self.box.handle(self, json.loads(line))
+            self.supervisor.handle(self, json.loads(line))
         self.searched = len(self.incoming)
 
     def close(self):
@@ -96,7 +96,7 @@ class Client:
             return
         for waiter in list(self.waiters.values()):
             waiter.give_up(answer=False)
-        self.box.loop.unwatch(self.sock)
+        self.supervisor.loop.unwatch(self.sock)
         self.sock.close()
         self.outgoing.clear()
 
@@ -124,4 +124,4 @@ class Client:
         except BlockingIOError:
             pass
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self.outgoing else 0)
-        self.box.loop.selector.modify(self.sock, events, self.ready)
+        self.supervisor.loop.selector.modify(self.sock, events, self.ready)

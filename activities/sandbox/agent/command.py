@@ -1,4 +1,4 @@
-"""One command: started once, followed, ended with all it left behind. Part of the supervisor: see box-source.ts."""
+"""One command: started once, followed, ended with all it left behind. Part of the supervisor: see sources.ts."""
 
 import fcntl
 import os
@@ -9,9 +9,9 @@ import time
 CALLS = "/var/lib/longhaul/calls"
 CHUNK = 1 << 18
 DEFAULT_MAX_OUTPUT_BYTES = 64 << 20
-# A child that still holds the pipe may be about to write the last line (`cmd | tee`): so long is waited for it.
+# A child that still holds the pipe may be about to write the last line (`cmd | tee`).
 DRAIN_SECONDS = 0.2
-# Left-behind children that go on writing are read this slowly and what they write is dropped: no SIGPIPE for a server.
+# Children left behind that go on writing are read this slowly and their output is dropped: no SIGPIPE for a server.
 IDLE_DRAIN_SECONDS = 0.1
 TIMEOUT_GRACE_MS = 1000
 
@@ -26,16 +26,16 @@ def signal_name(number):
 class Command(Ending):
     """States: running, and once ended one of exited, killed, refused, lost."""
 
-    def __init__(self, box, name, limit, started_ms):
-        self.box = box
-        self.loop = box.loop
+    def __init__(self, supervisor, name, limit, started_ms):
+        self.supervisor = supervisor
+        self.loop = supervisor.loop
         self.id = name
         self.started_ms = started_ms
         self.limit = limit
-        # Nothing of an earlier life of the box runs any more.
+        # None where it was started before the sandbox's last restart: nothing of it runs any more.
         self.number = None
         self.outputs = {stream: Output(f"{CALLS}/{name}.{stream}", limit) for stream in ("out", "err")}
-        # What is to become the program, and then its process id.
+        # The process that becomes the program.
         self.child = None
         self.pid = None
         self.end = None
@@ -43,20 +43,20 @@ class Command(Ending):
         self.status = None
         self.pipes = {}
         self.stdin = None
-        # Bytes of its input so far, whether more is to follow, and who waits to send it.
+        # Bytes of its input so far, whether more is to follow, and callbacks of those who wait to send it.
         self.fed = 0
         self.more = False
         self.feeders = []
-        # Ours and the child's ends until the program runs.
+        # Descriptors of both sides until the program runs.
         self.opened = []
         self.listeners = []
-        # Facts about it, where it was full when the command began, or ended it.
+        # Facts about the disk, where it was full when the command began, or its limit ended the command.
         self.disk = None
         self.started = False
         self.when_started = []
 
     def restore(self, end, sizes):
-        """After a restart of the box. Without a record of its end it is lost, and so is how much it wrote."""
+        """After a restart of the sandbox. Without a record of its end it is lost, and so is how much it wrote."""
         self.end = end or {"kind": "lost"}
         self.started = True
         for stream, output in self.outputs.items():
@@ -65,7 +65,7 @@ class Command(Ending):
             except OSError:
                 size = 0
             total, kept = sizes.get(stream, (size, size))
-            # Without a file it was thrown away to make room.
+            # Without a file the output was deleted to make room.
             self.outputs[stream] = Output(output.path, self.limit, total, kept if size else 0)
 
     def kept_bytes(self):
@@ -88,21 +88,21 @@ class Command(Ending):
 
     def start(self, request):
         if self.end:
-            # Killed while it waited for the disk to be counted.
+            # Killed while it waited for the disk count.
             return
         self.began = time.monotonic()
-        self.number = self.box.next_number()
-        disk = self.box.disk
+        self.number = self.supervisor.next_number()
+        disk = self.supervisor.disk
         self.disk = disk.facts() if disk.full else None
         try:
-            self.box.journal.started(self)
+            self.supervisor.journal.started(self)
             self.open_streams(request)
         except OSError as error:
             self.refuse(error.strerror)
             return
-        env = {**self.box.base_env, **(request.get("env") or {}), MARK: self.id}
+        env = {**self.supervisor.base_env, **(request.get("env") or {}), MARK: self.id}
         if self.id.startswith(SAVE_PREFIX):
-            # Runs by the Python that the image has, not by one that a tool put first on its path.
+            # Runs the image's Python, not one that a tool put first on its path.
             env["PATH"] = os.environ.get("PATH", os.defpath)
         order = {
             "argv": request["argv"],
@@ -117,13 +117,13 @@ class Command(Ending):
             self.refuse(f"no process could be started: {error.strerror}; end some first")
             return
         self.pid = self.child.pid
-        self.box.running[self.pid] = self
+        self.supervisor.running[self.pid] = self
         timeout = request.get("timeoutMs")
         if timeout is not None and not self.end:
             self.loop.after(timeout / 1000, lambda: self.kill("timeout", TIMEOUT_GRACE_MS))
 
     def open_streams(self, request):
-        """The child's ends in `given`, ours in `stdin` and `pipes`."""
+        """The child's ends go to `given`, ours to `stdin` and `pipes`."""
 
         def pipe():
             reader, writer = os.pipe()
@@ -168,24 +168,24 @@ class Command(Ending):
         if self.stdin is not None:
             os.set_blocking(self.stdin, False)
             self.loop.watch(self.stdin, selectors.EVENT_WRITE, self.feed)
-        self.tell_started()
+        self.notify_started()
 
     def refuse(self, reason):
         for fd in self.opened:
             os.close(fd)
-        self.box.running.pop(self.pid, None)
+        self.supervisor.running.pop(self.pid, None)
         self.opened, self.pipes, self.stdin = [], {}, None
         self.finish({"kind": "refused", "reason": reason})
 
-    def tell_started(self):
+    def notify_started(self):
         self.started = True
         calls, self.when_started = self.when_started, []
         for call in calls:
             call()
 
     def take(self, offset, data, last, done):
-        """More of its input. What was taken before, by a request whose answer was lost, is not taken again. `done` is
-        called once there is room for the next."""
+        """More of its input. A repeated request, whose first answer was lost, adds nothing. `done` is called once there is
+        room for the next."""
         self.feeders.append(done)
         if offset == self.fed and not self.end:
             self.fed += len(data)
@@ -195,9 +195,9 @@ class Command(Ending):
                 self.loop.unwatch(self.stdin)
                 self.loop.watch(self.stdin, selectors.EVENT_WRITE, self.feed)
         if self.end or self.stdin is None or (self.more and not self.stdin_bytes):
-            self.let_feeders_go()
+            self.release_feeders()
 
-    def let_feeders_go(self):
+    def release_feeders(self):
         feeders, self.feeders = self.feeders, []
         for done in feeders:
             done()
@@ -208,7 +208,7 @@ class Command(Ending):
         except BlockingIOError:
             return
         except OSError:
-            # It does not read its input; that is its own affair.
+            # It has closed its input.
             self.stdin_bytes, self.more = memoryview(b""), False
         if self.stdin_bytes:
             return
@@ -216,7 +216,7 @@ class Command(Ending):
             self.loop.unwatch(self.stdin)
         else:
             self.close_stdin()
-        self.let_feeders_go()
+        self.release_feeders()
 
     def close_stdin(self):
         if self.stdin is not None:
@@ -244,16 +244,16 @@ class Command(Ending):
         return False
 
     def reaped(self, status):
-        """Its first process has ended: with it the command, when what stands in the pipes has been read."""
+        """Its first process has ended; the command has ended once its pipes are read."""
         if not self.started:
-            # The end of its link has not been seen yet.
+            # The end of the link has not been handled yet.
             self.child.collect()
             if self.end:
                 return
         self.status = status
         self.duration = time.monotonic() - self.began
         for fd in list(self.pipes):
-            # Bounded by the pipe's size, or a child left behind that floods would keep us here.
+            # At most a pipe's size, or a child left behind that floods would keep us here.
             for _ in range(4):
                 if not self.pump(fd):
                     break
@@ -263,7 +263,7 @@ class Command(Ending):
             self.conclude()
 
     def conclude(self):
-        """Once the pipes are read and, where it is being ended, nothing of it is left."""
+        """Once the pipes are read and, where it is being killed, nothing of it is left."""
         if self.end or self.status is None or (self.ending and not self.ending.get("swept")):
             return
         milliseconds = round(self.duration * 1000)
@@ -271,7 +271,7 @@ class Command(Ending):
         name = signal_name(os.WTERMSIG(self.status)) if killed else "SIGTERM"
         if self.ending:
             if self.ending["by"] == "disk":
-                self.disk = self.box.disk.reached
+                self.disk = self.supervisor.disk.reached
             end = {"kind": "killed", "by": self.ending["by"], "signal": name, "durationMs": milliseconds}
         elif killed:
             end = {"kind": "killed", "by": "signal", "signal": name, "durationMs": milliseconds}
@@ -285,18 +285,18 @@ class Command(Ending):
             output.close()
         self.end = end
         if self.ending and self.ending.get("swept"):
-            # Or who kills it once more, because the answer was lost, would wait for a sweep that is over.
+            # Or a repeated kill, whose first answer was lost, would wait for a sweep that is over.
             self.ending = None
-        self.let_feeders_go()
-        self.box.shelve(self)
-        self.box.journal.ended(self)
+        self.release_feeders()
+        self.supervisor.add_ended(self)
+        self.supervisor.journal.ended(self)
         for fd in self.pipes:
             self.loop.unwatch(fd)
         self.drop_leftovers()
-        self.tell_started()
-        self.tell_ended()
+        self.notify_started()
+        self.notify_ended()
 
-    def tell_ended(self):
+    def notify_ended(self):
         listeners, self.listeners = self.listeners, []
         for listener in listeners:
             listener.ended()

@@ -1,11 +1,11 @@
-"""Bounds what a sandbox puts on the host's disk: Docker has no limit that works on every engine. Part of the supervisor:
-see box-source.ts.
+"""Limits what a sandbox writes to the host's disk: Docker has no limit that works on every engine. Part of the supervisor:
+see sources.ts.
 
-Free space is asked for (2 µs) four times a second while a process of the tools lives. When it has shrunk, files are
-counted by a child as uid 1000 (usage.py). What that child cannot count (a process that cannot be looked into, descriptors on
-their way through a socket, a count that was killed) is taken to be all that the disk has lost since no such process
-lived. Over the limit what runs is ended, and what is started from then on can make no file grow, so that deleting is all
-it can do. One file alone can never exceed the limit: the kernel refuses that at once.
+Free space is checked (2 µs) four times a second while a process of the tools runs. When it has shrunk, a child counts the
+files as uid 1000 (usage.py). Where something cannot be counted (a process that cannot be inspected, descriptors in transit
+through a socket, a count that failed), all space that the disk has lost since no such process ran counts instead. Over
+the limit everything that runs is killed, and commands started after that cannot make a file grow: they can only delete. One
+file alone can never exceed the limit: the kernel refuses that at once.
 """
 
 import json
@@ -14,24 +14,24 @@ import signal
 import time
 
 TICK_SECONDS = 0.25
-# Counting takes at most so small a share of a processor.
+# Counting takes at most one part in this many of a processor.
 REST_SHARE = 20
-# On a busy host others may free what we take: so often it is counted without a reason, and where the disk is nearly full.
+# On a busy host others may free what we take: counted this often without a reason, and where the disk is nearly full.
 RECOUNT_SECONDS = 20
 RECOUNT_SHORT_SECONDS = 1
-# Shrinking by so small a part of the limit is worth a count.
+# Shrinking by one part in this many of the limit triggers a count.
 NOTABLE_PART = 16
-# Where the host's disk is nearly full, a sandbox that grew by less is not ended for it.
+# Where the host's disk is nearly full, a sandbox that grew by less is left alone.
 GROWN_BYTES = 16 << 20
-# A count that takes longer is not waited for before the disk's loss is judged.
+# After this long, the disk's loss is judged without waiting for the count.
 PATIENCE_SECONDS = 20
-# Longest that a command waits for the count when the disk was full.
+# How long a command waits at most for a new count when the disk was full.
 START_WAIT_SECONDS = 10
 
 
 class Disk:
-    def __init__(self, box):
-        self.box = box
+    def __init__(self, supervisor):
+        self.supervisor = supervisor
         self.limit = None
         self.floor = 0
         self.free = 0
@@ -39,11 +39,11 @@ class Disk:
         # Bytes as last counted, and with what could not be counted.
         self.seen = 0
         self.used = 0
-        # Room and bytes counted when no process of the tools lived last: nothing can be held then.
+        # Room and bytes counted when no process of the tools ran last: nothing can be hidden then.
         self.settled_room = None
         self.settled_seen = None
         self.full = False
-        # Whether all was ended for it, and how things stood then.
+        # Whether everything was killed for it, and the facts at that moment.
         self.ended = False
         self.reached = None
         self.ticking = False
@@ -75,13 +75,13 @@ class Disk:
         self.free, self.room = room_left()
 
     def before_start(self, start):
-        """Calls `start` once it is known whether files may grow: at once, but where they might not last time."""
+        """Calls `start` once it is known whether files may grow: at once, unless the disk was full at the last count."""
         if self.limit is None:
             start()
             return
         if not self.ticking:
             self.ticking = True
-            self.box.loop.after(TICK_SECONDS, self.tick)
+            self.supervisor.loop.after(TICK_SECONDS, self.tick)
         if not self.full:
             start()
             return
@@ -94,8 +94,8 @@ class Disk:
                 start()
 
         self.waiting.append(once)
-        self.box.loop.after(START_WAIT_SECONDS, once)
-        # A count under way may have begun before something was deleted.
+        self.supervisor.loop.after(START_WAIT_SECONDS, once)
+        # A count in progress may have begun before something was deleted.
         self.outdated = self.counting
         self.count()
 
@@ -105,19 +105,19 @@ class Disk:
         shrunk = loss(self.room_when_counted, self.room)
         recount = RECOUNT_SHORT_SECONDS if self.free < self.floor else RECOUNT_SECONDS
         since = now - self.counted_at
-        over = self.seen + self.box.trim_outputs() > self.limit
+        over = self.seen + self.supervisor.trim_outputs() > self.limit
         if self.counting:
             if since > PATIENCE_SECONDS:
                 self.judge(self.seen, True)
         elif since > self.count_seconds * REST_SHARE:
             if over or shrunk > self.limit // NOTABLE_PART or since > recount:
                 self.count()
-        alive = bool(self.box.running) or any(tool_processes())
+        alive = bool(self.supervisor.running) or any(tool_processes())
         if not alive and not self.counting:
             self.settle()
         self.ticking = alive or self.counting
         if self.ticking:
-            self.box.loop.after(TICK_SECONDS, self.tick)
+            self.supervisor.loop.after(TICK_SECONDS, self.tick)
 
     def settle(self):
         self.settled_room, self.settled_seen = self.room, self.seen
@@ -133,7 +133,7 @@ class Disk:
         def counted(line):
             self.counting = False
             self.room_when_counted = room
-            # Ended, or not to be had: then what was lost counts.
+            # Where the count failed, what the disk lost counts.
             answer = {"bytes": self.seen, "unseen": True, "seconds": 0.1}
             if line.endswith(b"\n"):
                 answer = json.loads(line)["ok"]
@@ -149,7 +149,7 @@ class Disk:
                 start()
 
         try:
-            self.box.fork(usage, {"most": self.limit}, counted)
+            self.supervisor.fork(usage, {"most": self.limit}, counted)
         except OSError:
             counted(b"")
 
@@ -159,7 +159,7 @@ class Disk:
             self.settled_seen = counted
         grown = max(0, counted - self.settled_seen)
         hidden = max(0, loss(self.settled_room, self.room) - grown) if unseen else 0
-        outputs = self.box.trim_outputs()
+        outputs = self.supervisor.trim_outputs()
         self.used = counted + outputs + hidden
         short = self.free < self.floor
         over = self.used > self.limit
@@ -169,10 +169,10 @@ class Disk:
         self.ended = self.ended and self.full
 
     def overrun(self):
-        """Ends all there is, since nobody can say who wrote: what runs is told why, what was left behind just goes."""
+        """Kills everything, since the writer cannot be identified. Running commands report why."""
         self.ended = True
         self.reached = self.facts()
-        for command in list(self.box.running.values()):
+        for command in list(self.supervisor.running.values()):
             command.kill("disk", 0)
         with as_tool():
             try:
@@ -183,7 +183,7 @@ class Disk:
 
 
 def room_left():
-    """Free bytes on the tightest of our disks; and what must not shrink unnoticed: bytes and files of each."""
+    """Free bytes on the fullest of our disks; and what must not shrink unnoticed: bytes and files of each."""
     found = [os.statvfs(place) for place in (WORKSPACE, "/")]
     free = [info.f_bavail * info.f_frsize for info in found]
     return min(free), (*free, *(info.f_favail * SMALLEST_BYTES for info in found))

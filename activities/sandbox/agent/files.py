@@ -1,7 +1,7 @@
-"""File operations as uid 1000 in a forked child that never comes back to root. Part of the supervisor: see box-source.ts.
+"""File operations, in a forked child that cannot become root again. Part of the supervisor: see sources.ts.
 
 No path leaves /workspace: a path is walked folder by folder from an open folder, links are read and walked in the same
-way, `..` goes back to the folder we came from. So nothing is ever looked up by a name that a tool could have exchanged.
+way, `..` goes back to the folder we came from. So nothing is ever looked up by a name that a tool could have replaced.
 """
 
 import binascii
@@ -29,7 +29,7 @@ REASONS = {
     errno.ENOSPC: ("no-space", "no space left"),
     errno.EDQUOT: ("no-space", "no space left"),
     errno.EFBIG: ("no-space", "the sandbox's disk limit is reached; delete what is not needed first"),
-    errno.ELOOP: ("failed", "too many links, or a link that was exchanged meanwhile"),
+    errno.ELOOP: ("failed", "too many links, or a link that was replaced during the operation"),
 }
 
 
@@ -45,7 +45,7 @@ def outside():
 
 def parts_of(path):
     if "\0" in path:
-        raise Refusal("failed", "a path cannot hold a NUL character")
+        raise Refusal("failed", "a path cannot contain a NUL character")
     if path.startswith("/"):
         if path != WORKSPACE and not path.startswith(WORKSPACE + "/"):
             raise outside()
@@ -64,7 +64,7 @@ class Place:
 
 
 def walk(path, follow_last=True, make_folders=False):
-    # The folders we came through; none is ever left upwards but to the one before.
+    # The folders we came through: `..` leads to the one before.
     folders = [os.open(WORKSPACE, os.O_PATH | os.O_DIRECTORY)]
     todo = parts_of(path)[::-1]
     # `a/` names a folder: a link at the end is followed as one.
@@ -123,7 +123,7 @@ def open_regular(place):
     if not stat.S_ISREG(place.info.st_mode):
         raise Refusal("not-a-file", "it is a pipe, socket or device")
     fd = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=place.folder)
-    # It may have been exchanged since it was looked at.
+    # It may have been replaced since it was looked at.
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         raise Refusal("not-a-file", "it is a pipe, socket or device")
     return fd
@@ -154,7 +154,7 @@ def read_file(request):
 
 
 def lock_folder(place):
-    """Between comparing and writing nobody else of us writes here; the lock ends with this process."""
+    """No other file operation of ours writes here between comparing and writing; the lock ends with this process."""
     fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=place.folder)
     end = time.monotonic() + LOCK_SECONDS
     while True:
@@ -167,10 +167,10 @@ def lock_folder(place):
 
 
 def check_unchanged(place, if_hash, new_hash):
-    """Raises unless the file is as the caller believes; True where it already holds what is to be written."""
+    """Raises unless the file is as the caller expects; True where it already has the new content."""
     current = None if place.info is None else hash_of(open_regular(place))
     if current is not None and current == new_hash:
-        # A second try of the same write, whose first answer was lost.
+        # A repeated write, whose first answer was lost.
         return True
     if if_hash is None and current is not None:
         raise Refusal("exists", "it exists already")
@@ -211,7 +211,7 @@ def write_file(request):
             view = view[os.write(fd, view) :]
         os.fchmod(fd, mode & 0o777)
         if request.get("ifHash", "") is None:
-            # Fails where somebody else made the file meanwhile.
+            # Fails where the file has been created by now.
             os.link(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
             os.unlink(temporary, dir_fd=place.folder)
         else:
@@ -228,7 +228,7 @@ def remove_file(request):
         raise IsADirectoryError(errno.EISDIR, "")
     if place.info is None:
         if request.get("again"):
-            # The first try's answer was lost: most likely it is gone because of it.
+            # A repeated request: most likely the first one removed it.
             return {}
         raise FileNotFoundError(errno.ENOENT, "")
     if stat.S_ISDIR(place.info.st_mode):
@@ -246,7 +246,7 @@ def entry(name, info, folder):
         try:
             return {"name": name, "kind": "link", "size": info.st_size, "target": os.readlink(name, dir_fd=folder)}
         except OSError:
-            # Exchanged meanwhile.
+            # Replaced in between.
             return {"name": name, "kind": "link", "size": info.st_size}
     kind = "folder" if stat.S_ISDIR(info.st_mode) else "file" if stat.S_ISREG(info.st_mode) else "other"
     return {"name": name, "kind": kind, "size": info.st_size}

@@ -1,5 +1,5 @@
-"""What was started and how it ended, a line each, so that a restarted box still knows. Part of the supervisor: see
-box-source.ts. One open file costs 3 µs a line; a folder with files for each command cost 0.8 ms (measured)."""
+"""What was started and how it ended, one line each, for the supervisor after a restart. Part of the supervisor: see
+sources.ts. One open file costs 3 µs a line; a folder with files for each command cost 0.8 ms (measured)."""
 
 import json
 import os
@@ -19,11 +19,11 @@ class Journal:
         try:
             self.write({"id": command.id, "end": command.end, "sizes": sizes})
         except OSError:
-            # A full disk: the worker still hears how it ended; after a restart of the box it would count as lost.
+            # A full disk: the worker still gets the end; after a restart of the sandbox it would count as lost.
             pass
 
     def write(self, record):
-        # Begins with a line's end, so that a line torn by a full disk does not spoil the next.
+        # Begins with a newline, so that a line torn by a full disk does not spoil the next.
         os.write(self.fd, b"\n" + json.dumps(record).encode() + b"\n")
 
     def records(self):

@@ -1,4 +1,4 @@
-"""Descriptors and timers in one thread. Part of the supervisor: see box-source.ts."""
+"""Descriptors and timers in one thread. Part of the supervisor: see sources.ts."""
 
 import heapq
 import itertools
@@ -35,16 +35,16 @@ class Loop:
                 wait = self.timers[0][0] - time.monotonic()
                 if wait > 0:
                     break
-                self.guarded(heapq.heappop(self.timers)[2])
+                self.run_safely(heapq.heappop(self.timers)[2])
                 wait = None
             for key, _ in self.selector.select(wait):
-                # An earlier one of this round may have closed it.
-                if self.selector.get_map().get(key.fd) is key and not self.guarded(key.data):
+                # An earlier callback of this round may have closed it.
+                if self.selector.get_map().get(key.fd) is key and not self.run_safely(key.data):
                     self.unwatch(key.fileobj)
 
     @staticmethod
-    def guarded(call):
-        """An error of ours must not end the box and all that runs in it. Kept where the next engineer looks."""
+    def run_safely(call):
+        """An error of ours must not end the sandbox and all that runs in it. It is recorded in TROUBLE."""
         try:
             call()
             return True

@@ -1,4 +1,4 @@
-"""A command's output, kept within bounds. Part of the supervisor: box-source.ts joins the parts into one program."""
+"""A command's output, kept within bounds. Part of the supervisor: see sources.ts."""
 
 import os
 
@@ -12,7 +12,7 @@ class Output:
         self.path = path
         self.limit = limit
         self.total = total
-        # Set when the disk is full: what came before it can be read, the rest is only counted.
+        # Set when the disk is full: what came before can be read, the rest is only counted.
         self.cut = kept if kept is not None and kept != min(total, limit + TAIL_BYTES) else None
         self.fd = None
 
@@ -64,7 +64,7 @@ class Output:
         return b"".join(parts)
 
     def drop(self):
-        """Throws away what is kept: it is only counted from now on."""
+        """Deletes what is kept; later output is only counted."""
         self.cut = 0
         try:
             os.unlink(self.path)
@@ -77,7 +77,7 @@ class Output:
             self.fd = None
 
     def discard(self):
-        """Once it is closed: what was kept is gone, what it came to is still known."""
+        """Deletes what was kept of a closed output; its size is still known."""
         self.cut = 0
         try:
             os.unlink(self.path)

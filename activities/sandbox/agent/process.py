@@ -1,4 +1,4 @@
-"""The tools' uid: acting as it, and finding its processes. Part of the supervisor: see box-source.ts."""
+"""The tools' uid: acting as it, and finding its processes. Part of the supervisor: see sources.ts."""
 
 import os
 import signal
@@ -23,9 +23,9 @@ HIGHEST_NUMBER = 1 << 62
 
 @contextmanager
 def as_tool():
-    """For the while, this process may signal and read what uid 1000 may, and no more. Its saved id stays root's and its
-    real one is a stranger's: so no tool can signal the supervisor meanwhile, and a signal to all that may be signalled
-    spares the relay, which a real id of root would reach. Needs neither CAP_KILL nor a fork, which a full box refuses."""
+    """Inside the block this process may signal and read what uid 1000 may, and no more. Its saved id stays root's and its
+    real id is STRANGER_UID: so no tool can signal the supervisor, and a signal to everything that may be signalled spares
+    the relay, which a real id of root would reach. Needs neither CAP_KILL nor a fork, which fails in a full sandbox."""
     os.setegid(TOOL_GID)
     os.setresuid(STRANGER_UID, TOOL_UID, 0)
     try:
@@ -36,21 +36,21 @@ def as_tool():
 
 
 def open_workspace():
-    """As the tools' uid: what a tool closed by `chmod 000 /workspace` is open to its owner again. Nothing could be started,
-    saved or found there until then, the command that would open it neither."""
+    """Undoes `chmod 000 /workspace`, as the tools' uid: until then nothing can be started, saved or found there, not even
+    the command that would undo it."""
     try:
         info = os.stat(WORKSPACE)
         mode = stat.S_IMODE(info.st_mode)
         if info.st_uid == TOOL_UID and mode & 0o700 != 0o700:
             os.chmod(WORKSPACE, mode | 0o700)
     except OSError:
-        # What needs it says why it is missing.
+        # The operation that needs it reports why it is missing.
         pass
 
 
 def take_tool_rights():
-    """In a forked child, for good: what uid 1000 may, without any capability. Its real and saved ids are those of nobody here,
-    so that no tool can stop or end it. They cannot look into it either: a process that changed its uid is not dumpable."""
+    """In a forked child, for good: the rights of uid 1000, without any capability. No tool has its real and saved ids, so none
+    can stop or kill it. They cannot inspect it either: a process that changed its uid is not dumpable."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
@@ -72,7 +72,7 @@ def become_tool():
 
 
 def processes():
-    """pid -> (parent, group, session, time of birth) of every process that is not a zombie."""
+    """pid -> (parent, group, session, start time) of every process that is not a zombie."""
     table = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -96,7 +96,7 @@ def carries(pid, mark):
 
 
 def number_of(pid):
-    """The number that a process has of the call it came from; None where it has none."""
+    """The number of the command that a process came from; None where it has none."""
     try:
         with open(f"/proc/{pid}/limits", "rb") as file:
             line = next(line for line in file if line.startswith(MARK_LINE))
@@ -106,8 +106,8 @@ def number_of(pid):
 
 
 def family(mark, number, leader, known):
-    """pid -> time of birth of what belongs to a call: by its number and mark, by session and group of a leader that ran
-    just now, what was `known` to before its parents ended, and all descendants. To be called as the tools' uid."""
+    """pid -> start time of the processes of a command: by its number and mark, by session and group of a leader that ran
+    just now, those `known` before their parents ended, and all descendants. To be called as the tools' uid."""
     table = processes()
     found = {pid: born for pid, born in known.items() if pid in table and table[pid][3] == born}
     for pid, (_, group, session, born) in table.items():

@@ -19,7 +19,7 @@ def connect():
             peer.connect(SOCKET)
             return peer
         except OSError:
-            # The box has only just been started.
+            # The sandbox has only just been started.
             peer.close()
             if time.monotonic() > deadline:
                 sys.exit(75)
@@ -34,7 +34,7 @@ def write_all(write, data):
 
 def main():
     peer = connect()
-    # The supervisor never blocks on a reader and this process only copies, so blocking writes cannot lock up.
+    # The supervisor never blocks on a reader and this process only copies, so blocking writes cannot deadlock.
     while True:
         ready, _, _ = select.select([0, peer], [], [])
         if peer in ready:
@@ -52,5 +52,5 @@ def main():
 try:
     main()
 except OSError:
-    # The worker or the supervisor went away: nothing left to copy.
+    # The worker or the supervisor closed its side: nothing is left to copy.
     pass

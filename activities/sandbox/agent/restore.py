@@ -1,4 +1,4 @@
-"""Makes the workspace what it was: with save.py the program that box-source.ts joins, and what the worker asks of it."""
+"""Makes the workspace what it was at a save. Last part of the program that saves and restores a workspace: sources.ts."""
 
 import errno
 import json
@@ -13,7 +13,7 @@ STAGE = ".longhaul-restore-"
 
 
 class Part:
-    """One part of the standard input, which is read no further."""
+    """One part of the standard input; never reads beyond it."""
 
     def __init__(self, source, left):
         self.source = source
@@ -28,7 +28,7 @@ class Part:
 
 
 class Unpacked:
-    """What a gzipped part holds, read to the end and no further than `most`. @raises Lost"""
+    """The content of a gzipped part, at most `most` bytes. @raises Lost"""
 
     def __init__(self, part, most):
         self.part = part
@@ -53,13 +53,13 @@ class Unpacked:
 
 
 class Parts:
-    """What follows the order on the standard input: each part behind a line with its length."""
+    """What follows the order on the standard input: each part after a line with its length."""
 
     def __init__(self, source):
         self.source = source
 
     def next(self):
-        """None behind the last."""
+        """None after the last."""
         line = self.source.readline()
         return Part(self.source, int(line)) if line else None
 
@@ -88,7 +88,7 @@ def extract(part, wanted, target, stage, most):
     try:
         with tarfile.open(mode="r|", fileobj=source, encoding="utf-8", errors="surrogateescape") as tar:
             for member in tar:
-                # It would keep every head.
+                # tarfile would keep every header.
                 tar.members = []
                 path = os.fsencode(member.name).removeprefix(b"./")
                 if not member.isreg() or path not in wanted:
@@ -124,7 +124,7 @@ def set_facts(fd, value):
 
 
 def remove_tree(name, parent, stage):
-    """Removes whatever has this name. Folders are moved up into the stage first, so that no depth is too deep."""
+    """Removes whatever has this name. Folders are first moved up into the stage, so that no nesting is too deep."""
     todo, moved = [(name, parent)], 0
     while todo:
         name, parent = todo.pop()
@@ -153,7 +153,7 @@ def remove_tree(name, parent, stage):
 
 
 def place(path, value, folders, stage, numbers):
-    """Puts what belongs at this path in the place of what is there."""
+    """Replaces what is at this path by what belongs there."""
     kind, _, _, _, _, target = fields(value)
     folder, name = folders.of(path)
     if kind == b"d":
@@ -186,7 +186,7 @@ def apply(target, changed, removed, stage, numbers):
             remove_tree(name, folder, stage)
         for path in sorted(changed, key=tree_order):
             place(path, target[path], folders, stage, numbers)
-        # Innermost first: a folder that is closed hides what is in it.
+        # Innermost first: nothing can be changed in a folder once it is closed.
         for path in sorted(changed, key=tree_order, reverse=True):
             if target[path].startswith(b"d"):
                 folder, name = folders.of(path)
@@ -198,15 +198,14 @@ def apply(target, changed, removed, stage, numbers):
 
 
 def most_unpacked(limits):
-    """Bytes of the largest tar that a save may have written: each round anew, for each entry its header, a long name and
-    padding. What it holds goes to the disk, not into memory."""
+    """Bytes of the largest tar that a save may have written: in each round, for each entry a header, a long name and padding.
+    Its content goes to the disk, not into memory."""
     return MAX_ROUNDS * (limits["bytes"] + 4 * BLOCK * limits["entries"] + limits["listingBytes"])
 
 
 def restore(order, parts, write):
-    """Parts: the listing of what is to be there, then packs, newest first, as many as are asked for. Until all that is
-    missing was read, nothing of the workspace is touched. Writes the listing with the times its files have now.
-    @raises Lost"""
+    """Parts: the listing to restore, then packs, newest first, as many as are read. The workspace is not changed until all
+    missing files have been read. Writes the listing with the times its files have now. @raises Lost"""
     target = read_listing(parts.read(), MAX_LISTING_BYTES)
     check(target)
     now = Survey(UNBOUNDED, order["rebuilt"]).entries
@@ -223,13 +222,13 @@ def restore(order, parts, write):
         while missing and (part := parts.next()):
             for path in extract(part, missing, target, stage, most_unpacked(order["limits"])):
                 del missing[path]
-        # What no pack has went away while it was saved.
+        # Files that no pack has were removed while they were saved.
         changed.difference_update(missing)
         target = {path: value for path, value in target.items() if path not in missing}
         apply(target, changed, [path for path in now if path not in target], stage, numbers)
     finally:
         remove_tree(name, top, stage)
-    # Else all that was just written would be looked at twice.
+    # Otherwise the survey would look at every file twice.
     time.sleep(TICK_NS / 10**9)
     now = Survey(UNBOUNDED, order["rebuilt"]).entries
     lacking = [path for path, value in target.items() if now.get(path, b"-")[:1] != value[:1]]

@@ -1,11 +1,11 @@
-"""Packs what changed since an earlier listing. Part of the program that saves and restores a workspace: box-source.ts."""
+"""Packs what changed since an earlier listing. Part of the program that saves and restores a workspace: sources.ts."""
 
 import errno
 import os
 import stat
 import zlib
 
-# A file that is renamed between the listing and the pack would be in neither under its new name: so often it begins again.
+# A file renamed between listing and packing would be missing under its new name: the save is repeated this often.
 MAX_ROUNDS = 3
 MAX_REPORTED = 200
 CHUNK = 1 << 18
@@ -13,7 +13,7 @@ BLOCK = 512
 
 
 class Pack:
-    """A gzipped tar. Where a path is in it twice, the later entry counts."""
+    """A gzipped tar. Of two entries of one path the later one counts."""
 
     def __init__(self, write):
         self.write = write
@@ -32,7 +32,7 @@ class Pack:
         self.wrote(self.deflate.flush())
 
     def add(self, path, value, folders, most):
-        """-> the file's value as it was packed, marked where it is not as it was listed. @raises OSError"""
+        """-> the file's value as packed, marked where it differs from the listing. @raises OSError"""
         kind, listed_mode, listed_size, mtime, _, _ = fields(value)
         if listed_size == 0:
             self.put(head_of(path, 0, listed_mode, mtime))
@@ -43,13 +43,13 @@ class Pack:
             info = os.fstat(fd)
             if not stat.S_ISREG(info.st_mode):
                 raise OSError(errno.ENOENT, "no longer a file")
-            # A file may have grown since: the next save packs all of it, or leaves it out.
+            # A file may have grown since: the next save packs all of it, or skips it.
             left = size = min(info.st_size, most)
             self.put(head_of(path, size, listed_mode, mtime))
             while left and (data := os.read(fd, min(left, CHUNK))):
                 self.put(data)
                 left -= len(data)
-            # It may have shrunk, too.
+            # It may have shrunk.
             self.put(bytes(left + -size % BLOCK))
         finally:
             if mode is not None:
@@ -58,12 +58,12 @@ class Pack:
             os.close(fd)
         if left or size != listed_size or fields(value_of(info))[2:4] != (listed_size, mtime):
             return b"%b %b %d %b/?\0" % (kind, listed_mode, size, mtime)
-        # To be read it had to be given a permission for a moment, which shows in its times.
+        # Where a permission was added for reading, its times have changed.
         return value if mode is None else value_of(info)
 
 
 def head_of(path, size, mode, mtime):
-    # Slow to import, and most saves find nothing to pack.
+    # Slow to import, and most saves have nothing to pack.
     import tarfile
 
     head = tarfile.TarInfo(os.fsdecode(path))
@@ -72,7 +72,7 @@ def head_of(path, size, mode, mtime):
 
 
 def open_file(name, folder):
-    """-> the open file, and the mode it must get back. @raises OSError"""
+    """-> the open file, and the mode to restore. @raises OSError"""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
     try:
         return os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder), None
@@ -86,8 +86,7 @@ def open_file(name, folder):
 
 
 def pack_files(pack, survey, wanted):
-    """-> values of the files packed, and how many went away meanwhile. Those that cannot be read are put on the survey's
-    list of them."""
+    """-> values of the packed files, and how many were removed in between. Unreadable ones are added to the survey's list."""
     packed, gone = {}, 0
     folders = Folders(0o500)
     try:
@@ -106,7 +105,7 @@ def pack_files(pack, survey, wanted):
 
 
 def look_and_keep(order, before):
-    """What is there now, with what could not be read as it was before."""
+    """The files as they are now; those that cannot be read as they were before."""
     survey = Survey(order["limits"], order["rebuilt"])
     kept = survey.keep(before, survey.unread)
     survey.drop_largest(order["limits"]["bytes"])
@@ -126,7 +125,7 @@ def save(order, parts, write):
     survey, kept = look_and_keep(order, base or {})
     if not any(differences(latest or {}, survey.entries)):
         return report(survey, unchanged=True)
-    # What could not be read is in earlier packs alone.
+    # Only earlier packs have what could not be read.
     whole = base is None or (order["whole"] and not kept)
     have, pack = {} if whole else dict(base), Pack(write)
     for rounds in range(1, MAX_ROUNDS + 1):
@@ -135,7 +134,7 @@ def save(order, parts, write):
         packed, gone = pack_files(pack, survey, [p for p in files if not is_same(have.get(p), survey.entries[p])])
         have.update(packed)
         survey.entries.update(packed)
-        # Of those that cannot be read the earlier content counts, where there is one.
+        # Unreadable files keep their earlier content, where there is one.
         still = survey.keep(have, survey.unread[first:])
         kept |= still
         for path in survey.unread[first:]:
@@ -154,7 +153,7 @@ def save(order, parts, write):
 
 
 def listing_of(parts):
-    """The next part; None where there is none, or where it is not to be read: then everything is saved."""
+    """The next part; None where it is empty or cannot be read: then everything is saved."""
     data = parts.read()
     try:
         return read_listing(data, MAX_LISTING_BYTES) if data else None

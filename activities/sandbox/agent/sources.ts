@@ -1,7 +1,7 @@
 /** The Python programs that run inside the sandbox, read from the files beside this one. */
 import { readFileSync } from "node:fs";
 
-/** In the order in which they are joined: each may use what stands above it. */
+/** In the order in which they are joined: each may use those above it. */
 const SUPERVISOR_PARTS = [
   "loop",
   "output",
@@ -21,26 +21,26 @@ const SUPERVISOR_PARTS = [
 const part = (name: string): string => readFileSync(new URL(`./${name}.py`, import.meta.url), "utf8");
 
 /**
- * The supervisor as one program. Programs travel in the environment of the process that runs them, so that `ps` stays
- * readable for tools.
+ * The supervisor as one program. Programs are passed in the environment of the process that runs them, so that `ps` stays
+ * readable.
  */
 export const supervisorSource = SUPERVISOR_PARTS.map(part).join("\n\n");
 
-/** Saves and restores a workspace; run as a command, with the tools' rights. What it is asked: sandbox/restore.py. */
+/** Saves and restores a workspace; runs as a command, with the tools' rights. Its input: agent/restore.py. */
 export const workspaceSource = ["tree", "survey", "save", "restore"].map(part).join("\n\n");
 
 /** Copies bytes between an exec stream and the supervisor. */
 export const relaySource = part("relay");
 
-/** Loads a sandbox's network rules into its namespace, and measures what they hold. */
-export const guardSource = ["reach", "guard"].map(part).join("\n\n");
+/** Loads a sandbox's network rules into its namespace, and probes what they block. */
+export const firewallSource = ["reach", "firewall"].map(part).join("\n\n");
 
-/** The rules, with a place for each set of addresses. */
+/** The rules, with a placeholder for each set of addresses. */
 export const networkTemplate = readFileSync(new URL("./network.nft", import.meta.url), "utf8");
 
 /**
- * Arguments that run the program in the variable, by the image's python3, without its site packages and deaf to
- * PYTHON variables. The program's own children do not get the variable.
+ * Arguments that run the program in the variable by the image's python3, isolated from site packages and PYTHON
+ * variables. The program's own children do not get the variable.
  */
 export function pythonArguments(variable: string): string[] {
   return [

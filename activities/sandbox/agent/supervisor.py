@@ -1,8 +1,8 @@
-"""The box's main process: takes requests over a socket that only root can reach, starts commands as uid 1000 and keeps
-what became of them. It outlives streams and workers; what it knows outlives it in files. Last part: see box-source.ts.
+"""The sandbox's main process: takes requests over a socket that only root can reach, starts commands as uid 1000 and records
+how they ended. It outlives streams and workers; its records outlive it in files. Last part: see sources.ts.
 
-Requests and answers are JSON, one a line, many under way at once: {"q": number, "op": …} is answered by {"q", "ok": …}
-or {"q", "error": text}; a wait may be told {"q", "bytes": n} before that. Bytes travel as base64.
+Requests and answers are JSON, one a line, many in progress at once: {"q": number, "op": …} is answered by {"q", "ok": …}
+or {"q", "error": text}; a wait may get {"q", "bytes": n} before that. Bytes travel as base64.
 """
 
 import binascii
@@ -22,26 +22,26 @@ HOME = "/var/lib/longhaul"
 SOCKET = f"{HOME}/control.sock"
 CHUNK = 1 << 18
 MAX_READ_BYTES_OF_OUTPUT = 1 << 20
-# Of all commands that ended together, beyond the newest one: whole outputs are in the store by then.
-MAX_SHELF_BYTES = 1 << 30
+# For the outputs of all ended commands but the newest: whole outputs are in the store by then.
+MAX_ENDED_BYTES = 1 << 30
 # Of the programs that save and restore the workspace (workspace-program.ts): no tool's command has a dash.
 SAVE_PREFIX = "ws-"
 COMMAND_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}")
 
 
-class Box:
+class Supervisor:
     def __init__(self):
         self.loop = Loop()
-        # Of this life of the box: who comes back to another one knows that all processes are gone.
+        # Identifies this start of the sandbox: a worker that finds another one knows that all processes are gone.
         self.boot = os.urandom(8).hex()
         self.base_env = tool_environment()
         hard = resource.getrlimit(MARK_LIMIT)[1]
         self.number = min(HIGHEST_NUMBER, hard) if hard != resource.RLIM_INFINITY else HIGHEST_NUMBER
         self.disk = Disk(self)
         self.commands = {}
-        self.shelf = collections.deque()
-        self.shelf_bytes = 0
-        # By process id; file helpers are children too, but nobody asks how they ended.
+        self.ended = collections.deque()
+        self.ended_bytes = 0
+        # By process id. File operations are children too, but their exit codes do not matter.
         self.running = {}
         os.makedirs(CALLS, 0o700, exist_ok=True)
         os.chmod(HOME, 0o700)
@@ -54,30 +54,30 @@ class Box:
             elif record["id"] in self.commands:
                 self.commands[record["id"]].restore(record["end"], record["sizes"])
         for command in self.commands.values():
-            self.shelve(command)
+            self.add_ended(command)
 
     def next_number(self):
         self.number -= 1
         return self.number
 
-    def shelve(self, command):
-        self.shelf.append(command)
-        self.shelf_bytes += command.kept_bytes()
+    def add_ended(self, command):
+        self.ended.append(command)
+        self.ended_bytes += command.kept_bytes()
         self.trim_outputs()
 
     def trim_outputs(self):
-        """Bounds what outputs take on the disk: the oldest of ended commands go first, the newest stays.
-        @returns bytes kept of the tools' commands that run: a save's pack is ours, bounded and soon gone"""
+        """Bounds what outputs take on the disk: those of the oldest ended commands go first, the newest stays.
+        @returns bytes kept for running commands of the tools: a save's pack is ours, bounded and soon gone"""
         tools = saves = 0
         for command in self.running.values():
             if command.id.startswith(SAVE_PREFIX):
                 saves += command.kept_bytes()
             else:
                 tools += command.kept_bytes()
-        most = min(MAX_SHELF_BYTES, self.disk.limit or MAX_SHELF_BYTES)
-        while self.shelf_bytes + tools + saves > most and len(self.shelf) > 1:
-            oldest = self.shelf.popleft()
-            self.shelf_bytes -= oldest.kept_bytes()
+        most = min(MAX_ENDED_BYTES, self.disk.limit or MAX_ENDED_BYTES)
+        while self.ended_bytes + tools + saves > most and len(self.ended) > 1:
+            oldest = self.ended.popleft()
+            self.ended_bytes -= oldest.kept_bytes()
             for output in oldest.outputs.values():
                 output.drop()
         return tools
@@ -110,7 +110,7 @@ class Box:
         command = self.commands.get(name)
         if command is None:
             if not COMMAND_ID.fullmatch(name):
-                raise ValueError(f"{name!r} is no id for a command: letters, digits, dot, dash")
+                raise ValueError(f"{name!r} is not a valid command id: use letters, digits, dots and dashes")
             if "stdin" in request:
                 request["stdin"] = binascii.a2b_base64(request["stdin"])
             limit = request.get("maxOutputBytes", DEFAULT_MAX_OUTPUT_BYTES)
@@ -173,7 +173,7 @@ class Box:
     def do_discard(self, client, request):
         command = self.known(request)
         if command.end:
-            self.shelf_bytes -= command.kept_bytes()
+            self.ended_bytes -= command.kept_bytes()
             for output in command.outputs.values():
                 output.discard()
         return {}
@@ -184,7 +184,7 @@ class Box:
     def known(self, request):
         command = self.commands.get(request["id"])
         if command is None:
-            raise LookupError(f"no command was ever started under the id {request['id']!r} in this box")
+            raise LookupError(f"no command was ever started under the id {request['id']!r} in this sandbox")
         return command
 
     def do_file(self, client, request):
@@ -252,14 +252,14 @@ class Box:
 
 
 def own_isolation():
-    """As the kernel tells it; what tools run by can only be less."""
+    """As the kernel reports it; the tools can only have less."""
     with open("/proc/self/status", encoding="ascii", errors="replace") as file:
         lines = (line.partition(":") for line in file)
         return {name: value.strip() for name, _, value in lines if name in ("Seccomp", "NoNewPrivs", "CapBnd")}
 
 
 def tool_environment():
-    """The image's own environment and the tools' user; nothing of the worker's ever comes in here."""
+    """The image's own environment and the tools' user; nothing of the worker's environment enters."""
     env = {key: value for key, value in os.environ.items() if key not in ("HOSTNAME", "HOME")}
     try:
         user = pwd.getpwuid(TOOL_UID)
@@ -268,10 +268,10 @@ def tool_environment():
         home, name = WORKSPACE, "agent"
     env.setdefault("LANG", "C.UTF-8")
     env.update(HOME=home, USER=name, LOGNAME=name, SHELL="/bin/bash", TERM="dumb", PAGER="cat", GIT_PAGER="cat")
-    # First on the tools' path only: the supervisor itself, which is root, runs nothing from a folder that they can write to.
+    # On the tools' path only: the supervisor itself, which is root, runs nothing from a folder that they can write to.
     env["PATH"] = f"{home}/.local/bin:{env.get('PATH', os.defpath)}"
     env.update(GIT_TERMINAL_PROMPT="0", GIT_EDITOR="true", DEBIAN_FRONTEND="noninteractive")
     return env
 
 
-Box().run()
+Supervisor().run()

@@ -1,17 +1,17 @@
-"""What is in the workspace now, within bounds. Part of the program that saves and restores a workspace: box-source.ts."""
+"""Lists what is in the workspace now, within bounds. Part of the program that saves and restores a workspace: sources.ts."""
 
 import bisect
 import errno
 import os
 import time
 
-# What goes away while it is looked at.
+# Errors of paths that are removed while they are read.
 GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 class Survey:
-    """`entries` is the listing. `skipped` has what is not in it, and why: (path, bytes, reason). Of the paths in `unread`,
-    and of what lies below them, nothing is known."""
+    """`entries` is the listing. `skipped` has what is not in it, and why: (path, bytes, reason). Nothing is known of the paths
+    in `unread` and of what lies below them."""
 
     def __init__(self, limits, rebuilt):
         self.limits = limits
@@ -21,7 +21,7 @@ class Survey:
         self.unread = []
         self.fresh = []
         self.room = limits["listingBytes"]
-        # Folders that are left out are counted too, or counting them would take for ever.
+        # Skipped folders count too, or reading them could take without end.
         self.looks_left = 4 * limits["entries"]
         self.folders = Folders(0o500)
         try:
@@ -54,7 +54,7 @@ class Survey:
             self.unread.append(path)
 
     def list_folder(self, path):
-        """-> the folders in it; None where it holds more than there is room for. @raises OSError"""
+        """-> the folders in it; None where it has more entries than there is room for. @raises OSError"""
         folder = self.folders.open(path)
         prefix = path + b"/" if path else b""
         most = min(self.limits["entries"] - len(self.entries), self.looks_left)
@@ -96,7 +96,7 @@ class Survey:
         return inner
 
     def settle(self):
-        """Looks again at files that were written just now, and marks those that are written all the time."""
+        """Reads the times of recently written files again, and marks files that are written continuously."""
         for _ in range(MAX_LOOKS - 1):
             if not self.fresh:
                 return
@@ -110,7 +110,7 @@ class Survey:
                 except OSError:
                     info = None
                 value = info and value_of(info)
-                # What is another kind of thing by now is marked like what changes.
+                # A path of another kind by now is marked like a file that changes.
                 if value and value.startswith(b"f"):
                     self.entries[path] = value
                 if not value or not value.startswith(b"f") or info.st_ctime_ns > stale_ns:
@@ -119,7 +119,7 @@ class Survey:
             self.entries[path] = uncertain(self.entries[path])
 
     def keep(self, before, paths):
-        """Takes over from an earlier listing these paths and what lies below them. -> the files among it"""
+        """Copies these paths and what lies below them from an earlier listing. -> the files among them"""
         kept = set()
         known = sorted(before, key=tree_order) if paths else []
         keys = [tree_order(path) for path in known]
@@ -142,7 +142,7 @@ class Survey:
         return kept
 
     def drop_largest(self, most):
-        """Leaves out the largest files until the rest is within `most` bytes."""
+        """Skips the largest files until the rest is within `most` bytes."""
         sizes = {path: fields(value)[2] for path, value in self.entries.items() if value.startswith(b"f")}
         total = sum(sizes.values())
         for path in sorted(sizes, key=lambda path: (-sizes[path], path)):

@@ -1,5 +1,5 @@
 """The workspace's tree: walked from open folders, listed, compared. Part of the program that saves and restores a
-workspace, which runs in the sandbox as the tools' user: see box-source.ts.
+workspace, which runs in the sandbox as the tools' user: see sources.ts.
 
 A listing maps each path to its value: `kind mode size mtime/ctime`, a NUL, a link's target. Paths and names are bytes.
 """
@@ -9,23 +9,23 @@ import stat
 import zlib
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-# Kernels keep a file's times by their tick, at most 10 ms: a file may be written again that long without its times telling.
+# Kernels keep a file's times by their tick, at most 10 ms: a second write within it does not change the times.
 TICK_NS = 20_000_000
 MAX_LOOKS = 3
 UNBOUNDED = {"entries": 1 << 60, "listingBytes": 1 << 60, "pathBytes": 1 << 60, "fileBytes": 1 << 60, "bytes": 1 << 60}
 
 
 class Lost(Exception):
-    """What was saved cannot be read back."""
+    """A saved workspace cannot be read back."""
 
 
 def tree_order(path):
-    """Sorts a folder before what is in it, and that before all else: so each folder is opened once."""
+    """Sorts a folder directly before what is in it: so each folder is opened once."""
     return path.replace(b"/", b"\0")
 
 
 def enter(name, parent, need):
-    """-> an open folder, and the mode it must get back where its owner, us, lacked one of the permissions `need`."""
+    """-> an open folder, and the mode to restore where its owner, us, lacked one of the permissions `need`"""
     try:
         folder = os.open(name, FOLDER, dir_fd=parent)
     except PermissionError:
@@ -40,7 +40,7 @@ def enter(name, parent, need):
 
 
 def widen(fd, need):
-    """Gives the owner the permissions `need` of what is open here, also by O_PATH. -> the mode before, None = unchanged"""
+    """Adds the permissions `need` for the owner of an open file, also by O_PATH. -> the mode before, None = unchanged"""
     info = os.fstat(fd)
     mode = stat.S_IMODE(info.st_mode)
     if mode & need == need or info.st_uid != os.geteuid() or stat.S_ISLNK(info.st_mode):
@@ -54,8 +54,8 @@ def widen(fd, need):
 
 
 class Folders:
-    """The open folders on the way to a path. Nothing is looked up by a path: names may be exchanged meanwhile, and paths be
-    longer than the kernel takes. In tree order every folder is opened once."""
+    """The open folders on the way to a path. Nothing is looked up by a path: tools may replace names at any time, and paths
+    may be longer than the kernel accepts. In tree order every folder is opened once."""
 
     def __init__(self, need, make=False):
         self.need = need
@@ -94,7 +94,7 @@ class Folders:
 
 
 def make_folder(name, parent, mode):
-    """A folder of this name, in place of whatever else has it."""
+    """Makes a folder of this name, in place of anything else."""
     try:
         os.mkdir(name, mode, dir_fd=parent)
     except FileExistsError:
@@ -104,7 +104,7 @@ def make_folder(name, parent, mode):
 
 
 def value_of(info, target=b""):
-    """Of a file, folder or link; None for sockets, pipes and devices, which hold nothing that could be saved."""
+    """Of a file, folder or link; None for sockets, pipes and devices, which have no content to save."""
     mode = stat.S_IMODE(info.st_mode)
     if stat.S_ISREG(info.st_mode):
         mtime, ctime = divmod(info.st_mtime_ns, 10**9), divmod(info.st_ctime_ns, 10**9)
@@ -123,7 +123,7 @@ def fields(value):
 
 
 def uncertain(value):
-    """The same with a mark: the file may have changed since."""
+    """The same value, marked: the file may have changed since."""
     return value.partition(b"/")[0] + b"/?\0"
 
 
@@ -138,7 +138,7 @@ def is_same(before, now, use_ctime=True):
         return False
     if kind != b"f":
         return True
-    # One that a client packed has no ctime.
+    # A value that a client packed has no ctime.
     may_differ = use_ctime and ctime and other[4] and (ctime == b"?" or ctime != other[4])
     return (size, mtime) == other[2:4] and not may_differ
 

@@ -1,8 +1,8 @@
-"""Counts what the tools have on the disk, as uid 1000: files by their folders, and files that are deleted but held. Part of
-the supervisor: see box-source.ts.
+"""Counts what the tools have on the disk, as uid 1000: files in folders, and deleted files that are held open. Part of the
+supervisor: see sources.ts.
 
-Folders are opened one inside the other, so that no path is too long. Every entry counts, so that a count ends: at the
-latest when there are as many as the limit has room for.
+Folders are opened one inside the other, so that no path is too long. Every entry counts, so a count ends at the latest with
+as many as the limit has room for.
 """
 
 import errno
@@ -12,7 +12,7 @@ import time
 
 # An empty file takes an inode and a line in its folder.
 SMALLEST_BYTES = 4096
-# Mappings that are no files on a disk, or such in memory.
+# Mappings that are not files on a disk, or are files in memory.
 MEMORY_MAPS = ("/memfd:", "/dev/zero", "/dev/shm/", "/SYSV", "/tmp/", "/[")
 
 
@@ -52,13 +52,13 @@ class Tally:
             raise Enough
 
     def tree(self, place):
-        """Whether it has a part that cannot be looked into, such as one too deep."""
+        """@returns whether a part of it cannot be inspected, such as one too deep"""
         try:
             device = os.lstat(place).st_dev
         except OSError:
             return False
         deep = False
-        # From the outermost to the innermost: the folder, the mode to give it back, its folders to come.
+        # From the outermost to the innermost: the folder, the mode to restore, its folders still to visit.
         opened = [(None, None, [place])]
         try:
             while opened:
@@ -69,7 +69,7 @@ class Tally:
                 try:
                     opened.append(self.enter(todo.pop(), folder, device))
                 except OSError as error:
-                    # One that is not ours has nothing of ours in it, one that is gone nothing at all.
+                    # Another owner's folder has nothing of ours in it, a removed one nothing at all.
                     deep = deep or error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
         finally:
             while opened:
@@ -77,7 +77,7 @@ class Tally:
         return deep
 
     def enter(self, name, parent, device):
-        """Counts what is in a folder, also in one that its owner has closed: it is open till all below it is counted."""
+        """Counts what is in a folder, also in one that its owner has closed: it stays open until all below it is counted."""
         mode = None
         try:
             folder = open_folder(name, parent)
@@ -106,8 +106,8 @@ class Tally:
             raise
 
     def held(self, pid):
-        """Counts deleted files that a process holds. Whether it may hold some whose size cannot be seen: in a thread that
-        cannot be looked into, on their way through a socket, in an io_uring, in a mapping alone."""
+        """Counts deleted files that a process holds open. @returns whether it may hold some whose size cannot be seen: in a
+        thread that cannot be inspected, in transit through a socket, in an io_uring, in a mapping alone"""
         counted = set()
         unseen = False
         for thread in names_in(f"/proc/{pid}/task"):
@@ -132,7 +132,7 @@ class Tally:
                     elif stat.S_IFMT(info.st_mode) == 0:
                         unseen |= "io_uring" in os.readlink(f"{place}/fd/{handle}")
                 except OSError:
-                    # Closed meanwhile.
+                    # It was closed in between.
                     pass
         return unseen or maps_deleted_files(pid, counted)
 
@@ -169,7 +169,7 @@ def maps_deleted_files(pid, counted):
 
 
 def tool_processes():
-    """Ids of what runs as the tools' user, also of what cannot be looked into."""
+    """Ids of what runs as the tools' user, also of what cannot be inspected."""
     for name in names_in("/proc"):
         if name.isdigit():
             status = status_of(f"/proc/{name}")

@@ -1,9 +1,9 @@
-/** The engine's client, as DOCKER_HOST and its companions (DOCKER_TLS_VERIFY, DOCKER_CERT_PATH) say. */
+/** The engine's client, configured by DOCKER_HOST, DOCKER_TLS_VERIFY and DOCKER_CERT_PATH. */
 import Dockerode from "dockerode";
 
 /**
- * How long the engine may leave a request without an answer, in ms. A stream (exec, attach, build, pull) has answered when it
- * begins: what comes over it is not timed here. Source: the default of Docker's own client for Python.
+ * How long the engine may take to answer a request, in ms. A stream (exec, attach, build, pull) counts as answered when it
+ * begins. Source: the default of Docker's own client for Python.
  */
 const ANSWER_MS = 60_000;
 
@@ -18,9 +18,9 @@ export function connectDocker(
   const docker = new Dockerode(options);
   const modem = docker.modem as { dial(request: Request, answered: Answered): void };
   const dial = modem.dial.bind(modem);
-  // The library's own timeout counts silence, and so ends streams over which nothing is said for a while.
+  // The library's own timeout counts silence, and so would end idle streams.
   modem.dial = (request, answered) => {
-    // What is uploaded (images, by the set-up alone) is answered when all of it is there.
+    // An upload (an image, by the set-up) is answered only when it is complete.
     if (request.file !== undefined) return dial(request, answered);
     const late = new AbortController();
     const timer = setTimeout(() => {

@@ -1,4 +1,4 @@
-/** Removes sandboxes, and finds those that are there. */
+/** Removes sandboxes and finds existing ones. */
 import type Dockerode from "dockerode";
 import { unless } from "./docker-errors.ts";
 import { sandboxName, CREATED_LABEL, GUARD_LABEL, SESSION_LABEL } from "./profile.ts";
@@ -16,13 +16,13 @@ export async function removeSandbox(docker: Dockerode, sessionId: string): Promi
     // 409: its removal is under way already.
     await unless([404, 409], () => container.remove({ force: true }));
   }
-  await removeGuards(docker, sessionId);
+  await removeFirewallContainers(docker, sessionId);
   await removeVolume(docker, name, sessionId);
   return found?.Id;
 }
 
-/** They remove themselves when they end; left are those of a worker that died before it started them. */
-async function removeGuards(docker: Dockerode, sessionId: string): Promise<void> {
+/** They remove themselves when they end; the rest belong to a worker that died before it started them. */
+async function removeFirewallContainers(docker: Dockerode, sessionId: string): Promise<void> {
   const filters = { label: [`${GUARD_LABEL}=${sessionId}`] };
   for (const { Id: id } of (await unless([], () => docker.listContainers({ all: true, filters }))) ?? []) {
     await unless([404, 409], () => docker.getContainer(id).remove({ force: true }));
@@ -45,8 +45,8 @@ async function removeVolume(docker: Dockerode, name: string, sessionId: string):
 }
 
 /**
- * Sessions that have a container or a volume here, found by label, in any state, never by name. Whether one is over is
- * for others to say: a session they do not know may be another installation's.
+ * Sessions that have a container or a volume here, in any state, found by label and never by name. The caller decides which
+ * are over: an unknown session may belong to another installation.
  */
 export async function labelledSessions(docker: Dockerode): Promise<string[]> {
   const filters = { label: [SESSION_LABEL] };
@@ -61,8 +61,8 @@ export async function labelledSessions(docker: Dockerode): Promise<string[]> {
 }
 
 /**
- * What tells a session's volume from another of its name: our label, with milliseconds; the engine's own time of creation
- * has seconds. Undefined where there is no volume.
+ * Distinguishes a session's volume from another of its name: our label, in milliseconds; the engine's own creation time has
+ * seconds. Undefined where there is no volume.
  */
 export async function volumeIdentity(docker: Dockerode, sessionId: string): Promise<string | undefined> {
   const found = await unless([404], () => docker.getVolume(sandboxName(sessionId)).inspect());

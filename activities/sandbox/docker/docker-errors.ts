@@ -2,7 +2,7 @@
 import { ApplicationFailure } from "@temporalio/common";
 import { retryable } from "../../contract/failures.ts";
 
-/** HTTP status of the engine's answer, undefined where it did not answer. */
+/** HTTP status of the engine's answer; undefined where it did not answer. */
 export function statusOf(error: unknown): number | undefined {
   return error instanceof Error && "statusCode" in error && typeof error.statusCode === "number"
     ? error.statusCode
@@ -21,15 +21,15 @@ export async function unless<T>(states: readonly number[], call: () => Promise<T
   }
 }
 
-/** The engine is not there, or not in a state to answer: worth another try. */
+/** The engine cannot be reached or cannot answer now: worth another attempt. */
 export function unavailable(error: unknown): Error {
   const status = statusOf(error);
   const message = error instanceof Error ? error.message : String(error);
   return retryable(
     "SandboxUnavailable",
     status === undefined
-      ? `the Docker engine does not answer (${message}); files and sessions are kept; start it, the task goes on by itself`
-      : `the Docker engine refused: ${message}; it is tried again`,
+      ? `the Docker engine does not answer (${message}); files and sessions are kept; start it, and the task continues by itself`
+      : `the Docker engine refused: ${message}; the request will be retried`,
     { cause: error },
   );
 }

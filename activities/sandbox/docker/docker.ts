@@ -6,7 +6,7 @@ import { createSupervisorLink } from "./supervisor-link.ts";
 import type { SupervisorLink } from "./supervisor-link.ts";
 import { statusOf, unless } from "./docker-errors.ts";
 import { createDockerSandbox } from "./docker-sandbox.ts";
-import { createNetworkGuard, type NetworkGuard } from "./firewall.ts";
+import { createFirewall, type Firewall } from "./firewall.ts";
 import { isolationGaps } from "./isolation-checks.ts";
 import { measuredReach } from "./firewall-rules.ts";
 import {
@@ -27,18 +27,18 @@ export interface DockerHostOptions {
   readonly docker: Dockerode;
   /** Name of this host, for the ledger and the task queue. */
   readonly name: string;
-  /** The operator's image that puts up walls, with python3 and nft; default the one that the set-up makes. */
+  /** The operator's image that runs the firewall, with python3 and nft; default the one that the set-up builds. */
   readonly guardImage?: string;
-  /** Told one line for each thing done. */
+  /** Called with one line for each action. */
   readonly say?: (line: string) => void;
 }
 
-/** Container states change under us (another worker, a daemon that has not noticed yet): so often we look again. */
+/** Container states change at any time (another worker, a daemon that lags behind): how often we look again. */
 const MAX_ROUNDS = 50;
 const ROUND_MS = 100;
 /** As Docker's own tools show an id. */
 const SHORT_ID = 12;
-/** Of the container's init process, where the program it is to run is not there. */
+/** Of the container's init process, where its program does not exist. */
 const NOT_FOUND_EXIT_CODE = 127;
 
 export function createDockerHost({
@@ -47,10 +47,10 @@ export function createDockerHost({
   guardImage = DEFAULT_IMAGE,
   say = () => undefined,
 }: DockerHostOptions): SandboxHost {
-  const guard = createNetworkGuard(docker, guardImage);
+  const firewall = createFirewall(docker, guardImage);
   const surroundingsOf = createSurroundings(docker);
-  /** By container id, so that a sandbox made anew gets a way of its own. */
-  const links = new Map<string, Way>();
+  /** By container id, so that a new sandbox of the same name gets its own link. */
+  const links = new Map<string, SandboxLink>();
   /** By session and the rest of the spec. */
   const opening = new Map<string, Map<string, SharedWork<Sandbox>>>();
 
@@ -74,60 +74,63 @@ export function createDockerHost({
       if (found.State.Paused) await unless([404, 409, 500], () => container.unpause());
       else if (found.State.Status === "dead")
         await unless([404, 409], () => container.remove({ force: true }));
-      // 304: it runs already; 404 and 409: it is being removed. Each time the next look tells.
+      // 304: it runs already; 404 and 409: it is being removed. The next round shows which.
       else started = (await unless([304, 404, 409], () => container.start().then(() => true))) === true;
       if (round > 1) await new Promise((resolve) => setTimeout(resolve, ROUND_MS));
     }
     throw retryable(
       "SandboxUnavailable",
-      `the sandbox ${sandboxName(spec.sessionId)} does not come up; its files are kept`,
+      `the sandbox ${sandboxName(spec.sessionId)} does not start; its files are kept`,
     );
   }
 
   async function openNow(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> {
-    if (spec.network !== "none") guard.prepare();
+    if (spec.network !== "none") firewall.prefetch();
     const { found, started } = await bringUp(spec, signal);
     const id = found.Id;
     const container = found.Name.replace(/^\//, "");
     const volume = (await volumeIdentity(docker, spec.sessionId)) ?? "";
-    // What was started anew has lost its rules, whatever it answers.
+    // A container that was started again has lost its network rules.
     const known = started ? undefined : links.get(id);
     const connecting = connect(found, spec, known).catch((error: unknown) => {
-      // A way that led to the sandbox before it was restarted.
-      if (known === undefined || !(error instanceof SandboxLost)) return endedAtOnce(id, spec, error);
-      return connect(found, spec, undefined).catch((again: unknown) => endedAtOnce(id, spec, again));
+      // The known link may lead to the sandbox as it was before a restart.
+      if (known === undefined || !(error instanceof SandboxLost)) return endedWhileOpening(id, spec, error);
+      return connect(found, spec, undefined).catch((again: unknown) => endedWhileOpening(id, spec, again));
     });
-    const { link, network, ...hello } = await abortable(connecting, signal);
-    const { empty, boot, isolation } = hello;
+    const { link, network, empty, boot, isolation } = await abortable(connecting, signal);
     const identity = { host: name, volume, container: id.slice(0, SHORT_ID), boot };
     const gaps = [
       ...(network.reach === "everything" ? [network.why ?? ""] : []),
       ...(isolation === undefined ? [] : isolationGaps(isolation, spec.runtime)),
     ];
-    for (const gap of gaps) say(`sandbox: ${container} is not shut off as it must be: ${gap}`);
+    for (const gap of gaps) say(`sandbox: ${container} is not isolated as required: ${gap}`);
     if (gaps.length > 0 && spec.guard !== "best-effort") {
-      drop(id, "the sandbox is without its walls");
+      drop(id, "the sandbox is not isolated as required");
       if (started) await unless([404, 409], () => docker.getContainer(id).remove({ force: true }));
       throw unguarded(gaps, guardImage);
     }
     return createDockerSandbox({ container, identity, empty, network, gaps }, link);
   }
 
-  async function connect(found: Dockerode.ContainerInspectInfo, spec: SandboxSpec, known: Way | undefined) {
+  async function connect(
+    found: Dockerode.ContainerInspectInfo,
+    spec: SandboxSpec,
+    known: SandboxLink | undefined,
+  ) {
     const id = found.Id;
-    const way = known ?? (await wayTo(docker, guard, found, spec));
-    links.set(id, way);
+    const opened = known ?? (await linkTo(docker, firewall, found, spec));
+    links.set(id, opened);
     try {
-      const [hello, network] = await Promise.all([way.link.connect(), way.network]);
-      return { link: way.link, ...hello, network: network(hello.reachable) };
+      const [handshake, network] = await Promise.all([opened.link.connect(), opened.network]);
+      return { link: opened.link, ...handshake, network: network(handshake.reachable) };
     } catch (error) {
       drop(id, "the sandbox could not be reached");
       throw error;
     }
   }
 
-  /** While a sandbox is opened, its end is no loss yet: the next attempt begins anew, where that can help. */
-  async function endedAtOnce(id: string, spec: SandboxSpec, error: unknown): Promise<never> {
+  /** A sandbox that ends while it is opened is not lost yet: the next attempt opens it again, where that can help. */
+  async function endedWhileOpening(id: string, spec: SandboxSpec, error: unknown): Promise<never> {
     if (!(error instanceof SandboxLost)) throw error;
     const found = await unless([404], () => docker.getContainer(id).inspect());
     if (found?.State.ExitCode === NOT_FOUND_EXIT_CODE) throw withoutPython(spec, error);
@@ -141,7 +144,7 @@ export function createDockerHost({
   }
 
   async function remove(sessionId: string): Promise<void> {
-    // What an opening that was given up has asked the engine for may come yet.
+    // An aborted opening may still have requests in progress at the engine.
     await Promise.all([...(opening.get(sessionId)?.values() ?? [])].map(({ over }) => over));
     const removed = await removeSandbox(docker, sessionId);
     if (removed !== undefined) drop(removed, "the sandbox was removed");
@@ -171,7 +174,7 @@ export function createDockerHost({
     sessions: () => labelledSessions(docker),
     volume: (sessionId) => volumeIdentity(docker, sessionId),
     close() {
-      for (const id of links.keys()) drop(id, "the worker ends; what runs in the sandbox goes on");
+      for (const id of links.keys()) drop(id, "the worker is stopping; commands in the sandbox continue");
       return Promise.resolve();
     },
   };
@@ -180,35 +183,35 @@ export function createDockerHost({
 function withoutPython({ image }: SandboxSpec, cause: unknown): Error {
   return fatal(
     "SandboxRefused",
-    `the image ${image} has no python3, which the sandbox's supervisor runs on; nothing was run. Add python3 to the image, ` +
-      "or take one that has it: docs/sandbox.md says what an image needs",
+    `the image ${image} has no python3, which the sandbox's supervisor needs; nothing was run. Add python3 to the image, ` +
+      "or use one that has it: docs/sandbox.md lists what an image needs",
     cause,
   );
 }
 
-/** A stream to one life of a sandbox, with what is known of its network once its rules are in force. */
-interface Way {
+/** A link to one start of a sandbox, and what it can reach once its network rules are in force. */
+interface SandboxLink {
   readonly link: SupervisorLink;
   readonly network: Promise<(reachableFromInside: readonly string[]) => Sandbox["network"]>;
 }
 
-/** The rules are put in force while the way is made. */
-async function wayTo(
+/** The rules are applied while the link is made. */
+async function linkTo(
   docker: Dockerode,
-  guard: NetworkGuard,
+  firewall: Firewall,
   found: Dockerode.ContainerInspectInfo,
   spec: SandboxSpec,
-): Promise<Way> {
+): Promise<SandboxLink> {
   const link = (probe: readonly string[], ready: Promise<unknown>) =>
     createSupervisorLink(docker, found.Id, { disk: spec.disk, probe, ready });
   if (spec.network === "none") {
     const none = Promise.resolve(() => ({ reach: "none" }) as const);
     return { link: link([], none), network: none };
   }
-  const rules = await guard.rules(found, spec);
-  const raised = guard.raise(found, spec, rules);
-  // From inside too: a runtime may have a network of its own, in which the namespace's rules do not hold.
-  const network = raised.then(
+  const rules = await firewall.rules(found, spec);
+  const applied = firewall.apply(found, spec, rules);
+  // Probed from inside too: a runtime may have a network of its own, to which the namespace's rules do not apply.
+  const network = applied.then(
     ({ troubles, reachable }) =>
       (fromInside: readonly string[]) =>
         measuredReach(rules, [...new Set([...reachable, ...fromInside])], [...rules.troubles, ...troubles]),
@@ -216,7 +219,7 @@ async function wayTo(
   return {
     link: link(
       rules.probe,
-      raised.catch(() => undefined),
+      applied.catch(() => undefined),
     ),
     network,
   };
@@ -225,9 +228,9 @@ async function wayTo(
 function unguarded(gaps: readonly string[], guardImage: string): Error {
   return fatal(
     "SandboxUnguarded",
-    `The sandbox is not shut off as it must be, so nothing was run in it: ${gaps.join("; ")}. Its files are kept. ` +
-      `The network's rules are loaded by nft from the image ${guardImage} (LONGHAUL_GUARD_IMAGE); seccomp and capabilities are ` +
-      "the Docker engine's. Correct that, or choose sandbox.network: none (for the network), or sandbox.guard: best-effort",
+    `The sandbox is not isolated as required, so nothing was run in it: ${gaps.join("; ")}. Its files are kept. ` +
+      `The firewall runs nft from the image ${guardImage} (LONGHAUL_GUARD_IMAGE); seccomp and capabilities are set by ` +
+      "the Docker engine. Fix that, or choose sandbox.network: none (for the network), or sandbox.guard: best-effort",
   );
 }
 
@@ -238,18 +241,18 @@ async function create(
 ): Promise<void> {
   const now = new Date();
   const volume = sandboxName(spec.sessionId);
-  // Gives the one that is there where there is one.
+  // Returns the existing one where there is one.
   await unless([], () => docker.createVolume({ Name: volume, Labels: sandboxLabels(spec.sessionId, now) }));
   const made = await unless([404], () => docker.getVolume(volume).inspect());
   const labels: Record<string, string> = made?.Labels ?? {};
   if (made !== undefined && labels[SESSION_LABEL] !== spec.sessionId) {
     throw fatal(
       "SandboxRefused",
-      `there is a volume ${volume} that is not this session's; rename or remove it`,
+      `the volume ${volume} belongs to another session or program; rename or remove it`,
     );
   }
   const container = await unless([409], () => createContainer(docker, spec, now));
-  // 409: another worker was quicker; the next look adopts its sandbox.
+  // 409: another worker was faster; the next round adopts its sandbox.
   if (container === undefined) return;
   const found = await unless([404], () => container.inspect());
   const differing = found === undefined ? [] : differences(found, spec, await surroundingsOf(found));
@@ -269,7 +272,7 @@ async function createContainer(
     if (statusOf(error) !== 404) throw error;
     throw fatal(
       "ImageMissing",
-      `there is no sandbox image ${spec.image} on this Docker host; nothing was run; build it (npm start does) or set SANDBOX_IMAGE`,
+      `the sandbox image ${spec.image} does not exist on this Docker host; nothing was run; build it (npm start does) or set SANDBOX_IMAGE`,
       error,
     );
   }
@@ -283,7 +286,7 @@ function assertOurs(found: Dockerode.ContainerInspectInfo, spec: SandboxSpec, ar
 function refused(spec: SandboxSpec, differing: readonly string[]): Error {
   return fatal(
     "SandboxRefused",
-    `the container ${sandboxName(spec.sessionId)} is not the sandbox it must be, so nothing is run in it: ${differing.join("; ")}. ` +
-      "Its files are kept on the volume of that name; remove the container to have it made anew",
+    `the container ${sandboxName(spec.sessionId)} does not match the expected sandbox profile, so it is not used: ${differing.join("; ")}. ` +
+      "Its files are kept on the volume of that name; remove the container, and it will be created again",
   );
 }

@@ -1,9 +1,9 @@
-/** Which addresses a sandbox on a network may not reach, as data, and what a measurement of that means. Pure. */
+/** Which addresses a sandbox on a network may not reach, as data, and how probes of them are judged. Pure. */
 import { networkTemplate } from "../agent/sources.ts";
 import { containedIn, isSingle, nat64, type Prefix, prefixText, toPrefix } from "../../config/ip-prefix.ts";
 import type { Sandbox } from "../sandbox.ts";
 
-/** Where clouds serve credentials and their platform: the link-local ranges, and those that lie elsewhere. */
+/** Where clouds serve credentials and their platform: the link-local ranges, and addresses elsewhere. */
 const METADATA = [
   "169.254.0.0/16",
   // Azure's platform, Alibaba's and Oracle's metadata services.
@@ -17,8 +17,8 @@ const METADATA = [
 ];
 
 /**
- * Not of the public internet: the registries of special-purpose addresses (RFC 6890), and the ranges that IBM's cloud
- * keeps for its own services. Of IPv6 only what lies in 2000::/3: network.nft refuses the rest whole.
+ * Outside the public internet: the registries of special-purpose addresses (RFC 6890), and the ranges that IBM's cloud
+ * reserves for its own services. Of IPv6 only ranges within 2000::/3: network.nft refuses all others.
  */
 const SPECIAL = [
   "0.0.0.0/8",
@@ -44,7 +44,7 @@ const SPECIAL = [
   "64:ff9b::7f00:0/104",
 ];
 
-/** Tried as well: what goes to the whole segment, old and local ranges of IPv6, and other spellings of 169.254.169.254. */
+/** Also probed: broadcast and multicast, old and local ranges of IPv6, and other notations of 169.254.169.254. */
 const MORE_PROBES = [
   "169.254.169.254",
   "fd00:ec2::254",
@@ -58,31 +58,31 @@ const MORE_PROBES = [
   "2002:a9fe:a9fe::1",
 ];
 
-/** A host with hundreds of containers has as many addresses; all are in the rules. */
+/** A host with hundreds of containers has as many addresses. All are in the rules, the first of them are probed. */
 const MAX_HOST_PROBES = 64;
-/** In an event. */
+/** Addresses named in an event. */
 const MAX_NAMED = 12;
 
-export interface SandboxNetwork {
-  /** The host's own addresses: reached as well as the gateway. */
+export interface NetworkSettings {
+  /** The host's own addresses, besides the gateway. */
   readonly host: readonly string[];
-  /** The sandbox's own network, `address/length`: other containers are there, whatever its addresses. */
+  /** The sandbox's own network, `address/length`: other containers are on it. */
   readonly subnets: readonly string[];
-  /** What may be reached nevertheless: addresses or prefixes, from the configuration. */
+  /** Addresses or prefixes that may be reached nevertheless, from the configuration. */
   readonly allow: readonly string[];
 }
 
 export interface NetworkRules {
   /** For `nft -f`. */
   readonly ruleset: string;
-  /** Tried from inside the sandbox and from its namespace. */
+  /** Probed from inside the sandbox and from its namespace. */
   readonly probe: readonly string[];
-  /** Those of `probe` that the configuration opens. */
+  /** The part of `probe` that the configuration allows. */
   readonly open: readonly string[];
 }
 
-/** @throws RangeError for what is no address or prefix */
-export function networkRules({ host, subnets, allow }: SandboxNetwork): NetworkRules {
+/** @throws RangeError for an invalid address or prefix */
+export function networkRules({ host, subnets, allow }: NetworkSettings): NetworkRules {
   const hostPrefixes = host.map(toPrefix).filter(({ address }) => !isLoopback(address));
   const wanted = allow.map(toPrefix);
   const named = wanted.filter(isSingle);
@@ -106,7 +106,7 @@ export function networkRules({ host, subnets, allow }: SandboxNetwork): NetworkR
 
 type Contains = (address: string) => boolean;
 
-/** What a sandbox reaches, from the probes that got out. */
+/** What a sandbox can reach, judged by the probes that got out. */
 export function measuredReach(
   { probe, open }: Pick<NetworkRules, "probe" | "open">,
   reachable: readonly string[],

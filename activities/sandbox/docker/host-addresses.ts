@@ -1,4 +1,4 @@
-/** The addresses of a machine's own interfaces, as its kernel lists them. Pure. */
+/** The addresses of a machine's interfaces, as its kernel lists them. Pure. */
 
 /**
  * @param text `/proc/net/fib_trie` and `/proc/net/if_inet6`, one after the other

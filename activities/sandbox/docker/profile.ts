@@ -1,7 +1,7 @@
 /**
- * What a sandbox must be, as data: the create request, and how an existing container differs from it. Pure.
- * Source: requirement 5; survey of reliability, S1–S7. Capabilities: the supervisor needs SETUID and SETGID to become uid 1000; it does
- * not need KILL, because it takes on the tools' effective uid to signal (measured: docs/decisions).
+ * The profile of a sandbox as data: the create request, and how an existing container differs from it. Pure.
+ * Source: survey of reliability, S1–S7. Capabilities: the supervisor needs SETUID and SETGID to become uid 1000; it does not need KILL, because it takes the tools'
+ * effective uid to signal (measured: docs/decisions).
  */
 import { createHash } from "node:crypto";
 import type { ContainerCreateOptions, ContainerInspectInfo, Ulimit } from "dockerode";
@@ -11,7 +11,7 @@ import type { SandboxSpec } from "../sandbox.ts";
 
 export const SESSION_LABEL = "longhaul.session";
 export const CREATED_LABEL = "longhaul.created";
-/** On the container that puts a sandbox's network rules in force; its value is the session. */
+/** On the container that applies a sandbox's network rules; its value is the session. */
 export const GUARD_LABEL = "longhaul.guard";
 const PROTOCOL_LABEL = "longhaul.protocol";
 const SOURCE_VARIABLE = "LONGHAUL_SUPERVISOR";
@@ -21,11 +21,11 @@ const MAX_SHOWN_CHARS = 200;
 const ENTRYPOINT = pythonArguments(SOURCE_VARIABLE);
 
 const CAPABILITIES = ["SETGID", "SETUID"];
-/** /tmp counts as the sandbox's memory: at most so big a part of it, so that full it does not end the tools. */
+/** /tmp counts as the sandbox's memory: at most one part in this many, so that a full /tmp does not end the tools. */
 const TMP_SHARE = 4;
 const NOFILE = 16_384;
 const SHM_BYTES = 64 * 1024 * 1024;
-/** The kernel ends a sandbox before the host's own services; tools raise theirs to 1000, so that they go first. */
+/** The kernel kills a sandbox before the host's services; tools have 1000, so they go first. */
 const OOM_SCORE_ADJ = 500;
 
 /** Name of the session's container and of its volume: the id, where Docker takes it, else cut and with a hash. */
@@ -71,7 +71,7 @@ export function createOptions(spec: SandboxSpec, now: Date): ContainerCreateOpti
           Type: "volume",
           Source: sandboxName(spec.sessionId),
           Target: "/workspace",
-          // Where the volume was removed since it was made, this request makes it.
+          // Creates the volume where it was removed in between.
           VolumeOptions: {
             NoCopy: false,
             Labels: sandboxLabels(spec.sessionId, now),
@@ -103,18 +103,18 @@ const nanoCpus = (spec: SandboxSpec): number => Math.round(spec.cpus * 1e9);
 const tmpOptions = (spec: SandboxSpec): string =>
   `rw,nosuid,nodev,exec,mode=1777,size=${Math.floor(spec.memoryBytes / TMP_SHARE)}`;
 
-/** What a container gets from its engine and its image rather than from our request. */
+/** What a container inherits from its engine and its image. */
 export interface Surroundings {
   readonly defaultRuntime: string;
-  /** Whether the engine confines containers by AppArmor. */
+  /** Whether the engine confines containers with AppArmor. */
   readonly appArmor: boolean;
   /** `NAME=value`, from the image. */
   readonly imageEnvironment: readonly string[];
 }
 
 /**
- * How the container differs from what it must be, one line each; empty where it is as it must be. Stricter limits of
- * another spec differ as well: a sandbox is as its session's configuration says.
+ * How the container differs from its profile, one line each; empty where it matches. Stricter limits count as a difference
+ * too: a sandbox is as its session's configuration says.
  */
 export function differences(
   found: ContainerInspectInfo,
@@ -180,7 +180,7 @@ export function differences(
   const differing = Object.entries(wanted)
     .filter(([, [actual, expected]]) => JSON.stringify(actual) !== JSON.stringify(expected))
     .map(([what, [actual, expected]]) => `${what}: ${brief(actual)} instead of ${brief(expected)}`);
-  // The engine notes the profile when it starts the container.
+  // The engine sets the profile when it starts the container.
   const confined = appArmor ? "docker-default" : "";
   if (found.State.Running && found.AppArmorProfile !== confined)
     differing.push(
@@ -193,7 +193,7 @@ export function differences(
   return differing;
 }
 
-/** An environment may be long; the beginning tells. */
+/** An environment may be long. */
 const brief = (value: unknown): string => cutChars(JSON.stringify(value) ?? "missing", MAX_SHOWN_CHARS);
 
 const record = (value: unknown): object => (typeof value === "object" && value !== null ? value : {});
@@ -205,7 +205,7 @@ const upper = (names: readonly string[] | null | undefined): string[] =>
 const limits = (ulimits: Ulimit[] | null | undefined): string[] =>
   (ulimits ?? []).map((each) => `${each.Name}=${each.Soft}:${each.Hard}`).sort();
 
-/** Sorted; of the supervisor's program, which differs from version to version, the name alone. */
+/** Sorted; of the supervisor's program, which differs between versions, only the name. */
 const environment = (entries: readonly string[] | null | undefined): string[] =>
   (entries ?? []).map((entry) => (entry.startsWith(`${SOURCE_VARIABLE}=`) ? SOURCE_VARIABLE : entry)).sort();
 

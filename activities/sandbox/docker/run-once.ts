@@ -1,14 +1,14 @@
-/** Runs a container to its end and gives what it printed: for helpers of ours, of the operator's image. */
+/** Runs a container of the operator's image to its end and returns what it printed. */
 import type Dockerode from "dockerode";
 
 const TIMEOUT_MS = 30_000;
 const MAX_BYTES = 1_000_000;
-/** Before each piece of output the engine says which stream it is of, and how long it is. */
+/** A header before each piece of output gives its stream and its length. */
 const HEAD_BYTES = 8;
 const STDOUT = 1;
 
 /**
- * Without capabilities but those in `options`, without a writable file system, and bounded.
+ * With no capabilities but those in `options`, no writable file system, and bounded time and memory.
  * @returns what it wrote to standard output, or to standard error where that was nothing
  * @throws Error where the engine refuses, or it takes longer than 30 s
  */
@@ -34,12 +34,12 @@ export async function runOnce(docker: Dockerode, options: Dockerode.ContainerCre
   try {
     const output = await container.attach({ stream: true, stdout: true, stderr: true });
     const said = readAll(output);
-    // It may end before anybody waits for it.
+    // It may fail before it is awaited.
     said.catch(() => undefined);
     await container.start();
     return await said;
   } catch (error) {
-    // Where it never started nothing else removes it.
+    // A container that never started is not removed automatically.
     await container.remove({ force: true }).catch(() => undefined);
     throw error;
   }

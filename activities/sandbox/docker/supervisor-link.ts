@@ -1,4 +1,4 @@
-/** The way to one container's supervisor: connects when first used, and again when the stream ended but the sandbox runs. */
+/** The link to one container's supervisor: connects on first use, and again when the stream ended but the sandbox runs. */
 import type Dockerode from "dockerode";
 import { PROTOCOL, pythonArguments, relaySource } from "../agent/sources.ts";
 import { type Answer, type RequestOptions, StreamEnded, SupervisorStream } from "./supervisor-stream.ts";
@@ -9,28 +9,28 @@ import { SandboxLost } from "../sandbox-lost.ts";
 
 export interface SupervisorLink {
   /**
-   * Sends a request; where the stream ends meanwhile and the container still runs, again on a new stream with
-   * `again: true`. So every request must bear being done more than once.
+   * Sends a request; where the stream ends before the answer and the container still runs, sends it again on a new stream
+   * with `again: true`. So every request must be idempotent.
    * @throws SandboxLost, SandboxUnavailable (retryable), Error with the supervisor's text, the signal's reason.
    */
   request(op: string, fields: object, options?: RequestOptions): Promise<Answer>;
   /**
-   * Connects if need be, once the network's rules are in force. This way leads to one life of the sandbox alone: a restarted
-   * sandbox counts as lost.
+   * Connects if needed, once the network rules are in force. A link belongs to one start of the sandbox: a restarted sandbox
+   * counts as lost.
    */
   connect(): Promise<SupervisorHandshake>;
-  /** Ends it for good: whoever asks or waits gets `SandboxLost` with this reason. */
+  /** Closes it for good: pending and later requests fail with `SandboxLost` and this reason. */
   close(why: string): void;
 }
 
 interface SupervisorHandshake {
-  /** Whether the workspace was empty when the stream was made. */
+  /** Whether the workspace was empty when the stream was opened. */
   readonly empty: boolean;
-  /** Which life of the sandbox's processes it is. */
+  /** Id of this start of the sandbox's processes. */
   readonly boot: string;
-  /** The kernel's word on the supervisor's confinement; undefined from a supervisor of an earlier version. */
+  /** The supervisor's confinement as the kernel reports it; undefined from a supervisor of an earlier version. */
   readonly isolation: KernelStatus | undefined;
-  /** Addresses of `SandboxRules.probe` that can be reached from inside. */
+  /** Addresses of `LinkOptions.probe` that can be reached from inside. */
   readonly reachable: readonly string[];
 }
 
@@ -38,30 +38,30 @@ interface Connection extends SupervisorHandshake {
   readonly stream: SupervisorStream;
 }
 
-export interface SandboxRules {
+export interface LinkOptions {
   readonly disk?: DiskBound | undefined;
-  /** Addresses that are tried from inside when a stream is made. */
+  /** Addresses that are probed from inside when a stream is opened. */
   readonly probe: readonly string[];
-  /** Settles once the network's rules are in force, or could not be put in force. Never rejects. */
+  /** Settles once the network rules are in force, or could not be applied. Never rejects. */
   readonly ready: Promise<unknown>;
 }
 
 const CONNECT_TRIES = 20;
 /** The daemon may take a moment to notice that a container died (survey of reliability, M12). */
 const RETRY_MS = 100;
-/** So many streams in a row that end so soon after the same request count as the loss of the sandbox; others a wait outlives. */
+/** After five streams that each end within 10 s of the same request, the sandbox counts as lost. */
 const BRIEF_MS = 10_000;
 const MAX_BRIEF = 5;
 
 export function createSupervisorLink(
   docker: Dockerode,
   containerId: string,
-  rules: SandboxRules,
+  options: LinkOptions,
 ): SupervisorLink {
   const container = docker.getContainer(containerId);
   let connecting: Promise<Connection> | undefined;
   let closed: SandboxLost | undefined;
-  let life: string | undefined;
+  let bootId: string | undefined;
 
   async function connectOnce(): Promise<Connection> {
     const exec = await container.exec({
@@ -75,18 +75,18 @@ export function createSupervisorLink(
     });
     const stream = new SupervisorStream(docker, await exec.start({ hijack: true, stdin: true }));
     try {
-      await rules.ready;
-      const hello = await stream.request("hello", { disk: rules.disk, probe: rules.probe });
-      if (hello["protocol"] !== PROTOCOL)
-        throw new Error(`the sandbox speaks protocol ${String(hello["protocol"])}`);
-      const boot = String(hello["boot"]);
-      life ??= boot;
-      if (boot !== life) throw new SandboxLost("the sandbox was restarted");
-      const { reachable } = hello;
-      // A supervisor of an earlier version does not answer that.
-      const open = Array.isArray(reachable) ? (reachable as string[]) : rules.probe;
-      const isolation = hello["isolation"] as KernelStatus | undefined;
-      return { stream, empty: hello["empty"] === true, boot, reachable: open, isolation };
+      await options.ready;
+      const handshake = await stream.request("hello", { disk: options.disk, probe: options.probe });
+      if (handshake["protocol"] !== PROTOCOL)
+        throw new Error(`the sandbox speaks protocol ${String(handshake["protocol"])}`);
+      const boot = String(handshake["boot"]);
+      bootId ??= boot;
+      if (boot !== bootId) throw new SandboxLost("the sandbox was restarted");
+      const { reachable } = handshake;
+      // A supervisor of an earlier version does not report it.
+      const open = Array.isArray(reachable) ? (reachable as string[]) : options.probe;
+      const isolation = handshake["isolation"] as KernelStatus | undefined;
+      return { stream, empty: handshake["empty"] === true, boot, reachable: open, isolation };
     } catch (error) {
       stream.close();
       throw error;
@@ -107,7 +107,7 @@ export function createSupervisorLink(
       }
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     }
-    throw new SandboxLost(`the sandbox runs, but its supervisor does not answer: ${String(trouble)}`);
+    throw new SandboxLost(`the sandbox is running, but its supervisor does not answer: ${String(trouble)}`);
   }
 
   async function connection(): Promise<Connection> {

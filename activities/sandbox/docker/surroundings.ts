@@ -1,10 +1,10 @@
-/** What a container gets from its engine and its image: asked of the engine, and kept. */
+/** What a container inherits from its engine and its image: asked from the engine, and cached. */
 import type Dockerode from "dockerode";
 import type { ContainerInspectInfo } from "dockerode";
 import { unless } from "./docker-errors.ts";
 import type { Surroundings } from "./profile.ts";
 
-/** An engine that is restarted may come back with other settings. */
+/** A restarted engine may have other settings. */
 const ENGINE_MS = 60_000;
 
 interface EngineFacts {
@@ -12,7 +12,7 @@ interface EngineFacts {
   readonly SecurityOptions?: readonly string[] | null;
 }
 
-/** @returns asks for one container's surroundings; it throws SandboxUnavailable (retryable) */
+/** @returns a function that gives one container's surroundings; it throws SandboxUnavailable (retryable) */
 export function createSurroundings(
   docker: Dockerode,
 ): (found: ContainerInspectInfo) => Promise<Surroundings> {

@@ -1,8 +1,9 @@
 /** Saving a small change in a workspace of 5,000 files, in a real sandbox: what a step that changed a file costs beside it. */
 import type { Sandbox } from "../../../activities/sandbox/sandbox.ts";
-import { saveWorkspace, type WorkspaceBase } from "../../../activities/workspace/workspace.ts";
+import type { WorkspaceBase } from "../../../activities/workspace/workspace.ts";
 import { median, quantile } from "../stats.ts";
 import type { Figure } from "../table.ts";
+import { saveWorkspace } from "../../support/save-workspace.ts";
 
 const FILL =
   'for d in $(seq 50); do mkdir -p f$d; for f in $(seq 100); do echo "file $d $f, which has some content of its own" > f$d/$f.txt; done; done';

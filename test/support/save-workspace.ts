@@ -1,0 +1,13 @@
+/** A workspace's save as a value, for tests. The product hands it to what stores it. */
+import {
+  keepWorkspace,
+  type WorkspaceBase,
+  type WorkspaceSave,
+} from "../../activities/workspace/workspace.ts";
+import type { ProgramSandbox } from "../../activities/workspace/workspace-program.ts";
+
+export const saveWorkspace = (
+  sandbox: ProgramSandbox,
+  latest: WorkspaceBase | undefined,
+  { base }: { readonly base: WorkspaceBase | undefined } = { base: latest },
+): Promise<WorkspaceSave> => keepWorkspace(sandbox, latest, base, (save) => save);
