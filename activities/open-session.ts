@@ -6,7 +6,7 @@
  */
 import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
 import { contextSizeOf, measureOf } from "./context/context-size.ts";
-import { cutChars, shorten } from "./contract/cut-text.ts";
+import { shorten } from "./contract/cut-text.ts";
 import type { OpenedSession, OpenSessionInput } from "./contract/activities.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession } from "./runtime/enter-session.ts";
@@ -67,10 +67,13 @@ async function openSession(
     lastRound(db, session.id),
     countParked(db, session.id),
   ]);
-  const about = firstLine(session.task);
   if (input.continuedStep === undefined && scope.attempt === 1 && !wentBack) {
     await appendEvents(db, session.id, session.epoch, [
-      { type: "session:started", step, data: { task: about, model: policy.model, continued: step > 0 } },
+      {
+        type: "session:started",
+        step,
+        data: { task: firstLine(session.task), model: policy.model, continued: step > 0 },
+      },
     ]);
     deps.notifier.wake(session.id);
   }
@@ -78,8 +81,6 @@ async function openSession(
     policy,
     epoch: session.epoch,
     step,
-    about,
-    details: cutChars(session.task, 4_000),
     context: contextSizeOf(rows, measureOf(session, prefix)),
     round,
     ...(cold ? { cold } : {}),

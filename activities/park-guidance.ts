@@ -9,7 +9,7 @@ import { inScope } from "./runtime/activity-scope.ts";
 import { cleanDeep } from "./redaction/clean-deep.ts";
 import type { Guidance } from "./contract/activities.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
-import { fatal } from "./contract/failures.ts";
+import { superseded } from "./contract/failures.ts";
 import { parkGuidance } from "./store/guidance.ts";
 import { holdIfNotSuperseded } from "./store/runs.ts";
 
@@ -18,10 +18,7 @@ export function createParkGuidance(deps: AgentDeps) {
     inScope(deps, ({ sessionId, runId }) =>
       deps.store.db.transaction(async (tx) => {
         if (!(await holdIfNotSuperseded(tx, sessionId, runId)))
-          throw fatal(
-            "Superseded",
-            "A newer run has taken over this session; the messages wait for that one.",
-          );
+          throw superseded("the messages wait for that one");
         await parkGuidance(tx, sessionId, cleanDeep(items, deps.sanitizer.clean) as Guidance[]);
       }),
     );

@@ -10,7 +10,7 @@ import { contextSizeOf, measureOf } from "./context/context-size.ts";
 import type { PruneFacts } from "./contract/activities.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession } from "./runtime/enter-session.ts";
-import { fatal } from "./contract/failures.ts";
+import { superseded } from "./contract/failures.ts";
 import { prefixMaker, type Prefix } from "./context/request.ts";
 import { budgetOf } from "./config/run-policy.ts";
 import { storePrune } from "./store/compactions.ts";
@@ -39,7 +39,7 @@ async function prune(
   if (sequences.length > 0) {
     const at = { sessionId: session.id, epoch: session.epoch, step };
     if ((await storePrune(deps.store, scope.runId, at, { sequences, savedTokens })) === "superseded") {
-      throw fatal("Superseded", "A newer run has taken over this session; nothing was hidden.");
+      throw superseded("nothing was hidden");
     }
     deps.notifier.wake(session.id);
   }

@@ -17,7 +17,7 @@ import { estimateMessage } from "./transcript/tokens.ts";
 import type { RunToolInput, ToolFacts } from "./contract/activities.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession } from "./runtime/enter-session.ts";
-import { fatal, retryable } from "./contract/failures.ts";
+import { fatal, retryable, superseded } from "./contract/failures.ts";
 import { createSessionMemory } from "./store/session-memory.ts";
 import { saveSandbox } from "./workspace/save-files.ts";
 import { abortable } from "./sandbox/shared-work.ts";
@@ -62,10 +62,7 @@ async function runTool(
   ]);
   const call = answer?.role === "assistant" ? callsOf(answer.content)[input.index] : undefined;
   if (!claim || !call)
-    throw fatal(
-      "BadConfiguration",
-      `Step ${input.step} of session ${session.id} has no call ${input.index}.`,
-    );
+    throw fatal("NoSuchCall", `Step ${input.step} of session ${session.id} has no call ${input.index}.`);
   const { before, fence } = claim;
   const begun = performance.now();
   if (hasEnded(before)) return endedBefore(deps, before, call);
@@ -216,8 +213,7 @@ async function storedElsewhere(
     findCall(store.db, session.id, row.step, row.index),
     runInCharge(store.db, session.id),
   ]);
-  if (!current || inCharge !== runId)
-    throw fatal("Superseded", "A newer run has taken the session over; the result of this call was dropped.");
+  if (!current || inCharge !== runId) throw superseded("the result of this call was dropped");
   if (hasEnded(current)) return endedBefore({ store }, current, call);
   throw retryable(
     "CallTaken",

@@ -8,7 +8,7 @@
  */
 import type { RunConfig } from "./config/agent-config.ts";
 import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
-import { finishRound, type RoundInHand } from "./step/finish-compaction.ts";
+import { finishCompaction, type CompactionContext } from "./step/finish-compaction.ts";
 import { compact } from "./compaction/compact.ts";
 import type { Compaction, CompactionInput, Summarise } from "./compaction/compaction.ts";
 import { createSummariser, summariserOf, SummariserUnavailable } from "./step/summariser.ts";
@@ -72,7 +72,7 @@ async function summarize(
     options: config.context.options,
     deterministic: input.deterministic === true || inflatedLately(rounds, input),
   };
-  return finishRound(round, await compactWith(round, compaction, learnt));
+  return finishCompaction(round, await compactWith(round, compaction, learnt));
 }
 
 function learntOfSummariser(
@@ -125,7 +125,7 @@ function targetTokens(
 }
 
 async function compactWith(
-  round: RoundInHand,
+  round: CompactionContext,
   compaction: CompactionInput,
   learnt: TokenRatio | undefined,
 ): Promise<Compaction> {
@@ -155,7 +155,14 @@ async function compactWith(
   }
 }
 
-async function announce({ deps, session, scope, input, strategy, context }: RoundInHand): Promise<void> {
+async function announce({
+  deps,
+  session,
+  scope,
+  input,
+  strategy,
+  context,
+}: CompactionContext): Promise<void> {
   const data = { trigger: input.trigger, strategy, tokensBefore: context.used };
   await appendEvents(deps.store.db, session.id, session.epoch, [
     { type: "context:compressing", step: input.step, attempt: scope.attempt, data },

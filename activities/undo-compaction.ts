@@ -9,7 +9,7 @@ import { contextSizeOf, measureOf } from "./context/context-size.ts";
 import type { UndoCompactionInput, UndoneFacts } from "./contract/activities.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession } from "./runtime/enter-session.ts";
-import { fatal } from "./contract/failures.ts";
+import { superseded } from "./contract/failures.ts";
 import { prefixMaker, type Prefix } from "./context/request.ts";
 import { loadView } from "./store/load-view.ts";
 import { lockRun } from "./store/transcript.ts";
@@ -32,7 +32,7 @@ async function undoCompaction(
   const session = await enterSession(deps, scope, { step, phase: "model" });
   const undone = await db.transaction(async (tx) => {
     if (!(await lockRun(tx, session.id, scope.runId))) {
-      throw fatal("Superseded", "A newer run has taken over this session; no round was taken back.");
+      throw superseded("no compaction was undone");
     }
     return undoAndTell(tx, { id: session.id, epoch: session.epoch, step }, requestId);
   });

@@ -1,4 +1,4 @@
-/** What the loop does: each verb one line there, here its activity and what the state learns from it. */
+/** The actions of the loop: each performs an activity and applies its result to the state. */
 import {
   CancellationScope,
   isCancellation,
@@ -6,7 +6,7 @@ import {
   upsertSearchAttributes,
 } from "@temporalio/workflow";
 import { pruneDue } from "../activities/contract/prune-due.ts";
-import { NUDGE_TEXT, stuckVerdict } from "../activities/contract/stuck.ts";
+import { LOOP_WARNING_TEXT, stuckVerdict } from "../activities/contract/stuck.ts";
 import type {
   CallFacts,
   ModelStepFacts,
@@ -15,7 +15,14 @@ import type {
   SandboxFacts,
   SessionStatus,
 } from "../activities/contract/activities.ts";
-import { compacted, pruned, ran, undone, type AgentState, type Phase } from "./agent-state.ts";
+import {
+  applyCompaction,
+  applyPrune,
+  applyToolResult,
+  applyUndo,
+  type AgentState,
+  type Phase,
+} from "./agent-state.ts";
 import { drain, tooMuch } from "./inbox.ts";
 import { isHostLost, onHost } from "./lost-host.ts";
 import { WRAP_UP_TEXT, type CompactionPlan } from "./loop-policy.ts";
@@ -46,13 +53,13 @@ export function createRun(state: AgentState): Run {
   };
 }
 
-export function show(run: Run): void {
+export function showDetails(run: Run): void {
   setCurrentDetails(currentDetails(run.state, run.policy));
 }
 
-export function enter(run: Run, phase: Phase): void {
+export function enterPhase(run: Run, phase: Phase): void {
   run.state.phase = phase;
-  show(run);
+  showDetails(run);
 }
 
 export function optionsOf(run: Run): ReturnType<typeof activityOptions> {
@@ -77,7 +84,7 @@ export async function parkOverflow(run: Run): Promise<void> {
   }
 }
 
-/** Runs what an interrupt may abort. @returns undefined where it was aborted before it had a result */
+/** Runs what an interrupt may abort. @returns undefined if it was aborted before it had a result */
 async function interruptible<T>(run: Run, body: () => Promise<T>): Promise<T | undefined> {
   try {
     return await CancellationScope.cancellable(async () => {
@@ -92,7 +99,7 @@ async function interruptible<T>(run: Run, body: () => Promise<T>): Promise<T | u
   }
 }
 
-/** Ends what the step has in flight, and keeps what it has not begun from beginning. At a step boundary nothing is left to end. */
+/** Cancels the step in flight and the calls that it has not started. At a step boundary there is nothing to cancel. */
 export function interrupt(run: Run): void {
   if (!run.scope && !keepsInterrupt(run)) return;
   run.state.interrupting = true;
@@ -117,17 +124,13 @@ export async function askModel(
   { wrapUp }: { wrapUp: boolean },
 ): Promise<ModelStepFacts | undefined> {
   const { state } = run;
-  enter(run, "thinking");
+  enterPhase(run, "thinking");
   run.opening ??= openSandbox(run);
   await parkOverflow(run);
   const { guidance, parked } = drain(state.inbox);
   if (guidance.length > 0 || parked) state.recentCalls = [];
-  const note: ModelStepInput["note"] = wrapUp
-    ? { kind: "wrap-up", text: WRAP_UP_TEXT }
-    : state.nudge
-      ? { kind: "nudge", text: NUDGE_TEXT }
-      : undefined;
-  state.nudge = false;
+  const note = noteFor(state, wrapUp);
+  state.loopWarningDue = false;
   // The boundary: what interrupts were for is over, and their messages are drained.
   state.interrupting = false;
   const step = state.step + 1;
@@ -148,13 +151,18 @@ export async function askModel(
     );
     return answer;
   } finally {
-    // A step that came to nothing may not have delivered its messages: they wait again, in front. Those that it did
-    // deliver are told by their ids.
+    // A failed step may not have delivered its messages, so they are requeued first. Those that it did deliver are
+    // recognised by their ids.
     if (answer === undefined) {
       state.inbox.queue.unshift(...guidance);
       if (parked) state.inbox.parked = Math.max(1, state.inbox.parked);
     }
   }
+}
+
+function noteFor(state: AgentState, wrapUp: boolean): ModelStepInput["note"] {
+  if (wrapUp) return { kind: "wrap-up", text: WRAP_UP_TEXT };
+  return state.loopWarningDue ? { kind: "nudge", text: LOOP_WARNING_TEXT } : undefined;
 }
 
 /** Never fails the run by itself: a tool that needs the sandbox opens it again, and says what is wrong. */
@@ -169,7 +177,7 @@ async function openSandbox(run: Run): Promise<void> {
       return open();
     });
     run.state.sandbox = { container, taskQueue };
-    show(run);
+    showDetails(run);
   } catch (error) {
     if (!isCancellation(error))
       run.state.remark = "The sandbox could not be opened; the first tool call tries again.";
@@ -179,7 +187,7 @@ async function openSandbox(run: Run): Promise<void> {
 /** All calls of a step at once; returns when each has its result. @returns true where the agent is stuck for good */
 export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<boolean> {
   const { state } = run;
-  enter(run, "running tools");
+  enterPhase(run, "running tools");
   if (!keepsInterrupt(run)) await run.opening;
   const { step } = state;
   await interruptible(run, async () => {
@@ -195,25 +203,25 @@ export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<b
           () => openSandbox(run),
           () => perform("runTool", optionsOf(run), summary, { step, index }),
         );
-        ran(state, call, facts);
-        show(run);
+        applyToolResult(state, call, facts);
+        showDetails(run);
       }),
     );
     const failure = results.find((result) => result.status === "rejected");
     if (failure) throw failure.reason;
   });
   state.interrupting = false;
-  const verdict = stuckVerdict(state.recentCalls, state.nudged);
-  if (verdict === "nudge") {
-    state.nudge = true;
-    state.nudged = true;
+  const verdict = stuckVerdict(state.recentCalls, state.loopWarned);
+  if (verdict === "warn") {
+    state.loopWarningDue = true;
+    state.loopWarned = true;
     state.recentCalls = [];
   }
   return verdict === "stop";
 }
 
-/** Before the session goes on in a fresh history: nothing is pending, and its files are saved. */
-export async function settle(run: Run): Promise<void> {
+/** Before the session continues in a fresh history: nothing is pending, and its files are saved. */
+export async function saveAndPark(run: Run): Promise<void> {
   await run.opening;
   const { step } = run.state;
   const summary = `save the workspace of step ${step}`;
@@ -227,7 +235,7 @@ export async function settle(run: Run): Promise<void> {
 
 export async function compact(run: Run, plan: CompactionPlan): Promise<void> {
   const { state } = run;
-  enter(run, "compacting");
+  enterPhase(run, "compacting");
   state.compactRequest = undefined;
   state.interrupting = false;
   const round = state.round + 1;
@@ -236,16 +244,16 @@ export async function compact(run: Run, plan: CompactionPlan): Promise<void> {
     perform("summarize", optionsOf(run), `compaction round ${round} · ${plan.trigger}`, input),
   );
   state.interrupting = false;
-  if (facts) compacted(state, facts);
+  if (facts) applyCompaction(state, facts);
 }
 
-/** Takes back as many rounds as a person asked for since the last step. */
-export async function undoRounds(run: Run): Promise<void> {
+/** Undoes as many compactions as a person asked for since the last step. */
+export async function undoCompactions(run: Run): Promise<void> {
   const { state } = run;
   for (let requestId = state.undoRequests[0]; requestId !== undefined; requestId = state.undoRequests[0]) {
-    enter(run, "compacting");
+    enterPhase(run, "compacting");
     const input = { step: state.step + 1, requestId };
-    undone(
+    applyUndo(
       state,
       await perform("undoCompaction", optionsOf(run), "take the newest compaction round back", input),
     );
@@ -260,12 +268,12 @@ export async function pruneOld(run: Run, policy: RunPolicy): Promise<void> {
     !pruneDue({ usedTokens, prunableTokens: prunable, growthTokens }, policy.budget, policy.prune ?? "always")
   )
     return;
-  enter(run, "pruning");
-  pruned(state, await perform("prune", optionsOf(run), "prune old tool results", { step: state.step }));
+  enterPhase(run, "pruning");
+  applyPrune(state, await perform("prune", optionsOf(run), "prune old tool results", { step: state.step }));
 }
 
-/** Search attributes cost an event each: only when a phase of the session's life begins. */
-export function tell(run: Run, status: SessionStatus): void {
+/** Each upsert costs an event, so only when the session's status changes. */
+export function setSearchAttributes(run: Run, status: SessionStatus): void {
   upsertSearchAttributes({
     AgentPhase: [status],
     AgentModel: [run.policy?.model ?? ""],

@@ -25,7 +25,7 @@ export interface AgentState {
   context: ContextSize;
   round: number;
   /** Nothing of the session is in its provider's cache: until its first step. */
-  cold: boolean;
+  cacheExpired: boolean;
   /** Failed compactions in a row (invariant 9). */
   breaker: number;
   /** Rounds in a row that were due again after one step: they gained nothing. */
@@ -40,10 +40,10 @@ export interface AgentState {
   /** A person interrupted the step in flight. */
   interrupting: boolean;
   recentCalls: string[];
-  /** A hint was given since the last message of a person. */
-  nudged: boolean;
-  /** The next step begins with that hint. */
-  nudge: boolean;
+  /** The model was warned since the last message of a person that it goes in circles. */
+  loopWarned: boolean;
+  /** The next step begins with that warning. */
+  loopWarningDue: boolean;
   /** How often the step under way did not fit. */
   overflows: number;
   /** Empty answers in a row. */
@@ -76,7 +76,7 @@ export function createState(input: CodingAgentInput): AgentState {
     epoch: 1,
     context: carried?.context ?? { used: 0, estimated: true, prunable: 0 },
     round: carried?.round ?? 0,
-    cold: false,
+    cacheExpired: false,
     breaker: carried?.breaker ?? 0,
     futile: carried?.futile ?? 0,
     roundStep: carried?.roundStep ?? 0,
@@ -85,8 +85,8 @@ export function createState(input: CodingAgentInput): AgentState {
     undoRequests: [...(carried?.undoRequests ?? [])],
     interrupting: false,
     recentCalls: [...(carried?.recentCalls ?? [])],
-    nudged: carried?.nudged ?? false,
-    nudge: carried?.nudge ?? false,
+    loopWarned: carried?.nudged ?? false,
+    loopWarningDue: carried?.nudge ?? false,
     overflows: carried?.overflows ?? 0,
     emptyAnswers: carried?.emptyAnswers ?? 0,
     unfinished: carried?.unfinished ?? 0,
@@ -97,17 +97,17 @@ export function createState(input: CodingAgentInput): AgentState {
   };
 }
 
-export function opened(state: AgentState, session: OpenedSession): void {
+export function applyOpened(state: AgentState, session: OpenedSession): void {
   state.step = session.step;
   state.epoch = session.epoch;
   state.context = session.context;
   state.round = session.round;
-  state.cold = session.cold ?? false;
+  state.cacheExpired = session.cold ?? false;
   state.sandbox = session.sandbox;
   if (session.parked) state.inbox.parked = Math.max(1, state.inbox.parked);
 }
 
-export function stepped(state: AgentState, facts: ModelStepFacts): void {
+export function applyStep(state: AgentState, facts: ModelStepFacts): void {
   state.epoch = facts.epoch;
   state.inbox.parked += facts.parked ?? 0;
   if (facts.kind === "empty" || facts.kind === "answered") {
@@ -121,15 +121,18 @@ export function stepped(state: AgentState, facts: ModelStepFacts): void {
     };
   }
   if (facts.kind !== "empty") state.context = facts.context;
+  state.overflows = facts.kind === "overflow" ? state.overflows + 1 : 0;
+  if (facts.kind === "empty") state.emptyAnswers += 1;
   if (facts.kind === "answered" || facts.kind === "interrupted") {
     state.step += 1;
     state.steps += 1;
     state.compacted = false;
-    state.cold = false;
+    state.cacheExpired = false;
   }
+  if (facts.kind === "answered") state.emptyAnswers = 0;
 }
 
-export function ran(state: AgentState, call: CallFacts, facts: ToolFacts): void {
+export function applyToolResult(state: AgentState, call: CallFacts, facts: ToolFacts): void {
   const { context } = state;
   state.context = {
     ...context,
@@ -141,7 +144,7 @@ export function ran(state: AgentState, call: CallFacts, facts: ToolFacts): void 
   state.lastCalls = [...state.lastCalls, { step: state.step, call, facts }].slice(-SHOWN_CALLS);
 }
 
-export function compacted(state: AgentState, facts: CompactionFacts): void {
+export function applyCompaction(state: AgentState, facts: CompactionFacts): void {
   state.context = facts.context;
   state.compacted = true;
   if (facts.kind === "compacted") {
@@ -160,14 +163,14 @@ export function compacted(state: AgentState, facts: CompactionFacts): void {
   }
 }
 
-/** The person wants to see the old view for a step: no round follows at once, unless the request does not fit. */
-export function undone(state: AgentState, facts: UndoneFacts): void {
+/** The person wants the old view for a step: no compaction follows at once, unless the request does not fit. */
+export function applyUndo(state: AgentState, facts: UndoneFacts): void {
   state.context = facts.context;
   if (facts.kind === "undone") state.compacted = true;
   else state.remark = facts.reason;
 }
 
-export function pruned(state: AgentState, facts: PruneFacts): void {
+export function applyPrune(state: AgentState, facts: PruneFacts): void {
   state.context = facts.context;
 }
 
@@ -184,8 +187,8 @@ export function carry(state: AgentState): CarriedState {
     ...(state.futile > 0 ? { futile: state.futile } : {}),
     ...(state.roundStep > 0 ? { roundStep: state.roundStep } : {}),
     recentCalls: state.recentCalls.slice(-20),
-    nudged: state.nudged,
-    ...(state.nudge ? { nudge: true } : {}),
+    nudged: state.loopWarned,
+    ...(state.loopWarningDue ? { nudge: true } : {}),
     ...(state.compacted ? { compacted: true } : {}),
     ...(state.overflows > 0 ? { overflows: state.overflows } : {}),
     ...(state.emptyAnswers > 0 ? { emptyAnswers: state.emptyAnswers } : {}),

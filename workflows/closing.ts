@@ -1,12 +1,12 @@
-/** The end of a run: what waits is kept, the sandbox closed, the outcome written. */
+/** The end of a run: keeps waiting messages, closes the sandbox, writes the outcome. */
 import { rootCause, workflowInfo } from "@temporalio/workflow";
 import type { ClosedSession, NeverOpened } from "../activities/contract/activities.ts";
 import { drain } from "./inbox.ts";
 import type { Outcome } from "./outcome.ts";
 import { perform } from "./proxies.ts";
-import { enter, optionsOf, parkOverflow, tell, type Run } from "./actions.ts";
+import { enterPhase, optionsOf, parkOverflow, setSearchAttributes, type Run } from "./actions.ts";
 
-/** What this run will not read waits in Postgres for the next one. */
+/** Parks the messages that this run will not read for the session's next run. */
 export async function keepWaiting(run: Run): Promise<void> {
   const { inbox } = run.state;
   await parkOverflow(run);
@@ -20,9 +20,9 @@ export async function keepWaiting(run: Run): Promise<void> {
 /** Saves, removes the container, writes the outcome. Nothing here may keep the run from ending. */
 export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> {
   const { state } = run;
-  enter(run, "closing");
+  enterPhase(run, "closing");
   await run.opening;
-  // A completed run takes up itself what waits.
+  // A completed run continues with the waiting messages itself.
   const keep = outcome.status === "completed" ? parkOverflow : keepWaiting;
   await keep(run);
   const notClosed = await closeSandbox(run);
@@ -34,21 +34,21 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
     ...(error ? { error } : {}),
     ...(notClosed === undefined ? {} : { notClosed }),
   });
-  // What was said while it was being closed.
+  // Messages that arrived meanwhile.
   await keep(run);
-  enter(run, "ended");
-  if (run.policy?.searchAttributes) tell(run, status);
+  enterPhase(run, "ended");
+  if (run.policy?.searchAttributes) setSearchAttributes(run, status);
   return closed;
 }
 
-/** Activities of a run that knows nothing of its session must not take it for one that was reset to the first step. */
+/** Tells the activities that this run never opened its session: they must not take it for one reset to the first step. */
 function neverOpened({ opened }: Run): { neverOpened?: NeverOpened } {
   if (opened) return {};
   const { continuedFromExecutionRunId: continuedFrom } = workflowInfo();
   return { neverOpened: continuedFrom === undefined ? {} : { continuedFrom } };
 }
 
-/** @returns why it was not done, which the session is told: that keeps no run from ending */
+/** @returns why it failed, which is shown with the outcome: a failure here must not keep the run from ending */
 async function closeSandbox(run: Run): Promise<string | undefined> {
   try {
     const input = { step: run.state.step, ...neverOpened(run) };

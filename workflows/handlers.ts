@@ -1,4 +1,4 @@
-/** Signals, updates and queries of a run: each a line onto the state. All synchronous; set before anything is awaited. */
+/** Signals, updates and queries of a run. All are synchronous, and set before anything is awaited. */
 import { ApplicationFailure, setHandler, uuid4, workflowInfo } from "@temporalio/workflow";
 import { cleanText } from "../activities/contract/clean-text.ts";
 import { isEmptyMessage } from "../activities/contract/guidance-limits.ts";
@@ -18,43 +18,61 @@ import {
 } from "./messages.ts";
 import { sessionView } from "./presentation.ts";
 import { remarkOn } from "./undecodable-arguments.ts";
-import { interrupt, show, type Run } from "./actions.ts";
+import { interrupt, showDetails, type Run } from "./actions.ts";
 
 const SHOWN_EACH = 20;
 const SHOWN_EVERY = 100;
 /** Of what a person wants a summary to keep in view. */
 const MAX_FOCUS_CHARS = 2_000;
 
+type Take = (message: unknown) => boolean;
+
 export function setHandlers(run: Run): void {
+  const take = createTake(run);
+  takeMessages((message) => void take(message));
+  remarkOn((text) => showRemark(run, text));
+  setMessageHandlers(run, take);
+  setCompactionHandlers(run);
+  setHandler(statusQuery, () => sessionView(run.state, run.policy, run.status), {
+    description: "Step, phase, context use, queue and tokens of this run.",
+  });
+  setHandler(queueQuery, () => firstOf(run.state.inbox), {
+    description: "Messages that wait for the next step.",
+  });
+}
+
+function showRemark(run: Run, text: string): void {
+  run.state.remark = text;
+  showDetails(run);
+}
+
+/** Puts messages in the queue. @returns whether one was queued: a known id is not queued twice */
+function createTake(run: Run): Take {
   const { state } = run;
   const { firstExecutionRunId, runStartTime } = workflowInfo();
   const unnamed = createUnnamedIds(`${firstExecutionRunId} ${runStartTime.getTime()}`);
-  const take = (message: unknown): boolean => {
+  return (message) => {
     const parts = partsOf(message);
-    // The Web UI sends whatever was typed: a malformed message is shown, and never fails the workflow's task.
+    // The Web UI sends whatever was typed: a malformed message is shown, and never fails the workflow task.
     if (!parts || isEmptyMessage(parts)) {
-      state.remark = 'A guidance signal was ignored: send {"text": "…"} or a plain string.';
-      show(run);
+      showRemark(run, 'A guidance signal was ignored: send {"text": "…"} or a plain string.');
       return false;
     }
     const queuedAt = new Date().toISOString();
     const items = itemsOf(idOf(message) ?? unnamed(parts), parts, queuedAt);
     const taken = items.filter((item) => accept(state.inbox, item)).length > 0;
-    // A person's word starts the count of repeated calls anew.
+    // A message from the user restarts the count of repeated calls.
     if (taken) {
       state.recentCalls = [];
-      state.nudged = false;
+      state.loopWarned = false;
     }
-    // The details show the first few that wait and how many: of a flood not each one, which would cost more than the rest.
-    if (waiting(state.inbox) <= SHOWN_EACH || waiting(state.inbox) % SHOWN_EVERY === 0) show(run);
+    // The details show the first few waiting messages and their number; in a flood, updating them each time costs too much.
+    if (waiting(state.inbox) <= SHOWN_EACH || waiting(state.inbox) % SHOWN_EVERY === 0) showDetails(run);
     return taken;
   };
+}
 
-  takeMessages((message) => void take(message));
-  remarkOn((text) => {
-    state.remark = text;
-    show(run);
-  });
+function setMessageHandlers(run: Run, take: Take): void {
   setHandler(guidanceSignal, (message) => void take(message), {
     description:
       'Say something to the agent; it reads it before its next step. `{"text": "use pnpm"}` or just `"use pnpm"`.',
@@ -67,14 +85,35 @@ export function setHandlers(run: Run): void {
     },
     {
       description:
-        "Abort the step in flight and go on, with what waits in the queue. Takes an optional message, like `guidance`.",
+        "Abort the step in flight and continue with the messages in the queue. Takes an optional message, like `guidance`.",
     },
   );
+  setHandler(
+    sendGuidanceUpdate,
+    (message) => {
+      const queued = take(message);
+      // A completed run that got a message while it closed continues with it.
+      const willRead = run.status === "active" || run.status === "completed";
+      return { queued, position: waiting(run.state.inbox), ...(willRead ? {} : { waitsForNextRun: true }) };
+    },
+    {
+      description:
+        "Like `guidance`, with an answer: whether the message was queued (a known id is not queued twice), and at which position.",
+      validator: (message) => {
+        const reason = refusal(run.state.inbox, message);
+        if (reason !== undefined) throw ApplicationFailure.nonRetryable(reason, "GuidanceRefused");
+      },
+    },
+  );
+}
+
+function setCompactionHandlers(run: Run): void {
+  const { state } = run;
   setHandler(
     compactSignal,
     (request) => {
       state.compactRequest = focusOf(request);
-      show(run);
+      showDetails(run);
     },
     {
       description:
@@ -84,38 +123,12 @@ export function setHandlers(run: Run): void {
   setHandler(
     undoCompactionSignal,
     () => {
-      // A burst of them is no reason to carry much.
+      // A bound on what continue-as-new carries.
       if (state.undoRequests.length < 10) state.undoRequests.push(uuid4());
-      show(run);
+      showDetails(run);
     },
-    {
-      description:
-        "Take the newest compaction round back before the next step: what it had replaced is in view again.",
-    },
+    { description: "Undo the newest compaction before the next step: what it replaced is in view again." },
   );
-  setHandler(
-    sendGuidanceUpdate,
-    (message) => {
-      const queued = take(message);
-      // A completed run that was told something while it closed goes on with it.
-      const willRead = run.status === "active" || run.status === "completed";
-      return { queued, position: waiting(state.inbox), ...(willRead ? {} : { waitsForNextRun: true }) };
-    },
-    {
-      description:
-        "Like `guidance`, with an answer: whether it was queued (a known id is not, twice) and at which position.",
-      validator: (message) => {
-        const reason = refusal(state.inbox, message);
-        if (reason !== undefined) throw ApplicationFailure.nonRetryable(reason, "GuidanceRefused");
-      },
-    },
-  );
-  setHandler(statusQuery, () => sessionView(state, run.policy, run.status), {
-    description: "Step, phase, context use, queue and tokens of this run.",
-  });
-  setHandler(queueQuery, () => firstOf(state.inbox), {
-    description: "Messages that wait for the next step.",
-  });
 }
 
 function focusOf(request: CompactRequest | string | undefined | null): CompactRequest {

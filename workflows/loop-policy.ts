@@ -1,9 +1,15 @@
 /** Decisions of the loop, by the numbers it holds. Pure. */
-import type { CompactionTrigger, ModelStepFacts, RunPolicy } from "../activities/contract/activities.ts";
+import type {
+  CallFacts,
+  CompactionTrigger,
+  ModelStepFacts,
+  RunPolicy,
+} from "../activities/contract/activities.ts";
+import type { FailureType } from "../activities/contract/failures.ts";
 import type { AgentState } from "./agent-state.ts";
 import { waiting } from "./inbox.ts";
 
-/** Failed rounds in a row after which only the one without a model is tried. Source: requirement 2.9. */
+/** After so many failed compactions in a row, only the one without a model is tried. Source: requirement 2.9. */
 const BREAKER = 3;
 
 export interface CompactionPlan {
@@ -13,44 +19,64 @@ export interface CompactionPlan {
 }
 
 /**
- * Whether a round is due before the next step: asked for, or the full request has reached the trigger, which may be lower
- * where a session is taken up again and nothing of it is cached any more (decision 0034).
+ * Whether a compaction is due before the next step: a person asked for it, or the full request has reached the trigger. The
+ * trigger may be lower when a session is resumed after its provider's cache expired (decision 0034).
  */
 export function compactionDue(state: AgentState, policy: RunPolicy): CompactionPlan | undefined {
   if (state.compactRequest) return { trigger: "manual", ...state.compactRequest };
   if (policy.autoCompaction === false) return undefined;
   const { triggerTokens, returnTokens = triggerTokens } = policy.budget;
   if (policy.maxFutileRounds !== undefined && pauses(state, policy.maxFutileRounds)) return undefined;
-  if (state.compacted || state.context.used < (state.cold ? returnTokens : triggerTokens)) return undefined;
+  if (state.compacted || state.context.used < (state.cacheExpired ? returnTokens : triggerTokens))
+    return undefined;
   return { trigger: "threshold", ...(state.breaker >= BREAKER ? { deterministic: true } : {}) };
 }
 
-/** Steps without a round after rounds that gained nothing; then they are tried again. Source: ours: a round in ten steps at most. */
+/** Steps without a compaction after several that gained nothing. Source: ours, at most one compaction in ten steps. */
 const PAUSE_STEPS = 20;
 
 /**
- * Where a round is due again one step after another, time after time, summaries do not bring the request below the trigger:
- * the provider's count contradicts ours, or what is kept outside a summary is too large. A request that does not fit, and a
- * person who asks for it, still get their round.
+ * If a compaction is due again after each single step, summaries do not bring the request below the trigger: the provider's
+ * count contradicts ours, or what is kept outside a summary is too large. A request that does not fit, and a person who
+ * asks, still get their compaction.
  */
 function pauses(state: AgentState, maxFutileRounds: number): boolean {
   return state.futile >= maxFutileRounds && state.step + 1 - state.roundStep < PAUSE_STEPS;
 }
 
-/** What follows the nth overflow of one step: a round, a stronger one, the end. */
+/** What follows the nth overflow of one step: a compaction, a stronger one, or undefined for the end of the run. */
 export function afterOverflow(overflows: number, policy: RunPolicy): CompactionPlan | undefined {
   if (policy.autoCompaction === false) return undefined;
   if (overflows === 1) return { trigger: "overflow" };
   return overflows === 2 ? { trigger: "overflow", deterministic: true } : undefined;
 }
 
-export type AfterAnswer =
-  | { readonly kind: "run tools" }
+export type NextMove =
+  | { readonly kind: "run tools"; readonly calls: readonly CallFacts[] }
   | { readonly kind: "again" }
   | { readonly kind: "completed" }
-  /** Broken off for another reason than its length, without a call: it gets one more try. */
+  /** The answer broke off for another reason than its length, without a call: it gets one more try. */
   | { readonly kind: "unfinished" }
-  | { readonly kind: "failed"; readonly type: string; readonly message: string };
+  | { readonly kind: "failed"; readonly type: FailureType; readonly message: string };
+
+/** What follows a step, once `applyStep` has counted it. */
+export function afterStep(state: AgentState, step: ModelStepFacts, policy: RunPolicy): NextMove {
+  if (step.kind === "answered") return afterAnswer(state, step, policy);
+  if (step.kind === "overflow" && !afterOverflow(state.overflows, policy)) {
+    const what =
+      policy.autoCompaction === false
+        ? "and automatic compaction is off (context.options.auto or trigger). The conversation is kept: compact it first, or resume with a model that has a larger window (say ID --model)."
+        : "even after a summary made without a model. The conversation is kept: resume with a model that has a larger window (say ID --model).";
+    const message = `The request does not fit the model's window, ${what}`;
+    return { kind: "failed", type: "ContextOverflow", message };
+  }
+  if (step.kind === "empty" && state.emptyAnswers > 1) {
+    const message =
+      "The model gave an empty answer twice in a row. The conversation is kept: say something to resume.";
+    return { kind: "failed", type: "EmptyAnswer", message };
+  }
+  return { kind: "again" };
+}
 
 /**
  * What an answer means. Calls mean that the loop goes on, whatever the provider calls its finish; without calls only
@@ -60,14 +86,14 @@ export function afterAnswer(
   state: AgentState,
   answer: Extract<ModelStepFacts, { kind: "answered" }>,
   { needsStop }: Pick<RunPolicy, "needsStop">,
-): AfterAnswer {
-  if (answer.calls.length > 0) return { kind: "run tools" };
+): NextMove {
+  if (answer.calls.length > 0) return { kind: "run tools", calls: answer.calls };
   if (answer.finish === "content-filter") {
     return {
       kind: "failed",
       type: "ContentFilter",
       message:
-        "The provider's filter ended the answer; what it said is kept. Say it in other words to go on.",
+        "The provider's content filter ended the answer. What it said is kept: rephrase your request to continue.",
     };
   }
   // Cut off by its length without a call: it has more to say.

@@ -7,6 +7,7 @@ import {
   isCancellation,
   rootCause,
 } from "@temporalio/workflow";
+import type { FailureType } from "../activities/contract/failures.ts";
 import type { CloseSessionInput } from "../activities/contract/activities.ts";
 
 export interface Outcome {
@@ -16,7 +17,7 @@ export interface Outcome {
   readonly cause?: Error;
 }
 
-export function failed(type: string, message: string): Outcome {
+export function failed(type: FailureType, message: string): Outcome {
   return { status: "failed", error: { type, message } };
 }
 

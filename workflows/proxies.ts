@@ -3,6 +3,7 @@
  * is left out is not what the SDK's typings say it is (an undefined cancellation type means TRY_CANCEL).
  */
 import { ActivityCancellationType, proxyActivities, type ActivityOptions } from "@temporalio/workflow";
+import { jsonBytes } from "../activities/contract/guidance-items.ts";
 import type { AgentActivities, RunPolicy } from "../activities/contract/activities.ts";
 
 /** A worker that is gone is noticed after this. Source: requirement 7.1. */
@@ -128,8 +129,7 @@ export function boundedSummary(summary: string): string {
   const chars = Array.from(summary);
   let bytes = 0;
   const end = chars.findIndex((char, place) => {
-    const code = char.codePointAt(0) ?? 0;
-    bytes += code < 0x80 ? 1 : code < 0x8_00 ? 2 : code < 0x1_00_00 ? 3 : 4;
+    bytes += jsonBytes(char);
     return bytes > MAX_SUMMARY_BYTES || (place === MAX_SUMMARY_CHARS - 1 && chars.length > MAX_SUMMARY_CHARS);
   });
   return end === -1 ? summary : `${chars.slice(0, end).join("")}…`;

@@ -69,15 +69,11 @@ export interface OpenedSession {
   readonly epoch: number;
   /** Steps finished before this run: the next step is this + 1. */
   readonly step: number;
-  /** First line of the task, bounded, for people. */
-  readonly about: string;
-  /** The task in at most 4,000 characters of Markdown-safe text, for the Web UI. */
-  readonly details: string;
   /** What is known of the context's size before the first call: estimates, in tokens. */
   readonly context: ContextSize;
   /** Highest compaction round so far. */
   readonly round: number;
-  /** Taken up again so late that its provider holds nothing of it in its cache: the next request is billed in full. */
+  /** Resumed so late that the provider's cache has expired: the next request is billed in full. */
   readonly cold?: boolean;
   /** Messages of an earlier run wait in Postgres. */
   readonly parked?: boolean;
@@ -103,8 +99,6 @@ export interface SandboxFacts {
   /** Task queue of the host that has the container; absent means the workflow's own. */
   readonly taskQueue?: string;
   readonly container: string;
-  /** `restored` = files came from a checkpoint; `empty` = nothing was there to restore. */
-  readonly workspace: "adopted" | "restored" | "empty";
 }
 
 export interface ModelStepInput {
@@ -131,7 +125,6 @@ export interface CallFacts {
   readonly name: string;
   /** What it is about, at most 60 characters, masked: a command's first line, a path. */
   readonly about: string;
-  readonly readOnly: boolean;
 }
 
 /** What is told beside every outcome of a step. */
@@ -196,7 +189,7 @@ export interface SummarizeInput {
   readonly trigger: CompactionTrigger;
   /** What the person wants kept in view, of a manual compaction. */
   readonly focus?: string;
-  /** Go without a model: the last rung, and what follows an open breaker. */
+  /** Write the summary without a model: the last fallback, and what follows an open breaker. */
   readonly deterministic?: boolean;
 }
 
@@ -212,7 +205,7 @@ export type CompactionFacts =
   | { readonly kind: "pruned"; readonly hidden: number; readonly context: ContextSize }
   /** There was nothing to replace. */
   | { readonly kind: "nothing"; readonly reason: string; readonly context: ContextSize }
-  /** Every rung failed; history is unchanged. */
+  /** Every fallback failed; history is unchanged. */
   | { readonly kind: "failed"; readonly reason: string; readonly context: ContextSize };
 
 export interface UndoCompactionInput {
@@ -272,7 +265,7 @@ export interface ClosedSession {
 }
 
 export interface AgentActivities {
-  /** Opens the session or takes it up again; resolves its policy. */
+  /** Opens or resumes the session; resolves its policy. */
   openSession(input: OpenSessionInput): Promise<OpenedSession>;
   /** Makes sure that the session's container runs and its workspace is there. */
   openSandbox(input: { readonly step: number }): Promise<SandboxFacts>;
@@ -284,7 +277,7 @@ export interface AgentActivities {
   runTool(input: RunToolInput): Promise<ToolFacts>;
   /** One compaction round, in one transaction. */
   summarize(input: SummarizeInput): Promise<CompactionFacts>;
-  /** Takes the newest compaction round back. */
+  /** Undoes the newest compaction. */
   undoCompaction(input: UndoCompactionInput): Promise<UndoneFacts>;
   /** Hides old tool results from the view. */
   prune(input: { readonly step: number }): Promise<PruneFacts>;

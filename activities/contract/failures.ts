@@ -16,23 +16,39 @@ export type FailureType =
   | "ContextOverflow"
   | "SandboxRefused"
   | "SandboxUnavailable"
-  /** The walls round a sandbox's network could not be built, and the configuration requires them. */
+  /** The sandbox's firewall could not be set up, and the configuration requires it. */
   | "SandboxUnguarded"
   | "WorkspaceLost"
   | "ImageMissing"
   | "DatabaseUnavailable"
   /** A statement of ours was refused: a fault in the code. */
   | "DatabaseRejected"
-  /** The database's tables are newer than the worker that tried: a newer worker takes it over. */
+  /** The database's tables are newer than this worker: a newer worker must continue. */
   | "WorkerOutdated"
   /** A newer run has taken the session over: this attempt's writes are refused. */
   | "Superseded"
   /** Another attempt of this run holds the tool call. */
   | "CallTaken"
-  /** One worker after the other was lost while it ran the same activity: it is not handed on. */
+  /** Several workers in a row were lost while they ran the same activity, so no other gets it. */
   | "PoisonedSession"
   | "BadConfiguration"
-  | "Stuck";
+  /** A tool call that the step's stored answer does not have. */
+  | "NoSuchCall"
+  | "Stuck"
+  | "EmptyAnswer"
+  /** The answer broke off twice in a row. */
+  | "UnfinishedAnswer"
+  | "ContentFilter"
+  /** An update with a message that cannot be queued. */
+  | "GuidanceRefused"
+  /** A payload over 64 KB: a fault in the code. */
+  | "PayloadTooLarge"
+  /** Reported for an activity whose worker died, so that it is retried at once. */
+  | "WorkerLost"
+  /** The outcome of a cancelled run, of a run that ended without closing its session, and of any other error. */
+  | "Cancelled"
+  | "RunEnded"
+  | "Unexpected";
 
 const MAX_MESSAGE_CHARS = 1_000;
 
@@ -44,6 +60,11 @@ export function fatal(type: FailureType, message: string, cause?: unknown): Appl
     nonRetryable: true,
     ...causeOf(cause),
   });
+}
+
+/** A newer run has claimed the session, and this one may write nothing. @param kept what that means here, as a clause */
+export function superseded(kept: string): ApplicationFailure {
+  return fatal("Superseded", `A newer run has taken over this session; ${kept}.`);
 }
 
 /** Is tried again, after `delayMs` where that is given. */

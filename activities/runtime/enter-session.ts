@@ -2,7 +2,7 @@
 import type { ActivityScope } from "./activity-scope.ts";
 import type { CloseSandboxInput } from "../contract/activities.ts";
 import type { AgentDeps } from "./deps.ts";
-import { fatal } from "../contract/failures.ts";
+import { fatal, superseded } from "../contract/failures.ts";
 import { runInCharge, takeOver, type Standpoint } from "../store/runs.ts";
 import { findSession, lastStep, type Session } from "../store/sessions.ts";
 
@@ -47,10 +47,7 @@ async function enter(deps: EnterDeps, scope: Caller, at: Standpoint): Promise<En
       `No session ${scope.sessionId} in Postgres. Start one with: longhaul start "TASK"`,
     );
   if (entered === "superseded") {
-    throw fatal(
-      "Superseded",
-      `A newer run has taken over session ${scope.sessionId}; this attempt wrote nothing.`,
-    );
+    throw superseded("this attempt wrote nothing");
   }
   return entered;
 }

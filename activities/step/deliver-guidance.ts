@@ -7,7 +7,7 @@ import { estimateMessage } from "../transcript/tokens.ts";
 import type { MessageKind, UserPart } from "../contract/message.ts";
 import type { Guidance, ModelStepInput } from "../contract/activities.ts";
 import type { Sanitizer } from "../redaction/sanitizer.ts";
-import { fatal } from "../contract/failures.ts";
+import { superseded } from "../contract/failures.ts";
 import { storeFile } from "./inline-files.ts";
 import { blobId, loadBlobs } from "../store/blobs.ts";
 import { takeNotice } from "../store/sandboxes.ts";
@@ -48,8 +48,7 @@ export async function deliverGuidance(
   const { id: sessionId, epoch } = session;
   const { step } = input;
   return deps.store.db.transaction(async (tx) => {
-    if (!(await lockRun(tx, sessionId, scope.runId)))
-      throw fatal("Superseded", "A newer run has taken over this session; its messages wait for that one.");
+    if (!(await lockRun(tx, sessionId, scope.runId))) throw superseded("its messages wait for that one");
     const add = (row: AddedMessage) => addMessage(tx, { sessionId, epoch, step }, row);
     const notice = session.sandboxNotice ? await takeNotice(tx, sessionId) : undefined;
     if (notice !== undefined) {

@@ -1,11 +1,11 @@
-/** What a strategy decided, stored: one transaction, then facts for the workflow. */
+/** Stores a compaction's result in one transaction, and returns facts for the workflow. */
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import { contextSizeOf, type Measure } from "../context/context-size.ts";
 import { tokensSaved } from "../transcript/view.ts";
 import type { CompactionFacts, ContextSize, SummarizeInput } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
-import { fatal } from "../contract/failures.ts";
+import { superseded } from "../contract/failures.ts";
 import { storeFailedRound, storePrune, storeRound } from "../store/compactions.ts";
 import { appendEvents } from "../store/events.ts";
 import type { NewEvent } from "../store/event.ts";
@@ -15,8 +15,8 @@ import { lockRun } from "../store/transcript.ts";
 import type { StrategyName } from "../contract/strategies.ts";
 import type { Compaction } from "../compaction/compaction.ts";
 
-/** A round in hand: everything that was loaded for it. */
-export interface RoundInHand {
+/** Everything that was loaded for one compaction. */
+export interface CompactionContext {
   readonly deps: AgentDeps;
   readonly scope: ActivityScope;
   readonly session: Session;
@@ -26,71 +26,84 @@ export interface RoundInHand {
   /** The view before it, and its size. */
   readonly rows: readonly StoredMessage[];
   readonly context: ContextSize;
-  /** Bills that are on their way: nothing says that the round is over before they are stored. */
+  /** Usage rows being written: the compaction is not reported as done before they are stored. */
   readonly writes: Promise<unknown>[];
   readonly startedAt: number;
 }
 
 /** @throws Superseded (fatal) where a newer run took over meanwhile: nothing was written */
-export async function finishRound(round: RoundInHand, outcome: Compaction): Promise<CompactionFacts> {
-  const { context, measure, deps, session } = round;
-  // A round is stored beside its bills, not after them, and is over when both are stored.
-  if (outcome.kind !== "compacted") await Promise.all(round.writes);
+export async function finishCompaction(
+  compaction: CompactionContext,
+  outcome: Compaction,
+): Promise<CompactionFacts> {
+  const { context, measure, deps, session } = compaction;
+  // A summary is stored beside its usage rows, and is done when both are stored.
+  if (outcome.kind !== "compacted") await Promise.all(compaction.writes);
   switch (outcome.kind) {
     case "nothing":
       return { kind: "nothing", reason: outcome.reason, context };
     case "pruned": {
-      const hidden = await storeHidden(round, outcome);
-      return { kind: "pruned", hidden, context: contextSizeOf(withHidden(round, outcome.hidden), measure) };
+      const hidden = await storeHidden(compaction, outcome);
+      return {
+        kind: "pruned",
+        hidden,
+        context: contextSizeOf(withHidden(compaction, outcome.hidden), measure),
+      };
     }
     case "failed": {
-      const { sessionId, ...row } = rowOf(round, outcome);
+      const { sessionId, ...row } = rowOf(compaction, outcome);
       await deps.store.db.transaction(async (tx) => {
-        if (!(await lockRun(tx, sessionId, round.scope.runId))) throw superseded();
+        if (!(await lockRun(tx, sessionId, compaction.scope.runId)))
+          throw superseded("the summary was dropped");
         await storeFailedRound(tx, { ...row, sessionId, reason: outcome.reason });
-        await appendEvents(tx, sessionId, session.epoch, [compressed(round, outcome)]);
+        await appendEvents(tx, sessionId, session.epoch, [compressed(compaction, outcome)]);
       });
       deps.notifier.wake(sessionId);
       return { kind: "failed", reason: outcome.reason, context };
     }
     case "compacted":
-      return storeCompacted(round, outcome);
+      return storeCompacted(compaction, outcome);
   }
 }
 
 type Compacted = Extract<Compaction, { kind: "compacted" }>;
 type Ended = Compacted | Extract<Compaction, { kind: "failed" }>;
 
-async function storeCompacted(round: RoundInHand, outcome: Compacted): Promise<CompactionFacts> {
-  const { deps, session, scope, measure, input } = round;
+async function storeCompacted(compaction: CompactionContext, outcome: Compacted): Promise<CompactionFacts> {
+  const { deps, session, scope, measure, input } = compaction;
   const { before, after, hidden } = outcome;
-  const data = { prunedCount: hidden.length, savedTokens: savedBy(round, hidden) };
+  const data = { prunedCount: hidden.length, savedTokens: savedBy(compaction, hidden) };
   const pruned: NewEvent[] = hidden.length === 0 ? [] : [{ type: "context:pruned", step: input.step, data }];
-  const row = { ...rowOf(round, outcome), ...outcome };
-  const events = [compressed(round, outcome), ...pruned];
-  const [stored] = await Promise.all([storeRound(deps.store, scope.runId, row, events), ...round.writes]);
-  if (stored === "superseded") throw superseded();
+  const row = { ...rowOf(compaction, outcome), ...outcome };
+  const events = [compressed(compaction, outcome), ...pruned];
+  const [stored] = await Promise.all([
+    storeRound(deps.store, scope.runId, row, events),
+    ...compaction.writes,
+  ]);
+  if (stored === "superseded") throw superseded("the summary was dropped");
   deps.notifier.wake(session.id);
   // What is in view now is known; only another attempt's round has to be read.
   const view =
-    stored === "there" ? await loadView(deps.store.db, session.id) : viewAfter(round, outcome, session.epoch);
+    stored === "there"
+      ? await loadView(deps.store.db, session.id)
+      : viewAfter(compaction, outcome, session.epoch);
   return { kind: "compacted", round: input.round, before, after, context: contextSizeOf(view, measure) };
 }
 
 async function storeHidden(
-  round: RoundInHand,
+  compaction: CompactionContext,
   { hidden }: Extract<Compaction, { kind: "pruned" }>,
 ): Promise<number> {
-  const { deps, session, scope, input } = round;
-  const marks = { sequences: hidden, savedTokens: savedBy(round, hidden) };
+  const { deps, session, scope, input } = compaction;
+  const marks = { sequences: hidden, savedTokens: savedBy(compaction, hidden) };
   const at = { sessionId: session.id, epoch: session.epoch, step: input.step };
   const count = await storePrune(deps.store, scope.runId, at, marks);
-  if (count === "superseded") throw superseded();
+  if (count === "superseded") throw superseded("the summary was dropped");
   deps.notifier.wake(session.id);
   return count;
 }
 
-function rowOf({ session, input, strategy, startedAt }: RoundInHand, outcome: Ended) {
+function rowOf({ session, input, strategy, startedAt }: CompactionContext, outcome: Ended) {
   return {
     sessionId: session.id,
     epoch: session.epoch,
@@ -105,7 +118,7 @@ function rowOf({ session, input, strategy, startedAt }: RoundInHand, outcome: En
   };
 }
 
-function compressed({ input, strategy, scope }: RoundInHand, outcome: Ended): NewEvent {
+function compressed({ input, strategy, scope }: CompactionContext, outcome: Ended): NewEvent {
   return {
     type: "context:compressed",
     step: input.step,
@@ -123,25 +136,21 @@ function compressed({ input, strategy, scope }: RoundInHand, outcome: Ended): Ne
   };
 }
 
-function superseded(): Error {
-  return fatal("Superseded", "A newer run has taken over this session; the summary was dropped.");
-}
-
-function withHidden({ rows, input }: RoundInHand, hidden: readonly number[]): StoredMessage[] {
+function withHidden({ rows, input }: CompactionContext, hidden: readonly number[]): StoredMessage[] {
   const marked = new Set(hidden);
   return rows.map((row) => (marked.has(row.sequence) ? { ...row, prunedStep: input.step } : row));
 }
 
-function savedBy({ rows }: RoundInHand, hidden: readonly number[]): number {
+function savedBy({ rows }: CompactionContext, hidden: readonly number[]): number {
   const marked = new Set(hidden);
   return rows.reduce((sum, row) => sum + (marked.has(row.sequence) ? tokensSaved(row) : 0), 0);
 }
 
 /** The view as the store would give it after the round. */
-function viewAfter(round: RoundInHand, outcome: Compacted, epoch: number): StoredMessage[] {
-  const { step, round: number } = round.input;
+function viewAfter(compaction: CompactionContext, outcome: Compacted, epoch: number): StoredMessage[] {
+  const { step, round: number } = compaction.input;
   const gone = new Set(outcome.replaced);
-  const rows = withHidden(round, outcome.hidden);
+  const rows = withHidden(compaction, outcome.hidden);
   const summary: StoredMessage = {
     role: "assistant",
     content: [{ type: "text", text: outcome.summary }],

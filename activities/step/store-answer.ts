@@ -7,7 +7,7 @@ import { contextSizeOf, sizeFacts } from "../context/context-size.ts";
 import { contradicts, estimateMessage } from "../transcript/tokens.ts";
 import type { CallFacts, ContextSize, StepOutcome, StepUsage } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
-import { fatal } from "../contract/failures.ts";
+import { superseded } from "../contract/failures.ts";
 import { costUsd } from "../config/cost.ts";
 import { logCall } from "./log-call.ts";
 import type { ModelAnswer } from "../model/model.ts";
@@ -16,7 +16,6 @@ import { type ModelCallRow, learnFrom, recordCall } from "../store/model-calls.t
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { callsOf, findAnswer, insertPartialAnswer, lockRun } from "../store/transcript.ts";
-import { findTool } from "../tools/index.ts";
 import { aboutCall } from "../tools/invoke.ts";
 import type { StepContext } from "./step-context.ts";
 
@@ -80,7 +79,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
       })),
     ],
   });
-  if (!stored) throw superseded();
+  if (!stored) throw superseded("the answer of this attempt was dropped");
   logCall(bill);
   deps.notifier.wake(session.id);
   // A wrap-up is asked without the tools that the estimate counts.
@@ -192,18 +191,11 @@ async function write(
   await deps.store.db.transaction(async (tx) => {
     // The fence: a run that was superseded while it waited for the provider must not write.
     if (!(await lockRun(tx, session.id, scope.runId))) {
-      throw superseded();
+      throw superseded("the answer of this attempt was dropped");
     }
     await body(tx);
   });
   deps.notifier.wake(session.id);
-}
-
-function superseded(): Error {
-  return fatal(
-    "Superseded",
-    "A newer run has taken over this session; the answer of this attempt was dropped.",
-  );
 }
 
 function cleanContent({ deps }: StepContext, content: readonly AssistantPart[]): AssistantPart[] {
@@ -267,7 +259,6 @@ function facts(
   const short = calls.map((call): CallFacts => ({
     name: cutChars(call.toolName, 40),
     about: about(step, call),
-    readOnly: findTool(step.deps.tools, call.toolName)?.readOnly ?? false,
   }));
   const { input, output, cached, reasoning } = usage;
   return {

@@ -7,7 +7,13 @@ import { readEvents } from "../../activities/store/events.ts";
 import { recentCalls } from "../../activities/store/reading.ts";
 import { readContext, type ContextReport } from "../../activities/context/context-report.ts";
 import { contextText } from "../../client/commands/context.ts";
-import { compacted, createState, opened, ran, stepped } from "../../workflows/agent-state.ts";
+import {
+  applyCompaction,
+  applyOpened,
+  applyStep,
+  applyToolResult,
+  createState,
+} from "../../workflows/agent-state.ts";
 import { startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { mixedText } from "../support/mixed-text.ts";
 import { call, countTokens, text, type Turn } from "../support/scripted-model.ts";
@@ -45,7 +51,7 @@ describe("the size of the next request", () => {
     const agent = await startReader(6);
     const state = createState({});
     const session = await agent.perform("openSession", { chain: agent.runId });
-    opened(state, session);
+    applyOpened(state, session);
     const foretold: number[] = [];
     const compare = async (moment: string) => {
       const { used, estimated, basis } = await shown(agent);
@@ -61,17 +67,20 @@ describe("the size of the next request", () => {
     foretold.push(await compare("before the first step"));
     for (let step = 1; step <= 6; step += 1) {
       const answer = await agent.perform("modelStep", { step, guidance: [] });
-      stepped(state, answer);
+      applyStep(state, answer);
       await compare(`after the answer of step ${step}`);
       if (answer.kind !== "answered") throw new Error(answer.kind);
       for (const [index, made] of answer.calls.entries())
-        ran(state, made, await agent.perform("runTool", { step, index }));
+        applyToolResult(state, made, await agent.perform("runTool", { step, index }));
       if (answer.calls.length > 0) foretold.push(await compare(`after the tools of step ${step}`));
     }
     // What a display said before a request is what the log compares its bill with.
     const calls = (await recentCalls(database.store.db, agent.id, 10)).toReversed();
     expect(calls.map(({ estimated }) => estimated)).toEqual(foretold);
-    compacted(state, await agent.compact({ step: 7, round: 1, trigger: "manual", deterministic: true }));
+    applyCompaction(
+      state,
+      await agent.compact({ step: 7, round: 1, trigger: "manual", deterministic: true }),
+    );
     await compare("after a compaction");
     expect((await shown(agent)).basis).toBeNull();
   });

@@ -28,7 +28,7 @@ export const overflow: ModelStepFacts = {
   epoch: 1,
 };
 export const empty: ModelStepFacts = { kind: "empty", usage: USAGE, epoch: 1 };
-export const bashCall: CallFacts = { name: "bash", about: "npm test", readOnly: false };
+export const bashCall: CallFacts = { name: "bash", about: "npm test" };
 export const compactedTo = (round: number, used = 500): CompactionFacts => ({
   kind: "compacted",
   round,
@@ -89,15 +89,13 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
         },
         epoch: 1,
         step: input.continuedStep ?? options.step ?? 0,
-        about: "a task",
-        details: "a task",
         context: CONTEXT,
         round: 0,
       };
     },
     async openSandbox(input) {
       note("openSandbox", input);
-      return { container: "fake-box", workspace: "empty" };
+      return { container: "fake-box" };
     },
     async parkGuidance(input) {
       note("parkGuidance", input);

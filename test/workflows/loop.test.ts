@@ -81,7 +81,7 @@ describe("the loop", () => {
     expect(fake.inputsOf("runTool")).toHaveLength(3);
   });
 
-  it("nudges once when the same call gives the same result four times, then stops [case 28]", async () => {
+  it("warns once when the same call gives the same result four times, then stops [case 28]", async () => {
     const { fake, failure } = await play({
       steps: [answered([bashCall])],
       hashes: Array.from({ length: 20 }, () => "same"),

@@ -167,9 +167,9 @@ describe("prunableTokens", () => {
 
 describe("stuckVerdict", () => {
   it.each([
-    ["the same call with the same result four times", ["a", "a", "a", "a"], "nudge"],
-    ["the same after other work", ["x", "y", "a", "a", "a", "a"], "nudge"],
-    ["two that take turns", ["a", "b", "a", "b"], "nudge"],
+    ["the same call with the same result four times", ["a", "a", "a", "a"], "warn"],
+    ["the same after other work", ["x", "y", "a", "a", "a", "a"], "warn"],
+    ["two that take turns", ["a", "b", "a", "b"], "warn"],
     ["three times only", ["a", "a", "a"], undefined],
     ["changing results", ["a1", "a2", "a3", "a4", "a5"], undefined],
     ["different files", ["a", "b", "c", "d"], undefined],
@@ -178,7 +178,7 @@ describe("stuckVerdict", () => {
     expect(stuckVerdict(hashes, false)).toBe(verdict);
   });
 
-  it("stops where the nudge did not help [case 28]", () => {
+  it("stops where the warning did not help [case 28]", () => {
     expect(stuckVerdict(["a", "a", "a", "a"], true)).toBe("stop");
   });
 

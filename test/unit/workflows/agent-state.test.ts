@@ -15,7 +15,7 @@ const STATE: AgentState = {
   epoch: 3,
   context: { used: 5_000, estimated: true, prunable: 100 },
   round: 2,
-  cold: true,
+  cacheExpired: true,
   breaker: 1,
   futile: 1,
   roundStep: 4,
@@ -24,21 +24,29 @@ const STATE: AgentState = {
   undoRequests: ["u"],
   interrupting: true,
   recentCalls: ["x"],
-  nudged: true,
-  nudge: true,
+  loopWarned: true,
+  loopWarningDue: true,
   overflows: 1,
   emptyAnswers: 1,
   unfinished: 1,
   usage: { input: 9, output: 8, cached: 7, reasoning: 6, calls: 5 },
-  lastCalls: [{ step: 7, call: { name: "bash", about: "ls", readOnly: false }, facts: undefined }],
+  lastCalls: [{ step: 7, call: { name: "bash", about: "ls" }, facts: undefined }],
   sandbox: { container: "c", taskQueue: undefined },
   remark: "a remark",
 };
 
 /** What opening the session tells again, what belongs to a step in flight, and what is for people alone. */
-const NOT_CARRIED = ["phase", "epoch", "cold", "interrupting", "lastCalls", "sandbox", "remark"] as const;
+const NOT_CARRIED = [
+  "phase",
+  "epoch",
+  "cacheExpired",
+  "interrupting",
+  "lastCalls",
+  "sandbox",
+  "remark",
+] as const;
 
-it("what the loop decides by outlives continue-as-new, the hint of the stuck check too", () => {
+it("what the loop decides by outlives continue-as-new, the warning about a loop too", () => {
   const next = createState({ carried: carry(STATE) });
   const fresh = createState({});
   const expected = { ...STATE, ...Object.fromEntries(NOT_CARRIED.map((name) => [name, fresh[name]])) };
@@ -50,7 +58,7 @@ it("what a run of an older version carried is understood", () => {
   const { nudge, compacted, overflows, emptyAnswers, unfinished, ...older } = carry(STATE);
   expect([nudge, compacted, overflows, emptyAnswers, unfinished]).toEqual([true, true, 1, 1, 1]);
   expect(createState({ carried: older })).toMatchObject({
-    nudge: false,
+    loopWarningDue: false,
     compacted: false,
     overflows: 0,
     emptyAnswers: 0,

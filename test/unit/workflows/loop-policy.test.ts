@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { budgetFor } from "../../../activities/contract/budget.ts";
 import { estimatedNextInput } from "../../../activities/transcript/tokens.ts";
 import type { CompactionFacts, RunPolicy } from "../../../activities/contract/activities.ts";
-import { compacted, createState, stepped, type AgentState } from "../../../workflows/agent-state.ts";
+import { applyCompaction, applyStep, createState, type AgentState } from "../../../workflows/agent-state.ts";
 import { afterAnswer, afterOverflow, compactionDue } from "../../../workflows/loop-policy.ts";
 
 const budget = budgetFor(100_000, { triggerRatio: 0.9, maxOutputTokens: 4_000 });
@@ -43,26 +43,40 @@ describe("a compaction", () => {
   it("is due at its own trigger where a session is taken up again with nothing cached, until its first step", () => {
     const large = budgetFor(200_000, { triggerRatio: 0.8, returnRatio: 0.4, maxOutputTokens: 4_000 });
     const half = Math.floor(large.triggerTokens / 2);
-    const cold = (used: number): AgentState => ({ ...using(used), cold: true });
+    const cacheExpired = (used: number): AgentState => ({ ...using(used), cacheExpired: true });
     const largePolicy = { budget: large } as RunPolicy;
     expect(compactionDue(using(half), largePolicy)).toBeUndefined();
-    expect(compactionDue(cold(half - 1), largePolicy)).toBeUndefined();
-    expect(compactionDue(cold(half), largePolicy)).toEqual({ trigger: "threshold" });
+    expect(compactionDue(cacheExpired(half - 1), largePolicy)).toBeUndefined();
+    expect(compactionDue(cacheExpired(half), largePolicy)).toEqual({ trigger: "threshold" });
     // A person who wants no summaries gets none; without a trigger of its own it is the one for all.
-    expect(compactionDue(cold(half), { ...largePolicy, autoCompaction: false })).toBeUndefined();
-    expect(compactionDue(cold(budget.triggerTokens - 1), policy)).toBeUndefined();
-    const state = cold(half);
+    expect(compactionDue(cacheExpired(half), { ...largePolicy, autoCompaction: false })).toBeUndefined();
+    expect(compactionDue(cacheExpired(budget.triggerTokens - 1), policy)).toBeUndefined();
+    const state = cacheExpired(half);
     const usage = { input: 1, output: 1, cached: 0, reasoning: 0 };
-    stepped(state, { kind: "answered", calls: [], finish: "stop", usage, context: state.context, epoch: 1 });
+    applyStep(state, {
+      kind: "answered",
+      calls: [],
+      finish: "stop",
+      usage,
+      context: state.context,
+      epoch: 1,
+    });
     expect(compactionDue(state, largePolicy)).toBeUndefined();
   });
 
   it("never follows another without a step between, however full the window [case 10]", () => {
     const state = using(budget.triggerTokens * 2);
-    compacted(state, { kind: "failed", reason: "inflated", context: state.context });
+    applyCompaction(state, { kind: "failed", reason: "inflated", context: state.context });
     expect(compactionDue(state, policy)).toBeUndefined();
     const usage = { input: 1, output: 1, cached: 0, reasoning: 0 };
-    stepped(state, { kind: "answered", calls: [], finish: "stop", usage, context: state.context, epoch: 1 });
+    applyStep(state, {
+      kind: "answered",
+      calls: [],
+      finish: "stop",
+      usage,
+      context: state.context,
+      epoch: 1,
+    });
     expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
   });
 
@@ -72,12 +86,12 @@ describe("a compaction", () => {
     for (let time = 0; time < 3; time++) {
       state.compacted = false;
       expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
-      compacted(state, failure);
+      applyCompaction(state, failure);
     }
     state.compacted = false;
     expect(compactionDue(state, policy)).toEqual({ trigger: "threshold", deterministic: true });
     const { context } = state;
-    compacted(state, { kind: "compacted", round: 4, before: 90_000, after: 20_000, context });
+    applyCompaction(state, { kind: "compacted", round: 4, before: 90_000, after: 20_000, context });
     state.compacted = false;
     expect(compactionDue(state, policy)).toEqual({ trigger: "threshold" });
   });
@@ -91,9 +105,15 @@ describe("a compaction", () => {
     for (let step = 1; step <= 50; step += 1) {
       if (compactionDue(state, breaking)) {
         rounds.push(step);
-        compacted(state, { kind: "compacted", round: rounds.length, before: 9_000, after: 8_000, context });
+        applyCompaction(state, {
+          kind: "compacted",
+          round: rounds.length,
+          before: 9_000,
+          after: 8_000,
+          context,
+        });
       }
-      stepped(state, { kind: "answered", calls: [], finish: "stop", usage, context, epoch: 1 });
+      applyStep(state, { kind: "answered", calls: [], finish: "stop", usage, context, epoch: 1 });
     }
     expect(rounds).toEqual([1, 2, 3, 4, 24, 25, 45, 46]);
     state.compactRequest = {};
@@ -134,7 +154,7 @@ describe("compaction switched off", () => {
 
 describe("an answer", () => {
   const usage = { input: 1, output: 1, cached: 0, reasoning: 0 };
-  const call = { name: "bash", about: "ls", readOnly: false };
+  const call = { name: "bash", about: "ls" };
   const answer = (finish: string, calls = 0) =>
     ({
       kind: "answered",
