@@ -49,7 +49,7 @@ export interface BuiltMessages {
   /** Media types the model does not take, which it got words for, of files that it is shown for the first time. */
   readonly unsupported: readonly string[];
   /** What had to be put right, for the log. */
-  readonly mended: number;
+  readonly repairs: number;
 }
 
 /**
@@ -97,7 +97,7 @@ export async function buildMessages(
   }
   const messages =
     files.length === 0 ? view.messages : view.messages.map((message) => expand(message, shown));
-  return { messages, unsupported: [...unsupported], mended: view.mended.length };
+  return { messages, unsupported: [...unsupported], repairs: view.repairs.length };
 }
 
 /** Files that came since the last answer; all of them where another model gave that. */

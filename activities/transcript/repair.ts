@@ -6,7 +6,7 @@ import { cutChars } from "../contract/cut-text.ts";
 import type { AssistantPart, Message, ToolCallPart, ToolResultPart, UserPart } from "../contract/message.ts";
 
 /** One thing that was put right; `toolCallId` as it stood before. */
-export interface Mend {
+export interface Repair {
   readonly kind:
     | "missing-result"
     | "orphan-result"
@@ -20,7 +20,7 @@ export interface Mend {
 
 export interface Repaired {
   readonly messages: readonly Message[];
-  readonly mended: readonly Mend[];
+  readonly repairs: readonly Repair[];
 }
 
 /** What the model reads where a call has no result. */
@@ -39,17 +39,17 @@ type ToolMessage = Extract<Message, { role: "tool" }>;
  * repeated call ids get a suffix. What is well-formed comes back as the same array.
  */
 export function repair(messages: readonly Message[]): Repaired {
-  if (faultOf(messages) === undefined) return { messages, mended: [] };
-  const mended: Mend[] = [];
-  const results = matchResults(messages, mended);
+  if (faultOf(messages) === undefined) return { messages, repairs: [] };
+  const repairs: Repair[] = [];
+  const results = matchResults(messages, repairs);
   const ids = new UniqueIds(messages);
   const out: Message[] = [];
   for (const [index, message] of messages.entries()) {
     if (message.role === "tool") continue;
     const whole = message.role === "user" ? userWithoutEmpty(message.content) : usableParts(message.content);
-    if (whole.length < message.content.length) mended.push({ kind: "empty-part" });
+    if (whole.length < message.content.length) repairs.push({ kind: "empty-part" });
     if (whole.length === 0) {
-      mended.push({ kind: "empty-message" });
+      repairs.push({ kind: "empty-message" });
       continue;
     }
     if (message.role === "user") {
@@ -61,17 +61,17 @@ export function repair(messages: readonly Message[]): Repaired {
       if (part.type !== "tool-call") return part;
       const found = results.get(part);
       const id = ids.take(part.toolCallId);
-      if (id !== part.toolCallId) mended.push({ kind: "duplicate-call", toolCallId: part.toolCallId });
-      if (found === undefined) mended.push({ kind: "missing-result", toolCallId: part.toolCallId });
+      if (id !== part.toolCallId) repairs.push({ kind: "duplicate-call", toolCallId: part.toolCallId });
+      if (found === undefined) repairs.push({ kind: "missing-result", toolCallId: part.toolCallId });
       else if (found.index !== index + answers.length + 1) {
-        mended.push({ kind: "moved-result", toolCallId: part.toolCallId });
+        repairs.push({ kind: "moved-result", toolCallId: part.toolCallId });
       }
       answers.push({ role: "tool", content: [answerTo(part, id, found?.result)] });
       return id === part.toolCallId ? part : { ...part, toolCallId: id };
     });
     out.push({ role: "assistant", content }, ...answers);
   }
-  return { messages: out, mended };
+  return { messages: out, repairs };
 }
 
 function answerTo(
@@ -90,7 +90,7 @@ interface FoundResult {
 }
 
 /** Which result belongs to which call (by the part itself: ids may repeat). */
-function matchResults(messages: readonly Message[], mended: Mend[]): Map<ToolCallPart, FoundResult> {
+function matchResults(messages: readonly Message[], repairs: Repair[]): Map<ToolCallPart, FoundResult> {
   const matched = new Map<ToolCallPart, FoundResult>();
   const open = new Map<string, { readonly index: number; readonly part: ToolCallPart }[]>();
   const early = new Map<string, FoundResult[]>();
@@ -116,12 +116,12 @@ function matchResults(messages: readonly Message[], mended: Mend[]): Map<ToolCal
       // The newest message that still waits under this id is meant; within it, ids repeat in call order.
       const newest = waiting.findIndex((call) => call.index === waiting.at(-1)?.index);
       const [call] = newest === -1 ? [] : waiting.splice(newest, 1);
-      if (call === undefined) mended.push({ kind: "duplicate-result", toolCallId: result.toolCallId });
+      if (call === undefined) repairs.push({ kind: "duplicate-result", toolCallId: result.toolCallId });
       else matched.set(call.part, { index, result });
     }
   }
   for (const [toolCallId, rest] of early) {
-    for (let left = rest.length; left > 0; left--) mended.push({ kind: "orphan-result", toolCallId });
+    for (let left = rest.length; left > 0; left--) repairs.push({ kind: "orphan-result", toolCallId });
   }
   return matched;
 }

@@ -1,6 +1,6 @@
 /** The view: what the model gets to see of the transcript, well-formed whatever happened. Pure: no clock, no I/O. */
 import type { Message, StoredMessage, ToolResultPart } from "../contract/message.ts";
-import { repair, type Mend } from "./repair.ts";
+import { repair, type Repair } from "./repair.ts";
 import { estimateMessage } from "./tokens.ts";
 import { truncateText } from "./truncate.ts";
 
@@ -20,7 +20,7 @@ export interface View {
   /** Their sum. */
   readonly tokens: number;
   /** What had to be put right; empty in a sound transcript. */
-  readonly mended: readonly Mend[];
+  readonly repairs: readonly Repair[];
 }
 
 /** Handle under which a call's whole output is read again: `s<step>c<index>`, with `e<epoch>` before it after a reset. */
@@ -116,7 +116,7 @@ export function buildView(rows: readonly StoredMessage[]): View {
   const before = rows.map(shownMessage);
   if (rows.at(-1)?.kind === "summary") before.push(user(GO_ON_TEXT));
   const known = new Map(rows.map((row, index) => [before[index], shownTokens(row)] as const));
-  const { messages, mended } = repair(before);
+  const { messages, repairs } = repair(before);
   const sizes = messages.map((message) => known.get(message) ?? estimateMessage(message));
-  return { messages, sizes, tokens: sizes.reduce((sum, size) => sum + size, 0), mended };
+  return { messages, sizes, tokens: sizes.reduce((sum, size) => sum + size, 0), repairs };
 }

@@ -24,7 +24,7 @@ describe("summarize", () => {
     const view = await one.view();
     expect(view.map((row) => row.kind).slice(0, 2)).toEqual(["task", "summary"]);
     expect(view).toHaveLength(12);
-    expect(buildView(view).mended).toEqual([]);
+    expect(buildView(view).repairs).toEqual([]);
     const after = await one.all();
     expect(after).toHaveLength(before.length + 1);
     expect(

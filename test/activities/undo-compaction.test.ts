@@ -17,7 +17,7 @@ it("brings back the view before the newest round, keeps its event, and never giv
     [1, "undone"],
     [2, "compacted"],
   ]);
-  expect(buildView(await one.view()).mended).toEqual([]);
+  expect(buildView(await one.view()).repairs).toEqual([]);
   expect((await one.view()).filter((row) => row.kind === "summary").map((row) => row.slot)).toEqual([
     "summary:2",
   ]);

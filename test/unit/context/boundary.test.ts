@@ -136,7 +136,7 @@ describe("cutView", () => {
             sequences(rows),
           );
           for (const part of [cut.kept, cut.replaced]) {
-            const mends = buildView(part).mended.filter((mend) => mend.kind !== "duplicate-call");
+            const mends = buildView(part).repairs.filter((mend) => mend.kind !== "duplicate-call");
             expect(mends).toEqual([]);
           }
           expect(cut.kept[0]?.kind).toBe("task");

@@ -33,7 +33,7 @@ describe("threshold-rounds", () => {
     expect(done.after).toBeLessThan(done.before * 0.5);
     expect(requests).toHaveLength(1);
     const view = buildView(afterRound(rows, done, 1));
-    expect(view.mended).toEqual([]);
+    expect(view.repairs).toEqual([]);
     expect(view.messages.map((message) => message.role).slice(0, 3)).toEqual([
       "user",
       "assistant",

@@ -86,7 +86,7 @@ describe("a long run in a small window", () => {
         rows = afterRound(rows, done, round);
         expect(PREFIX + tokensOf(rows)).toBeLessThan(budget.triggerTokens);
         const view = buildView(rows);
-        expect(view.mended).toEqual([]);
+        expect(view.repairs).toEqual([]);
         expect(rows[0]?.kind).toBe("task");
         if (last !== undefined) expect(lostFrom(last, done.summary)).toBeUndefined();
         last = done.summary;

@@ -15,12 +15,12 @@ const shape = (messages: readonly Message[]) =>
 describe("repair", () => {
   it("hands a sound sequence back as it is [case 17]", () => {
     const sound = [user("go"), calls("", "a", "b"), result("a"), result("b"), says("done")];
-    expect(repair(sound)).toEqual({ messages: sound, mended: [] });
+    expect(repair(sound)).toEqual({ messages: sound, repairs: [] });
     expect(repair(sound).messages).toBe(sound);
   });
 
   it("gives a call without a result an interrupted one under the call's own id [case 17]", () => {
-    const { messages, mended } = repair([user("go"), calls("", "a"), user("and?")]);
+    const { messages, repairs } = repair([user("go"), calls("", "a"), user("and?")]);
     expect(shape(messages)).toEqual([
       "user text",
       "assistant a",
@@ -28,13 +28,13 @@ describe("repair", () => {
       "user text",
     ]);
     expect(messages[2]).toMatchObject({ content: [{ outcome: "interrupted", toolName: "bash" }] });
-    expect(mended).toEqual([{ kind: "missing-result", toolCallId: "a" }]);
+    expect(repairs).toEqual([{ kind: "missing-result", toolCallId: "a" }]);
   });
 
   it("drops a result without a call [case 17]", () => {
-    const { messages, mended } = repair([user("go"), result("ghost"), says("done")]);
+    const { messages, repairs } = repair([user("go"), result("ghost"), says("done")]);
     expect(shape(messages)).toEqual(["user text", "assistant text"]);
-    expect(mended).toEqual([{ kind: "orphan-result", toolCallId: "ghost" }]);
+    expect(repairs).toEqual([{ kind: "orphan-result", toolCallId: "ghost" }]);
   });
 
   it("moves a user message out from between a call and its result [case 17]", () => {
@@ -43,21 +43,21 @@ describe("repair", () => {
   });
 
   it("moves an assistant message out from between a call and its result [case 17]", () => {
-    const { messages, mended } = repair([calls("", "a"), says("hm"), result("a", "R")]);
+    const { messages, repairs } = repair([calls("", "a"), says("hm"), result("a", "R")]);
     expect(shape(messages)).toEqual(["assistant a", "result a: R", "assistant text"]);
-    expect(mended).toEqual([{ kind: "moved-result", toolCallId: "a" }]);
+    expect(repairs).toEqual([{ kind: "moved-result", toolCallId: "a" }]);
   });
 
   it("keeps the first of two results with one id [case 17]", () => {
-    const { messages, mended } = repair([calls("", "a"), result("a", "first"), result("a", "second")]);
+    const { messages, repairs } = repair([calls("", "a"), result("a", "first"), result("a", "second")]);
     expect(shape(messages)).toEqual(["assistant a", "result a: first"]);
-    expect(mended).toEqual([{ kind: "duplicate-result", toolCallId: "a" }]);
+    expect(repairs).toEqual([{ kind: "duplicate-result", toolCallId: "a" }]);
   });
 
   it("takes a result with a wrong id for an orphan and its call for unanswered [case 17]", () => {
-    const { messages, mended } = repair([calls("", "a"), result("b", "R")]);
+    const { messages, repairs } = repair([calls("", "a"), result("b", "R")]);
     expect(shape(messages)).toEqual(["assistant a", `result a: ${MISSING_RESULT_TEXT}`]);
-    expect(mended.map((mend) => mend.kind).toSorted()).toEqual(["missing-result", "orphan-result"]);
+    expect(repairs.map((mend) => mend.kind).toSorted()).toEqual(["missing-result", "orphan-result"]);
   });
 
   it("fills in one of three results and keeps call order [case 17]", () => {
@@ -140,7 +140,7 @@ describe("repair", () => {
         const once = repair(messages);
         expect(faultOf(once.messages)).toBeUndefined();
         expect(JSON.stringify(messages)).toBe(before);
-        expect(repair(once.messages)).toEqual({ messages: once.messages, mended: [] });
+        expect(repair(once.messages)).toEqual({ messages: once.messages, repairs: [] });
       }),
       { numRuns: 2_000 },
     );

@@ -26,7 +26,7 @@ describe("buildView", () => {
     expect(view.messages).toEqual([user("task"), calls("look", "a"), result("a", long), says("done")]);
     expect(view.sizes[2]).toBe(777);
     expect(view.tokens).toBe(rows.reduce((sum, row) => sum + row.tokens, 0));
-    expect(view.mended).toEqual([]);
+    expect(view.repairs).toEqual([]);
   });
 
   it("shows a pruned result as a placeholder with its handle, and leaves the row alone [case 15]", () => {
@@ -43,11 +43,11 @@ describe("buildView", () => {
     expect(rows[3]).toMatchObject({ content: [{ text: long }] });
   });
 
-  it("is well-formed where a result is missing, and says what was mended [case 17]", () => {
+  it("is well-formed where a result is missing, and says what was repairs [case 17]", () => {
     const view = buildView(rowsOf([user("task"), calls("", "a", "b"), result("b")]));
     expect(view.messages.map((message) => message.role)).toEqual(["user", "assistant", "tool", "tool"]);
     expect(view.sizes).toHaveLength(4);
-    expect(view.mended[0]).toEqual({ kind: "missing-result", toolCallId: "a" });
+    expect(view.repairs[0]).toEqual({ kind: "missing-result", toolCallId: "a" });
   });
 
   it("counts what a hidden row would be shown as, whatever figures its handle has", () => {
