@@ -141,7 +141,7 @@ describe.each(["responses", "chat"] as const)("failures on the %s wire", (api) =
     ["before the headers", scriptedModel().answers().with({ beforeHeaders: "hang" })],
     ["before the first token", scriptedModel().answers({ type: "hang" })],
     ["in the middle", scriptedModel().answers(text("Let me"), { type: "hang" })],
-  ])("takes an abort %s to the server at once and throws its reason [F3]", async (_, script) => {
+  ])("takes an abort %s to the server within a second and throws its reason [F3]", async (_, script) => {
     const served = await play(script);
     const abort = new AbortController();
     const reason = new Error("cancelled by the person");
@@ -153,8 +153,7 @@ describe.each(["responses", "chat"] as const)("failures on the %s wire", (api) =
     abort.abort(reason);
     await expect(asking).rejects.toBe(reason);
     await expect.poll(() => served.aborts.length).toBe(1);
-    // The provider's answer would hang for ever. Some milliseconds on a machine that does nothing else.
-    expect((served.aborts[0]?.abortedAt ?? Infinity) - abortedAt).toBeLessThan(5_000);
+    expect((served.aborts[0]?.abortedAt ?? Infinity) - abortedAt).toBeLessThan(1_000);
   });
 });
 

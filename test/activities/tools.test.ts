@@ -45,7 +45,7 @@ describe("bash in the sandbox", () => {
     await waitUntil(async () => !(await alive("sleep 333")), "its processes are gone");
   });
 
-  it("ends a command that ignores TERM soon after an abort, and keeps what it printed [case 23]", async () => {
+  it("ends a command that ignores TERM within 0.5 s of an abort, and keeps what it printed [case 23]", async () => {
     const controller = new AbortController();
     const running = call(
       "bash",
@@ -56,8 +56,8 @@ describe("bash in the sandbox", () => {
     const abortedAt = performance.now();
     controller.abort(new Error("interrupt"));
     const result = await running;
-    // The goal of 0.5 s is the benchmark's: other tests share this machine.
-    expect(performance.now() - abortedAt).toBeLessThan(5_000);
+    // The benchmark holds the goal itself: other tests share this machine.
+    expect(performance.now() - abortedAt).toBeLessThan(1_000);
     expect(result.outcome).toBe("interrupted");
     expect(result.text).toMatch(/^begun\n\[interrupted after \d+\.\d s\]$/);
     expect(await sandbox.state("abort-1")).toMatchObject({ kind: "killed" });

@@ -189,7 +189,7 @@ describe("guidance", () => {
 });
 
 describe("stopping", () => {
-  it("cancel reaches the provider soon and keeps what was said [A5]", async () => {
+  it("cancel reaches the provider within a second and keeps what was said [A5]", async () => {
     const script = scriptedModel().answers({ type: "text", text: "Working on it" }, { type: "hang" });
     const session = await agent.start(script);
     await session.until("llm:chunk");
@@ -199,10 +199,9 @@ describe("stopping", () => {
     const closed = Date.now() - cancelled;
     expect((await session.handle.describe()).status.name).toBe("CANCELLED");
     const aborted = session.model.aborts[0]?.abortedAt ?? Infinity;
-    // The goals (provider and run 1 s, processes 0.5 s) are the benchmark's: other tests share this machine.
-    expect(aborted - cancelled).toBeLessThan(4_000);
+    expect(aborted - cancelled).toBeLessThan(1_000);
     console.log(`cancel: provider aborted after ${aborted - cancelled} ms, run closed after ${closed} ms`);
-    expect(closed).toBeLessThan(8_000);
+    expect(closed).toBeLessThan(4_000); // the goal of 1 s is the benchmark's
     const rows = await transcript(session.id);
     expect(JSON.stringify(rows.at(-1)?.content)).toContain("Working on it [interrupted]");
     const [row] = await agent.database.store.db.select().from(sessions).where(eq(sessions.id, session.id));
@@ -210,7 +209,7 @@ describe("stopping", () => {
     await checkSession(agent, session);
   });
 
-  it("cancel soon ends the command's whole process group, and the container [A6] [R9]", async () => {
+  it("cancel ends the command's whole process group within half a second, and the container [A6] [R9]", async () => {
     const command = `trap '' TERM; (setsid sh -c 'while :; do date >> /workspace/beat; sleep 0.1; done' &); sleep 300`;
     const script = scriptedModel().calls("bash", { command });
     const session = await agent.start(script);
@@ -230,7 +229,7 @@ describe("stopping", () => {
     const ended = Date.now() - cancelled;
     await expect(session.result()).rejects.toThrow();
     console.log(`cancel: processes gone after ${ended} ms, run closed after ${Date.now() - cancelled} ms`);
-    expect(ended).toBeLessThan(4_000);
+    expect(ended).toBeLessThan(1_000);
     const results = await agent.database.store.db
       .select()
       .from(toolCalls)
