@@ -28,8 +28,10 @@ export async function createProgram(
   for (const { name, usage, about, load } of commandList) {
     const command = program.command(name).description(about);
     // Words of a task may be names of commands too: one command more than needed is loaded then, which does no harm.
-    if (!argv.includes(name)) command.arguments(usage);
-    else {
+    if (!argv.includes(name)) {
+      // commander reads an empty text as an argument without a name.
+      if (usage !== "") command.arguments(usage);
+    } else {
       const run = (await load())(command, output);
       command.action(async (...args) => done((await run(...(args as never[]))) ?? exitCodes.completed));
     }
