@@ -22,7 +22,7 @@ const { content, position, role, kind, sequence, prunedStep } = columns;
 
 /** What the model sees, in order. O(rows in view), however many were ever stored. */
 export function loadView(db: Queryable, sessionId: string): Promise<StoredMessage[]> {
-  return selectView(db, sessionId, sql`${content}`);
+  return run(views, db, sessionId, () => viewOf(db, sql`${content}`).prepare("load_view"));
 }
 
 /**
@@ -30,16 +30,37 @@ export function loadView(db: Queryable, sessionId: string): Promise<StoredMessag
  * because its size is worked out from it.
  */
 export function loadViewSizes(db: Queryable, sessionId: string): Promise<StoredMessage[]> {
-  const isCut = sql`${role} = 'user' and ${prunedStep} is not null`;
-  const empty = sql`case when ${role} = 'tool' then '[{"type":"tool-result","text":""}]' else '[]' end`;
-  return selectView(db, sessionId, sql`case when ${isCut} then ${content} else (${empty})::json end`);
+  return run(sizes, db, sessionId, () => {
+    const isCut = sql`${role} = 'user' and ${prunedStep} is not null`;
+    const empty = sql`case when ${role} = 'tool' then '[{"type":"tool-result","text":""}]' else '[]' end`;
+    const contents = sql`case when ${isCut} then ${content} else (${empty})::json end`;
+    return viewOf(db, contents).prepare("load_view_sizes");
+  });
+}
+
+type Prepared = ReturnType<ReturnType<typeof viewOf>["prepare"]>;
+
+/** By store: a step asks the same each time, and writing and planning the query took a third of it. */
+const views = new WeakMap<Queryable, Prepared>();
+const sizes = new WeakMap<Queryable, Prepared>();
+
+async function run(
+  prepared: WeakMap<Queryable, Prepared>,
+  db: Queryable,
+  sessionId: string,
+  prepare: () => Prepared,
+): Promise<StoredMessage[]> {
+  const query = prepared.get(db) ?? prepare();
+  prepared.set(db, query);
+  return (await query.execute({ sessionId })).map(toStoredMessage);
 }
 
 /**
  * Behind the newest summary everything is in view; in front of it only what a person said and the head. So the rows are
  * found by indexes, without asking of each that was ever stored whether a round replaced it.
  */
-async function selectView(db: Queryable, sessionId: string, contents: SQL): Promise<StoredMessage[]> {
+function viewOf(db: Queryable, contents: SQL) {
+  const sessionId = sql.placeholder("sessionId");
   const live = and(eq(session, sessionId), isNull(supersededEpoch));
   const gone = db.$with("gone").as(outOfView(sessionId));
   const inView = and(live, sql`not ${sequence} <@ (select sequences from gone)`);
@@ -61,6 +82,5 @@ async function selectView(db: Queryable, sessionId: string, contents: SQL): Prom
     rowsWhere(lt(position, summary), eq(role, "user")),
     rowsWhere(lt(position, summary), ne(role, "user"), inArray(position, head)),
   ).as("rows");
-  const found = await db.with(gone, edge).select().from(rows).orderBy(rows.position);
-  return found.map(toStoredMessage);
+  return db.with(gone, edge).select().from(rows).orderBy(rows.position);
 }
