@@ -73,7 +73,7 @@ export function createSupervisorLink(
       AttachStdout: true,
       AttachStderr: true,
     });
-    const stream = new SupervisorStream(docker, await exec.start({ hijack: true, stdin: true }));
+    const stream = new SupervisorStream(await exec.start({ hijack: true, stdin: true }));
     try {
       await options.ready;
       const handshake = await stream.request("hello", { disk: options.disk, probe: options.probe });

@@ -2,9 +2,7 @@
  * One open stream to a sandbox's supervisor: numbered requests, several in progress at once, one JSON text a line. Memory is
  * bounded by what was requested: the supervisor sends nothing else but progress, and that only while its buffer is empty.
  */
-import { createInterface } from "node:readline";
-import { type Duplex, PassThrough } from "node:stream";
-import type Dockerode from "dockerode";
+import type { Duplex } from "node:stream";
 import { cutTail } from "../../contract/cut-text.ts";
 
 /** The stream ended; requests in progress may or may not have been carried out. */
@@ -28,6 +26,8 @@ interface Pending {
 /** How often the supervisor is pinged while a request is in progress; two missed answers end the stream. */
 const PING_MS = 15_000;
 const MAX_TROUBLE_CHARS = 500;
+const HEAD_BYTES = 8;
+const STDERR = 2;
 
 export class SupervisorStream {
   readonly #duplex: Duplex;
@@ -39,18 +39,20 @@ export class SupervisorStream {
   /** The end of what the relay wrote to standard error. */
   #trouble = "";
 
-  /** @param duplex Docker's multiplexed stream, which the engine's client takes apart */
-  constructor(docker: Pick<Dockerode, "modem">, duplex: Duplex) {
+  /** @param duplex Docker's multiplexed stream */
+  constructor(duplex: Duplex) {
     this.#duplex = duplex;
     this.#pinging = setInterval(() => this.#ping(), PING_MS);
     this.#pinging.unref();
-    const [out, err] = [new PassThrough(), new PassThrough()];
-    docker.modem.demuxStream(duplex, out, err);
-    createInterface({ input: out }).on("line", (line) => this.#receive(line));
-    err.on("data", (bytes: Buffer) => {
-      this.#trouble = cutTail(this.#trouble + bytes.toString("utf8"), MAX_TROUBLE_CHARS).trim();
+    const lines = lineReader((line) => this.#receive(line));
+    const frames = frameReader((channel, bytes) => {
+      if (channel !== STDERR) lines(bytes);
+      else this.#trouble = cutTail(this.#trouble + bytes.toString("utf8"), MAX_TROUBLE_CHARS).trim();
     });
-    duplex.on("data", () => (this.#heardAtMs = performance.now()));
+    duplex.on("data", (chunk: Buffer) => {
+      this.#heardAtMs = performance.now();
+      frames(chunk);
+    });
     duplex.on("error", (error: Error) => this.#end(error.message));
     duplex.on("end", () => this.#end("closed by the other side"));
     duplex.on("close", () => this.#end("closed"));
@@ -126,4 +128,48 @@ export class SupervisorStream {
     for (const { reject } of this.#pending.values()) reject(error);
     this.#pending.clear();
   }
+}
+
+/**
+ * Takes Docker's multiplexed stream apart. The engine's client has a function for it, which copies all that it holds at each
+ * chunk: a long answer took twice the memory.
+ */
+function frameReader(onPiece: (channel: number, bytes: Buffer) => void): (chunk: Buffer) => void {
+  const head = Buffer.alloc(HEAD_BYTES);
+  let headFilled = 0;
+  let left = 0;
+  return (chunk) => {
+    let at = 0;
+    while (at < chunk.length) {
+      if (left === 0) {
+        const count = chunk.copy(head, headFilled, at, at + HEAD_BYTES - headFilled);
+        headFilled += count;
+        at += count;
+        if (headFilled < HEAD_BYTES) return;
+        headFilled = 0;
+        left = head.readUInt32BE(4);
+        continue;
+      }
+      const piece = chunk.subarray(at, at + left);
+      at += piece.length;
+      left -= piece.length;
+      onPiece(head[0] ?? 0, piece);
+    }
+  };
+}
+
+/** Joins pieces only when a line is whole, so that a long line costs its length once. */
+function lineReader(onLine: (line: string) => void): (bytes: Buffer) => void {
+  let pieces: Buffer[] = [];
+  return (bytes) => {
+    let rest = bytes;
+    for (let end = rest.indexOf("\n"); end >= 0; end = rest.indexOf("\n")) {
+      pieces.push(rest.subarray(0, end));
+      const line = Buffer.concat(pieces).toString("utf8");
+      pieces = [];
+      rest = rest.subarray(end + 1);
+      onLine(line);
+    }
+    if (rest.length > 0) pieces.push(rest);
+  };
 }
