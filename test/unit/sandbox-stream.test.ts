@@ -1,5 +1,4 @@
 import { Duplex, PassThrough } from "node:stream";
-import Dockerode from "dockerode";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { StreamEnded, SupervisorStream } from "../../activities/sandbox/docker/supervisor-stream.ts";
 
@@ -14,10 +13,7 @@ function piece(channel: number, text: string): Buffer {
 
 function connect() {
   const [toSandbox, fromSandbox] = [new PassThrough(), new PassThrough()];
-  const stream = new SupervisorStream(
-    new Dockerode(),
-    Duplex.from({ readable: fromSandbox, writable: toSandbox }),
-  );
+  const stream = new SupervisorStream(Duplex.from({ readable: fromSandbox, writable: toSandbox }));
   let sent = "";
   toSandbox.on("data", (chunk: Buffer) => (sent += chunk.toString()));
   const requests = (): { q: number; op: string; of?: number }[] =>
