@@ -142,7 +142,7 @@ describe("what the model server refuses, as the real one does", () => {
         {
           role: "tool",
           tool_call_id: "a",
-          content: [{ type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } }],
+          content: [{ type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } }],
         },
       ],
       "only allowed for messages with role 'user'",
@@ -225,7 +225,7 @@ describe("what the model server refuses, as the real one does", () => {
   it("an image for a model that takes none", async () => {
     const image = {
       role: "user",
-      content: [{ type: "input_image", image_url: "data:image/png;base64,AAAA" }],
+      content: [{ type: "input_image", image_url: "data:image/png;base64,iVBORw0KGgo=" }],
     };
     expect((await responses([image], { model: "text-only" })).error.message).toContain(
       "image_url is only supported",

@@ -1,9 +1,11 @@
 import { describe, expect, it, vi } from "vitest";
 import type { ToolCallPart } from "../../activities/contract/message.ts";
+import { DOT_PNG } from "../support/images.ts";
 import { ask, assistant, toolResult, user, play } from "../support/model-request.ts";
 import { call, scriptedModel, text, thought } from "../support/scripted-model.ts";
 
 const wires = ["responses", "chat"] as const;
+const PNG_URL = `data:image/png;base64,${DOT_PNG.toString("base64")}`;
 
 describe.each(wires)("asking a model on the %s wire", (api) => {
   it("gives text and tool calls in order, live and whole, with the bill", async () => {
@@ -71,29 +73,29 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
 
   it("really sends the image of a tool result", async () => {
     const { baseUrl, requests } = await play(scriptedModel().says("A cat."));
-    const data = `data:image/png;base64,${Buffer.alloc(300).toString("base64")}`;
     const messages = [
       user("Look."),
       assistant(
         { type: "tool-call", toolCallId: "c1", toolName: "bash", input: {} },
         { type: "tool-call", toolCallId: "c2", toolName: "bash", input: {} },
       ),
-      toolResult("c1", "shown", { files: [{ type: "file", mediaType: "image/png", data }] }),
+      toolResult("c1", "shown", { files: [{ type: "file", mediaType: "image/png", data: PNG_URL }] }),
       toolResult("c2", "ok"),
     ];
     await ask(baseUrl, { api, messages });
     const parts = requests[0]?.items.flatMap((item) => ("parts" in item ? item.parts : []));
-    expect(parts).toContainEqual({ type: "image", mediaType: "image/png", bytes: 300 });
+    expect(parts).toContainEqual({ type: "image", mediaType: "image/png", bytes: DOT_PNG.length });
   });
 
   it("sends a person's image", async () => {
     const { baseUrl, requests } = await play(scriptedModel().says("A dog."));
-    const file = { type: "file", mediaType: "image/png", data: "data:image/png;base64,AAAA" } as const;
+    const file = { type: "file", mediaType: "image/png", data: PNG_URL } as const;
     await ask(baseUrl, {
       api,
       messages: [{ role: "user", content: [{ type: "text", text: "What is it?" }, file] }],
     });
-    expect(requests[0]?.items[0]).toMatchObject({ parts: [{ type: "text" }, { type: "image", bytes: 3 }] });
+    const shown = { type: "image", bytes: DOT_PNG.length };
+    expect(requests[0]?.items[0]).toMatchObject({ parts: [{ type: "text" }, shown] });
   });
 
   it("keeps calls with broken arguments and unknown names as calls [R35] [R36]", async () => {

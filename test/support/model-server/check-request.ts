@@ -1,5 +1,7 @@
 /** What the real service refuses. Pure. Source: OpenAI's error texts; requirement 7.3. */
+import { checkFields, type KnownFields } from "./check-fields.ts";
 import { checkName, checkPairs } from "./check-pairs.ts";
+import { checkParameters } from "./check-parameters.ts";
 import { isOurEncryption } from "./encrypted-reasoning.ts";
 import { isObject } from "./fields.ts";
 import { Refusal } from "./refusal.ts";
@@ -7,8 +9,12 @@ import type { ParsedRequest, ServedModel, WireItem } from "./wire.ts";
 
 type Request = Omit<ParsedRequest, "inputTokens">;
 
+/** OpenAI itself knows nothing beside its schema. */
+const OPENAI_ALONE: KnownFields = { parameters: [], fields: [] };
+
 /** @throws Refusal for a request that the real service would not take */
-export function checkRequest(request: Request, model: ServedModel): void {
+export function checkRequest(request: Request, model: ServedModel, known = OPENAI_ALONE): void {
+  checkFields(request.api, request.raw, known);
   checkTools(request);
   checkParameters(request, model);
   checkPairs(request.api, request.items);
@@ -66,7 +72,8 @@ function checkTools(request: Request): void {
         prefix(index),
       );
     seen.add(tool.name);
-    const problem = schemaProblem(tool.schema, []);
+    const problem =
+      schemaProblem(tool.schema, []) ?? (tool.strict === true ? strictProblem(tool.schema, []) : undefined);
     if (problem !== undefined) {
       throw new Refusal(
         400,
@@ -96,46 +103,22 @@ function schemaProblem(schema: unknown, context: readonly string[]): string | un
   return undefined;
 }
 
-function checkParameters(request: Request, model: ServedModel): void {
-  const { raw, api } = request;
-  if (raw["parallel_tool_calls"] !== undefined && request.tools.length === 0 && api === "chat") {
-    throw new Refusal(
-      400,
-      "Invalid value for 'parallel_tool_calls': 'parallel_tool_calls' is only allowed when 'tools' are specified.",
-      null,
-      "parallel_tool_calls",
-    );
+/** A strict schema names every property as required and allows no others. */
+function strictProblem(schema: unknown, context: readonly string[]): string | undefined {
+  if (!isObject(schema)) return undefined;
+  const at = `In context=(${context.map((one) => `'${one}'`).join(", ")})`;
+  const properties = isObject(schema["properties"]) ? schema["properties"] : {};
+  if (schema["type"] === "object" && schema["additionalProperties"] !== false)
+    return `${at}, 'additionalProperties' is required to be supplied and to be false.`;
+  const required = Array.isArray(schema["required"]) ? schema["required"] : [];
+  const missing = Object.keys(properties).find((name) => !required.includes(name));
+  if (missing !== undefined)
+    return `${at}, 'required' is required to be supplied and to be an array including every key in properties. Missing '${missing}'.`;
+  for (const [name, one] of Object.entries(properties)) {
+    const problem = strictProblem(one, [...context, "properties", name]);
+    if (problem !== undefined) return problem;
   }
-  const limitName = api === "responses" ? "max_output_tokens" : "max_completion_tokens";
-  const limit = request.maxOutputTokens;
-  if (limit !== undefined && model.maxOutput !== undefined && limit > model.maxOutput) {
-    throw new Refusal(
-      400,
-      `${limitName} is too large: ${limit}. This model supports at most ${model.maxOutput} completion tokens, whereas you provided ${limit}.`,
-      "invalid_value",
-      limitName,
-    );
-  }
-  if (limit !== undefined && api === "responses" && limit < 16) {
-    throw new Refusal(
-      400,
-      `Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got ${limit} instead.`,
-      "integer_below_min_value",
-      limitName,
-    );
-  }
-  if (model.reasoning === true && api === "chat" && raw["max_tokens"] !== undefined) {
-    throw new Refusal(
-      400,
-      "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
-      "unsupported_parameter",
-      "max_tokens",
-    );
-  }
-  const include = raw["include"];
-  if (model.reasoning !== true && Array.isArray(include) && include.includes("reasoning.encrypted_content")) {
-    throw new Refusal(400, "Encrypted content is not supported with this model.", null, "include");
-  }
+  return schema["items"] === undefined ? undefined : strictProblem(schema["items"], [...context, "items"]);
 }
 
 function checkResponsesItems(request: Request): void {

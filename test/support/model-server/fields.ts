@@ -19,10 +19,24 @@ export function text(value: unknown, path: string): string {
   );
 }
 
+/** Types of image that are taken, by their first bytes in hex. Source: OpenAI's vision guide. */
+const IMAGE_SIGNATURES: readonly (readonly [string, RegExp])[] = [
+  ["image/png", /^89504e470d0a1a0a/],
+  ["image/jpeg", /^ffd8ff/],
+  ["image/gif", /^474946383[79]61/],
+  ["image/webp", /^52494646.{8}57454250/],
+];
+
+/** What an image is by its first bytes, whatever it is called. */
+function imageTypeOf(base64: string): string | undefined {
+  const head = Buffer.from(base64.slice(0, 64), "base64").toString("hex");
+  return IMAGE_SIGNATURES.find(([, signature]) => signature.test(head))?.[0];
+}
+
 /** An image or file from its `data:` URL (or its plain URL). */
 export function media(type: "image" | "file", url: unknown, path: string): WirePart {
   const value = text(url, path);
-  const match = /^data:([^;,]+)(?:;[^,]*)?,(.*)$/s.exec(value);
+  const match = /^data:([^;,]+);base64,(.*)$/s.exec(value);
   if (match === null) {
     if (/^https?:/.test(value)) return { type, mediaType: "url", bytes: 0 };
     throw new Refusal(
@@ -32,8 +46,27 @@ export function media(type: "image" | "file", url: unknown, path: string): WireP
       path,
     );
   }
-  const digits = (match[2] ?? "").replace(/=+$/, "").length;
-  return { type, mediaType: match[1] ?? "", bytes: Math.floor((digits * 3) / 4) };
+  const [, mediaType = "", base64 = ""] = match;
+  const wanted = type === "image" ? "image" : "application/pdf";
+  const isKnown =
+    type === "file" ? mediaType === wanted : IMAGE_SIGNATURES.some(([one]) => one === mediaType);
+  if (!isKnown) {
+    throw new Refusal(
+      400,
+      `Invalid '${path}'. Expected a base64-encoded data URL with an ${wanted} MIME type, but got unsupported MIME type '${mediaType}'.`,
+      "invalid_value",
+      path,
+    );
+  }
+  if (type === "image" && imageTypeOf(base64) === undefined) {
+    throw new Refusal(
+      400,
+      "The image data you provided does not represent a valid image. Please check your input and try again with one of the following image formats: ['image/jpeg', 'image/png', 'image/gif', 'image/webp'].",
+      "invalid_image_format",
+      path,
+    );
+  }
+  return { type, mediaType, bytes: Math.floor((base64.replace(/=+$/, "").length * 3) / 4) };
 }
 
 /** The parts of a message's content, each read by `partOf`. @throws Refusal */

@@ -20,6 +20,7 @@ export interface WireTool {
   readonly name: string;
   readonly description: string;
   readonly schema: unknown;
+  readonly strict?: boolean;
 }
 
 export interface ParsedRequest {
