@@ -7,6 +7,7 @@
  * Cancel: the request is aborted, what was said is kept with ` [interrupted]`, and `interrupted` is returned.
  */
 import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
+import { costUsd } from "./config/cost.ts";
 import { answerTokens, type Budget } from "./contract/budget.ts";
 import { cutChars } from "./contract/cut-text.ts";
 import { measureOf, sizeFacts } from "./context/context-size.ts";
@@ -108,16 +109,14 @@ async function takeStep(
   try {
     answer = await deps.model.ask(
       {
-        model: session.config.model,
-        ...(session.config.modelName === undefined ? {} : { modelName: session.config.modelName }),
-        api: session.config.api,
+        target: session.config,
         system: prefix.system,
         messages: built.messages,
         tools: input.wrapUp ? [] : prefix.tools,
         maxOutputTokens: answerTokens(budget, session.config.maxOutput, context.used),
         cacheKey: session.id,
         deadlines: modelDeadlines(session.config, scope.elapsedMs()),
-        windowTokens: session.config.contextWindow,
+        estimatedTokens: context.used,
       },
       (delta) => {
         if (delta.type === "text") said += delta.text;
@@ -210,6 +209,7 @@ async function wasted(
     error: cutChars(sanitizer.clean(error), 1_000),
     ...(finish === undefined ? {} : { finish }),
     usage: answer?.usage,
+    costUsd: answer?.costUsd ?? costUsd(step.session.config.price, answer?.usage),
   };
   logCall(bill);
   await recordCall(store.db, bill);

@@ -2,6 +2,8 @@
 import { hostname } from "node:os";
 import { z } from "zod";
 import { secretsOf } from "../activities/redaction/secret-values.ts";
+import { isKeyVariable } from "../activities/config/model-target.ts";
+import { providerVariables } from "../activities/config/providers.ts";
 import { DEFAULT_IMAGE } from "../activities/config/default-image.ts";
 import { ServiceMissing } from "./connect/service-missing.ts";
 
@@ -15,9 +17,6 @@ const schema = z.object({
   DATABASE_URL: z.string().min(1, "set it to postgres://user:password@host:5432/database"),
   DATABASE_CONNECTIONS: number(20),
   DATABASE_TIMEOUT_MS: number(45_000),
-  OPENAI_API_KEY: text,
-  OPENAI_BASE_URL: text,
-  LONGHAUL_REHEARSAL_URL: text,
   LONGHAUL_MODEL: text,
   SANDBOX_IMAGE: text,
   LONGHAUL_GUARD_IMAGE: text,
@@ -43,8 +42,8 @@ export interface WorkerConfig {
   readonly databaseConnections: number;
   /** How long Postgres may be silent in the middle of a question before the connection is given up, in ms. */
   readonly databaseTimeoutMs: number;
-  readonly openai: { readonly apiKey: string | undefined; readonly baseUrl: string | undefined } | undefined;
-  readonly rehearsalUrl: string | undefined;
+  /** Keys, tokens and addresses of model providers, by the names of their variables; no other secret of this worker. */
+  readonly providers: Readonly<Record<string, string | undefined>>;
   /** What a session started from Temporal's own tools runs by. */
   readonly model: string | undefined;
   readonly sandboxImage: string | undefined;
@@ -108,13 +107,15 @@ export function readWorkerConfig(
   }
   const e = result.data;
   const workflows = e.LONGHAUL_TASK_QUEUE;
-  const hasOpenai = e.OPENAI_API_KEY !== undefined || e.OPENAI_BASE_URL !== undefined;
   return {
     databaseUrl: e.DATABASE_URL,
     databaseConnections: e.DATABASE_CONNECTIONS,
     databaseTimeoutMs: e.DATABASE_TIMEOUT_MS,
-    openai: hasOpenai ? { apiKey: e.OPENAI_API_KEY, baseUrl: e.OPENAI_BASE_URL } : undefined,
-    rehearsalUrl: e.LONGHAUL_REHEARSAL_URL,
+    providers: Object.fromEntries(
+      Object.entries(environment).filter(
+        ([variable, value]) => value && (isKeyVariable(variable) || providerVariables.includes(variable)),
+      ),
+    ),
     model: e.LONGHAUL_MODEL,
     sandboxImage: e.SANDBOX_IMAGE,
     guardImage: e.LONGHAUL_GUARD_IMAGE ?? DEFAULT_IMAGE,

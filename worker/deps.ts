@@ -54,7 +54,7 @@ export async function bindDeps(
       hasSearchAttributes(tools.connection, tools.namespace, logger),
       migrateStore(store),
     ]);
-    const model = createAiSdkModel({ providers: providersOf(config), mask: (text) => sanitizer.clean(text) });
+    const model = createAiSdkModel({ environment: config.providers, mask: (text) => sanitizer.clean(text) });
     // Loading the SDK takes 0.3 s: it is over before the first task asks for it.
     model.warm().catch((error: unknown) => logger.error({ err: error }, "the model SDK does not load"));
     return {
@@ -84,29 +84,16 @@ export async function bindDeps(
   }
 }
 
-function providersOf(config: WorkerConfig): Parameters<typeof createAiSdkModel>[0]["providers"] {
-  const { openai, rehearsalUrl } = config;
-  return {
-    ...(openai === undefined
-      ? {}
-      : {
-          openai: {
-            apiKey: openai.apiKey,
-            ...(openai.baseUrl === undefined ? {} : { baseUrl: openai.baseUrl }),
-          },
-        }),
-    ...(rehearsalUrl === undefined ? {} : { rehearsal: { baseUrl: rehearsalUrl } }),
-  };
-}
-
 /** For sessions started from Temporal's own tools, which bring a task alone; undefined where no model is configured. */
 function defaultConfig(config: WorkerConfig): RunConfig | undefined {
-  const name = config.model ?? (config.rehearsalUrl === undefined ? undefined : "rehearsal/flashcards");
+  const name =
+    config.model ??
+    (config.providers["LONGHAUL_REHEARSAL_URL"] === undefined ? undefined : "rehearsal/flashcards");
   if (name === undefined) return undefined;
   const settings = agentConfigSchema.parse(
     config.sandboxImage === undefined ? {} : { sandbox: { image: config.sandboxImage } },
   );
-  const resolved = resolveRun(settings, name, { OPENAI_BASE_URL: config.openai?.baseUrl });
+  const resolved = resolveRun(settings, name, config.providers);
   return resolved.ok ? resolved.run : undefined;
 }
 

@@ -11,10 +11,10 @@ import type {
   CallFacts,
   ModelStepFacts,
   ModelStepInput,
-  RunPolicy,
   SandboxFacts,
   SessionStatus,
 } from "../activities/contract/activities.ts";
+import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import {
   applyCompaction,
   applyPrune,

@@ -120,7 +120,7 @@ export function applyStep(state: AgentState, facts: ModelStepFacts): void {
       calls: usage.calls + 1,
     };
   }
-  if (facts.kind !== "empty") state.context = facts.context;
+  if (facts.kind !== "empty" && facts.kind !== "unavailable") state.context = facts.context;
   state.overflows = facts.kind === "overflow" ? state.overflows + 1 : 0;
   if (facts.kind === "empty") state.emptyAnswers += 1;
   if (facts.kind === "answered" || facts.kind === "interrupted") {

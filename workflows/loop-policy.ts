@@ -1,10 +1,6 @@
 /** Decisions of the loop, by the numbers it holds. Pure. */
-import type {
-  CallFacts,
-  CompactionTrigger,
-  ModelStepFacts,
-  RunPolicy,
-} from "../activities/contract/activities.ts";
+import type { CallFacts, CompactionTrigger, ModelStepFacts } from "../activities/contract/activities.ts";
+import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import type { FailureType } from "../activities/contract/failures.ts";
 import type { AgentState } from "./agent-state.ts";
 import { waiting } from "./inbox.ts";

@@ -1,5 +1,6 @@
 /** What a person sees of a run in the Web UI. Pure. */
-import type { RunPolicy, SessionStatus } from "../activities/contract/activities.ts";
+import type { SessionStatus } from "../activities/contract/activities.ts";
+import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { BREAKDOWN_PARTS, barOf, breakdownOf } from "../activities/contract/breakdown.ts";
 import { cutChars } from "../activities/contract/cut-text.ts";
 import type { AgentState } from "./agent-state.ts";

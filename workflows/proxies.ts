@@ -4,7 +4,8 @@
  */
 import { ActivityCancellationType, proxyActivities, type ActivityOptions } from "@temporalio/workflow";
 import { jsonBytes } from "../activities/contract/guidance-items.ts";
-import type { AgentActivities, RunPolicy } from "../activities/contract/activities.ts";
+import type { AgentActivities } from "../activities/contract/activities.ts";
+import type { RunPolicy } from "../activities/contract/run-policy.ts";
 
 /** A worker that is gone is noticed after this. Source: requirement 7.1. */
 const HEARTBEAT_TIMEOUT_MS = 30_000;

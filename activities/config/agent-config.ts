@@ -8,24 +8,11 @@ import { MAX_HEAD_MESSAGES } from "../transcript/boundary.ts";
 import { isPrefix } from "./ip-prefix.ts";
 import { DEFAULT_IMAGE } from "./default-image.ts";
 import { strategyNames } from "../contract/strategies.ts";
+import { modelConfigSchema, modelTargetSchema, providerConfigSchema } from "./model-target.ts";
 
 const tokens = z.number().int().positive();
 const ms = z.number().int().positive();
 const size = z.string().regex(/^\d+(m|g)$/, "a number with m or g, such as 2g");
-
-const modelConfigSchema = z.strictObject({
-  contextWindow: tokens.min(4_000),
-  maxOutput: tokens.optional(),
-  /** Largest request, where that is less than the window. */
-  maxInput: tokens.optional(),
-  api: z.enum(["responses", "chat"]).optional(),
-  input: z.array(z.enum(["text", "image", "pdf"])).optional(),
-  /** Share of the usable window at which compaction starts. */
-  headroom: z.number().min(0.05).max(0.95).optional(),
-  /** USD per million tokens. */
-  price: z.strictObject({ input: z.number(), cached: z.number(), output: z.number() }).optional(),
-});
-export type ModelConfig = z.infer<typeof modelConfigSchema>;
 
 const count = z.number().int().positive();
 const toolLimitsSchema = z.strictObject({
@@ -108,6 +95,10 @@ const limitsConfigSchema = z.strictObject({
   connectTimeout: ms.default(30_000),
   firstTokenTimeout: ms.default(180_000),
   silenceTimeout: ms.default(90_000),
+  /** USD that a session may cost; then it ends after a wrap-up step. Default: no limit. */
+  maxCostUsd: z.number().positive().optional(),
+  /** How long a model of `fallback` works before the session's own is asked again, in ms. Source: ours, ten minutes. */
+  returnAfter: ms.default(600_000),
 });
 
 const contextConfigSchema = z.strictObject({
@@ -119,7 +110,7 @@ const contextConfigSchema = z.strictObject({
        * person's `compact` alone. Default: the strategy's. Source: requirements D0, D2 and D4.
        */
       trigger: z.union([z.number().min(0.05).max(0.95), z.enum(["overflow", "manual"])]).optional(),
-      /** The same for a session that is taken up again after an hour, its provider's cache empty. Default: as the trigger. */
+      /** The same for a session that is taken up again when its provider's cache has run out. Source: DESIGN 4.2, 0.4. */
       returnTrigger: z.number().min(0.05).max(0.95).optional(),
       keepMessages: z.number().int().min(2).optional(),
       /** Share of the messages that is kept, 0–1. */
@@ -154,6 +145,7 @@ const mcpServerSchema = z.union([
 export const agentConfigSchema = z.strictObject({
   model: z.string().optional(),
   models: z.record(z.string(), modelConfigSchema).default({}),
+  providers: z.record(z.string().regex(/^[a-z0-9][a-z0-9_.-]*$/i), providerConfigSchema).default({}),
   context: contextConfigSchema.prefault({}),
   tools: toolsConfigSchema.default({}),
   sandbox: sandboxConfigSchema.prefault({}),
@@ -168,31 +160,13 @@ export const agentConfigSchema = z.strictObject({
 });
 export type AgentConfig = z.infer<typeof agentConfigSchema>;
 
-/** The model's name as the person wrote it, where the session began with OPENAI_BASE_URL: that server is asked for it. */
-const modelName = z.string().optional();
-
-/** What a session runs by: the file's settings with model and prices resolved. Kept in `sessions.config`. */
+/** What a session runs by: the file's settings with models and prices resolved. Kept in `sessions.config`. */
 export const runConfigSchema = z.object({
-  /** `provider/model`. */
-  model: z.string(),
-  modelName,
-  contextWindow: tokens,
-  maxOutput: tokens,
-  maxInput: tokens.optional(),
-  api: z.enum(["responses", "chat"]),
-  input: z.array(z.enum(["text", "image", "pdf"])),
-  headroom: z.number().optional(),
-  price: z.object({ input: z.number(), cached: z.number(), output: z.number() }).optional(),
-  /** Who writes summaries, where that is not the session's own model: with its own window and wire. */
-  summariser: z
-    .object({
-      model: z.string(),
-      modelName,
-      contextWindow: tokens,
-      maxOutput: tokens,
-      api: z.enum(["responses", "chat"]),
-    })
-    .optional(),
+  ...modelTargetSchema.shape,
+  /** Who writes summaries, where that is not the session's own model: with its own window, wire and price. */
+  summariser: z.object(modelTargetSchema.shape).partial({ input: true }).optional(),
+  /** Who takes a step over where the session's model fails, in order. */
+  fallback: z.array(z.object(modelTargetSchema.shape)).optional(),
   context: contextConfigSchema,
   tools: z.record(z.string(), toolConfigSchema.optional()),
   sandbox: sandboxConfigSchema,

@@ -1,12 +1,12 @@
 /** What a call costs. Pure. */
-import type { RunConfig } from "./agent-config.ts";
+import type { Price } from "./model-target.ts";
 import type { StepUsage } from "../contract/activities.ts";
 
 const MILLION = 1_000_000;
 
 /** USD; null where the price or the bill is not known, never 0. */
 export function costUsd(
-  price: RunConfig["price"],
+  price: Price | undefined,
   usage: Pick<StepUsage, "input" | "cached" | "output"> | undefined,
 ): number | null {
   if (!price || !usage) return null;

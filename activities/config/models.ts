@@ -3,6 +3,8 @@
  * check them before you rely on a bill; `models` in longhaul.yaml overrides them.
  */
 import type { AgentConfig, RunConfig } from "./agent-config.ts";
+import type { ModelTarget, Price } from "./model-target.ts";
+import { type Environment, findProvider, fullModelName } from "./providers.ts";
 
 export interface KnownModel {
   readonly contextWindow: number;
@@ -10,8 +12,9 @@ export interface KnownModel {
   /** Largest request, where that is less than the window. */
   readonly maxInput?: number;
   readonly input: RunConfig["input"];
-  readonly api: RunConfig["api"];
-  readonly price?: { readonly input: number; readonly cached: number; readonly output: number };
+  readonly price?: Price;
+  /** It reasons before it answers. */
+  readonly thinks?: boolean;
 }
 
 const TEXT_AND_IMAGE: KnownModel["input"] = ["text", "image"];
@@ -27,18 +30,15 @@ function openai(
     contextWindow,
     maxOutput,
     input,
-    api: "responses",
     price: { input: price[0], cached: price[1], output: price[2] },
   };
 }
 
-/** Claude models are reached through a compatible server, which speaks chat completions. */
 function claude(maxOutput: number, price: readonly [number, number, number]): KnownModel {
   return {
     contextWindow: 200_000,
     maxOutput,
     input: TEXT_AND_IMAGE,
-    api: "chat",
     price: { input: price[0], cached: price[1], output: price[2] },
   };
 }
@@ -63,114 +63,134 @@ export const knownModels: Readonly<Record<string, KnownModel>> = {
   "anthropic/claude-3-5-haiku": claude(8_192, [0.8, 0.08, 4]),
   "anthropic/claude-3-haiku": claude(4_096, [0.25, 0.03, 1.25]),
   /** Plays a script on this machine; its window is small so that a rehearsal shows compaction. Source: requirement 7.4. */
-  "rehearsal/flashcards": { contextWindow: 16_000, maxOutput: 2_000, input: ["text"], api: "responses" },
+  "rehearsal/flashcards": { contextWindow: 16_000, maxOutput: 2_000, input: ["text"] },
 };
 
-/** The fields of a RunConfig that a model decides. */
-type ResolvedModel = Pick<
-  RunConfig,
-  "model" | "modelName" | "contextWindow" | "maxOutput" | "maxInput" | "api" | "input" | "headroom" | "price"
->;
-
-export type ModelResolution =
-  | { readonly ok: true; readonly model: ResolvedModel }
-  /** `message` says what to add to longhaul.yaml; `nearest` are known names, nearest first. */
-  | { readonly ok: false; readonly message: string; readonly nearest: readonly string[] };
-
-/** `provider/model`; a bare name is OpenAI's. */
-export function fullModelName(name: string): string {
-  return name.includes("/") ? name : `openai/${name}`;
+/** What the table knows of a model. @param model `provider/model` */
+function findModel(model: string): KnownModel | undefined {
+  return Object.hasOwn(knownModels, model) ? knownModels[model] : undefined;
 }
 
+/** Of a model in no table. Source: DESIGN 1.3. */
+const ASSUMED = { contextWindow: 32_000, maxOutput: 8_192 };
+
+export type ModelResolution =
+  /** `notes`: what is assumed of it, with the lines to add to longhaul.yaml. */
+  | { readonly ok: true; readonly model: ModelTarget; readonly notes: readonly string[] }
+  /** `nearest` are known names, nearest first. */
+  | { readonly ok: false; readonly message: string; readonly nearest: readonly string[] };
+
 /**
- * What a run needs to know of a model: configuration first, then the table; neither guesses.
- * @param configured `models` of longhaul.yaml; its keys may be bare names too
- * @param env of the process: another provider than OpenAI needs OPENAI_BASE_URL
+ * What a run needs to know of a model: configuration first, then the table, then assumptions that are said.
+ * @param env of the process: the keys that are there, and OPENAI_BASE_URL
  */
 export function resolveModel(
   name: string,
-  configured: AgentConfig["models"],
-  env: Readonly<Record<string, string | undefined>> = {},
+  { models, providers }: Pick<AgentConfig, "models" | "providers">,
+  env: Environment = {},
 ): ModelResolution {
-  const model = fullModelName(name.trim());
-  const known = Object.hasOwn(knownModels, model) ? knownModels[model] : undefined;
-  const config = Object.entries(configured).find(([key]) => fullModelName(key) === model)?.[1];
-  const contextWindow = config?.contextWindow ?? known?.contextWindow;
-  if (contextWindow === undefined) {
-    const nearest = nearestModels(model, [
-      ...Object.keys(configured).map(fullModelName),
-      ...Object.keys(knownModels),
-    ]);
-    return { ok: false, message: unknownModel(model, nearest), nearest };
+  const written = name.trim();
+  const model = fullModelName(written);
+  const known = findModel(model);
+  const config = Object.entries(models).find(([key]) => fullModelName(key) === model)?.[1] ?? {};
+  const nearest = () =>
+    nearestModels(model, [...Object.keys(models).map(fullModelName), ...Object.keys(knownModels)]);
+  const found = findProvider(written, providers, env);
+  if (found === undefined) {
+    const near = nearest();
+    return { ok: false, message: unknownProvider(model, near), nearest: near };
   }
-  const provider = model.slice(0, model.indexOf("/"));
-  if (provider !== "openai" && provider !== "rehearsal" && !env["OPENAI_BASE_URL"]) {
-    return {
-      ok: false,
-      message: `The model ${model} is not OpenAI's own. Set OPENAI_BASE_URL (and OPENAI_API_KEY) to a compatible server that has it, or take one of OpenAI's, such as openai/gpt-4.1.`,
-      nearest: [],
-    };
+  if (config.tools === false) {
+    const message = `${model} cannot call tools (models.${written}.tools is false), and without tools there is no agent. Take another model.`;
+    return { ok: false, message, nearest: [] };
   }
-  const price = config?.price ?? known?.price;
-  const maxInput = config?.maxInput ?? known?.maxInput;
+  const { contextWindow: ownWindow, maxOutput: ownOutput, tools: _, fallback: __, ...asked } = config;
+  const contextWindow = ownWindow ?? known?.contextWindow ?? ASSUMED.contextWindow;
+  const maxOutput =
+    ownOutput ?? known?.maxOutput ?? Math.min(ASSUMED.maxOutput, Math.floor(contextWindow / 3));
+  const assumes = ownWindow === undefined && known === undefined;
   return {
     ok: true,
     model: {
+      ...(known?.price === undefined ? {} : { price: known.price }),
+      ...(known?.maxInput === undefined ? {} : { maxInput: known.maxInput }),
+      ...(known?.thinks === undefined ? {} : { thinks: known.thinks }),
+      ...asked,
       model,
-      ...(env["OPENAI_BASE_URL"] ? { modelName: name.trim() } : {}),
+      modelName: found.modelName,
+      provider: found.provider,
       contextWindow,
-      maxOutput: config?.maxOutput ?? known?.maxOutput ?? Math.min(4_096, Math.floor(contextWindow / 4)),
-      api: config?.api ?? known?.api ?? "responses",
-      input: [...(config?.input ?? known?.input ?? ["text" as const])],
-      ...(maxInput === undefined ? {} : { maxInput }),
-      ...(config?.headroom === undefined ? {} : { headroom: config.headroom }),
-      ...(price === undefined ? {} : { price }),
+      maxOutput,
+      api: config.api ?? found.api,
+      input: [...(config.input ?? known?.input ?? ["text" as const])],
     },
+    notes: assumes ? [assumed(model, { contextWindow, maxOutput }, nearest())] : [],
   };
 }
 
 export type RunResolution =
-  | { readonly ok: true; readonly run: RunConfig }
+  | { readonly ok: true; readonly run: RunConfig; readonly notes: readonly string[] }
   | { readonly ok: false; readonly message: string };
 
 /**
- * What a session is to run by: settings with its model, and the model that writes its summaries, resolved. Both are
- * refused before anything starts where nobody knows them.
+ * What a session is to run by: settings with its model, the model that writes its summaries and those that step in for it,
+ * resolved. All are refused before anything starts where nobody knows them.
  */
-export function resolveRun(
-  settings: AgentConfig,
-  name: string,
-  env: Readonly<Record<string, string | undefined>> = {},
-): RunResolution {
-  const { context, tools, sandbox, limits, models } = settings;
-  const own = resolveModel(name, models, env);
+export function resolveRun(settings: AgentConfig, name: string, env: Environment = {}): RunResolution {
+  const { context, tools, sandbox, limits } = settings;
+  const own = resolveModel(name, settings, env);
   if (!own.ok) return own;
-  const run = { ...own.model, context, tools, sandbox, limits };
+  const notes = [...own.notes];
+  const run: RunConfig = { ...own.model, context, tools, sandbox, limits };
   const { summaryModel } = context.options;
-  if (summaryModel === undefined || fullModelName(summaryModel.trim()) === own.model.model)
-    return { ok: true, run };
-  const other = resolveModel(summaryModel, models, env);
-  if (!other.ok) return { ok: false, message: `context.options.summaryModel: ${other.message}` };
-  const { model, modelName, contextWindow, maxOutput, api } = other.model;
-  const summariser = {
-    model,
-    ...(modelName === undefined ? {} : { modelName }),
-    contextWindow,
-    maxOutput,
-    api,
-  };
-  return { ok: true, run: { ...run, summariser } };
+  if (summaryModel !== undefined && fullModelName(summaryModel.trim()) !== own.model.model) {
+    const other = resolveModel(summaryModel, settings, env);
+    if (!other.ok) return { ok: false, message: `context.options.summaryModel: ${other.message}` };
+    run.summariser = other.model;
+    notes.push(...other.notes);
+  }
+  const config = Object.entries(settings.models).find(([key]) => fullModelName(key) === own.model.model)?.[1];
+  for (const [index, id] of (config?.fallback ?? []).entries()) {
+    const other = resolveModel(id, settings, env);
+    if (!other.ok) return { ok: false, message: `models.${name}.fallback: ${other.message}` };
+    if (other.model.model === own.model.model)
+      return { ok: false, message: `models.${name}.fallback[${index}] is the model itself.` };
+    run.fallback = [...(run.fallback ?? []), other.model];
+    notes.push(...other.notes);
+  }
+  const unpriced = [own.model, ...(run.summariser ? [run.summariser] : []), ...(run.fallback ?? [])].find(
+    ({ price, provider }) => price === undefined && provider?.name !== "rehearsal",
+  );
+  if (limits.maxCostUsd !== undefined && unpriced !== undefined) {
+    const message = `limits.maxCostUsd is set, and the price of ${unpriced.model} is not known: nothing was started. Add models.${unpriced.model}.price: {input, cached, output} (USD per million tokens), or take limits.maxCostUsd away.`;
+    return { ok: false, message };
+  }
+  return { ok: true, run, notes };
 }
 
-function unknownModel(model: string, nearest: readonly string[]): string {
-  const hint = nearest.length === 0 ? "" : ` Nearest known: ${nearest.join(", ")}.`;
+const hintOf = (nearest: readonly string[]) =>
+  nearest.length === 0 ? "" : ` Nearest known: ${nearest.join(", ")}.`;
+
+function unknownProvider(model: string, nearest: readonly string[]): string {
+  const provider = model.slice(0, model.indexOf("/"));
   return [
-    `The model ${model} is in no table and not configured; nothing was started.${hint} To use it, add to longhaul.yaml:`,
+    `The provider ${provider} of ${model} is not known; nothing was started.${hintOf(nearest)} To use it, add to your own longhaul.yaml:`,
+    "providers:",
+    `  ${provider}:`,
+    `    baseUrl: https://api.${provider}.example/v1`,
+    `    keyEnv: ${provider.toUpperCase().replaceAll(/[^A-Z0-9]/g, "_")}_API_KEY`,
+    "    api: chat               # or responses, messages, gemini",
+    "or set OPENAI_BASE_URL (and OPENAI_API_KEY) to a compatible server that has it.",
+  ].join("\n");
+}
+
+function assumed(model: string, assumption: typeof ASSUMED, nearest: readonly string[]): string {
+  return [
+    `${model} is in no table: a window of ${assumption.contextWindow} tokens and answers of ${assumption.maxOutput} are assumed, its price is unknown.${hintOf(nearest)} If that is wrong, add to longhaul.yaml:`,
     "models:",
     `  ${model}:`,
-    "    contextWindow: 128000   # tokens, as its provider states",
-    "    maxOutput: 8192",
-    "    api: responses          # or chat, for servers without the Responses API",
+    `    contextWindow: ${assumption.contextWindow}`,
+    `    maxOutput: ${assumption.maxOutput}`,
   ].join("\n");
 }
 

@@ -1,7 +1,7 @@
 /** From a run's configuration to the figures the workflow decides by. Pure. */
 import type { RunConfig } from "./agent-config.ts";
 import { budgetFor, type Budget } from "../contract/budget.ts";
-import type { RunPolicy } from "../contract/activities.ts";
+import type { RunPolicy } from "../contract/run-policy.ts";
 import { strategies, type StrategyTrigger } from "../contract/strategies.ts";
 import { defaultLimits } from "./tool-limits.ts";
 import type { ToolLimits } from "../contract/tools.ts";

@@ -4,8 +4,8 @@
  * Every payload is ids and small facts (invariant 1): transcript, tool output and summaries stay in Postgres.
  * The session is never named: its id is the workflow's id, which each activity reads from its own context.
  */
-import type { Budget } from "./budget.ts";
 import type { MessageKind, ToolOutcome, UserPart } from "./message.ts";
+import type { RunPolicy } from "./run-policy.ts";
 
 export type SessionStatus = "active" | "waiting" | "completed" | "failed" | "cancelled" | "max_steps";
 
@@ -28,40 +28,6 @@ export interface OpenSessionInput {
   readonly continuedRound?: number;
   /** The run that it continues. */
   readonly continuedFrom?: string;
-}
-
-/** The policy of a run, fixed at its start and recorded in its history: what the workflow decides by. */
-export interface RunPolicy {
-  readonly model: string;
-  readonly maxSteps: number;
-  readonly budget: Budget;
-  /** When old tool results are hidden. Histories from before there was a choice have none: they go by `always`. */
-  readonly prune?: "auto" | "always" | "never";
-  /** Estimated tokens of what stands in front of the messages, for people. */
-  readonly prefix?: { readonly system: number; readonly tools: number };
-  /** False where nothing is summarised but on a person's request. Absent means true. */
-  readonly autoCompaction?: boolean;
-  /**
-   * Rounds by the trigger that may follow each other with one step between before they pause: they gain nothing. Histories
-   * from before there was such a breaker have none, and their rounds never pause.
-   */
-  readonly maxFutileRounds?: number;
-  /** Continue as new past this many events, whatever the server suggests. */
-  readonly maxHistoryEvents: number;
-  readonly modelTimeoutMs: number;
-  /** How long an activity's heartbeats may stay away; absent means 30 s. */
-  readonly heartbeatTimeoutMs?: number;
-  /** Longest a tool call may take, with its grace. */
-  readonly toolTimeoutMs: number;
-  readonly searchAttributes: boolean;
-  /** Task queues by role; absent means the workflow's own. */
-  readonly taskQueues: { readonly models?: string; readonly admin?: string };
-  /** An interrupt is kept until the step's boundary. Absent in runs from before it was. */
-  readonly keepsInterrupt?: true;
-  /** Only an answer that finished with `stop` completes a task. Absent in runs from before it was so. */
-  readonly needsStop?: true;
-  /** How long a call may wait for the host that has the sandbox before the host counts as lost. */
-  readonly hostTimeoutMs?: number;
 }
 
 export interface OpenedSession {
@@ -116,6 +82,10 @@ export interface ModelStepInput {
   readonly round?: number;
   /** No tools: the model is to say where things stand. */
   readonly wrapUp?: boolean;
+  /** Which model of `fallback` is asked, from 1; absent means the session's own. */
+  readonly fallback?: number;
+  /** Why another model is asked than at the step before. */
+  readonly switched?: "fallback" | "return";
   /** The model that the run's policy is for: where the session has another by now, the answer brings its policy. */
   readonly model?: string;
 }
@@ -143,9 +113,13 @@ export type StepOutcome =
       readonly calls: readonly CallFacts[];
       readonly finish: string;
       readonly usage: StepUsage;
+      /** USD of the whole session so far, where a limit was set and every price is known. */
+      readonly costUsd?: number;
       readonly context: ContextSize;
       readonly epoch: number;
     }
+  /** The model's provider failed for good, or time and again, and another model may step in. Nothing was stored. */
+  | { readonly kind: "unavailable"; readonly reason: string; readonly epoch: number }
   /** The request does not fit, by our count (nothing was sent) or by the provider's word. Nothing was stored. */
   | {
       readonly kind: "overflow";
@@ -158,11 +132,14 @@ export type StepOutcome =
   /** Neither words nor calls came; nothing was stored. */
   | { readonly kind: "empty"; readonly usage: StepUsage; readonly epoch: number };
 
-/** One call's bill, in tokens. `cached` is part of `input`, `reasoning` part of `output`. */
+/** One call's bill, in tokens. `cached` and `cacheWrite` are parts of `input`, `reasoning` part of `output`. */
 export interface StepUsage {
   readonly input: number;
   readonly output: number;
+  /** Read from the provider's cache. */
   readonly cached: number;
+  /** Written to it, where that has a price of its own. */
+  readonly cacheWrite?: number;
   readonly reasoning: number;
 }
 
@@ -189,6 +166,8 @@ export interface SummarizeInput {
   readonly trigger: CompactionTrigger;
   /** What the person wants kept in view, of a manual compaction. */
   readonly focus?: string;
+  /** As in `ModelStepInput`: the view is to fit that model's window. */
+  readonly fallback?: number;
   /** Write the summary without a model: the last fallback, and what follows an open breaker. */
   readonly deterministic?: boolean;
 }
@@ -248,6 +227,8 @@ export interface CloseSessionInput {
   readonly step: number;
   readonly neverOpened?: NeverOpened;
   readonly status: Exclude<SessionStatus, "active" | "waiting">;
+  /** Of `max_steps`: which limit it was; absent means the steps. */
+  readonly limit?: "cost";
   /** Of a failure: its type and message, bounded. */
   readonly error?: { readonly type: string; readonly message: string };
   /** Why the sandbox was not closed: the last files may be in no save, the container may be there still. */
@@ -257,6 +238,8 @@ export interface CloseSessionInput {
 /** What a finished run returns, and what the Web UI shows as its result. */
 export interface ClosedSession {
   readonly status: SessionStatus;
+  /** Which limit ended it, of `max_steps`; absent means the steps. */
+  readonly limit?: "cost";
   readonly steps: number;
   readonly rounds: number;
   /** The model's last words, at most 2,000 characters. */

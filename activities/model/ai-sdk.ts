@@ -7,19 +7,16 @@ import type { isStepCount, jsonSchema, streamText, ToolSet } from "ai";
 import { AnswerCollector, finishOf } from "./answer-collector.ts";
 import { ModelError, type Model, type ModelAnswer, type ModelDelta, type ModelRequest } from "./model.ts";
 import { type ToolSpec } from "../contract/tools.ts";
-import { fullModelName } from "../config/models.ts";
+import type { ModelTarget, Provider } from "../config/model-target.ts";
+import { type Environment, findProvider, fullModelName, missingVariables } from "../config/providers.ts";
 import { toModelError } from "./to-model-error.ts";
 import { toModelMessages } from "./to-model-messages.ts";
 import { trustedUsage } from "./usage.ts";
 import { Watchdog } from "./watchdog.ts";
 
 export interface AiSdkOptions {
-  readonly providers: {
-    /** OpenAI, or any compatible server at `baseUrl` (which may need no key). */
-    readonly openai?: { readonly apiKey: string | undefined; readonly baseUrl?: string };
-    /** The local rehearsal model. */
-    readonly rehearsal?: { readonly baseUrl: string };
-  };
+  /** Keys and addresses by the names of their variables, such as OPENAI_API_KEY. */
+  readonly environment: Environment;
   /** Takes secrets out of a text; applied to every error's message. */
   readonly mask: (text: string) => string;
 }
@@ -46,8 +43,8 @@ export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
     warm: async () => void (await load()),
     ask: async (asked, onDelta, signal) => {
       signal.throwIfAborted();
-      const request = { ...asked, model: fullModelName(asked.model) };
-      const endpoint = endpointOf(request, options);
+      const request = asked;
+      const endpoint = endpointOf(request.target, options.environment);
       const sdk = await load();
       signal.throwIfAborted();
       let tools = toolSets.get(request.tools);
@@ -70,33 +67,29 @@ interface Endpoint {
   readonly baseUrl: string | undefined;
 }
 
-/** @throws ModelError where there is no such provider, or no key for it */
-function endpointOf(request: ModelRequest, { providers }: AiSdkOptions): Endpoint {
-  const { model } = request;
-  const [provider] = model.split("/", 1);
-  const modelId = model.slice(model.indexOf("/") + 1);
-  if (provider === "rehearsal" && providers.rehearsal !== undefined) {
-    return { modelId, apiKey: "rehearsal", baseUrl: providers.rehearsal.baseUrl };
-  }
-  const { openai } = providers;
-  if (provider !== "openai" && openai?.baseUrl === undefined) {
+/** @throws ModelError where a key or an address is not there */
+function endpointOf({ model, modelName, provider: kept }: ModelTarget, environment: Environment): Endpoint {
+  const provider = kept ?? providerOfOldSession(model, environment);
+  const missing = provider === undefined ? [] : missingVariables(provider, environment);
+  if (provider === undefined || missing.length > 0) {
     throw new ModelError(
-      `There is no provider for ${model}. Set OPENAI_BASE_URL to a compatible server that has it.`,
-      { class: "not-found" },
+      provider === undefined
+        ? `There is no provider for ${model}. Set OPENAI_BASE_URL to a compatible server that has it.`
+        : `There is no key or address for ${provider.name}. Set ${missing.join(" and ")} for the worker and resume.`,
+      { class: provider === undefined ? "not-found" : "credentials" },
     );
   }
-  if (!openai?.apiKey && openai?.baseUrl === undefined) {
-    throw new ModelError("There is no key for OpenAI. Set OPENAI_API_KEY and resume.", {
-      class: "credentials",
-    });
-  }
-  // A compatible server is asked for the model by the name that the person wrote; OpenAI knows bare names alone.
-  const written = openai.baseUrl === undefined ? undefined : request.modelName;
+  const { baseUrl, baseUrlEnv, keyEnv } = provider;
   return {
-    modelId: written ?? (provider === "openai" ? modelId : model),
-    apiKey: openai.apiKey || "none",
-    baseUrl: openai.baseUrl,
+    modelId: modelName ?? fullModelName(model).replace(/^(openai|rehearsal)\//, ""),
+    apiKey: (keyEnv === undefined ? undefined : environment[keyEnv]) || "none",
+    baseUrl: baseUrl ?? (baseUrlEnv === undefined ? undefined : environment[baseUrlEnv]) ?? undefined,
   };
+}
+
+/** Of a session from before there were providers. */
+function providerOfOldSession(model: string, environment: Environment): Provider | undefined {
+  return findProvider(model, {}, environment)?.provider;
 }
 
 interface Asking {
@@ -124,7 +117,7 @@ async function askOnce(
   });
   aborted.catch(() => undefined);
 
-  const collector = new AnswerCollector(request.model, onDelta);
+  const collector = new AnswerCollector(fullModelName(request.target.model), onDelta);
   let firstTokenAt: number | undefined;
   let end: { readonly reason: string; readonly usage: ModelAnswer["usage"] } | undefined;
   try {
@@ -143,7 +136,7 @@ async function askOnce(
       if (value.type === "finish-step") {
         end = {
           reason: value.finishReason,
-          usage: trustedUsage(value.usage, request.windowTokens),
+          usage: trustedUsage(value.usage, request.target.contextWindow),
         };
       }
     }
@@ -165,7 +158,8 @@ async function askOnce(
   } catch (error) {
     if (signal.aborted) throw signal.reason;
     throw toModelError(call.signal.aborted ? call.signal.reason : error, {
-      ...request,
+      model: fullModelName(request.target.model),
+      api: request.target.api,
       mask: asking.mask,
       now: Date.now(),
     });
@@ -187,12 +181,15 @@ function startStream({ sdk, request, endpoint, tools }: Asking, signal: AbortSig
       return response;
     },
   });
-  const responses = request.api === "responses";
+  const responses = request.target.api === "responses";
   const hasTools = request.tools.length > 0;
   return sdk.streamText({
     model: responses ? provider.responses(endpoint.modelId) : provider.chat(endpoint.modelId),
     ...(request.system === "" ? {} : { instructions: request.system }),
-    messages: toModelMessages(request.messages, request),
+    messages: toModelMessages(request.messages, {
+      model: fullModelName(request.target.model),
+      api: responses ? "responses" : "chat",
+    }),
     ...(hasTools ? { tools } : {}),
     maxOutputTokens: request.maxOutputTokens,
     maxRetries: 0,

@@ -2,6 +2,7 @@
 import type { AssistantPart, Message } from "../contract/message.ts";
 import type { StepUsage } from "../contract/activities.ts";
 import type { ToolSpec } from "../contract/tools.ts";
+import type { ModelTarget } from "../config/model-target.ts";
 import type { Deadlines } from "../config/run-policy.ts";
 
 export interface Model {
@@ -14,21 +15,19 @@ export interface Model {
 }
 
 export interface ModelRequest {
-  /** `provider/model`. */
-  readonly model: string;
-  /** What a server behind OPENAI_BASE_URL is asked for; absent in sessions of before: then as the model's name has it. */
-  readonly modelName?: string;
-  readonly api: "responses" | "chat";
+  readonly target: ModelTarget;
   readonly system: string;
   /** Files carry their bytes as `data:` URLs here. */
   readonly messages: readonly Message[];
   readonly tools: readonly ToolSpec[];
+  /** The tools are shown, so that the request begins as those before it, and may not be called. */
+  readonly noCalls?: boolean;
   readonly maxOutputTokens: number;
   /** Groups requests with a common prefix at the provider: the session's id. */
   readonly cacheKey: string;
   readonly deadlines: Deadlines;
-  /** The model's window as configured, in tokens: a bill of many windows is not believed. */
-  readonly windowTokens: number;
+  /** What we reckon the request at, in tokens. */
+  readonly estimatedTokens?: number;
 }
 
 export type ModelDelta =
@@ -42,6 +41,8 @@ export interface ModelAnswer {
   readonly finish: "stop" | "tool-calls" | "length" | "content-filter" | "error" | "other";
   /** Absent where the provider's figures are missing, zero or absurd. */
   readonly usage: StepUsage | undefined;
+  /** What a router says that the call cost, in USD. */
+  readonly costUsd?: number;
   readonly firstTokenMs: number;
   readonly durationMs: number;
 }
@@ -49,7 +50,7 @@ export interface ModelAnswer {
 /**
  * Classes of provider failures, each with its own way on:
  * `overflow` compact · `rate-limit`, `unavailable`, `silent` retry · `malformed`, `too-long` one more try ·
- * `rejected`, `credentials`, `not-found` end.
+ * `rejected`, `credentials`, `quota`, `not-found` end, or the next model of `fallback` takes over.
  */
 export type ModelErrorClass =
   | "overflow"
@@ -60,6 +61,8 @@ export type ModelErrorClass =
   | "malformed"
   | "rejected"
   | "credentials"
+  /** The account is used up. */
+  | "quota"
   | "not-found";
 
 export interface ModelErrorFields {

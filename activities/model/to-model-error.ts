@@ -1,5 +1,6 @@
 /** Whatever the SDK or the network throws, as a ModelError with its class and words that help. Pure. */
 import { cutChars, shorten } from "../contract/cut-text.ts";
+import type { Api } from "../config/model-target.ts";
 import { ModelError, type ModelErrorClass } from "./model.ts";
 import { isOverflowText, isRateLimitText } from "./overflow.ts";
 import { retryAfterMs } from "./retry-after.ts";
@@ -9,7 +10,7 @@ const MAX_MESSAGE_CHARS = 1_000;
 
 export interface ErrorContext {
   readonly model: string;
-  readonly api: "responses" | "chat";
+  readonly api: Api;
   /** Takes secrets out of a text. */
   readonly mask: (text: string) => string;
   readonly now: number;
@@ -43,7 +44,7 @@ export function toModelError(error: unknown, context: ErrorContext): ModelError 
 function classify({ status, code, text, network, malformed }: Facts): ModelErrorClass {
   const said = `${code} ${text}`;
   // A used-up account answers 429 as well, and no waiting helps.
-  if (isQuota(said)) return "credentials";
+  if (isQuota(said)) return "quota";
   if (isOverflowText(said) || status === 413) return "overflow";
   if (status === 429 || (isRateLimitText(said) && status !== 401 && status !== 403)) return "rate-limit";
   if (network !== undefined) return "unavailable";
@@ -65,7 +66,6 @@ function wording(kind: ModelErrorClass, facts: Facts, { model, api, mask }: Erro
   const said =
     shorten(mask(facts.text).toWellFormed(), MAX_PROVIDER_CHARS) || (facts.network ?? "no text came with it");
   const provider = model.split("/")[0] ?? model;
-  const quota = isQuota(`${facts.code} ${facts.text}`);
   const text: Record<ModelErrorClass, string> = {
     overflow: `The request does not fit the context window of ${model}${status}: ${said}`,
     "rate-limit": `${provider} limits the rate of requests${status}: ${said}`,
@@ -74,9 +74,8 @@ function wording(kind: ModelErrorClass, facts: Facts, { model, api, mask }: Erro
     "too-long": said,
     malformed: `${provider} sent an answer that cannot be read${status}: ${said}`,
     rejected: `${provider} refuses the request${status}: ${said}`,
-    credentials: quota
-      ? `The account at ${provider} has no credit left${status}: ${said}. Add credit, or set OPENAI_API_KEY to a key of another account, and resume.`
-      : `${provider} refuses the credentials${status}: ${said}. Set OPENAI_API_KEY to a valid key for OPENAI_BASE_URL and resume.`,
+    quota: `The account at ${provider} has no credit left${status}: ${said}. Add credit, or set OPENAI_API_KEY to a key of another account, and resume.`,
+    credentials: `${provider} refuses the credentials${status}: ${said}. Set OPENAI_API_KEY to a valid key for OPENAI_BASE_URL and resume.`,
     "not-found": `${provider} does not know what was asked for${status}: ${said}. Check the model's name (${model}) and OPENAI_BASE_URL${
       api === "responses" ? "; if the server speaks chat completions only, set models.<id>.api: chat" : ""
     }.`,

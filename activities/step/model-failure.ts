@@ -25,6 +25,7 @@ export function failureOf(error: ModelError, isLast: boolean): ModelFailure {
   };
   switch (error.class) {
     case "credentials":
+    case "quota":
       return end(
         "ModelCredentials",
         "The conversation is kept: put the key right and say something to resume.",

@@ -41,6 +41,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
     status: "kept",
     finish: answer.finish,
     usage: answer.usage,
+    costUsd: answer.costUsd ?? costUsd(session.config.price, answer.usage),
     firstTokenMs: answer.firstTokenMs,
     durationMs: answer.durationMs,
   };
@@ -68,7 +69,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
           contextEstimated: context.estimated,
           contextLimit: step.measure.windowTokens,
           ...(isDoubtful(step, answer) ? { usageDoubtful: true } : {}),
-          costUsd: costUsd(session.config.price, answer.usage),
+          costUsd: bill.costUsd ?? null,
           durationMs: Math.round(answer.durationMs),
         },
       },

@@ -1,6 +1,8 @@
 /** The model as a summariser: one request, its bill, and its failures as the ladder understands them. */
+import { costUsd } from "../config/cost.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { RunConfig } from "../config/agent-config.ts";
+import type { ModelTarget } from "../config/model-target.ts";
 import { cutChars } from "../contract/cut-text.ts";
 import type { TokenRatio } from "../transcript/tokens.ts";
 import type { RawAnswer } from "../compaction/summary-check.ts";
@@ -30,9 +32,10 @@ export interface SummariserDeps {
 }
 
 /** Who writes the summaries of a session: a model with its own window and wire, or the session's own. */
-export function summariserOf(config: RunConfig): NonNullable<RunConfig["summariser"]> {
-  const { model, modelName, contextWindow, maxOutput, api } = config.summariser ?? config;
-  return { model, modelName, contextWindow, maxOutput, api };
+export function summariserOf(config: RunConfig): ModelTarget {
+  return config.summariser === undefined
+    ? config
+    : { ...config.summariser, input: config.summariser.input ?? ["text"] };
 }
 
 /** Attempts of the activity in which a provider that fails for the moment is waited for. */
@@ -45,7 +48,8 @@ const PATIENT_ATTEMPTS = 3;
  */
 export function createSummariser({ deps, scope, session, step, learnt, later }: SummariserDeps): Summarise {
   const { config } = session;
-  const { model, modelName, api, maxOutput, contextWindow } = summariserOf(config);
+  const target = summariserOf(config);
+  const { model, maxOutput } = target;
   const bill = (request: SummaryRequest, answer: ModelAnswer | undefined, error?: string) => {
     const call: ModelCallRow = {
       sessionId: session.id,
@@ -58,6 +62,7 @@ export function createSummariser({ deps, scope, session, step, learnt, later }: 
       estimatedInput: request.tokens,
       estimatePure: true,
       usage: answer?.usage,
+      costUsd: answer?.costUsd ?? costUsd(target.price, answer?.usage),
       ...(answer === undefined
         ? {}
         : { finish: answer.finish, firstTokenMs: answer.firstTokenMs, durationMs: answer.durationMs }),
@@ -71,16 +76,13 @@ export function createSummariser({ deps, scope, session, step, learnt, later }: 
     try {
       answer = await deps.model.ask(
         {
-          model,
-          ...(modelName === undefined ? {} : { modelName }),
-          api,
+          target,
           system: request.system,
           messages: [{ role: "user", content: [{ type: "text", text: request.text }] }],
           tools: [],
           maxOutputTokens: Math.min(request.maxOutputTokens, maxOutput),
           cacheKey: session.id,
           deadlines: modelDeadlines(config, scope.elapsedMs()),
-          windowTokens: contextWindow,
         },
         () => undefined,
         scope.signal,

@@ -39,8 +39,8 @@ with run as (
   from c, json_array_elements($3::json) with ordinality as t(call, place)
 ), bill as (
   insert into model_calls (session_id, epoch, step, attempt, purpose, model, status, finish, estimated_input, estimate_pure,
-    input_tokens, cached_tokens, output_tokens, reasoning_tokens, first_token_ms, duration_ms)
-  select $1, $5, $6, $10, 'step', $11, 'kept', $12, $13, $14, $15, $16, $17, $18, $19, $20 from c
+    input_tokens, cached_tokens, output_tokens, reasoning_tokens, first_token_ms, duration_ms, cache_write_tokens, cost_usd)
+  select $1, $5, $6, $10, 'step', $11, 'kept', $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22 from c
 ), gone as (
   delete from stream_chunks where session_id = $1 and step = $6 and exists (select 1 from c)
 ), log as (
@@ -84,6 +84,8 @@ export async function commitAnswer(pool: pg.Pool, answer: StoredAnswer): Promise
       bill.usage?.reasoning ?? null,
       whole(bill.firstTokenMs),
       whole(bill.durationMs),
+      bill.usage?.cacheWrite ?? null,
+      bill.costUsd ?? null,
     ],
   });
   return rowCount === 1;

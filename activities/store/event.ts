@@ -45,7 +45,7 @@ export interface EventData {
     excerpt: string;
   };
   "llm:error": { class: string; message: string; retryInMs: number | null; final: boolean };
-  "llm:switched": { from: string; to: string };
+  "llm:switched": { from: string; to: string; reason?: "person" | "fallback" | "return" };
   "llm:unsupported-input": { mediaType: string; message: string };
   "context:compressing": { trigger: string; strategy: string; tokensBefore: number };
   "context:compressed": {

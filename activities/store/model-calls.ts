@@ -19,6 +19,8 @@ export interface ModelCallRow {
   readonly estimatedInput: number;
   readonly estimatePure: boolean;
   readonly usage: StepUsage | undefined;
+  /** USD; null or absent where it is not known. */
+  readonly costUsd?: number | null;
   readonly firstTokenMs?: number;
   readonly durationMs?: number;
 }
@@ -49,6 +51,7 @@ export async function recordCall(
     ...(usage && {
       inputTokens: usage.input,
       cachedTokens: usage.cached,
+      cacheWriteTokens: usage.cacheWrite ?? null,
       outputTokens: usage.output,
       reasoningTokens: usage.reasoning,
     }),

@@ -7,19 +7,7 @@ import { sessions } from "./schema/index.ts";
 import { lastStep } from "./sessions.ts";
 
 /** What of a run's configuration a model decides. */
-export type ModelSettings = Pick<
-  RunConfig,
-  | "model"
-  | "modelName"
-  | "contextWindow"
-  | "maxOutput"
-  | "maxInput"
-  | "api"
-  | "input"
-  | "headroom"
-  | "price"
-  | "summariser"
->;
+export type ModelSettings = Omit<RunConfig, "context" | "tools" | "sandbox" | "limits">;
 
 /**
  * Gives a session another model, with its window, wire and prices; all else stays as the session began. Watchers are
@@ -46,7 +34,7 @@ export function switchModel(
       .update(sessions)
       .set({ config: after, updatedAt: sql`now()` })
       .where(eq(sessions.id, sessionId));
-    const data = { from: before.model, to: after.model };
+    const data = { from: before.model, to: after.model, reason: "person" } as const;
     await appendEvents(tx, sessionId, row.epoch, [
       { type: "llm:switched", step: await lastStep(tx, sessionId), data },
     ]);

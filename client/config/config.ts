@@ -8,6 +8,7 @@ import { agentConfigSchema, type AgentConfig, type RunConfig } from "../../activ
 import { secretsOf } from "../../activities/redaction/secret-values.ts";
 import { createSanitizer, type Sanitizer } from "../../activities/redaction/sanitizer.ts";
 import { resolveRun } from "../../activities/config/models.ts";
+import { missingVariables } from "../../activities/config/providers.ts";
 import { layered, parseConfigFile, placeOf, type ConfigFile } from "./config-file.ts";
 import { wideningSettings } from "./config-rights.ts";
 import { ClientError, missing, usageError } from "../console/errors.ts";
@@ -53,14 +54,14 @@ export function resolveConfig(
   const settings = overlaid(layered(own.settings, file), flags, environment);
   const chosen = settings.model ?? (hasCredentials(environment) ? DEFAULT_MODEL : undefined);
   // First what is wrong with the order, then what it lacks.
-  const run = runConfigOf(settings, chosen ?? REHEARSAL_MODEL, environment);
+  const { run, notes: assumed } = runConfigOf(settings, chosen ?? REHEARSAL_MODEL, environment);
   // Where the workers are elsewhere, so are the keys.
-  if (flags.setup !== false && !isSetupOff(environment)) requireCredentials(run.model, environment);
+  if (flags.setup !== false && !isSetupOff(environment)) requireCredentials(run, environment);
   return {
     run,
     rehearsal: chosen === undefined,
     file: path ?? own.path,
-    notes,
+    notes: [...notes, ...assumed],
   };
 }
 
@@ -239,18 +240,33 @@ function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment
   });
 }
 
-/** @throws ClientError (missing) when a model of OpenAI is to be asked without a key */
-function requireCredentials(model: string, environment: Environment): void {
-  if (model.startsWith("rehearsal/") || hasCredentials(environment)) return;
-  throw missing(
-    `${model} needs a key, and OPENAI_API_KEY is not set.`,
-    `Set OPENAI_API_KEY (and OPENAI_BASE_URL for a compatible server), or name no model: then ${REHEARSAL_MODEL} is used.`,
-  );
+/** @throws ClientError (missing) where a model that the session may ask has no key or no address */
+function requireCredentials(run: RunConfig, environment: Environment): void {
+  for (const { model, provider } of [
+    run,
+    ...(run.summariser ? [run.summariser] : []),
+    ...(run.fallback ?? []),
+  ]) {
+    // The rehearsal is started by us, wherever it will be.
+    if (provider === undefined || provider.name === "rehearsal") continue;
+    const names = missingVariables(provider, environment);
+    if (names.length === 0) continue;
+    throw missing(
+      `${model} needs a key, and ${names.join(" and ")} ${names.length === 1 ? "is" : "are"} not set.`,
+      provider.name === "openai"
+        ? `Set OPENAI_API_KEY (and OPENAI_BASE_URL for a compatible server), or name no model: then ${REHEARSAL_MODEL} is used.`
+        : `Set ${names.join(" and ")}, or name no model: then ${REHEARSAL_MODEL} is used.`,
+    );
+  }
 }
 
-/** @throws ClientError (usage) for an unknown model, with the lines to add */
-function runConfigOf(settings: AgentConfig, name: string, environment: Environment): RunConfig {
+/** @throws ClientError (usage) for a model whose provider nobody knows, with the lines to add */
+function runConfigOf(
+  settings: AgentConfig,
+  name: string,
+  environment: Environment,
+): { readonly run: RunConfig; readonly notes: readonly string[] } {
   const resolution = resolveRun(settings, name, environment);
   if (!resolution.ok) throw usageError(resolution.message);
-  return resolution.run;
+  return resolution;
 }

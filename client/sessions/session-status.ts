@@ -1,5 +1,5 @@
 /** The state of a session as `status` and `list` give it: from Postgres, and from its workflow where that answers soon. */
-import type { ModelConfig } from "../../activities/config/agent-config.ts";
+import type { Price } from "../../activities/config/model-target.ts";
 import { costUsd } from "../../activities/config/cost.ts";
 import type { NextInputEstimate } from "../../activities/transcript/tokens.ts";
 import { readFigures, type SessionFigures, type SessionRow } from "../../activities/store/reading.ts";
@@ -134,7 +134,7 @@ function statusOf(row: SessionRow, run: RunDescription | undefined): string {
 interface KnownConfig {
   readonly model?: string;
   readonly contextWindow?: number;
-  readonly price?: ModelConfig["price"];
+  readonly price?: Price;
   readonly limits?: { readonly maxSteps?: number };
 }
 

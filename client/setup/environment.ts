@@ -14,7 +14,7 @@ const NODE = /^NODE_(OPTIONS|ENV|NO_WARNINGS|TLS_REJECT_UNAUTHORIZED)$/;
 
 /** Settings of the worker: a change of one starts a new worker. `PGSSLROOTCERT` and the like are the database client's. */
 export const WORKER_SETTINGS =
-  /^(OPENAI_|LONGHAUL_|TEMPORAL_|DOCKER_|DATABASE_|SANDBOX_IMAGE$|OTEL_|PG[A-Z]+$)/;
+  /^(OPENAI_|LONGHAUL_|TEMPORAL_|DOCKER_|DATABASE_|SANDBOX_IMAGE$|OTEL_|PG[A-Z]+$|AZURE_OPENAI_BASE_URL$|[A-Z][A-Z0-9_]*_API_(KEY|TOKEN)$)/;
 
 const ALLOWED: Readonly<Record<Purpose, readonly RegExp[]>> = {
   service: [ANY],

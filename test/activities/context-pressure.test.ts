@@ -159,8 +159,8 @@ describe("another model in mid-run", () => {
     const large = agent.model.log.at(-1)?.usage;
     expect(large?.input ?? 0).toBeGreaterThan(20_000);
 
-    const config = { "openai/small": { contextWindow: 16_000, maxOutput: 1_000 } };
-    const resolved = resolveModel("openai/small", config);
+    const models = { "openai/small": { contextWindow: 16_000, maxOutput: 1_000 } };
+    const resolved = resolveModel("openai/small", { models, providers: {} });
     if (!resolved.ok) throw new Error(resolved.message);
     expect(await switchModel(database.store, agent.id, resolved.model)).toBe(true);
     expect(await switchModel(database.store, agent.id, resolved.model)).toBe(false);

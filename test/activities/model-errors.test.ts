@@ -50,7 +50,7 @@ describe.each(["responses", "chat"] as const)("failures on the %s wire", (api) =
     const { baseUrl } = await play(
       scriptedModel().fails(429, "You have no money", { code: "insufficient_quota" }),
     );
-    expect(await failure(ask(baseUrl, { api }))).toMatchObject({ class: "credentials" });
+    expect(await failure(ask(baseUrl, { api }))).toMatchObject({ class: "quota" });
   });
 
   it("knows the strict server's own overflow [R40]", async () => {
@@ -71,7 +71,7 @@ describe.each(["responses", "chat"] as const)("failures on the %s wire", (api) =
     ["context_length_exceeded", "Your input exceeds the context window of this model.", "overflow"],
     ["rate_limit_exceeded", "Rate limit reached for o3", "rate-limit"],
     ["server_error", "The server had an error", "unavailable"],
-    ["insufficient_quota", "You exceeded your current quota", "credentials"],
+    ["insufficient_quota", "You exceeded your current quota", "quota"],
   ])("reads an error event within a 200 stream: %s [R40]", async (code, message, kind) => {
     const { baseUrl } = await play(
       scriptedModel()
@@ -162,13 +162,13 @@ describe("what fails before anything is sent", () => {
   const signal = new AbortController().signal;
 
   it("is a missing key, with the variable's name", async () => {
-    const model = createAiSdkModel({ providers: { openai: { apiKey: undefined } }, mask });
+    const model = createAiSdkModel({ environment: {}, mask });
     const error = await failure(model.ask(modelRequest(), () => undefined, signal));
     expect(error).toMatchObject({ class: "credentials", message: expect.stringContaining("OPENAI_API_KEY") });
   });
 
   it("is a provider that nobody serves", async () => {
-    const model = createAiSdkModel({ providers: { openai: { apiKey: "k" } }, mask });
+    const model = createAiSdkModel({ environment: { OPENAI_API_KEY: "k" }, mask });
     const error = await failure(model.ask(modelRequest({ model: "acme/x1" }), () => undefined, signal));
     expect(error.class).toBe("not-found");
   });

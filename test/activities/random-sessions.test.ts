@@ -125,15 +125,13 @@ async function check(life: Life, before: readonly Row[]): Promise<Row[]> {
   for (const api of ["responses", "chat"] as const) {
     await agent.deps.model.ask(
       {
-        model: "openai/o3",
-        api,
+        target: { model: "openai/o3", api, contextWindow: 200_000, maxOutput: 100, input: ["text", "image"] },
         system: PROBE,
         messages: built.messages,
         tools: [],
         maxOutputTokens: 100,
         cacheKey: "probe",
         deadlines: { connectMs: 5_000, firstTokenMs: 5_000, silenceMs: 5_000, answerMs: 60_000 },
-        windowTokens: 200_000,
       },
       () => undefined,
       new AbortController().signal,

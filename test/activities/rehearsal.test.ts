@@ -68,7 +68,7 @@ describe("the rehearsal's own server", () => {
     const served = await serveRehearsal(createRehearsal({ script: FLASHCARDS, delayMs: 0 }));
     try {
       const model = createAiSdkModel({
-        providers: { rehearsal: { baseUrl: served.url } },
+        environment: { LONGHAUL_REHEARSAL_URL: served.url },
         mask: (text) => text,
       });
       const deltas: string[] = [];

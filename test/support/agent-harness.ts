@@ -141,7 +141,7 @@ export async function startAgent(): Promise<AgentHarness> {
       models.set(
         id,
         createAiSdkModel({
-          providers: { openai: { apiKey: CANARY, baseUrl: model.baseUrl } },
+          environment: { OPENAI_API_KEY: CANARY, OPENAI_BASE_URL: model.baseUrl },
           mask: sanitizer.clean,
         }),
       );

@@ -95,7 +95,7 @@ export async function startDirectAgent(
     store: database.store,
     notifier: createNotifier(database.store),
     model: createAiSdkModel({
-      providers: { openai: { apiKey: "sk-direct", baseUrl: model.baseUrl } },
+      environment: { OPENAI_API_KEY: "sk-direct", OPENAI_BASE_URL: model.baseUrl },
       mask: (text) => text,
     }),
     sandboxHost: options.sandboxHost ?? hostOf(sandbox),

@@ -1,6 +1,7 @@
 /** Requests for tests of the model adapter: what a step would send, with short deadlines. */
 import type { AssistantPart, Message, ToolResultPart } from "../../activities/contract/message.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
+import type { ModelTarget } from "../../activities/config/model-target.ts";
 import type { ModelAnswer, ModelDelta, ModelRequest } from "../../activities/model/model.ts";
 import type { ToolSpec } from "../../activities/contract/tools.ts";
 import { onTestFinished } from "vitest";
@@ -28,18 +29,40 @@ export const toolResult = (
   content: [{ type: "tool-result", toolCallId, toolName: "bash", outcome: "completed", text, ...more }],
 });
 
-export function modelRequest(request: Partial<ModelRequest> = {}): ModelRequest {
+/** Of a request, with the model's settings beside the others. */
+export type RequestParts = Partial<Omit<ModelRequest, "target"> & ModelTarget>;
+
+export function modelRequest(request: RequestParts = {}): ModelRequest {
+  const {
+    system,
+    messages,
+    tools,
+    noCalls,
+    maxOutputTokens,
+    cacheKey,
+    deadlines,
+    estimatedTokens,
+    ...target
+  } = request;
+  const given = { system, messages, tools, noCalls, maxOutputTokens, cacheKey, deadlines, estimatedTokens };
   return {
-    model: request.api === "chat" ? "openai/gpt-4o" : "openai/o3",
-    api: "responses",
+    target: {
+      model: target.api === "chat" ? "openai/gpt-4o" : "openai/o3",
+      api: "responses",
+      contextWindow: 200_000,
+      maxOutput: 16_000,
+      input: ["text", "image", "pdf"],
+      ...target,
+    },
     system: "You are a coding agent.",
     messages: [user("Make it so.")],
     tools: [bashTool],
     maxOutputTokens: 1_000,
     cacheKey: "session-1",
     deadlines: { connectMs: 5_000, firstTokenMs: 5_000, silenceMs: 5_000, answerMs: 60_000 },
-    windowTokens: 200_000,
-    ...request,
+    ...(Object.fromEntries(
+      Object.entries(given).filter(([, value]) => value !== undefined),
+    ) as Partial<ModelRequest>),
   };
 }
 
@@ -61,12 +84,12 @@ export interface Asked {
 /** Asks the model at `baseUrl` once. */
 export async function ask(
   baseUrl: string,
-  request: Partial<ModelRequest> = {},
+  request: RequestParts = {},
   signal: AbortSignal = new AbortController().signal,
 ): Promise<Asked> {
   const deltas: ModelDelta[] = [];
   const model = createAiSdkModel({
-    providers: { openai: { apiKey: "sk-test-secret", baseUrl } },
+    environment: { OPENAI_API_KEY: "sk-test-secret", OPENAI_BASE_URL: baseUrl },
     mask: (text) => text.replaceAll("sk-test-secret", "***"),
   });
   const answer = await model.ask(modelRequest(request), (delta) => deltas.push(delta), signal);

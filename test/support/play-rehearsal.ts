@@ -50,7 +50,7 @@ export async function playRehearsal(url: string, sandbox: Sandbox, task: string)
 }
 
 function rehearsalModel(url: string): Model {
-  return createAiSdkModel({ providers: { rehearsal: { baseUrl: url } }, mask: (text) => text });
+  return createAiSdkModel({ environment: { LONGHAUL_REHEARSAL_URL: url }, mask: (text) => text });
 }
 
 async function askRehearsal(model: Model, messages: readonly Message[], more: object = {}) {

@@ -62,6 +62,8 @@ function billRow(step: number, row: Partial<CallRow> = {}): CallRow {
     estimatePure: false,
     inputTokens: 1_000,
     cachedTokens: 400,
+    cacheWriteTokens: null,
+    costUsd: null,
     outputTokens: 50,
     reasoningTokens: 0,
     firstTokenMs: 1,

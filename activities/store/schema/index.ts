@@ -160,10 +160,13 @@ export const modelCalls = pgTable(
     estimatePure: boolean("estimate_pure").notNull(),
     inputTokens: integer("input_tokens"),
     cachedTokens: integer("cached_tokens"),
+    cacheWriteTokens: integer("cache_write_tokens"),
     outputTokens: integer("output_tokens"),
     reasoningTokens: integer("reasoning_tokens"),
     firstTokenMs: integer("first_token_ms"),
     durationMs: integer("duration_ms"),
+    /** USD by the prices of that moment, or by a router's own word; null where it is not known. */
+    costUsd: doublePrecision("cost_usd"),
     createdAt: at("created_at").notNull().defaultNow(),
   },
   (t) => [index("model_calls_session_idx").on(t.sessionId, t.step)],

@@ -90,6 +90,8 @@ const bill = (id: number, step: number, inputTokens: number, outputTokens: numbe
   estimatePure: false,
   inputTokens,
   cachedTokens: 0,
+  cacheWriteTokens: null,
+  costUsd: null,
   outputTokens,
   reasoningTokens: 0,
   firstTokenMs: 1,

@@ -72,10 +72,10 @@ describe("the command line", { timeout: 60_000 }, () => {
     expect(outcome.err).toContain("wrong.yaml:2:1: unknown key limts: did you mean limits?");
   });
 
-  it("ends with 2 for an unknown model, with the line to add [U21]", async () => {
-    const outcome = await longhaul(["start", "--model", "openai/gpt-99", "task"]);
+  it("ends with 2 for an unknown provider, with the lines to add [U21]", async () => {
+    const outcome = await longhaul(["start", "--model", "acme/gpt-99", "task"]);
     expect(outcome).toMatchObject({ code: 2, out: "" });
-    expect(outcome.err).toContain("contextWindow:");
+    expect(outcome.err).toContain("baseUrl:");
   });
 
   it("ends with 4 within 10 s where a service is missing: which, where, a fix, no stack, no password [U7]", async () => {

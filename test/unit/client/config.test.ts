@@ -49,8 +49,11 @@ describe("resolveConfig", () => {
     });
   });
 
-  it("refuses a model that nobody knows with the lines to add [U21]", () => {
-    expect(() => resolveConfig({ model: "openai/gpt-99" }, key, folder)).toThrow(/contextWindow:/);
+  it("refuses a provider that nobody knows, and says what it assumes of a model, with the lines to add [U21]", () => {
+    expect(() => resolveConfig({ model: "acme/gpt-99" }, key, folder)).toThrow(/providers:\n {2}acme:/);
+    expect(resolveConfig({ model: "openai/gpt-99" }, key, folder).notes.join()).toMatch(
+      /contextWindow: 32000/,
+    );
     file("models: {openai/gpt-99: {contextWindow: 50000}}\n");
     expect(resolveConfig({ model: "openai/gpt-99" }, key, folder).run.contextWindow).toBe(50_000);
   });

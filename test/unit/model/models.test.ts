@@ -1,7 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { agentConfigSchema } from "../../../activities/config/agent-config.ts";
-import { fullModelName, knownModels, resolveModel, resolveRun } from "../../../activities/config/models.ts";
+import { knownModels, resolveModel as resolve, resolveRun } from "../../../activities/config/models.ts";
+import type { ModelConfig } from "../../../activities/config/model-target.ts";
+import { type Environment, fullModelName } from "../../../activities/config/providers.ts";
+
+const resolveModel = (name: string, models: Record<string, ModelConfig>, environment?: Environment) =>
+  resolve(name, { models, providers: {} }, environment);
 
 describe("resolving a model [U21]", () => {
   it("takes a bare name as OpenAI's", () => {
@@ -36,11 +41,13 @@ describe("resolving a model [U21]", () => {
     );
     expect(resolved).toEqual({
       ok: true,
+      notes: [],
       model: {
         model: "local/qwen",
         modelName: "local/qwen",
+        provider: { name: "openai", baseUrlEnv: "OPENAI_BASE_URL", keyEnv: "OPENAI_API_KEY" },
         contextWindow: 32_768,
-        maxOutput: 4_096,
+        maxOutput: 8_192,
         api: "chat",
         input: ["text"],
       },
@@ -55,40 +62,84 @@ describe("resolving a model [U21]", () => {
         model: { model: "openai/gpt-oss-120b", modelName: name },
       });
     }
-    expect(resolveModel("openai/gpt-4.1", {}).ok && resolveModel("openai/gpt-4.1", {})).not.toHaveProperty(
-      "model.modelName",
-    );
+    expect(resolveModel("openai/gpt-4.1", {})).toMatchObject({ model: { modelName: "gpt-4.1" } });
   });
 
-  it("refuses an unknown one with lines that really make it known, and the nearest names", () => {
-    const refused = resolveModel("gpt-4.1-minny", {});
-    expect(refused).toMatchObject({ ok: false, nearest: expect.arrayContaining(["openai/gpt-4.1-mini"]) });
-    if (refused.ok) return;
-    const yaml = refused.message.slice(refused.message.indexOf("models:"));
-    const config = agentConfigSchema.parse(parse(yaml));
-    expect(resolveModel("gpt-4.1-minny", config.models).ok).toBe(true);
+  it("assumes a window for an unknown one of a known provider, and says so with lines that settle it", () => {
+    const resolved = resolveModel("gpt-4.1-minny", {});
+    expect(resolved).toMatchObject({ ok: true, model: { contextWindow: 32_000, maxOutput: 8_192 } });
+    const note = resolved.ok ? (resolved.notes[0] ?? "") : "";
+    expect(note).toContain("Nearest known: openai/gpt-4.1-mini");
+    const config = agentConfigSchema.parse(parse(note.slice(note.indexOf("models:"))));
+    expect(resolveModel("gpt-4.1-minny", config.models)).toMatchObject({ ok: true, notes: [] });
   });
 
   it("names no nearest one where nothing is near", () => {
-    expect(resolveModel("zzzzzzzzzzzzzzzz", {})).toMatchObject({ ok: false, nearest: [] });
+    const resolved = resolveModel("zzzzzzzzzzzzzzzz", {});
+    expect(resolved.ok && resolved.notes[0]).not.toContain("Nearest");
   });
 
-  it("refuses another provider's model without OPENAI_BASE_URL", () => {
-    const refused = resolveModel("anthropic/claude-3-5-sonnet", {});
-    expect(refused).toMatchObject({ ok: false, message: expect.stringContaining("OPENAI_BASE_URL") });
-    expect(resolveModel("anthropic/claude-3-5-sonnet", {}, { OPENAI_BASE_URL: "http://x/v1" }).ok).toBe(true);
+  it("asks the provider that is named, by the name that follows it", () => {
+    expect(resolveModel("anthropic/claude-3-5-sonnet", {})).toMatchObject({
+      model: {
+        api: "messages",
+        modelName: "claude-3-5-sonnet",
+        provider: { name: "anthropic", keyEnv: "ANTHROPIC_API_KEY" },
+      },
+    });
+    expect(resolveModel("groq/openai/gpt-oss-120b", {})).toMatchObject({
+      model: { api: "chat", modelName: "openai/gpt-oss-120b", provider: { name: "groq" } },
+    });
+  });
+
+  it("asks the server behind OPENAI_BASE_URL for a provider's model without that provider's key", () => {
+    const router = { OPENAI_BASE_URL: "http://x/v1" };
+    const claude = "anthropic/claude-3-5-sonnet";
+    expect(resolveModel(claude, {}, router)).toMatchObject({
+      model: { modelName: claude, provider: { name: "openai" } },
+    });
+    expect(resolveModel(claude, {}, { ...router, ANTHROPIC_API_KEY: "k" })).toMatchObject({
+      model: { provider: { name: "anthropic" } },
+    });
+  });
+
+  it("takes a provider of the configuration before one that is built in, field by field", () => {
+    const providers = { groq: { baseUrl: "http://gateway/v1" }, acme: { baseUrl: "http://acme/v1" } };
+    expect(resolve("groq/x", { models: {}, providers })).toMatchObject({
+      model: { provider: { baseUrl: "http://gateway/v1", keyEnv: "GROQ_API_KEY" } },
+    });
+    expect(resolve("acme/team/x", { models: {}, providers })).toMatchObject({
+      model: { api: "chat", modelName: "team/x", provider: { name: "acme", baseUrl: "http://acme/v1" } },
+    });
+  });
+
+  it("refuses a provider that nobody knows, with lines that make it known, and the nearest names", () => {
+    const refused = resolveModel("opanai/gpt-4.1-mini", {});
+    expect(refused).toMatchObject({ ok: false, nearest: expect.arrayContaining(["openai/gpt-4.1-mini"]) });
+    const message = refused.ok ? "" : refused.message;
+    const yaml = message.slice(message.indexOf("providers:"), message.indexOf("\nor set"));
+    const { providers } = agentConfigSchema.parse(parse(yaml));
+    expect(resolve("opanai/gpt-4.1-mini", { models: {}, providers }).ok).toBe(true);
+  });
+
+  it("refuses a model that cannot call tools", () => {
+    const refused = resolveModel("gpt-4o", { "gpt-4o": { tools: false } });
+    expect(refused).toMatchObject({ ok: false, message: expect.stringContaining("cannot call tools") });
   });
 
   it("does not take a name of the prototype for a model", () => {
-    expect(resolveModel("__proto__", {}).ok).toBe(false);
-    expect(resolveModel("constructor", {}).ok).toBe(false);
+    expect(resolveModel("__proto__/x", {}).ok).toBe(false);
+    expect(resolveModel("constructor/x", {}).ok).toBe(false);
   });
 
   it("knows the rehearsal model, which costs nothing", () => {
     expect(resolveModel("rehearsal/flashcards", {})).toEqual({
       ok: true,
+      notes: [],
       model: {
         model: "rehearsal/flashcards",
+        modelName: "flashcards",
+        provider: { name: "rehearsal", baseUrlEnv: "LONGHAUL_REHEARSAL_URL" },
         contextWindow: 16_000,
         maxOutput: 2_000,
         api: "responses",
@@ -122,13 +173,11 @@ describe("the model that writes summaries", () => {
     });
   });
 
-  it("is refused before anything starts where nobody knows it", () => {
-    const refused = resolveRun(settings("gpt-5-minni"), "gpt-4o");
+  it("is refused before anything starts where nobody knows its provider", () => {
+    const refused = resolveRun(settings("acme/x"), "gpt-4o");
     expect(refused).toMatchObject({
       ok: false,
-      message: expect.stringMatching(
-        /summaryModel: The model openai\/gpt-5-minni is in no table.*gpt-5-mini/s,
-      ),
+      message: expect.stringMatching(/summaryModel: The provider acme/),
     });
   });
 
@@ -137,5 +186,31 @@ describe("the model that writes summaries", () => {
     expect(plain.ok && plain.run.summariser).toBeUndefined();
     const same = resolveRun(settings("gpt-4o"), "openai/gpt-4o");
     expect(same.ok && same.run.summariser).toBeUndefined();
+  });
+});
+
+describe("models that step in", () => {
+  const settings = (fallback: string[], more = {}) =>
+    agentConfigSchema.parse({ models: { "gpt-4o": { fallback } }, ...more });
+
+  it("are resolved like the session's own, in order", () => {
+    const resolved = resolveRun(settings(["gpt-4.1", "groq/x"]), "openai/gpt-4o");
+    expect(resolved).toMatchObject({
+      ok: true,
+      run: { fallback: [{ model: "openai/gpt-4.1" }, { model: "groq/x", provider: { name: "groq" } }] },
+    });
+  });
+
+  it("are never the model itself", () => {
+    expect(resolveRun(settings(["openai/gpt-4o"]), "gpt-4o").ok).toBe(false);
+  });
+
+  it("need a price, as all others, where the session's cost is limited", () => {
+    const limits = { maxCostUsd: 1 };
+    expect(resolveRun(settings(["gpt-4.1"], { limits }), "gpt-4o").ok).toBe(true);
+    expect(resolveRun(settings(["groq/x"], { limits }), "gpt-4o")).toMatchObject({
+      ok: false,
+      message: expect.stringMatching(/price of groq\/x is not known/),
+    });
   });
 });

@@ -62,7 +62,7 @@ describe("provider errors by class [case 12] [A19] [R31]", () => {
       "You exceeded your current quota, please check your plan and billing details.",
     );
     expect(toModelError(error, context)).toMatchObject({
-      class: "credentials",
+      class: "quota",
       message: expect.stringContaining("credit"),
     });
   });

@@ -15,7 +15,7 @@ test("a worker needs no more than a database's address", () => {
   });
   expect(config.heartbeatMs).toBe(200);
   expect(config.shutdownGraceMs).toBe(10_000);
-  expect(config.openai).toBeUndefined();
+  expect(config.providers).toEqual({});
 });
 
 test("without a database's address it says which, and how to fix it", () => {
@@ -35,7 +35,7 @@ test("an empty variable counts as one that is not set", () => {
     LONGHAUL_ACTIVITY_SLOTS: "",
   });
   expect(config.queues.workflows).toBe("longhaul");
-  expect(config.openai).toBeUndefined();
+  expect(config.providers).toEqual({});
   expect(config.activitySlots).toBe(100);
 });
 

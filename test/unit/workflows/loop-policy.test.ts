@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { budgetFor } from "../../../activities/contract/budget.ts";
 import { estimatedNextInput } from "../../../activities/transcript/tokens.ts";
-import type { CompactionFacts, RunPolicy } from "../../../activities/contract/activities.ts";
+import type { CompactionFacts } from "../../../activities/contract/activities.ts";
+import type { RunPolicy } from "../../../activities/contract/run-policy.ts";
 import { applyCompaction, applyStep, createState, type AgentState } from "../../../workflows/agent-state.ts";
 import { afterAnswer, afterOverflow, compactionDue } from "../../../workflows/loop-policy.ts";
 

@@ -1,0 +1,159 @@
+/** What a person says of providers and models, and what a session keeps of it. Schemas alone. */
+import { z } from "zod";
+
+const tokens = z.number().int().positive();
+const ms = z.number().int().positive();
+
+/** OpenAI's Responses and chat completions, Anthropic's messages, Google's generateContent. */
+const apis = ["responses", "chat", "messages", "gemini"] as const;
+export type Api = (typeof apis)[number];
+
+/** The worker's other secrets, such as its database's password or a GITHUB_TOKEN, cannot be named: a key goes to any address. */
+const keyName = z
+  .string()
+  .refine(isKeyVariable, "the name of a variable that ends in _API_KEY or _API_TOKEN, such as ACME_API_KEY");
+
+export function isKeyVariable(name: string): boolean {
+  return /^[A-Z][A-Z0-9_]*_API_(KEY|TOKEN)$/.test(name) && name !== "TEMPORAL_API_KEY";
+}
+
+/**
+ * What a server takes, where it differs from what its wire allows. Source: the table of servers in docs/models.md, each row
+ * from public reports.
+ */
+const wireOptionsSchema = z.strictObject({
+  /** How reasoning goes back to the model that made it: as its wire has it, as a field of the message, or not at all. */
+  sendReasoning: z.enum(["native", "field", "none"]).optional(),
+  /** Form of call ids: as they came, letters and digits with `_` and `-`, or nine letters and digits. */
+  callIds: z.enum(["any", "safe", "nine"]).optional(),
+  /** Whether a tool's result may hold images; else they follow as the user's. */
+  filesInResults: z.boolean().optional(),
+  /** Whether the user may speak right after tool results. */
+  userAfterResults: z.boolean().optional(),
+  /** Whether a request may end with the assistant's words. */
+  endsWithAssistant: z.boolean().optional(),
+  /** Whether `tool_choice: none` is taken; else the tools are left out of a wrap-up step. */
+  toolChoiceNone: z.boolean().optional(),
+  /** Marks for the provider's cache within the messages. */
+  cacheMarks: z.boolean().optional(),
+  /** Whether `prompt_cache_key` is taken. */
+  cacheKey: z.boolean().optional(),
+  /** Name of the field of the output limit on the chat wire. */
+  maxTokensField: z.enum(["max_tokens", "max_completion_tokens"]).optional(),
+  /** Role of the system prompt on the chat wire. */
+  systemRole: z.enum(["system", "developer"]).optional(),
+});
+export type WireOptions = z.infer<typeof wireOptionsSchema>;
+
+const timeoutsSchema = z.strictObject({
+  connect: ms.optional(),
+  firstToken: ms.optional(),
+  silence: ms.optional(),
+});
+
+/** `providers.<name>` of longhaul.yaml. */
+export const providerConfigSchema = z.strictObject({
+  api: z.enum(apis).optional(),
+  baseUrl: z.url({ protocol: /^https?$/ }).optional(),
+  keyEnv: keyName.optional(),
+  headers: z.record(z.string(), z.string()).optional(),
+  /** Header → variable of the worker that has its value. */
+  headersEnv: z.record(z.string(), keyName).optional(),
+  /** Added to each address, such as Azure's `api-version`. */
+  query: z.record(z.string(), z.string()).optional(),
+  /** Instead of `limits.connectTimeout` and its like, in ms. */
+  timeouts: timeoutsSchema.optional(),
+  options: wireOptionsSchema.optional(),
+});
+export type ProviderConfig = z.infer<typeof providerConfigSchema>;
+
+const rate = z.strictObject({
+  input: z.number(),
+  /** Of input read from the provider's cache. */
+  cached: z.number(),
+  /** Of input written to it; default as other input. */
+  cacheWrite: z.number().optional(),
+  output: z.number(),
+});
+
+/** USD per million tokens. */
+const priceSchema = rate.extend({
+  /** The whole request costs this where its input has more tokens than `tokens`. */
+  above: rate.extend({ tokens }).optional(),
+  /** By the tier of service that was asked for: what all of the above is multiplied with. */
+  tiers: z.record(z.string(), z.number()).optional(),
+});
+export type Price = z.infer<typeof priceSchema>;
+
+const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
+
+const reasoningSchema = z.strictObject({
+  effort: z.enum(efforts).optional(),
+  /** What is asked for to be read by people; `none`: nothing. Default `auto`. */
+  summary: z.enum(["auto", "concise", "detailed", "none"]).optional(),
+  /** What goes back of another model's reasoning: nothing (`keep`, the default: a model's own alone), as text, or none at all. */
+  send: z.enum(["keep", "text", "drop"]).optional(),
+});
+
+const modalities = z.enum(["text", "image", "pdf"]);
+
+/** How a model is asked, where a person says so. */
+const askingSchema = z.strictObject({
+  reasoning: reasoningSchema.optional(),
+  verbosity: z.enum(["low", "medium", "high"]).optional(),
+  /** Tier of service, such as `flex` or `priority`. */
+  tier: z.string().min(1).optional(),
+  temperature: z.number().min(0).max(2).optional(),
+  /** Further fields of the request's body, as they are. */
+  body: z.record(z.string(), z.json()).optional(),
+  /** How long the provider keeps a request's beginning; `false`: no marks and no key for its cache. */
+  cache: z.union([z.literal(false), z.enum(["5m", "30m", "1h", "24h"])]).optional(),
+});
+
+/** `models.<id>` of longhaul.yaml. */
+export const modelConfigSchema = askingSchema.extend({
+  /** False for a model that cannot call tools: it is refused before anything starts. */
+  tools: z.boolean().optional(),
+  contextWindow: tokens.min(4_000).optional(),
+  maxOutput: tokens.optional(),
+  /** Largest request, where that is less than the window. */
+  maxInput: tokens.optional(),
+  api: z.enum(apis).optional(),
+  input: z.array(modalities).optional(),
+  /** Share of the usable window at which compaction starts. */
+  headroom: z.number().min(0.05).max(0.95).optional(),
+  price: priceSchema.optional(),
+  /** Models that take a step over where this one's provider fails, in order. */
+  fallback: z.array(z.string().min(1)).max(8).optional(),
+});
+export type ModelConfig = z.infer<typeof modelConfigSchema>;
+
+/** A provider as a session keeps it: names of variables, never their values. */
+const resolvedProviderSchema = providerConfigSchema.omit({ api: true }).extend({
+  name: z.string(),
+  /** Variable of the worker that has the address, where that is not configured. */
+  baseUrlEnv: z.string().optional(),
+});
+export type Provider = z.infer<typeof resolvedProviderSchema>;
+
+/** A model as a session asks it: resolved once, kept in the session's row. */
+export const modelTargetSchema = askingSchema.extend({
+  /** `provider/model`. */
+  model: z.string(),
+  /**
+   * The model's name on the wire. Absent in sessions of before there were providers: then what follows the provider's name.
+   */
+  modelName: z.string().optional(),
+  /** Absent in sessions of before: then the worker's OPENAI_BASE_URL, or OpenAI. */
+  provider: resolvedProviderSchema.optional(),
+  contextWindow: tokens,
+  maxOutput: tokens,
+  maxInput: tokens.optional(),
+  api: z.enum(apis),
+  input: z.array(modalities),
+  headroom: z.number().optional(),
+  price: priceSchema.optional(),
+  /** True where the model reasons before it answers. */
+  thinks: z.boolean().optional(),
+});
+export type ModelTarget = z.infer<typeof modelTargetSchema>;

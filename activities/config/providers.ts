@@ -1,0 +1,135 @@
+/** Services that Longhaul knows by name, as data, and which of them has a model. Pure. */
+import type { Api, Provider, ProviderConfig, WireOptions } from "./model-target.ts";
+
+interface BuiltIn {
+  readonly api: Api;
+  readonly baseUrl?: string;
+  readonly baseUrlEnv?: string;
+  readonly keyEnv?: string;
+  /** It answers without a key. */
+  readonly keyless?: true;
+  readonly headersEnv?: Readonly<Record<string, string>>;
+  readonly options?: WireOptions;
+}
+
+/** Sources: each service's own reference of its compatible endpoint; what it needs beyond its wire: docs/models.md. */
+const builtInProviders: Readonly<Record<string, BuiltIn>> = {
+  openai: { api: "responses", baseUrlEnv: "OPENAI_BASE_URL", keyEnv: "OPENAI_API_KEY" },
+  anthropic: { api: "messages", keyEnv: "ANTHROPIC_API_KEY" },
+  google: { api: "gemini", keyEnv: "GOOGLE_GENERATIVE_AI_API_KEY" },
+  azure: {
+    api: "responses",
+    baseUrlEnv: "AZURE_OPENAI_BASE_URL",
+    headersEnv: { "api-key": "AZURE_API_KEY" },
+  },
+  openrouter: {
+    api: "chat",
+    baseUrl: "https://openrouter.ai/api/v1",
+    keyEnv: "OPENROUTER_API_KEY",
+    options: { sendReasoning: "field", cacheMarks: true },
+  },
+  groq: { api: "chat", baseUrl: "https://api.groq.com/openai/v1", keyEnv: "GROQ_API_KEY" },
+  mistral: {
+    api: "chat",
+    baseUrl: "https://api.mistral.ai/v1",
+    keyEnv: "MISTRAL_API_KEY",
+    options: { callIds: "nine", userAfterResults: false, sendReasoning: "none" },
+  },
+  deepseek: {
+    api: "chat",
+    baseUrl: "https://api.deepseek.com/v1",
+    keyEnv: "DEEPSEEK_API_KEY",
+    options: { sendReasoning: "field" },
+  },
+  ollama: { api: "chat", baseUrl: "http://127.0.0.1:11434/v1", keyless: true },
+  lmstudio: { api: "chat", baseUrl: "http://127.0.0.1:1234/v1", keyless: true },
+  vllm: { api: "chat", baseUrl: "http://127.0.0.1:8000/v1", keyless: true },
+  llamacpp: { api: "chat", baseUrl: "http://127.0.0.1:8080/v1", keyless: true },
+  /** Plays a script on this machine. Source: requirement 7.4. */
+  rehearsal: { api: "responses", baseUrlEnv: "LONGHAUL_REHEARSAL_URL", keyless: true },
+};
+
+/** Variables that say where a provider is or who asks, of those built in. */
+export const providerVariables: readonly string[] = Object.values(builtInProviders).flatMap(
+  ({ baseUrlEnv, keyEnv, headersEnv }) =>
+    [baseUrlEnv, keyEnv, ...Object.values(headersEnv ?? {})].filter((name) => name !== undefined),
+);
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface FoundProvider {
+  readonly provider: Provider;
+  readonly api: Api;
+  /** The model's name on the wire. */
+  readonly modelName: string;
+}
+
+/** `provider/model`; a bare name is OpenAI's. */
+export function fullModelName(name: string): string {
+  return name.includes("/") ? name : `openai/${name}`;
+}
+
+/**
+ * Who is asked for a model. The name before the first `/` is that of a provider: one that is configured, or one that is
+ * built in and has its key, or needs none. Else OPENAI_BASE_URL, where it is set, is asked for the name as it was written:
+ * so do routers and proxies know their models.
+ * @returns undefined where nobody knows the provider
+ */
+export function findProvider(
+  written: string,
+  configured: Readonly<Record<string, ProviderConfig>>,
+  environment: Environment,
+): FoundProvider | undefined {
+  const name = written.trim();
+  const full = fullModelName(name);
+  const providerName = full.slice(0, full.indexOf("/"));
+  const modelName = full.slice(full.indexOf("/") + 1);
+  const builtIn = Object.hasOwn(builtInProviders, providerName) ? builtInProviders[providerName] : undefined;
+  const own = Object.hasOwn(configured, providerName) ? configured[providerName] : undefined;
+  if (own === undefined && environment["OPENAI_BASE_URL"] && !isReady(providerName, builtIn, environment))
+    return { ...described("openai", builtInProviders["openai"], configured["openai"]), modelName: name };
+  if (own === undefined && builtIn === undefined) return undefined;
+  return { ...described(providerName, builtIn, own), modelName };
+}
+
+/** Built in, and it would answer: it needs no key, or has one. OpenAI itself is then what OPENAI_BASE_URL says. */
+function isReady(name: string, builtIn: BuiltIn | undefined, environment: Environment): boolean {
+  if (builtIn === undefined || name === "openai") return false;
+  return builtIn.keyless === true || keyVariables(builtIn).every((variable) => environment[variable]);
+}
+
+function described(
+  name: string,
+  builtIn: BuiltIn | undefined,
+  own: ProviderConfig | undefined,
+): { readonly provider: Provider; readonly api: Api } {
+  const { api, keyless: _, ...known } = builtIn ?? { api: "chat" };
+  const { api: ownApi, ...configured } = own ?? {};
+  const options = { ...known.options, ...configured.options };
+  return {
+    provider: {
+      name,
+      ...known,
+      ...configured,
+      ...(Object.keys(options).length > 0 ? { options } : {}),
+    } as Provider,
+    // A server of one's own speaks chat completions as a rule: so do nearly all that are compatible.
+    api: ownApi ?? (name === "openai" && configured.baseUrl !== undefined ? "chat" : api),
+  };
+}
+
+/** Variables that have to be set before a provider answers. A server at an address of one's own may need none. */
+function keyVariables({ keyEnv, headersEnv = {} }: Pick<Provider, "keyEnv" | "headersEnv">): string[] {
+  return [...(keyEnv === undefined ? [] : [keyEnv]), ...Object.values(headersEnv)];
+}
+
+/** The variables that a provider lacks in an environment: keys, and the address where nothing else says it. */
+export function missingVariables(provider: Provider, environment: Environment): string[] {
+  const { name, baseUrl, baseUrlEnv } = provider;
+  const hasAddress = baseUrl !== undefined || (baseUrlEnv !== undefined && environment[baseUrlEnv]);
+  // OpenAI's packages know their own address; a compatible server in its place may need no key.
+  const mayLackKey = name === "openai" && hasAddress;
+  const needed = mayLackKey ? [] : keyVariables(provider);
+  const needsAddress = !hasAddress && baseUrlEnv !== undefined && name !== "openai";
+  return [...needed, ...(needsAddress ? [baseUrlEnv] : [])].filter((variable) => !environment[variable]);
+}

@@ -1,0 +1,42 @@
+/** What the workflow decides by. A type only. */
+import type { Budget } from "./budget.ts";
+
+/** The policy of a run, fixed at its start and recorded in its history: what the workflow decides by. */
+export interface RunPolicy {
+  readonly model: string;
+  readonly maxSteps: number;
+  readonly budget: Budget;
+  /** When old tool results are hidden. Histories from before there was a choice have none: they go by `always`. */
+  readonly prune?: "auto" | "always" | "never";
+  /** Estimated tokens of what stands in front of the messages, for people. */
+  readonly prefix?: { readonly system: number; readonly tools: number };
+  /** False where nothing is summarised but on a person's request. Absent means true. */
+  readonly autoCompaction?: boolean;
+  /**
+   * Rounds by the trigger that may follow each other with one step between before they pause: they gain nothing. Histories
+   * from before there was such a breaker have none, and their rounds never pause.
+   */
+  readonly maxFutileRounds?: number;
+  /** Continue as new past this many events, whatever the server suggests. */
+  readonly maxHistoryEvents: number;
+  readonly modelTimeoutMs: number;
+  /** How long an activity's heartbeats may stay away; absent means 30 s. */
+  readonly heartbeatTimeoutMs?: number;
+  /** Longest a tool call may take, with its grace. */
+  readonly toolTimeoutMs: number;
+  readonly searchAttributes: boolean;
+  /** Task queues by role; absent means the workflow's own. */
+  readonly taskQueues: { readonly models?: string; readonly admin?: string };
+  /** How many models may step in for the session's own; absent means none. */
+  readonly fallbacks?: number;
+  /** How long one of them works before the session's own model is asked again, in ms. */
+  readonly returnAfterMs?: number;
+  /** USD that the session may cost; absent means no limit. */
+  readonly maxCostUsd?: number;
+  /** An interrupt is kept until the step's boundary. Absent in runs from before it was. */
+  readonly keepsInterrupt?: true;
+  /** Only an answer that finished with `stop` completes a task. Absent in runs from before it was so. */
+  readonly needsStop?: true;
+  /** How long a call may wait for the host that has the sandbox before the host counts as lost. */
+  readonly hostTimeoutMs?: number;
+}
