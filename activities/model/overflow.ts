@@ -18,8 +18,17 @@ export const overflowPatterns: readonly OverflowPattern[] = [
     example: "Input is too long for requested model.",
   },
   {
-    pattern: /exceeds? the (?:model'?s? )?(?:maximum )?context (?:window|length|size)/i,
+    pattern: /exceeds? (?:the |this )?(?:model(?:'?s)? )?(?:maximum )?context (?:window|length|size)/i,
     example: "Your input exceeds the context window of this model. Please adjust your input and try again.",
+  },
+  {
+    pattern: /input length \(?\d[\d,]*\)? exceeds model'?s maximum context length/i,
+    example: "Input length (41000) exceeds model's maximum context length (32768).",
+  },
+  {
+    // llama-cpp-python.
+    pattern: /requested tokens \(\d+\) exceeds? context window of/i,
+    example: "Requested tokens (5120) exceed context window of 4096",
   },
   {
     pattern: /input token count.*exceeds? the maximum/i,
@@ -39,7 +48,8 @@ export const overflowPatterns: readonly OverflowPattern[] = [
       "This model's maximum context length is 128000 tokens. However, your messages resulted in 140213 tokens.",
   },
   {
-    pattern: /exceeds? the limit of \d[\d,]*/i,
+    // Only of tokens: servers limit the number of images and the size of files in the same words.
+    pattern: /tokens?\b[^.]{0,60} exceeds? the limit of \d[\d,]*/i,
     example: "prompt token count of 151201 exceeds the limit of 128000",
   },
   {
@@ -66,6 +76,68 @@ export const overflowPatterns: readonly OverflowPattern[] = [
   {
     pattern: /longer than the (?:model'?s )?context (?:length|window)/i,
     example: "The prompt is longer than the model's context length.",
+  },
+  {
+    // vLLM.
+    pattern: /longer than the maximum model length of \d+/i,
+    example: "The decoder prompt (length 40960) is longer than the maximum model length of 32768.",
+  },
+  {
+    // vLLM, where the prompt leaves no room for an answer.
+    pattern: /max_(?:completion_)?tokens must be at least 1, got -\d+/i,
+    example: "max_tokens must be at least 1, got -1234.",
+  },
+  {
+    // OpenAI, with a limit set in the project.
+    pattern: /input tokens exceeds? the configured limit of \d[\d,]* tokens/i,
+    example:
+      "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 280016 tokens.",
+  },
+  {
+    pattern: /exceeds? the maximum (?:allowed )?input length(?: of)? \(?\d/i,
+    example: "The input (210000 tokens) exceeds the maximum allowed input length of 202752 tokens.",
+  },
+  {
+    // LM Studio; the odd order of words is its own.
+    pattern: /trying to keep the first \d+ tokens when context the overflows/i,
+    example:
+      "Trying to keep the first 14538 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens, which is not enough.",
+  },
+  {
+    // LM Studio, when the answer fills the window.
+    pattern: /reached context length of \d+ tokens with model/i,
+    example:
+      "Reached context length of 4096 tokens with model (arch: qwen3) that does not currently support mid-generation context overflow.",
+  },
+  {
+    // LM Studio's MLX engine and llama.cpp, with status 500.
+    pattern: /context size has been exceeded/i,
+    example: "Context size has been exceeded.",
+  },
+  {
+    // llama.cpp: the error's type.
+    pattern: /exceed_context_size_error/i,
+    example: "exceed_context_size_error",
+  },
+  {
+    // llama.cpp before 2026.
+    pattern: /input is too large to process/i,
+    example: "input is too large to process. increase the physical batch size",
+  },
+  {
+    // Alibaba's Qwen.
+    pattern: /range of input length should be \[\d+, ?\d+\]/i,
+    example: "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 98304]",
+  },
+  {
+    // Z.ai, code 1261.
+    pattern: /prompt exceeds (?:the )?max(?:imum)? length/i,
+    example: "Prompt exceeds max length",
+  },
+  {
+    // Cohere.
+    pattern: /too many tokens: total number of tokens/i,
+    example: "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 4292.",
   },
   {
     pattern: /model_context_window_exceeded/i,
@@ -105,11 +177,16 @@ export const overflowPatterns: readonly OverflowPattern[] = [
 /** Texts that speak of too many tokens and mean a rate. */
 export const rateLimitPatterns: readonly OverflowPattern[] = [
   {
+    // Bedrock; with and without the time.
+    pattern: /too many tokens(?: per (?:day|hour|minute))?, please wait/i,
+    example: "Too many tokens, please wait before trying again.",
+  },
+  {
     pattern: /too many tokens per (?:day|hour|minute)/i,
     example: "Too many tokens per day, please wait before trying again.",
   },
   {
-    pattern: /rate limit(?:ed| reached| exceeded)?\b/i,
+    pattern: /rate[ _]limit(?:ed|_error|_exceeded| reached| exceeded)?\b/i,
     example:
       "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 28000, Requested 4000.",
   },

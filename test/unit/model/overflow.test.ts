@@ -28,6 +28,11 @@ describe("overflow texts [R40] [case 12]", () => {
     "Internal server error",
     "Invalid API key",
     "The file is too large to be read as an image",
+    "The number of images 21 exceeds the limit of 20",
+    "21 exceeds the limit of 20 images in one request",
+    "The file's size of 31457280 bytes exceeds the limit of 20971520",
+    "image exceeds 5 MB maximum: 5316852 bytes > 5242880 bytes",
+    "Provider returned error",
     "",
   ])("takes nothing else for one: %s", (text) => {
     expect(isOverflowText(text)).toBe(false);
