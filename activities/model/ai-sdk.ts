@@ -92,6 +92,9 @@ function providerOfOldSession(model: string, environment: Environment): Provider
   return findProvider(model, {}, environment)?.provider;
 }
 
+/** From this share of the window on, by our count, an empty refusal means that the request does not fit. Source: ours. */
+const NEAR_WINDOW = 0.8;
+
 interface Asking {
   readonly sdk: Sdk;
   readonly request: ModelRequest;
@@ -160,6 +163,8 @@ async function askOnce(
     throw toModelError(call.signal.aborted ? call.signal.reason : error, {
       model: fullModelName(request.target.model),
       api: request.target.api,
+      provider: request.target.provider,
+      nearWindow: (request.estimatedTokens ?? 0) >= NEAR_WINDOW * request.target.contextWindow,
       mask: asking.mask,
       now: Date.now(),
     });

@@ -14,13 +14,82 @@ describe("retry-after [R30]", () => {
     [{ "retry-after": "86400" }, MAX_RETRY_AFTER_MS],
     [{ "retry-after": "Sun, 22 Nov 2026 12:00:00 GMT" }, MAX_RETRY_AFTER_MS],
   ])("reads %o as %i ms", (headers, ms) => {
-    expect(retryAfterMs(headers as Record<string, string>, now)).toBe(ms);
+    expect(retryAfterMs({ headers: headers as Record<string, string> }, now)).toBe(ms);
   });
 
   it.each([undefined, {}, { "retry-after": "soon" }, { "retry-after": "" }, { "retry-after": "-5x" }])(
     "is undefined for %o",
     (headers) => {
-      expect(retryAfterMs(headers as Record<string, string> | undefined, now)).toBeUndefined();
+      expect(retryAfterMs({ headers: headers as Record<string, string> | undefined }, now)).toBeUndefined();
     },
   );
+});
+
+describe("waits of a rate limit that come without the header [S16]", () => {
+  it.each([
+    ["Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000. Please try again in 4s.", 4_000],
+    ["Please try again in 1m2.5s. Visit the documentation.", 62_500],
+    ["Please try again in 28ms.", 28],
+    ["Quota exceeded for metric x, limit: 20\nPlease retry in 41.9s.", 41_900],
+    ["Please retry after 7 seconds.", 7_000],
+    ["Please try again in 2 minutes 30 seconds.", 150_000],
+    ["Please try again in 7h12m3s.", MAX_RETRY_AFTER_MS],
+  ])("reads %j as %i ms", (text, ms) => {
+    expect(retryAfterMs({ text, isRateLimit: true }, now)).toBe(ms);
+    expect(retryAfterMs({ text, isRateLimit: false }, now)).toBeUndefined();
+  });
+
+  it.each(["Please try again in a moment", "Please try again in 5 requests", "retry in s", ""])(
+    "reads no wait in %j",
+    (text) => {
+      expect(retryAfterMs({ text, isRateLimit: true }, now)).toBeUndefined();
+    },
+  );
+
+  it.each([
+    [
+      "the limit that is used up",
+      {
+        "x-ratelimit-remaining-requests": "9",
+        "x-ratelimit-reset-requests": "1s",
+        "x-ratelimit-remaining-tokens": "0",
+        "x-ratelimit-reset-tokens": "6m0s",
+      },
+      360_000,
+    ],
+    [
+      "the first that comes back where none is used up",
+      { "x-ratelimit-reset-requests": "2m59.56s", "x-ratelimit-reset-tokens": "7.66s" },
+      7_660,
+    ],
+    [
+      "Anthropic's dates",
+      {
+        "anthropic-ratelimit-requests-remaining": "0",
+        "anthropic-ratelimit-requests-reset": "2026-11-21T12:00:20Z",
+        "anthropic-ratelimit-tokens-reset": "2026-11-21T12:00:02Z",
+      },
+      20_000,
+    ],
+    [
+      "OpenRouter's milliseconds since 1970",
+      { "x-ratelimit-remaining": "0", "x-ratelimit-reset": String(now + 9_000) },
+      9_000,
+    ],
+    ["seconds since 1970", { "x-ratelimit-reset": String(now / 1_000 + 5) }, 5_000],
+    ["plain seconds", { "x-ratelimit-reset": "3" }, 3_000],
+  ])("waits for %s", (_, headers, ms) => {
+    expect(retryAfterMs({ headers: headers as Record<string, string>, isRateLimit: true }, now)).toBe(ms);
+    expect(retryAfterMs({ headers: headers as Record<string, string> }, now)).toBeUndefined();
+  });
+
+  it("believes the header first, then Google's delay, then the sentence, then the resets", () => {
+    const headers = { "retry-after": "1", "x-ratelimit-reset": "4" };
+    const all = { headers, retryDelay: "2s", text: "Please retry in 3s.", isRateLimit: true };
+    expect(retryAfterMs(all, now)).toBe(1_000);
+    const without = { ...all, headers: { "x-ratelimit-reset": "4" } };
+    expect(retryAfterMs(without, now)).toBe(2_000);
+    expect(retryAfterMs({ ...without, retryDelay: undefined }, now)).toBe(3_000);
+    expect(retryAfterMs({ ...without, retryDelay: undefined, text: "" }, now)).toBe(4_000);
+  });
 });

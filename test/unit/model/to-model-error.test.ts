@@ -21,7 +21,7 @@ describe("provider errors by class [case 12] [A19] [R31]", () => {
   it.each([
     [400, "Invalid value", "rejected"],
     [401, "Incorrect API key", "credentials"],
-    [402, "Payment required", "credentials"],
+    [402, "Payment required", "quota"],
     [403, "Country not supported", "credentials"],
     [404, "The model does not exist", "not-found"],
     [408, "timeout", "unavailable"],

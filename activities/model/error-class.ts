@@ -1,0 +1,73 @@
+/** The class of a provider's failure. Pure. */
+import type { ErrorFacts } from "./error-facts.ts";
+import type { ModelErrorClass } from "./model.ts";
+import { isOverflowText, isRateLimitText } from "./overflow.ts";
+
+/**
+ * The order matters: what the provider says is clearer than its status, and quota, rate and overflow share words.
+ * Source: requirement 3; survey of durable engines, D5; survey of reliability, R30–R31, R40.
+ * @param nearWindow whether the request is, by our count, about as large as the window
+ */
+export function classOfError(facts: ErrorFacts, nearWindow = false): ModelErrorClass {
+  const { status, code, text, network } = facts;
+  const said = `${code} ${text}`;
+  if (isQuota(facts)) return "quota";
+  if (isOverflowText(said) || status === 413) return "overflow";
+  // Some servers (Cerebras, proxies) answer an overflow with an empty body.
+  if (status === 400 && facts.isBodyless && nearWindow) return "overflow";
+  // 498 is Groq's: no capacity in the flex tier at the moment.
+  if (status === 429 || status === 498) return "rate-limit";
+  if (isRateLimitText(said) && status !== 401 && status !== 403) return "rate-limit";
+  if (network !== undefined) return "unavailable";
+  if (/ERR_INVALID_URL|Invalid URL|Failed to parse URL/.test(said)) return "not-found";
+  if (facts.malformed) return "malformed";
+  // Groq: the model wrote a call that its server cannot read; the next try may be better.
+  if (/tool_use_failed/.test(said)) return "malformed";
+  if (needsJinja(facts) || /jinja exception/i.test(text)) return "rejected";
+  if (/\bmodel_not_found\b|unexpected endpoint or method|model not exist|is not a valid model id/i.test(said))
+    return "not-found";
+  if (status === undefined) return classOfCode(code);
+  if (status === 403 && (facts.isPage || isPolicy(said))) return "rejected";
+  if (status === 401 || status === 403 || status === 402) return "credentials";
+  if (status === 404 || status === 405 || status === 501) return "not-found";
+  if (status === 408 || status === 409 || status === 425) return "unavailable";
+  return status >= 400 && status < 500 ? "rejected" : "unavailable";
+}
+
+/**
+ * Whether the account is used up: providers answer 429, 400, 402 or 403, and no waiting helps. Google says "exceeded
+ * your current quota" of its free tier too, with the time after which it goes on.
+ */
+function isQuota({ status, code, text, retryDelay }: ErrorFacts): boolean {
+  if (/insufficient_quota|exceeded_current_quota|billing_hard_limit/i.test(code)) return true;
+  const waits = retryDelay !== undefined || /(?:retry|try again) (?:in|after) \d/i.test(text);
+  if (waits) return false;
+  return (
+    status === 402 ||
+    /insufficient_quota|exceeded your current quota|billing hard limit|credit balance is too low|insufficient (?:balance|credits?)|requires more credits/i.test(
+      text,
+    )
+  );
+}
+
+/** llama.cpp answers calls with 500 where it was started without its template engine. */
+export function needsJinja({ text }: ErrorFacts): boolean {
+  return /requires? --jinja/i.test(text);
+}
+
+/** Texts and codes of moderation. Source: OpenRouter's errors documentation; the official schema's ResponseErrorCode. */
+function isPolicy(said: string): boolean {
+  return /moderation|flagged|\bpolicy\b|_policy|usage polic|content_filter|safety|prohibited_content/i.test(
+    said,
+  );
+}
+
+/** An error in mid-stream has a code and no status. Source: the codes of OpenAI's and the types of Anthropic's documentation. */
+function classOfCode(code: string): ModelErrorClass {
+  if (/authentication_error|permission_error|invalid_api_key|PERMISSION_DENIED|UNAUTHENTICATED/.test(code))
+    return "credentials";
+  if (/not_found/i.test(code)) return "not-found";
+  if (/invalid_|INVALID_ARGUMENT|unsupported_|(?:^| )image_|empty_image/.test(code) || isPolicy(code))
+    return "rejected";
+  return "unavailable";
+}

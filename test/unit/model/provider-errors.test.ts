@@ -1,0 +1,229 @@
+import { describe, expect, it } from "vitest";
+import { toModelError } from "../../../activities/model/to-model-error.ts";
+
+const context = {
+  model: "openai/gpt-4o",
+  api: "responses",
+  mask: (text: string) => text,
+  now: Date.parse("2026-11-21T12:00:00Z"),
+} as const;
+
+/** An error as the SDK throws it: the whole body, and the headers. */
+const withBody = (statusCode: number, body: unknown, responseHeaders: Record<string, string> = {}) =>
+  Object.assign(new Error("Error"), {
+    name: "AI_APICallError",
+    statusCode,
+    responseBody: typeof body === "string" ? body : JSON.stringify(body),
+    responseHeaders,
+  });
+const chat = { ...context, api: "chat" } as const;
+
+describe("errors as services really send them [S15]", () => {
+  it("takes Google's free tier for a rate limit and waits as it says", () => {
+    const body = {
+      error: {
+        code: 429,
+        message:
+          "You exceeded your current quota, please check your plan and billing details. * Quota exceeded for metric: generate_content_free_tier_requests, limit: 20\nPlease retry in 41.9s.",
+        status: "RESOURCE_EXHAUSTED",
+        details: [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "41s" }],
+      },
+    };
+    const limited = { class: "rate-limit", retryAfterMs: 41_000 };
+    expect(toModelError(withBody(429, body), chat)).toMatchObject(limited);
+    // The compatible endpoint sends it in an array.
+    expect(toModelError(withBody(429, [body]), chat)).toMatchObject(limited);
+  });
+
+  it.each([
+    [
+      "OpenAI",
+      429,
+      {
+        error: {
+          message: "You exceeded your current quota.",
+          type: "insufficient_quota",
+          code: "insufficient_quota",
+        },
+      },
+    ],
+    [
+      "Anthropic",
+      400,
+      {
+        type: "error",
+        error: {
+          type: "invalid_request_error",
+          message: "Your credit balance is too low to access the Anthropic API.",
+        },
+      },
+    ],
+    [
+      "DeepSeek",
+      402,
+      { error: { message: "Insufficient Balance", type: "unknown_error", code: "invalid_request_error" } },
+    ],
+    [
+      "Moonshot",
+      429,
+      {
+        error: {
+          type: "exceeded_current_quota_error",
+          message: "Your account is suspended, please check your plan and billing details",
+        },
+      },
+    ],
+    [
+      "OpenRouter",
+      402,
+      { error: { code: 402, message: "This request requires more credits, or fewer max_tokens." } },
+    ],
+  ])("says of %s that the account is used up", (_, status, body) => {
+    expect(toModelError(withBody(status, body), chat)).toMatchObject({
+      class: "quota",
+      message: expect.stringContaining("no credit left"),
+    });
+  });
+
+  it("takes a 403 of moderation for a refusal of the request, not of the key", () => {
+    const flagged = {
+      error: {
+        code: 403,
+        message: 'Your chosen model requires moderation and your input was flagged for "violence"',
+        metadata: { reasons: ["violence"], flagged_input: "…" },
+      },
+    };
+    expect(toModelError(withBody(403, flagged), chat).class).toBe("rejected");
+  });
+
+  it("says of a 403 with a page that a proxy or firewall sent it", () => {
+    const page = "<!DOCTYPE html><html><body>Sorry, you have been blocked</body></html>";
+    const error = toModelError(withBody(403, page), context);
+    expect(error.class).toBe("rejected");
+    expect(error.message).toMatch(/proxy or firewall.*Sorry, you have been blocked/);
+    expect(error.message).not.toContain("OPENAI_API_KEY");
+  });
+
+  it("ends at llama.cpp without its template engine, and says what to start it with", () => {
+    const error = toModelError(
+      withBody(500, {
+        error: { code: 500, message: "tools param requires --jinja flag", type: "server_error" },
+      }),
+      chat,
+    );
+    expect(error).toMatchObject({
+      class: "rejected",
+      message: expect.stringContaining("Start llama-server with --jinja"),
+    });
+  });
+
+  it.each([
+    [498, { error: { message: "Flex tier capacity exceeded", code: "capacity_exceeded" } }, "rate-limit"],
+    [
+      400,
+      { error: { message: "Failed to call a function. See 'failed_generation'.", code: "tool_use_failed" } },
+      "malformed",
+    ],
+    [400, { message: "Too many tokens, please wait before trying again." }, "rate-limit"],
+    [
+      500,
+      {
+        error: { message: "Jinja Exception: System message must be at the beginning", type: "server_error" },
+      },
+      "rejected",
+    ],
+    [405, { detail: "Method Not Allowed" }, "not-found"],
+    [501, { error: "Not Implemented" }, "not-found"],
+    [400, { error: { message: "Model Not Exist", type: "invalid_request_error" } }, "not-found"],
+    [400, { error: { message: "foo/bar is not a valid model ID", code: 400 } }, "not-found"],
+    [
+      503,
+      { error: { message: "The model is overloaded. Please try again later.", status: "UNAVAILABLE" } },
+      "unavailable",
+    ],
+  ])("%i %o is %s", (status, body, kind) => {
+    expect(toModelError(withBody(status, body), chat).class).toBe(kind);
+  });
+
+  it.each([404, 405, 501])(
+    "says at %i on /responses that the server may speak chat completions only [S22]",
+    (status) => {
+      const error = toModelError(withBody(status, { detail: "Not Found" }), context);
+      expect(error).toMatchObject({ class: "not-found", message: expect.stringContaining("api: chat") });
+    },
+  );
+
+  it.each([
+    [{ type: "error", error: { type: "overloaded_error", message: "Overloaded" } }, "unavailable"],
+    [
+      {
+        type: "error",
+        error: { type: "rate_limit_error", message: "This request would exceed your rate limit" },
+      },
+      "rate-limit",
+    ],
+    [{ type: "error", error: { type: "invalid_request_error", message: "messages: bad" } }, "rejected"],
+    [{ type: "error", error: { type: "authentication_error", message: "invalid x-api-key" } }, "credentials"],
+    [{ response: { error: { code: "server_error", message: "An error occurred" } } }, "unavailable"],
+    [{ response: { error: { code: "cyber_policy", message: "This was flagged" } } }, "rejected"],
+    [{ response: { error: { code: "invalid_prompt", message: "Invalid prompt" } } }, "rejected"],
+    [{ code: 502, message: "Provider disconnected" }, "unavailable"],
+    [{ code: 429, message: "Provider returned error" }, "rate-limit"],
+    [{ code: "rate_limit_exceeded", message: "Rate limit reached. Please try again in 4s." }, "rate-limit"],
+  ])("reads the error %o in mid-stream as %s", (error, kind) => {
+    expect(toModelError(error, context).class).toBe(kind);
+  });
+
+  it("reads what the provider behind a router said [S12]", () => {
+    const raw = JSON.stringify({ error: { message: "prompt is too long: 213462 tokens > 200000 maximum" } });
+    const body = {
+      error: { code: 400, message: "Provider returned error", metadata: { raw, provider_name: "x" } },
+    };
+    expect(toModelError(withBody(400, body), chat)).toMatchObject({
+      class: "overflow",
+      message: expect.stringContaining("213462 tokens"),
+    });
+    // The same in mid-stream, where it comes without a body.
+    expect(toModelError(body.error, chat).class).toBe("overflow");
+    const plain = {
+      error: { code: 502, message: "Provider returned error", metadata: { raw: "upstream died" } },
+    };
+    expect(toModelError(withBody(502, plain), chat).message).toContain("upstream died");
+  });
+
+  it("waits as a router's body says whose headers do not", () => {
+    const reset = String(context.now + 30_000);
+    const body = {
+      error: {
+        code: 429,
+        message: "Rate limit exceeded: free-models-per-min.",
+        metadata: { headers: { "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset } },
+      },
+    };
+    expect(toModelError(withBody(429, body), chat)).toMatchObject({
+      class: "rate-limit",
+      retryAfterMs: 30_000,
+    });
+  });
+
+  it("takes a 400 without a body for an overflow only where the request is about as large as the window", () => {
+    for (const body of ["", "  ", "{}"]) {
+      expect(toModelError(withBody(400, body), { ...chat, nearWindow: true }).class).toBe("overflow");
+      expect(toModelError(withBody(400, body), chat).class).toBe("rejected");
+    }
+    const withWords = withBody(400, { error: { message: "bad schema" } });
+    expect(toModelError(withWords, { ...chat, nearWindow: true }).class).toBe("rejected");
+  });
+
+  it("names the variable and the setting of the provider that refused", () => {
+    const provider = { name: "groq", keyEnv: "GROQ_API_KEY", baseUrl: "https://api.groq.com/openai/v1" };
+    const refused = toModelError(withBody(401, { error: { message: "Invalid API Key" } }), {
+      ...chat,
+      provider,
+    }).message;
+    expect(refused).toContain("Set GROQ_API_KEY to a valid key for providers.groq.baseUrl");
+    expect(refused).not.toContain("OPENAI");
+    const down = toModelError(withBody(502, "bad gateway"), { ...chat, provider }).message;
+    expect(down).toContain("Check providers.groq.baseUrl");
+  });
+});
