@@ -1,9 +1,7 @@
 /** The client as a process, as a person starts it. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
-
-const MAIN = fileURLToPath(new URL("../../client/main.ts", import.meta.url));
+import { clientArgs } from "./program.ts";
 
 export interface ClientProcess {
   /** What it wrote so far. */
@@ -20,7 +18,7 @@ export function startClient(
 ): ClientProcess {
   let out = "";
   let err = "";
-  const child = spawn(process.execPath, [MAIN, ...words], {
+  const child = spawn(process.execPath, clientArgs(words), {
     env: { PATH: process.env["PATH"], HOME: process.env["HOME"], ...environment },
     stdio: ["ignore", "pipe", "pipe"],
   });

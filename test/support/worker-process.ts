@@ -4,10 +4,9 @@ import { once } from "node:events";
 import { closeSync, existsSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { eventually } from "./eventually.ts";
+import { workerArgs } from "./program.ts";
 
-const MAIN = fileURLToPath(new URL("../../worker/main.ts", import.meta.url));
 /** A busy machine takes its time to load what a worker needs. */
 const READY_MS = 180_000;
 
@@ -44,7 +43,7 @@ export async function startWorkerProcess(
   const readyFile = options.readyFile ?? join(folder, "ready");
   const logFile = options.logFile === undefined ? undefined : openSync(options.logFile, "a");
   let log = "";
-  const child = spawn(process.execPath, [MAIN], {
+  const child = spawn(process.execPath, workerArgs(), {
     // Nothing of ours but what any process has: a test's own settings must not decide.
     env: {
       PATH: process.env["PATH"],

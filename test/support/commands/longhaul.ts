@@ -4,12 +4,10 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { Client, Connection } from "@temporalio/client";
 import { inject, onTestFinished } from "vitest";
 import { eventually } from "../eventually.ts";
-
-const MAIN = fileURLToPath(new URL("../../../client/main.ts", import.meta.url));
+import { clientArgs } from "../program.ts";
 
 export interface Ended {
   readonly code: number | null;
@@ -42,7 +40,7 @@ export function emptyFolder(): string {
 export function starting(words: readonly string[], options: Options = {}): Started {
   let out = "";
   let err = "";
-  const child = spawn(process.execPath, [MAIN, ...words], {
+  const child = spawn(process.execPath, clientArgs(words), {
     cwd: options.cwd ?? emptyFolder(),
     env: { PATH: process.env["PATH"], ...inject("commandsEnvironment"), ...options.environment },
     stdio: ["pipe", "pipe", "pipe"],

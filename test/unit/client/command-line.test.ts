@@ -2,10 +2,9 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { clientArgs } from "../../support/program.ts";
 
-const main = fileURLToPath(new URL("../../../client/main.ts", import.meta.url));
 /** Nothing listens on port 1. */
 const nowhere = { DATABASE_URL: "postgres://someone:hunter2@127.0.0.1:1/x", TEMPORAL_ADDRESS: "127.0.0.1:1" };
 let folder: string;
@@ -26,7 +25,7 @@ function longhaul(
   environment: Record<string, string> = {},
   input = "",
 ): Promise<Outcome> {
-  const child = spawn(process.execPath, [main, ...args], {
+  const child = spawn(process.execPath, clientArgs(args), {
     cwd: folder,
     env: { PATH: process.env["PATH"], HOME: folder, LONGHAUL_NO_SETUP: "1", ...nowhere, ...environment },
     stdio: ["pipe", "pipe", "pipe"],
