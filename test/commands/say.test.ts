@@ -27,7 +27,9 @@ test("takes up a session that has ended", async () => {
   const { code, err } = await longhaul(["say", id, "say: Second."]);
   expect(code).toBe(0);
   expect(err).toContain(`longhaul watch ${id}`);
-  expect((await untilStatus(id, ({ step }) => step === 2)).result).toBe("Second.");
+  expect((await untilStatus(id, (each) => each.status === "completed" && each.step === 2)).result).toBe(
+    "Second.",
+  );
 });
 
 test("an unknown session is 5, an empty message and a wrong id of a message are 2", async () => {

@@ -22,16 +22,15 @@ function clone(): string {
 function start(folder: string, words: readonly string[]) {
   let err = "";
   const { OPENAI_API_KEY: key, OPENAI_BASE_URL: url, ...rest } = inject("commandsEnvironment");
-  const child = spawn(process.execPath, [
-    "--import",
-    join(folder, "scripts", "quick-start.mjs"),
-    join(folder, "client", "main.ts"),
-    ...words,
-  ], {
-    cwd: folder,
-    env: { PATH: process.env["PATH"], ...rest, OPENAI_API_KEY: key, OPENAI_BASE_URL: url },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const child = spawn(
+    process.execPath,
+    ["--import", join(folder, "scripts", "quick-start.mjs"), join(folder, "client", "main.ts"), ...words],
+    {
+      cwd: folder,
+      env: { PATH: process.env["PATH"], ...rest, OPENAI_API_KEY: key, OPENAI_BASE_URL: url },
+      stdio: ["ignore", "pipe", "pipe"],
+    },
+  );
   child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
   child.stdout.setEncoding("utf8").on("data", (text: string) => (err += text));
   onTestFinished(() => void child.kill("SIGKILL"));

@@ -2,14 +2,11 @@
 import { fileURLToPath } from "node:url";
 
 const QUICK_START = new URL("../../scripts/quick-start.mjs", import.meta.url).href;
+const CLIENT = fileURLToPath(new URL("../../client/main.ts", import.meta.url));
+const WORKER = fileURLToPath(new URL("../../worker/main.ts", import.meta.url));
 
 /** Node's arguments for the client. */
-export const clientArgs = (words: readonly string[]): string[] => ofMain("client", words);
+export const clientArgs = (words: readonly string[]) => ["--import", QUICK_START, CLIENT, ...words];
 
 /** Node's arguments for the worker. */
-export const workerArgs = (): string[] => ofMain("worker", []);
-
-function ofMain(name: "client" | "worker", words: readonly string[]): string[] {
-  const main = fileURLToPath(new URL(`../../${name}/main.ts`, import.meta.url));
-  return ["--import", QUICK_START, main, ...words];
-}
+export const workerArgs = () => ["--import", QUICK_START, WORKER];

@@ -6,6 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
 import { inject, onTestFinished } from "vitest";
+import { findSession } from "../../../activities/store/reading.ts";
+import { openServices, type Services } from "../../../client/connect/connection.ts";
+import { readStatus, type SessionStatusDocument } from "../../../client/sessions/session-status.ts";
+import { withServices } from "../../../client/sessions/with-session.ts";
+import type { LocalServices } from "../../../client/setup/services.ts";
 import { eventually } from "../eventually.ts";
 import { clientArgs } from "../program.ts";
 
@@ -70,10 +75,11 @@ export async function begin(task: string, ...flags: readonly string[]): Promise<
   return out.trim();
 }
 
-/** Starts a session and waits for its end. @returns its id */
+/** Starts a session and waits for the end of its run. @returns its id */
 export async function finished(task: string, ...flags: readonly string[]): Promise<string> {
   const id = await begin(task, ...flags);
-  await longhaul(["watch", id]);
+  const { status } = await (await temporal()).workflow.getHandle(id).result();
+  if (status !== "completed") throw new Error(`${id} is ${status}.`);
   return id;
 }
 
@@ -92,11 +98,31 @@ export async function statusOf(id: string): Promise<Status> {
   return JSON.parse(out) as Status;
 }
 
-/** Waits until the session's status is so. */
-export async function untilStatus(id: string, fits: (status: Status) => boolean): Promise<Status> {
-  let found: Status | undefined;
-  await eventually(`the status of ${id}`, async () => fits((found = await statusOf(id))), 60_000);
-  return found as Status;
+/** Waits until the session's status is so, and reads it in this process: a start of the program takes a second. */
+export function untilStatus(
+  id: string,
+  fits: (status: SessionStatusDocument) => boolean,
+): Promise<SessionStatusDocument> {
+  const environment = inject("commandsEnvironment");
+  const place: LocalServices = {
+    databaseUrl: environment["DATABASE_URL"] ?? "",
+    temporalAddress: environment["TEMPORAL_ADDRESS"] ?? "",
+    taskQueue: environment["LONGHAUL_TASK_QUEUE"] ?? "",
+    uiUrl: undefined,
+    dockerHost: undefined,
+    sandboxImage: undefined,
+    rehearsalUrl: undefined,
+    environment: {},
+  };
+  const look = async (services: Services) => {
+    const row = await findSession(services.store.db, id);
+    const status = row && (await readStatus(services, row));
+    return status !== undefined && fits(status) && status;
+  };
+  return withServices(
+    (services) => eventually(`the status of ${id}`, () => look(services), 60_000),
+    () => openServices(place),
+  );
 }
 
 /** Waits until a command of step `step` runs. */
