@@ -3,6 +3,7 @@
  * A request that the script has nothing for gets a loud 500, and `close` throws, so that the test fails.
  */
 import { encode } from "gpt-tokenizer/encoding/o200k_base";
+import type { DialectName } from "./model-server/dialects/dialect.ts";
 import { createModelServer } from "./model-server/create-model-server.ts";
 import type { ParsedRequest, Reply, ReplyPart, ServedModel, ServedRequest } from "./model-server/wire.ts";
 
@@ -59,10 +60,14 @@ export class ModelScript {
       readonly times?: number;
     } = {},
   ): this {
-    const body = { error: { message, type: "error", param: null, code: options.code ?? null } };
-    const error = { status, body, headers: options.headers ?? {} };
+    const code = options.code === undefined ? {} : { code: options.code };
+    const error = { status, message, ...code, headers: options.headers ?? {} };
     for (let time = 0; time < (options.times ?? 1); time += 1) this.replies({ error });
     return this;
+  }
+  /** A limit of rate as the server has it: asks for so many seconds, in a header, a text or a field. */
+  limits(seconds: number): this {
+    return this.replies({ error: { status: 429, rateLimitSeconds: seconds } });
   }
   /** One answer as data, or decided when its request is there. */
   replies(turn: Turn): this {
@@ -87,6 +92,10 @@ export interface ScriptedModelOptions {
   readonly apiKey?: string;
   /** False in long runs, where the requests would fill the memory: only the script sees them. */
   readonly keepRequests?: boolean;
+  /** The server that is played, with its stream, refusals and words; default: the wires as their owners document them. */
+  readonly dialect?: DialectName;
+  /** Headers come so late: a local server that reads its prompt first. */
+  readonly prefillMs?: number;
   /** The server's tokenizer: what bills and the window go by. Default `countTokens`. */
   readonly countTokens?: (text: string) => number;
 }
@@ -132,6 +141,8 @@ export async function startScriptedModel(
     countTokens: options.countTokens ?? countTokens,
     ...(options.port === undefined ? {} : { port: options.port }),
     ...(options.apiKey === undefined ? {} : { apiKey: options.apiKey }),
+    ...(options.dialect === undefined ? {} : { dialect: options.dialect }),
+    ...(options.prefillMs === undefined ? {} : { prefillMs: options.prefillMs }),
     onAbort: (served) => aborts.push(served),
     reply: (request) => {
       const index = count;

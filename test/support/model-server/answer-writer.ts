@@ -29,8 +29,6 @@ export interface Answering {
   readonly model: string;
   /** Numbers the server's answers: ids are made of it. */
   readonly number: number;
-  /** The request asked for encrypted reasoning. */
-  readonly encrypted: boolean;
 }
 
 /** Cuts on code points, as the real service never sends half a character. */

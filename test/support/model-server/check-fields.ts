@@ -33,6 +33,18 @@ export function checkFields(api: Api, raw: Json, known: KnownFields): void {
     const value = raw[name];
     if (isObject(value)) refuseUnknown(value, fields, known.parameters, `${name}.`);
   }
+  const list = api === "responses" ? "input" : "messages";
+  each(raw[list], (item, index) => checkItem(api, item, `${list}[${index}]`, known));
+  each(raw["tools"], (tool, index) => {
+    const inner = api === "chat" ? tool["function"] : tool;
+    const path = `tools[${index}].${api === "chat" ? "function." : ""}`;
+    if (api === "chat") refuseUnknown(tool, ["type", "function"], known.fields, `tools[${index}].`);
+    if (isObject(inner)) refuseUnknown(inner, TOOL_FIELDS[api], known.fields, path);
+  });
+  if (known.parameters !== "any") checkValues(api, raw);
+}
+
+function checkValues(api: Api, raw: Json): void {
   for (const [path, values] of Object.entries(VALUES[api])) checkValue(raw, path, values);
   checkInclude(raw["include"]);
   const key = raw["prompt_cache_key"];
@@ -44,14 +56,6 @@ export function checkFields(api: Api, raw: Json, known: KnownFields): void {
       "prompt_cache_key",
     );
   }
-  const list = api === "responses" ? "input" : "messages";
-  each(raw[list], (item, index) => checkItem(api, item, `${list}[${index}]`, known));
-  each(raw["tools"], (tool, index) => {
-    const inner = api === "chat" ? tool["function"] : tool;
-    const path = `tools[${index}].${api === "chat" ? "function." : ""}`;
-    if (api === "chat") refuseUnknown(tool, ["type", "function"], known.fields, `tools[${index}].`);
-    if (isObject(inner)) refuseUnknown(inner, TOOL_FIELDS[api], known.fields, path);
-  });
 }
 
 function checkItem(api: Api, item: Json, path: string, known: KnownFields): void {
@@ -60,7 +64,7 @@ function checkItem(api: Api, item: Json, path: string, known: KnownFields): void
   // What is of no known type is refused by the parser.
   if (typeof kind !== "string" || fields === undefined) return;
   refuseUnknown(item, fields, known.fields, `${path}.`);
-  if (api === "responses") checkItemId(item["id"], kind, path);
+  if (api === "responses" && known.fields !== "any") checkItemId(item["id"], kind, path);
   const content = kind === "function_call_output" ? item["output"] : item["content"];
   each(content, (part, index) => checkPart(api, part, `${path}.content[${index}]`, { item, kind, known }));
   each(item["tool_calls"], (call, index) => {
@@ -93,7 +97,7 @@ function checkPart(api: Api, part: Json, path: string, { item, kind, known }: Pa
   const fields = PART_FIELDS[type];
   if (fields === undefined) return;
   refuseUnknown(part, fields, known.fields, `${path}.`);
-  if (api === "responses" && kind === "message") {
+  if (api === "responses" && kind === "message" && known.fields !== "any") {
     const allowed =
       item["role"] === "assistant" ? ["output_text", "refusal"] : ["input_text", "input_image", "input_file"];
     if (!allowed.includes(type)) throw notOneOf(type, allowed, path);

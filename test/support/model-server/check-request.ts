@@ -3,7 +3,10 @@ import { checkFields, type KnownFields } from "./check-fields.ts";
 import { checkName, checkPairs } from "./check-pairs.ts";
 import { checkParameters } from "./check-parameters.ts";
 import { isOurEncryption } from "./encrypted-reasoning.ts";
+import type { Dialect } from "./dialects/dialect.ts";
 import { isObject } from "./fields.ts";
+import { checkGemini } from "./gemini/check-gemini.ts";
+import { checkMessages } from "./messages/check-messages.ts";
 import { Refusal } from "./refusal.ts";
 import type { ParsedRequest, ServedModel, WireItem } from "./wire.ts";
 
@@ -12,51 +15,33 @@ type Request = Omit<ParsedRequest, "inputTokens">;
 /** OpenAI itself knows nothing beside its schema. */
 const OPENAI_ALONE: KnownFields = { parameters: [], fields: [] };
 
-/** @throws Refusal for a request that the real service would not take */
-export function checkRequest(request: Request, model: ServedModel, known = OPENAI_ALONE): void {
-  checkFields(request.api, request.raw, known);
-  checkTools(request);
-  checkParameters(request, model);
-  checkPairs(request.api, request.items);
-  if (request.api === "responses") checkResponsesItems(request);
+/**
+ * @param dialect what this server knows or refuses beside its wire
+ * @throws Refusal for a request that the real service would not take
+ */
+export function checkRequest(request: Request, model: ServedModel, dialect: Dialect): void {
+  switch (request.api) {
+    case "responses":
+    case "chat":
+      checkOpenAi(request.api, request, dialect.known ?? OPENAI_ALONE);
+      // What a model takes is OpenAI's own matter, and Azure's.
+      if (dialect.known === undefined) checkParameters(request, model);
+      break;
+    case "messages":
+      checkMessages(request, model);
+      break;
+    case "gemini":
+      checkGemini(request, model);
+  }
+  if (request.api === dialect.api) dialect.check?.(request, model);
   checkMedia(request.items, model);
 }
 
-/** @throws Refusal where the request is larger than the window, in the wire's own words */
-export function checkWindow(request: Request, inputTokens: number, model: ServedModel): void {
-  if (inputTokens <= model.window) return;
-  if (request.api === "responses") {
-    throw new Refusal(
-      400,
-      "Your input exceeds the context window of this model. Please adjust your input and try again.",
-      "context_length_exceeded",
-      "input",
-    );
-  }
-  throw new Refusal(
-    400,
-    `This model's maximum context length is ${model.window} tokens. However, your messages resulted in ${inputTokens} tokens. Please reduce the length of the messages.`,
-    "context_length_exceeded",
-    "messages",
-  );
-}
-
-/** @throws Refusal (401) without a key, or with another than the one asked for */
-export function checkAuthorization(header: string | undefined, apiKey: string | undefined): void {
-  const key = /^Bearer (\S+)$/.exec(header ?? "")?.[1];
-  if (key === undefined) {
-    throw new Refusal(
-      401,
-      "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY).",
-    );
-  }
-  if (apiKey !== undefined && key !== apiKey) {
-    throw new Refusal(
-      401,
-      `Incorrect API key provided: ${key.slice(0, 4)}***. You can find your API key at https://platform.openai.com/account/api-keys.`,
-      "invalid_api_key",
-    );
-  }
+function checkOpenAi(api: "responses" | "chat", request: Request, known: KnownFields): void {
+  checkFields(api, request.raw, known);
+  checkTools(request);
+  checkPairs(api, request.items);
+  if (api === "responses") checkResponsesItems(request);
 }
 
 function checkTools(request: Request): void {

@@ -1,34 +1,35 @@
 /**
- * A local model server that speaks OpenAI's two wires and refuses what OpenAI refuses: the tests' scripted model is built
- * on it. Loopback only, no dependency.
+ * A local model server that speaks four wires, plays the dialects of servers that people use, and refuses what the real
+ * ones refuse: the tests' scripted model is built on it. Loopback only, no dependency.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { argumentsText, type AnswerWriter } from "./answer-writer.ts";
+import { argumentsText } from "./answer-writer.ts";
 import { Biller, type Measured } from "./bill.ts";
-import { createChatWriter } from "./chat-writer.ts";
-import { checkAuthorization, checkRequest, checkWindow } from "./check-request.ts";
-import { isObject } from "./fields.ts";
+import { checkKey, checkWindow, unknownModel } from "./check-access.ts";
+import { checkRequest } from "./check-request.ts";
+import { createWriter } from "./create-writer.ts";
+import type { Dialect } from "./dialects/dialect.ts";
+import { DIALECTS, OFFICIAL } from "./dialects/dialects.ts";
+import { errorBody } from "./error-body.ts";
 import { parseRequest } from "./parse-request.ts";
-import { Refusal } from "./refusal.ts";
-import { createResponsesWriter } from "./responses-writer.ts";
+import { Refusal, type Fault } from "./refusal.ts";
+import { pathOf, routeOf, type Route } from "./routes.ts";
 import { sendJson, sendReply } from "./send-reply.ts";
 import type {
+  HttpError,
   ModelServer,
   ModelServerOptions,
   ParsedRequest,
   Reply,
   ServedModel,
   ServedRequest,
+  WireApi,
   WireUsage,
 } from "./wire.ts";
 
 /** Source: OpenAI refuses larger bodies with 413. */
 const MAX_BODY_BYTES = 50 * 1024 * 1024;
-const ROUTES: Readonly<Record<string, "responses" | "chat">> = {
-  "/v1/responses": "responses",
-  "/v1/chat/completions": "chat",
-};
 
 /**
  * Starts the server on 127.0.0.1. The caller closes it.
@@ -47,7 +48,7 @@ export async function createModelServer(options: ModelServerOptions): Promise<Mo
   });
   const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}/v1`,
+    url: `http://127.0.0.1:${port}${dialectOf(options).basePath ?? "/v1"}`,
     port,
     log,
     close: () =>
@@ -64,10 +65,14 @@ interface Serving {
   readonly log: ServedRequest[];
 }
 
+function dialectOf({ dialect }: ModelServerOptions): Dialect {
+  return dialect === undefined ? OFFICIAL : DIALECTS[dialect];
+}
+
 async function serve(incoming: IncomingMessage, response: ServerResponse, serving: Serving): Promise<void> {
-  const path = (incoming.url ?? "").replace(/\?.*$/, "").replace(/\/$/, "");
-  const api = incoming.method === "POST" ? ROUTES[path] : undefined;
-  if (api === undefined) return serveOther(incoming, response, path, serving.options);
+  const dialect = dialectOf(serving.options);
+  const route = routeOf(incoming, dialect);
+  if (route === undefined) return serveOther(incoming, response, serving.options);
 
   const connection = new AbortController();
   let dropped = false;
@@ -86,51 +91,72 @@ async function serve(incoming: IncomingMessage, response: ServerResponse, servin
   });
   try {
     const body = await readBody(incoming);
-    const { request, measured } = accept(api, body, incoming, serving);
+    const { request, measured, model } = accept(route, body, incoming, serving);
     entry.request = request;
-    const reply = await serving.options.reply(request);
-    const usage = reply.error === undefined ? bill(request, measured, reply, serving.biller) : undefined;
-    entry.status = reply.error?.status ?? 200;
+    const reply = withPrefill(await serving.options.reply(request), serving.options.prefillMs);
+    const error = reply.error && errorOf(reply.error, request.api, dialect);
+    const usage = error === undefined ? bill(request, measured, reply, serving.biller) : undefined;
+    entry.status = error?.status ?? 200;
     if (usage !== undefined) entry.usage = usage;
-    const writer = writerFor(request, number);
     const finish =
       reply.finish ?? (reply.parts?.some((part) => part.type === "call") ? "tool-calls" : "stop");
     await sendReply(
       response,
-      reply,
-      writer,
+      { ...reply, ...(error === undefined ? {} : { error }) },
+      createWriter(request, { number, dialect, model, usage }),
       { finish, usage },
       { stream: request.stream, signal: connection.signal, drop },
     );
   } catch (error) {
-    refuse(response, entry, error, drop);
+    refuse(response, { entry, error, drop, bodyOf: (fault) => bodyOf(fault, route.api, dialect) });
   }
 }
 
 function accept(
-  api: "responses" | "chat",
+  route: Route,
   body: Buffer,
   incoming: IncomingMessage,
   { options, biller }: Serving,
-): { request: ParsedRequest; measured: Measured } {
-  checkAuthorization(incoming.headers.authorization, options.apiKey);
-  const parsed = parseRequest(api, body, flatHeaders(incoming));
+): { request: ParsedRequest; measured: Measured; model: ServedModel } {
+  const dialect = dialectOf(options);
+  checkKey(route.api, incoming.headers, dialect, options.apiKey);
+  const parsed = {
+    ...parseRequest(route, body, flatHeaders(incoming)),
+    ...(route.stream ? { stream: true } : {}),
+  };
   const model = Object.hasOwn(options.models, parsed.model) ? options.models[parsed.model] : undefined;
-  if (model === undefined) throw unknownModel(api, parsed.model);
-  checkRequest(parsed, model);
+  if (model === undefined) throw unknownModel(route.api, parsed.model);
+  checkRequest(parsed, model, dialect);
   const measured = biller.measure(parsed);
-  checkWindow(parsed, measured.tokens, model);
-  return { request: { ...parsed, inputTokens: measured.tokens }, measured };
+  checkWindow(parsed, measured.tokens, model, dialect);
+  const tokens = dialect.truncates === true ? Math.min(measured.tokens, model.window) : measured.tokens;
+  return { request: { ...parsed, inputTokens: tokens }, measured: { ...measured, tokens }, model };
 }
 
-function unknownModel(api: "responses" | "chat", name: string): Refusal {
-  return api === "chat"
-    ? new Refusal(
-        404,
-        `The model \`${name}\` does not exist or you do not have access to it.`,
-        "model_not_found",
-      )
-    : new Refusal(400, `The requested model '${name}' does not exist.`, "model_not_found", "model");
+/** A local server reads the whole prompt before it says anything. */
+function withPrefill(reply: Reply, prefillMs: number | undefined): Reply {
+  return prefillMs === undefined ? reply : { beforeHeaders: prefillMs, ...reply };
+}
+
+function bodyOf(fault: Fault, api: WireApi, dialect: Dialect): unknown {
+  const own = api === dialect.api ? dialect.errorBody : undefined;
+  return own === undefined ? errorBody(api, fault) : own(fault);
+}
+
+/** A scripted error in the server's own form. */
+function errorOf(error: HttpError, api: WireApi, dialect: Dialect): HttpError {
+  const { rateLimitSeconds: seconds } = error;
+  if (seconds !== undefined) {
+    const own = api === dialect.api ? dialect.rateLimit?.(seconds) : undefined;
+    const message = "Rate limit reached for requests.";
+    const fault = { status: 429, message, code: null, param: null, retryAfterSeconds: seconds };
+    return (
+      own ?? { status: 429, headers: { "retry-after": String(seconds) }, body: bodyOf(fault, api, dialect) }
+    );
+  }
+  if (error.body !== undefined || error.message === undefined) return error;
+  const { status, message, code = null } = error;
+  return { ...error, body: bodyOf({ status, message, code, param: null }, api, dialect) };
 }
 
 function bill(
@@ -151,37 +177,26 @@ function bill(
   return { input: measured.tokens, cached, output: output + reasoning, reasoning, ...reply.usage };
 }
 
-function writerFor(request: ParsedRequest, number: number): AnswerWriter {
-  const { raw, model } = request;
-  if (request.api === "responses") {
-    const encrypted = Array.isArray(raw["include"]) && raw["include"].includes("reasoning.encrypted_content");
-    return createResponsesWriter({ model, number, encrypted });
-  }
-  const streamOptions = raw["stream_options"];
-  const includeUsage = isObject(streamOptions) && streamOptions["include_usage"] === true;
-  return createChatWriter({ model, number, encrypted: false, includeUsage });
+interface Refusing {
+  readonly entry: ServedRequest;
+  readonly error: unknown;
+  readonly drop: () => void;
+  readonly bodyOf: (fault: Fault) => unknown;
 }
 
-function refuse(response: ServerResponse, entry: ServedRequest, error: unknown, drop: () => void): void {
+function refuse(response: ServerResponse, { entry, error, drop, bodyOf: inForm }: Refusing): void {
   const message = error instanceof Error ? error.message : String(error);
-  const http =
-    error instanceof Refusal
-      ? error.http
-      : { status: 500, body: { error: { message, type: "server_error", param: null, code: null } } };
-  entry.status = http.status;
+  const fault = error instanceof Refusal ? error : { status: 500, message, code: null, param: null };
+  entry.status = fault.status;
   entry.refused = message;
-  if (!response.headersSent) sendJson(response, http.status, http.body);
+  if (!response.headersSent) sendJson(response, fault.status, inForm(fault));
   else drop();
 }
 
-function serveOther(
-  incoming: IncomingMessage,
-  response: ServerResponse,
-  path: string,
-  options: ModelServerOptions,
-): void {
+function serveOther(incoming: IncomingMessage, response: ServerResponse, options: ModelServerOptions): void {
   incoming.resume();
-  if (incoming.method === "GET" && path === "/v1/models") {
+  const path = pathOf(incoming);
+  if (incoming.method === "GET" && path.endsWith("/models")) {
     const data = Object.entries(options.models).map(([id, model]: [string, ServedModel]) => ({
       id,
       object: "model",

@@ -28,7 +28,7 @@ const IMAGE_SIGNATURES: readonly (readonly [string, RegExp])[] = [
 ];
 
 /** What an image is by its first bytes, whatever it is called. */
-function imageTypeOf(base64: string): string | undefined {
+export function imageTypeOf(base64: string): string | undefined {
   const head = Buffer.from(base64.slice(0, 64), "base64").toString("hex");
   return IMAGE_SIGNATURES.find(([, signature]) => signature.test(head))?.[0];
 }

@@ -1,35 +1,55 @@
-/** Body of either wire to the neutral form. Pure. @throws Refusal where the body is not what the format allows. */
+/** Body of any wire to the neutral form. Pure. @throws Refusal where the body is not what the format allows. */
 import { isObject, text, type Json } from "./fields.ts";
+import { parseGemini } from "./gemini/parse-gemini.ts";
+import { parseMessages } from "./messages/parse-messages.ts";
 import { parseChatItems } from "./parse-chat.ts";
 import { parseResponsesItems } from "./parse-responses.ts";
 import { Refusal } from "./refusal.ts";
-import type { ParsedRequest, WireItem, WireTool } from "./wire.ts";
+import type { ParsedRequest, WireApi, WireItem, WireTool } from "./wire.ts";
 
 /**
  * The request without its token count.
+ * @param named the model, where the address has it
  * @throws Refusal for what is not JSON, not well-formed or not of the format
  */
 export function parseRequest(
-  api: "responses" | "chat",
+  { api, named }: { readonly api: WireApi; readonly named?: string },
   body: Buffer,
   headers: Readonly<Record<string, string>>,
 ): Omit<ParsedRequest, "inputTokens"> {
   const raw = parseBody(body);
-  const read: { system: string; items: WireItem[] } =
-    api === "responses" ? parseResponsesItems(raw) : parseChatItems(raw);
-  const limit = raw[api === "responses" ? "max_output_tokens" : "max_completion_tokens"] ?? raw["max_tokens"];
+  const limit = limitOf(api, raw);
   return {
     api,
-    model: text(raw["model"], "model"),
+    model: named ?? text(raw["model"], "model"),
     stream: raw["stream"] === true,
-    ...read,
-    tools: parseTools(api, raw["tools"]),
+    ...conversationOf(api, raw),
     maxOutputTokens: typeof limit === "number" ? limit : undefined,
     cacheKey: typeof raw["prompt_cache_key"] === "string" ? raw["prompt_cache_key"] : undefined,
     raw,
     headers,
     bytes: body.length,
   };
+}
+
+function conversationOf(api: WireApi, raw: Json): { system: string; items: WireItem[]; tools: WireTool[] } {
+  switch (api) {
+    case "responses":
+      return { ...parseResponsesItems(raw), tools: parseTools(api, raw["tools"]) };
+    case "chat":
+      return { ...parseChatItems(raw), tools: parseTools(api, raw["tools"]) };
+    case "messages":
+      return parseMessages(raw);
+    case "gemini":
+      return parseGemini(raw);
+  }
+}
+
+function limitOf(api: WireApi, raw: Json): unknown {
+  const config = raw["generationConfig"];
+  if (api === "gemini") return isObject(config) ? config["maxOutputTokens"] : undefined;
+  if (api === "responses") return raw["max_output_tokens"];
+  return (api === "chat" ? raw["max_completion_tokens"] : undefined) ?? raw["max_tokens"];
 }
 
 function parseBody(body: Buffer): Json {

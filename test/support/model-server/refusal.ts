@@ -1,14 +1,26 @@
-/** The real service's refusals: status and body as OpenAI sends them. Source: API error texts seen up to 2026-11. */
-import type { HttpError } from "./wire.ts";
+/** A request that is not taken. Each wire has its own form for it (error-body.ts). */
+
+/** What went wrong, in no wire's form. */
+export interface Fault {
+  readonly status: number;
+  readonly message: string;
+  readonly code: string | null;
+  readonly param: string | null;
+  /** What the server asks to be waited; whole or broken seconds. */
+  readonly retryAfterSeconds?: number;
+}
 
 /** Thrown by parsing and checking; becomes the HTTP answer. */
-export class Refusal extends Error {
+export class Refusal extends Error implements Fault {
   override readonly name = "Refusal";
-  readonly http: HttpError;
+  readonly status: number;
+  readonly code: string | null;
+  readonly param: string | null;
 
   constructor(status: number, message: string, code: string | null = null, param: string | null = null) {
     super(message);
-    const type = status === 401 ? "authentication_error" : "invalid_request_error";
-    this.http = { status, body: { error: { message, type, param, code } } };
+    this.status = status;
+    this.code = code;
+    this.param = param;
   }
 }

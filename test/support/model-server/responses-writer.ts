@@ -13,7 +13,12 @@ import type { WireUsage } from "./wire.ts";
 
 type Item = Record<string, unknown>;
 
-export function createResponsesWriter(answering: Answering): AnswerWriter {
+interface ResponsesAnswering extends Answering {
+  /** The request asked for encrypted reasoning. */
+  readonly encrypted: boolean;
+}
+
+export function createResponsesWriter(answering: ResponsesAnswering): AnswerWriter {
   const id = `resp_${answering.number}`;
   const createdAt = Math.floor(Date.now() / 1_000);
   const output: Item[] = [];

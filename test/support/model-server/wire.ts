@@ -1,4 +1,8 @@
-/** What passes through the model server, free of either wire format. Types only. */
+/** What passes through the model server, free of any wire's format. Types only. */
+import type { DialectName } from "./dialects/dialect.ts";
+
+/** OpenAI's Responses and chat completions, Anthropic's messages, Google's generateContent. */
+export type WireApi = "responses" | "chat" | "messages" | "gemini";
 
 /** One piece of a message. `bytes` of media is counted, its content is not kept. */
 export type WirePart =
@@ -24,7 +28,7 @@ export interface WireTool {
 }
 
 export interface ParsedRequest {
-  readonly api: "responses" | "chat";
+  readonly api: WireApi;
   readonly model: string;
   readonly stream: boolean;
   readonly system: string;
@@ -92,8 +96,13 @@ export interface WireUsage {
 
 export interface HttpError {
   readonly status: number;
+  /** As it is; where it is absent, `message` and `code` in the server's own form. */
   readonly body?: unknown;
+  readonly message?: string;
+  readonly code?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** A limit of rate as the server has it, which asks for so many seconds; wins over all of the above. */
+  readonly rateLimitSeconds?: number;
 }
 
 /** What a model of the server takes. */
@@ -102,6 +111,8 @@ export interface ServedModel {
   readonly maxOutput?: number;
   readonly input?: readonly ("text" | "image" | "pdf")[];
   readonly reasoning?: boolean;
+  /** Gemini 3 and later: calls carry a signature that must come back. */
+  readonly signatures?: boolean;
 }
 
 export interface ModelServerOptions {
@@ -115,6 +126,10 @@ export interface ModelServerOptions {
   readonly apiKey?: string;
   /** A client hung up before its answer was whole. */
   readonly onAbort?: (served: ServedRequest) => void;
+  /** The server that is played; default: the four wires as their owners document them. */
+  readonly dialect?: DialectName;
+  /** Nothing is said, headers neither, before so much time has passed: a local server that reads its prompt. */
+  readonly prefillMs?: number;
 }
 
 /** One request as it went. Times are `Date.now()`. */
@@ -132,7 +147,7 @@ export interface ServedRequest {
 }
 
 export interface ModelServer {
-  /** Base URL for a client: `http://127.0.0.1:<port>/v1`. */
+  /** Base URL for a client: `http://127.0.0.1:<port>/v1`, or as the dialect has it. */
   readonly url: string;
   readonly port: number;
   readonly log: readonly ServedRequest[];

@@ -1,0 +1,117 @@
+/** Chunks of Gemini's streamGenerateContent. Pure. Source: Google's reference, GenerateContentResponse. */
+import {
+  argumentsText,
+  chunksOf,
+  type AnswerWriter,
+  type Answering,
+  type Closing,
+  type ContentPart,
+  type Frame,
+} from "../answer-writer.ts";
+import { encryptReasoning } from "../encrypted-reasoning.ts";
+import { geminiError } from "../error-body.ts";
+import type { WireUsage } from "../wire.ts";
+
+type Json = Record<string, unknown>;
+
+const FINISH = {
+  stop: "STOP",
+  // Gemini has no reason of its own for calls.
+  "tool-calls": "STOP",
+  length: "MAX_TOKENS",
+  "content-filter": "SAFETY",
+} as const;
+
+export interface GeminiAnswering extends Answering {
+  /** `includeThoughts`: summaries of thoughts are parts of the answer. */
+  readonly thoughts: boolean;
+  /** Gemini 3 and later sign the first call of a step. */
+  readonly signatures: boolean;
+}
+
+export function createGeminiWriter(answering: GeminiAnswering): AnswerWriter {
+  const parts: Json[] = [];
+  let malformed: string | undefined;
+  let calls = 0;
+
+  const response = (candidate: Json, usage?: WireUsage): Json => ({
+    candidates: [{ ...candidate, index: 0 }],
+    ...(usage === undefined ? {} : { usageMetadata: usageOf(usage) }),
+    modelVersion: answering.model,
+    responseId: `gemini-${answering.number}`,
+  });
+  const data = (body: unknown): string => `data: ${JSON.stringify(body)}\r\n\r\n`;
+  const chunk = (part: Json): string => data(response({ content: { role: "model", parts: [part] } }));
+
+  function* part(one: ContentPart, chunkChars: number): Iterable<Frame> {
+    switch (one.type) {
+      case "text":
+      case "refusal":
+        parts.push({ text: one.text });
+        for (const piece of chunksOf(one.text, chunkChars))
+          yield { text: chunk({ text: piece }), delta: true };
+        return;
+      case "reasoning":
+        if (!answering.thoughts) return;
+        parts.push({ text: one.text, thought: true });
+        for (const piece of chunksOf(one.text, chunkChars))
+          yield { text: chunk({ text: piece, thought: true }), delta: true };
+        return;
+      case "call": {
+        const args = objectOf(one.arguments);
+        if (args === undefined) {
+          malformed = `Malformed function call: ${one.name}(${argumentsText(one.arguments)})`;
+          return;
+        }
+        const signed = answering.signatures && calls === 0;
+        calls += 1;
+        const called = {
+          functionCall: { name: one.name, args, ...(one.callId === undefined ? {} : { id: one.callId }) },
+          ...(signed ? { thoughtSignature: encryptReasoning(one.name, `thought ${answering.number}`) } : {}),
+        };
+        parts.push(called);
+        yield { text: chunk(called), delta: true };
+      }
+    }
+  }
+
+  const closed = (closing: Closing, content: readonly Json[]): Json => {
+    const finish = malformed === undefined ? FINISH[closing.finish] : "MALFORMED_FUNCTION_CALL";
+    return response(
+      {
+        content: { role: "model", parts: content },
+        finishReason: finish,
+        ...(malformed === undefined ? {} : { finishMessage: malformed }),
+      },
+      closing.usage,
+    );
+  };
+
+  return {
+    begin: () => "",
+    part,
+    finish: (closing) => data(closed(closing, [{ text: "" }])),
+    error: (code, message) => data(geminiError({ status: 503, message, code, param: null })),
+    whole: (closing) => closed(closing, parts),
+  };
+}
+
+/** Thoughts are counted beside the candidates' tokens. */
+function usageOf(usage: WireUsage): Json {
+  return {
+    promptTokenCount: usage.input,
+    candidatesTokenCount: usage.output - usage.reasoning,
+    thoughtsTokenCount: usage.reasoning,
+    totalTokenCount: usage.input + usage.output,
+    ...(usage.cached > 0 ? { cachedContentTokenCount: usage.cached } : {}),
+  };
+}
+
+function objectOf(value: unknown): Json | undefined {
+  try {
+    const read: unknown = typeof value === "string" ? JSON.parse(value) : (value ?? {});
+    return typeof read === "object" && read !== null && !Array.isArray(read) ? (read as Json) : undefined;
+  } catch {
+    return undefined;
+  }
+}
