@@ -11,7 +11,7 @@ import type { ModelTarget, Provider } from "../config/model-target.ts";
 import { type Environment, findProvider, fullModelName, missingVariables } from "../config/providers.ts";
 import { toModelError } from "./to-model-error.ts";
 import { toModelMessages } from "./to-model-messages.ts";
-import { trustedUsage } from "./usage.ts";
+import { reportedCostUsd, trustedUsage } from "./usage.ts";
 import { Watchdog } from "./watchdog.ts";
 
 export interface AiSdkOptions {
@@ -122,7 +122,7 @@ async function askOnce(
 
   const collector = new AnswerCollector(fullModelName(request.target.model), onDelta);
   let firstTokenAt: number | undefined;
-  let end: { readonly reason: string; readonly usage: ModelAnswer["usage"] } | undefined;
+  let end: { reason: string; usage: ModelAnswer["usage"]; costUsd: number | undefined } | undefined;
   try {
     const reader = startStream(asking, call.signal, () => watchdog.connected()).getReader();
     for (;;) {
@@ -140,6 +140,7 @@ async function askOnce(
         end = {
           reason: value.finishReason,
           usage: trustedUsage(value.usage, request.target.contextWindow),
+          costUsd: reportedCostUsd(value.usage),
         };
       }
     }
@@ -155,6 +156,7 @@ async function askOnce(
       content,
       finish: finishOf(end.reason, content),
       usage: end.usage,
+      ...(end.costUsd === undefined ? {} : { costUsd: end.costUsd }),
       firstTokenMs: (firstTokenAt ?? startedAt + durationMs) - startedAt,
       durationMs,
     };

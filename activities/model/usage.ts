@@ -1,14 +1,19 @@
-/** A provider's bill, believed only where it can be true. Pure. */
+/** A provider's bill, read in each of its forms and believed only where it can be true. Pure. */
 import type { StepUsage } from "../contract/activities.ts";
 
 /** Above this many windows the figure is nonsense. Source: survey of reliability, R43. */
 const ABSURD_WINDOWS = 10;
 
+/** As the SDK has it; `raw` is the provider's own object. */
 export interface ReportedUsage {
   readonly inputTokens?: number | undefined;
   readonly outputTokens?: number | undefined;
-  readonly inputTokenDetails?: { readonly cacheReadTokens?: number | undefined };
+  readonly inputTokenDetails?: {
+    readonly cacheReadTokens?: number | undefined;
+    readonly cacheWriteTokens?: number | undefined;
+  };
   readonly outputTokenDetails?: { readonly reasoningTokens?: number | undefined };
+  readonly raw?: unknown;
 }
 
 /**
@@ -19,21 +24,103 @@ export function trustedUsage(
   reported: ReportedUsage | undefined,
   windowTokens: number,
 ): StepUsage | undefined {
-  const input = reported?.inputTokens;
-  const output = reported?.outputTokens;
+  if (reported === undefined) return undefined;
+  const { input, output, cached, cacheWrite, reasoning } = figuresOf(reported);
   const limit = ABSURD_WINDOWS * windowTokens;
   if (!isCount(input) || !isCount(output) || input === 0) return undefined;
   if (input > limit || output > limit) return undefined;
+  const written = part(cacheWrite, input - part(cached, input));
   return {
     input,
     output,
-    cached: part(reported?.inputTokenDetails?.cacheReadTokens, input),
-    reasoning: part(reported?.outputTokenDetails?.reasoningTokens, output),
+    cached: part(cached, input),
+    ...(written > 0 ? { cacheWrite: written } : {}),
+    reasoning: part(reasoning, output),
   };
 }
 
-function isCount(value: number | undefined): value is number {
-  return value !== undefined && Number.isFinite(value) && value >= 0;
+interface Figures {
+  readonly input: number | undefined;
+  readonly output: number | undefined;
+  readonly cached: number | undefined;
+  readonly cacheWrite: number | undefined;
+  readonly reasoning: number | undefined;
+}
+
+/**
+ * The SDK's figures, and where it has none those of forms that it does not know: DeepSeek's hits and misses, Moonshot's
+ * `cached_tokens` on top, OpenRouter's `cache_write_tokens`, Anthropic's fields as routers pass them on.
+ */
+function figuresOf(reported: ReportedUsage): Figures {
+  const raw = fieldsOf(reported.raw);
+  const details = fieldsOf(raw["prompt_tokens_details"] ?? raw["input_tokens_details"]);
+  const hit = count(raw["prompt_cache_hit_tokens"]);
+  const cached =
+    firstAboveZero([
+      reported.inputTokenDetails?.cacheReadTokens,
+      raw["cached_tokens"],
+      hit,
+      raw["cache_read_input_tokens"],
+    ]) ?? 0;
+  const cacheWrite = firstAboveZero([
+    reported.inputTokenDetails?.cacheWriteTokens,
+    details["cache_write_tokens"],
+    raw["cache_creation_input_tokens"],
+  ]);
+  const misses = count(raw["prompt_cache_miss_tokens"]);
+  const hitsAndMisses = misses === undefined ? undefined : misses + (hit ?? 0);
+  // The SDK says 0 where a field of its own wire is absent.
+  const stated =
+    reported.inputTokens || firstAboveZero([raw["prompt_tokens"], hitsAndMisses]) || reported.inputTokens;
+  const fresh = stated || count(raw["input_tokens"]);
+  // Anthropic counts input without its cache; so does who reports more from the cache than in all.
+  const isExclusive = fresh !== undefined && (!stated || cached > fresh);
+  return {
+    input: isExclusive ? fresh + cached + (cacheWrite ?? 0) : fresh,
+    output:
+      reported.outputTokens ||
+      (count(raw["completion_tokens"] ?? raw["output_tokens"]) ?? reported.outputTokens),
+    cached,
+    cacheWrite,
+    reasoning: reported.outputTokenDetails?.reasoningTokens,
+  };
+}
+
+/**
+ * What a router says that the call cost, in USD: OpenRouter's `usage.cost`. With a key of one's own for the provider behind
+ * it (`is_byok`) that is the router's share, and the provider's is in `cost_details`.
+ */
+export function reportedCostUsd(reported: ReportedUsage | undefined): number | undefined {
+  const raw = fieldsOf(reported?.raw);
+  const cost = count(raw["cost"]);
+  if (cost === undefined) return undefined;
+  const upstream = count(fieldsOf(raw["cost_details"])["upstream_inference_cost"]) ?? 0;
+  return raw["is_byok"] === true ? cost + upstream : cost;
+}
+
+/** The bill in a chunk of a chat stream: on top, in the choice (Moonshot), or in Groq's own object. */
+export function usageInChunk(chunk: unknown): object | undefined {
+  const { usage, choices, x_groq: groq } = fieldsOf(chunk);
+  const inChoice = Array.isArray(choices) ? choices.map((choice) => fieldsOf(choice)["usage"]) : [];
+  return [usage, ...inChoice, fieldsOf(groq)["usage"]].find(
+    (one): one is object => typeof one === "object" && one !== null,
+  );
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+function count(value: unknown): number | undefined {
+  return isCount(value) ? value : undefined;
+}
+
+function firstAboveZero(values: readonly unknown[]): number | undefined {
+  return values.map(count).find((value) => value !== undefined && value > 0);
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0;
 }
 
 /** A part of a figure is never more than the figure. */

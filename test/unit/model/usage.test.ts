@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { trustedUsage } from "../../../activities/model/usage.ts";
+import { reportedCostUsd, trustedUsage, usageInChunk } from "../../../activities/model/usage.ts";
 
 describe("usage [R43]", () => {
   it("keeps a bill that can be true, cached within input and reasoning within output", () => {
@@ -22,12 +22,12 @@ describe("usage [R43]", () => {
         {
           inputTokens: 100,
           outputTokens: 5,
-          inputTokenDetails: { cacheReadTokens: 900 },
+          inputTokenDetails: { cacheReadTokens: 90, cacheWriteTokens: 60 },
           outputTokenDetails: { reasoningTokens: NaN },
         },
         128_000,
       ),
-    ).toEqual({ input: 100, output: 5, cached: 100, reasoning: 0 });
+    ).toEqual({ input: 100, output: 5, cached: 90, cacheWrite: 10, reasoning: 0 });
   });
 
   it.each([
@@ -45,5 +45,104 @@ describe("usage [R43]", () => {
 
   it("believes exactly ten windows", () => {
     expect(trustedUsage({ inputTokens: 1_280_000, outputTokens: 7 }, 128_000)?.input).toBe(1_280_000);
+  });
+});
+
+/** As the SDK hands on what its chat wire does not know: zeros, and the provider's own object. */
+const chat = (raw: Record<string, unknown>) => ({
+  inputTokens: (raw["prompt_tokens"] as number | undefined) ?? 0,
+  outputTokens: (raw["completion_tokens"] as number | undefined) ?? 0,
+  inputTokenDetails: { cacheReadTokens: 0, cacheWriteTokens: undefined },
+  outputTokenDetails: { reasoningTokens: 0 },
+  raw,
+});
+
+describe("forms of usage [S18] [R9]", () => {
+  it.each([
+    [
+      "Moonshot: cached on top",
+      { prompt_tokens: 900, completion_tokens: 7, cached_tokens: 512 },
+      { input: 900, output: 7, cached: 512 },
+    ],
+    [
+      "DeepSeek: hits beside the sum",
+      {
+        prompt_tokens: 900,
+        completion_tokens: 7,
+        prompt_cache_hit_tokens: 640,
+        prompt_cache_miss_tokens: 260,
+      },
+      { input: 900, output: 7, cached: 640 },
+    ],
+    [
+      "DeepSeek: hits and misses alone",
+      { completion_tokens: 7, prompt_cache_hit_tokens: 640, prompt_cache_miss_tokens: 260 },
+      { input: 900, output: 7, cached: 640 },
+    ],
+    [
+      "OpenRouter: written to the cache",
+      {
+        prompt_tokens: 900,
+        completion_tokens: 7,
+        prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 800 },
+      },
+      { input: 900, output: 7, cached: 0, cacheWrite: 800 },
+    ],
+    [
+      "LiteLLM: Anthropic's fields beside the whole input",
+      {
+        prompt_tokens: 900,
+        completion_tokens: 7,
+        cache_read_input_tokens: 500,
+        cache_creation_input_tokens: 300,
+      },
+      { input: 900, output: 7, cached: 500, cacheWrite: 300 },
+    ],
+    [
+      "Anthropic's own, without its cache",
+      { input_tokens: 100, output_tokens: 7, cache_read_input_tokens: 50, cache_creation_input_tokens: 300 },
+      { input: 450, output: 7, cached: 50, cacheWrite: 300 },
+    ],
+    [
+      "input counted without the cache",
+      { prompt_tokens: 100, completion_tokens: 7, cached_tokens: 800 },
+      { input: 900, output: 7, cached: 800 },
+    ],
+  ])("reads %s", (_, raw, usage) => {
+    expect(trustedUsage(chat(raw), 128_000)).toEqual({ reasoning: 0, ...usage });
+  });
+
+  it("takes what the SDK itself says of cache writes", () => {
+    const usage = {
+      inputTokens: 450,
+      outputTokens: 7,
+      inputTokenDetails: { cacheReadTokens: 50, cacheWriteTokens: 300 },
+    };
+    expect(trustedUsage({ ...usage, raw: { input_tokens: 100 } }, 128_000)).toEqual({
+      input: 450,
+      output: 7,
+      cached: 50,
+      cacheWrite: 300,
+      reasoning: 0,
+    });
+  });
+
+  it("finds the usage of a chunk wherever it is", () => {
+    const usage = { prompt_tokens: 3 };
+    expect(usageInChunk({ choices: [], usage })).toBe(usage);
+    expect(usageInChunk({ choices: [{ finish_reason: "stop", usage }] })).toBe(usage);
+    expect(usageInChunk({ choices: [], usage: null, x_groq: { id: "r", usage } })).toBe(usage);
+    expect(usageInChunk({ choices: [{ delta: {} }] })).toBeUndefined();
+  });
+
+  it("reads what a router charged, and what the provider behind it did where the key is one's own", () => {
+    expect(reportedCostUsd({ raw: { cost: 0.0123 } })).toBe(0.0123);
+    expect(reportedCostUsd({ raw: { cost: 0.01, cost_details: { upstream_inference_cost: 0.2 } } })).toBe(
+      0.01,
+    );
+    const ownKey = { cost: 0.01, is_byok: true, cost_details: { upstream_inference_cost: 0.2 } };
+    expect(reportedCostUsd({ raw: ownKey })).toBeCloseTo(0.21, 10);
+    expect(reportedCostUsd({ raw: { prompt_tokens: 1 } })).toBeUndefined();
+    expect(reportedCostUsd(undefined)).toBeUndefined();
   });
 });
