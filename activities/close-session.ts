@@ -10,11 +10,11 @@ import type { ClosedSession, CloseSessionInput } from "./contract/activities.ts"
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterToClose } from "./runtime/enter-session.ts";
 import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
-import { costUsd } from "./config/cost.ts";
+import { sessionCostUsd } from "./config/cost.ts";
 import { lastRound } from "./store/compactions.ts";
 import type { NewEvent } from "./store/event.ts";
 import { appendEvents, dropStoredChunks } from "./store/events.ts";
-import { recordLostCalls, totalUsage } from "./store/model-calls.ts";
+import { loadBill, recordLostCalls, totalUsage } from "./store/model-calls.ts";
 import { endSession } from "./store/sessions.ts";
 import { lastAnswer, lockRun } from "./store/transcript.ts";
 
@@ -51,6 +51,7 @@ async function closeSession(
       await dropStoredChunks(tx, session.id);
       await recordLostCalls(tx, session.id, session.config.model);
       const usage = await totalUsage(tx, session.id);
+      const bill = await loadBill(tx, session.id);
       const end = await endSession(tx, session.id, scope.runId, ended);
       if (!end) return;
       await appendEvents(tx, session.id, session.epoch, [
@@ -63,7 +64,7 @@ async function closeSession(
             reason: error ? `${error.type}: ${error.message}` : null,
             text,
             usage,
-            costUsd: costUsd(session.config.price, usage),
+            costUsd: sessionCostUsd(bill, session.config),
             steps: step,
             rounds,
             durationMs: end.durationMs,

@@ -209,7 +209,7 @@ async function wasted(
     error: cutChars(sanitizer.clean(error), 1_000),
     ...(finish === undefined ? {} : { finish }),
     usage: answer?.usage,
-    costUsd: answer?.costUsd ?? costUsd(step.session.config.price, answer?.usage),
+    costUsd: answer?.costUsd ?? costUsd(step.session.config.price, answer?.usage, step.session.config),
   };
   logCall(bill);
   await recordCall(store.db, bill);

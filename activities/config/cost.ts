@@ -3,15 +3,57 @@ import type { Price } from "./model-target.ts";
 import type { StepUsage } from "../contract/activities.ts";
 
 const MILLION = 1_000_000;
+/** Names of the tier that the price list is for. Source: OpenAI's reference of `service_tier`; Anthropic's `standard_only`. */
+const STANDARD_TIERS: ReadonlySet<string> = new Set([
+  "auto",
+  "default",
+  "standard",
+  "standard_only",
+  "on_demand",
+]);
 
-/** USD; null where the price or the bill is not known, never 0. */
+/**
+ * USD of one call; null where the price or the bill is not known, never 0. Not of a sum over calls: a request with more
+ * input than `above.tokens` costs more as a whole.
+ * @param asked the tier of service; one without a known price makes the cost unknown
+ */
 export function costUsd(
   price: Price | undefined,
-  usage: Pick<StepUsage, "input" | "cached" | "output"> | undefined,
+  usage: Pick<StepUsage, "input" | "cached" | "cacheWrite" | "output"> | undefined,
+  { tier }: { readonly tier?: string | undefined } = {},
 ): number | null {
   if (!price || !usage) return null;
+  const factor = tier === undefined || STANDARD_TIERS.has(tier) ? 1 : price.tiers?.[tier];
+  if (factor === undefined) return null;
+  const rate = price.above !== undefined && usage.input > price.above.tokens ? price.above : price;
+  const written = usage.cacheWrite ?? 0;
+  const plain = usage.input - usage.cached - written;
   return (
-    ((usage.input - usage.cached) * price.input + usage.cached * price.cached + usage.output * price.output) /
+    (factor *
+      (plain * rate.input +
+        usage.cached * rate.cached +
+        written * (rate.cacheWrite ?? rate.input) +
+        usage.output * rate.output)) /
     MILLION
   );
+}
+
+/** What a session's calls were billed. */
+export interface SessionBill {
+  /** Sum over the calls whose cost is stored with them. */
+  readonly costUsd: number;
+  /** The calls with a bill and no cost: from before costs were stored, or of a model without a price. */
+  readonly uncosted: Pick<StepUsage, "input" | "cached" | "output"> & { readonly calls: number };
+}
+
+/** USD of a whole session, summaries and wasted requests with it; null where that of any call is not known. */
+export function sessionCostUsd(
+  { costUsd: known, uncosted }: SessionBill,
+  { price, tier }: { readonly price?: Price | undefined; readonly tier?: string | undefined },
+): number | null {
+  if (uncosted.calls === 0) return known > 0 || price !== undefined ? known : null;
+  // Single calls are not known any more: none is taken for a request above the threshold.
+  const { above: _, ...base } = price ?? {};
+  const rest = price === undefined ? null : costUsd(base as Price, uncosted, { tier });
+  return rest === null ? null : known + rest;
 }

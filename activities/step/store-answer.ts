@@ -41,7 +41,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
     status: "kept",
     finish: answer.finish,
     usage: answer.usage,
-    costUsd: answer.costUsd ?? costUsd(session.config.price, answer.usage),
+    costUsd: answer.costUsd ?? costUsd(session.config.price, answer.usage, session.config),
     firstTokenMs: answer.firstTokenMs,
     durationMs: answer.durationMs,
   };

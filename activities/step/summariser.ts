@@ -62,7 +62,7 @@ export function createSummariser({ deps, scope, session, step, learnt, later }: 
       estimatedInput: request.tokens,
       estimatePure: true,
       usage: answer?.usage,
-      costUsd: answer?.costUsd ?? costUsd(target.price, answer?.usage),
+      costUsd: answer?.costUsd ?? costUsd(target.price, answer?.usage, target),
       ...(answer === undefined
         ? {}
         : { finish: answer.finish, firstTokenMs: answer.firstTokenMs, durationMs: answer.durationMs }),

@@ -1,6 +1,8 @@
 /** The bill: one row per request to a provider, kept or wasted, and what estimates turned out to be. */
 import { and, eq, lt, sql } from "drizzle-orm";
 import { learnRatio, type TokenRatio } from "../transcript/tokens.ts";
+import type { AnyPgColumn } from "drizzle-orm/pg-core";
+import type { SessionBill } from "../config/cost.ts";
 import type { StepUsage } from "../contract/activities.ts";
 import type { Queryable } from "./db.ts";
 import { modelCalls, tokenRatios } from "./schema/index.ts";
@@ -97,6 +99,40 @@ export async function recordLostCalls(db: Queryable, sessionId: string, model: s
       from events where session_id = ${sessionId} and type = 'step:started') started
     where back <= asked - (select count(*) from model_calls billed where billed.session_id = started.session_id
       and billed.epoch = started.epoch and billed.step = started.step and billed.purpose = 'step')`);
+}
+
+const isUncosted = sql`${modelCalls.costUsd} is null and ${modelCalls.inputTokens} is not null`;
+const uncosted = (column: AnyPgColumn) =>
+  sql<number>`coalesce(sum(${column}) filter (where ${isUncosted}), 0)::float8`;
+
+/** Sums over calls for what a session cost. */
+export const costColumns = {
+  costUsd: sql<number>`coalesce(sum(${modelCalls.costUsd}), 0)::float8`,
+  uncostedCalls: sql<number>`(count(*) filter (where ${isUncosted}))::int`,
+  uncostedInput: uncosted(modelCalls.inputTokens),
+  uncostedCached: uncosted(modelCalls.cachedTokens),
+  uncostedOutput: uncosted(modelCalls.outputTokens),
+};
+
+/** A row of those columns as a bill; of no row that of a session without calls. */
+export function sessionBill(
+  row: { readonly [name in keyof typeof costColumns]: number } | undefined,
+): SessionBill {
+  return {
+    costUsd: row?.costUsd ?? 0,
+    uncosted: {
+      calls: row?.uncostedCalls ?? 0,
+      input: row?.uncostedInput ?? 0,
+      cached: row?.uncostedCached ?? 0,
+      output: row?.uncostedOutput ?? 0,
+    },
+  };
+}
+
+/** What a session was billed in USD, as far as it is known. */
+export async function loadBill(db: Queryable, sessionId: string): Promise<SessionBill> {
+  const [row] = await db.select(costColumns).from(modelCalls).where(eq(modelCalls.sessionId, sessionId));
+  return sessionBill(row);
 }
 
 /** Everything a session was billed, kept and wasted. As float8: a sum of tokens passes 2^31, and is exact below 2^53. */

@@ -1,9 +1,11 @@
 /** What clients read: sessions with their figures, and the whole of one session. Writes nothing. */
 import { and, asc, desc, eq, inArray, isNotNull, isNull, sql } from "drizzle-orm";
+import type { SessionBill } from "../config/cost.ts";
 import type { SessionStatus } from "../contract/activities.ts";
 import type { TokenRatio } from "../transcript/tokens.ts";
 import type { Database, Queryable } from "./db.ts";
 import type { EventType } from "./event.ts";
+import { costColumns, sessionBill } from "./model-calls.ts";
 import {
   compactionEvents,
   cursors,
@@ -42,6 +44,7 @@ export interface SessionFigures {
     readonly reasoning: number;
     readonly calls: number;
   };
+  readonly bill: SessionBill;
   readonly lastSeq: number;
 }
 
@@ -92,6 +95,7 @@ export async function readFigures(
       output: sql<number>`coalesce(sum(${modelCalls.outputTokens}), 0)::float8`,
       reasoning: sql<number>`coalesce(sum(${modelCalls.reasoningTokens}), 0)::float8`,
       calls: sql<number>`count(*)::int`,
+      ...costColumns,
     })
     .from(modelCalls)
     .where(inArray(modelCalls.sessionId, list))
@@ -133,6 +137,7 @@ export async function readFigures(
             reasoning: used?.reasoning ?? 0,
             calls: used?.calls ?? 0,
           },
+          bill: sessionBill(used),
           lastSeq: find(seqs, id)?.seq ?? 0,
         },
       ];

@@ -2,7 +2,6 @@
 import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { costUsd } from "../../activities/config/cost.ts";
 import { prefixMaker } from "../../activities/context/request.ts";
 import { budgetOf } from "../../activities/config/run-policy.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
@@ -15,7 +14,7 @@ import type { Output } from "../console/output.ts";
 import { productVersion } from "../console/product-version.ts";
 import { reportPage, type ReportData } from "../report/report-page.ts";
 import { requireSession, withServices } from "../sessions/with-session.ts";
-import { trajectoryDocument } from "../sessions/trajectory.ts";
+import { costOfCall, trajectoryDocument } from "../sessions/trajectory.ts";
 import { diffWorkspaces } from "../workspace/workspace-diff.ts";
 
 export function reportCommand(command: Command, output: Output) {
@@ -51,6 +50,7 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
     cached: sum((call) => call.cachedTokens),
     output: sum((call) => call.outputTokens),
   };
+  const paid = bills.map((call) => costOfCall(call, config));
   const after = (await readWorkspace(db, id)) ?? [];
   const before = (await readWorkspace(db, id, { atStep: 0 })) ?? [];
   return {
@@ -61,7 +61,12 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
       .filter((call) => call.purpose === "step" && call.status === "kept")
       .map((call) => ({ step: call.step, input: call.inputTokens ?? 0, cached: call.cachedTokens ?? 0 })),
     rounds: whole.compactionEvents,
-    usage: { ...usage, costUsd: costUsd(config.price, usage) },
+    usage: {
+      ...usage,
+      costUsd: paid.some((cost) => cost === null)
+        ? null
+        : paid.reduce<number>((total, cost) => total + (cost ?? 0), 0),
+    },
     windowTokens: config.contextWindow,
     triggerTokens,
     callMs: new Map(

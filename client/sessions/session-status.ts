@@ -1,7 +1,8 @@
 /** The state of a session as `status` and `list` give it: from Postgres, and from its workflow where that answers soon. */
 import type { Price } from "../../activities/config/model-target.ts";
-import { costUsd } from "../../activities/config/cost.ts";
+import { sessionCostUsd } from "../../activities/config/cost.ts";
 import type { NextInputEstimate } from "../../activities/transcript/tokens.ts";
+import { sessionBill } from "../../activities/store/model-calls.ts";
 import { readFigures, type SessionFigures, type SessionRow } from "../../activities/store/reading.ts";
 import { readParked, readWaiting } from "../../activities/store/waiting.ts";
 import { statusQuery, type SessionView } from "../../workflows/messages.ts";
@@ -105,7 +106,7 @@ export function statusDocument(
     },
     compactionRounds: figures?.compactionRounds ?? 0,
     usage,
-    costUsd: costUsd(config.price, usage),
+    costUsd: sessionCostUsd(figures?.bill ?? sessionBill(undefined), config),
     result: row.result,
     error: row.error ?? null,
     createdAt: row.createdAt.toISOString(),
@@ -135,6 +136,7 @@ interface KnownConfig {
   readonly model?: string;
   readonly contextWindow?: number;
   readonly price?: Price;
+  readonly tier?: string;
   readonly limits?: { readonly maxSteps?: number };
 }
 

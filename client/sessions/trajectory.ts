@@ -3,6 +3,7 @@
  * Only the live line: what a reset or an undo left behind is in the project's own export.
  */
 import { costUsd } from "../../activities/config/cost.ts";
+import type { Price } from "../../activities/config/model-target.ts";
 import type {
   AssistantPart,
   FilePart,
@@ -15,7 +16,11 @@ import type { readWhole, SessionRow } from "../../activities/store/reading.ts";
 type Whole = Awaited<ReturnType<typeof readWhole>>;
 type MessageRow = Whole["messages"][number];
 type ModelCallRow = Whole["modelCalls"][number];
-type Config = { readonly model?: string; readonly price?: Parameters<typeof costUsd>[0] };
+type Config = {
+  readonly model?: string;
+  readonly price?: Price | undefined;
+  readonly tier?: string | undefined;
+};
 
 const SCHEMA_VERSION = "ATIF-v1.7";
 
@@ -55,7 +60,7 @@ export function trajectoryDocument(row: SessionRow, whole: Whole, version: strin
         ? agentStep(message, results, billOf(bills, message), config)
         : spokenStep(message)),
     }));
-  const paid = whole.modelCalls.map((call) => costUsd(config.price, usageOf(call)));
+  const paid = whole.modelCalls.map((call) => costOfCall(call, config));
   const total = (pick: (call: ModelCallRow) => number | null) =>
     whole.modelCalls.reduce((sum, call) => sum + (pick(call) ?? 0), 0);
   return {
@@ -69,7 +74,9 @@ export function trajectoryDocument(row: SessionRow, whole: Whole, version: strin
       total_prompt_tokens: total((call) => call.inputTokens),
       total_completion_tokens: total((call) => call.outputTokens),
       total_cached_tokens: total((call) => call.cachedTokens),
-      ...(config.price ? { total_cost_usd: paid.reduce<number>((sum, cost) => sum + (cost ?? 0), 0) } : {}),
+      ...(config.price || paid.some((cost) => cost !== null)
+        ? { total_cost_usd: paid.reduce<number>((sum, cost) => sum + (cost ?? 0), 0) }
+        : {}),
       total_steps: steps.length,
     },
     extra: { status: row.status, epoch: row.epoch, compactionRounds: whole.compactionEvents.length },
@@ -138,14 +145,24 @@ function billOf(bills: readonly ModelCallRow[], { epoch, step }: MessageRow): Mo
   return bills.findLast((call) => call.epoch === epoch && call.step === step);
 }
 
-function usageOf({ inputTokens, cachedTokens, outputTokens }: ModelCallRow) {
+function usageOf({ inputTokens, cachedTokens, cacheWriteTokens, outputTokens }: ModelCallRow) {
   if (inputTokens === null) return undefined;
-  return { input: inputTokens, cached: cachedTokens ?? 0, output: outputTokens ?? 0 };
+  return {
+    input: inputTokens,
+    cached: cachedTokens ?? 0,
+    ...(cacheWriteTokens === null ? {} : { cacheWrite: cacheWriteTokens }),
+    output: outputTokens ?? 0,
+  };
 }
 
-function metricsOf(call: ModelCallRow, { price }: Config): Record<string, number> {
+/** USD as it was reckoned when the call was made; of calls from before by the session's price. */
+export function costOfCall(call: ModelCallRow, { price, tier }: Config): number | null {
+  return call.costUsd ?? costUsd(price, usageOf(call), { tier });
+}
+
+function metricsOf(call: ModelCallRow, config: Config): Record<string, number> {
   const usage = usageOf(call);
-  const cost = costUsd(price, usage);
+  const cost = costOfCall(call, config);
   if (usage === undefined) return {};
   return {
     prompt_tokens: usage.input,

@@ -2,6 +2,7 @@
 import { ActivityCancellationDetails } from "@temporalio/common";
 import { expect, it, onTestFinished } from "vitest";
 import { readEvents } from "../../activities/store/events.ts";
+import { readFigures } from "../../activities/store/reading.ts";
 import { recordCall } from "../../activities/store/model-calls.ts";
 import { startDirectAgent } from "../support/direct-agent.ts";
 import { eventually } from "../support/eventually.ts";
@@ -25,7 +26,7 @@ it("a sandbox that could not be closed is told to watchers before the end, once,
   expect(message.length).toBeLessThan(1_200);
 });
 
-it("a session whose tokens add up to more than 2^31 is closed with their sum", async () => {
+it("a session is closed with the sum of its calls, of tokens beyond 2^31 and of dollars as each was reckoned", async () => {
   const agent = await startDirectAgent(database, scriptedModel().says("Done."));
   onTestFinished(() => agent.close());
   await agent.step(1);
@@ -46,10 +47,14 @@ it("a session whose tokens add up to more than 2^31 is closed with their sum", a
       estimatedInput: 1,
       estimatePure: false,
       usage,
+      costUsd: 1.25,
     });
   const closed = await agent.perform("closeSession", { step: 3, status: "completed" });
   for (const sum of [closed.usage.input, closed.usage.output, closed.usage.cached, closed.usage.reasoning])
     expect(sum).toBeGreaterThanOrEqual(2 * input);
+  const figures = await readFigures(database.store.db, [agent.id]);
+  // The scripted call has no price, so its cost is not stored; those of the two are, and no sum of tokens is priced.
+  expect(figures.get(agent.id)?.bill).toMatchObject({ costUsd: 2.5, uncosted: { calls: 1 } });
 });
 
 it("calls that the end of a run leaves without a result are told to watchers, each once", async () => {

@@ -1,0 +1,71 @@
+import { describe, expect, it } from "vitest";
+import { costUsd, sessionCostUsd } from "../../../activities/config/cost.ts";
+
+/** As published of a model with a dearer price above 272,000 tokens of input (2026-11). */
+const tiered = {
+  input: 4,
+  cached: 0.4,
+  cacheWrite: 5,
+  output: 20,
+  above: { tokens: 272_000, input: 8, cached: 0.8, cacheWrite: 10, output: 30 },
+  tiers: { priority: 2, flex: 0.5 },
+};
+const usage = (input: number, cached = 0, output = 0, cacheWrite = 0) => ({
+  input,
+  cached,
+  output,
+  cacheWrite,
+});
+const cents = (usd: number | null) => (usd === null ? null : Math.round(usd * 10_000) / 10_000);
+
+describe("the cost of a call [S17] [R17]", () => {
+  it.each([
+    ["input, cache and output at their own prices", usage(100_000, 60_000, 1_000), 0.16 + 0.024 + 0.02],
+    ["the whole request at the higher price above the threshold", usage(400_000), 3.2],
+    ["output too, above it", usage(400_000, 300_000, 10_000), 0.8 + 0.24 + 0.3],
+    ["the lower price at the threshold itself", usage(272_000), 1.088],
+    ["what was written to the cache at its price", usage(100_000, 20_000, 0, 50_000), 0.12 + 0.008 + 0.25],
+    ["writes above the threshold", usage(300_000, 0, 0, 300_000), 3],
+  ])("counts %s", (_, bill, usd) => {
+    expect(cents(costUsd(tiered, bill))).toBe(cents(usd));
+  });
+
+  it("multiplies by the tier of service, and does not guess that of an unknown one", () => {
+    const bill = usage(100_000, 0, 10_000);
+    expect(cents(costUsd(tiered, bill))).toBe(0.6);
+    expect(cents(costUsd(tiered, bill, { tier: "priority" }))).toBe(1.2);
+    expect(cents(costUsd(tiered, bill, { tier: "flex" }))).toBe(0.3);
+    expect(cents(costUsd(tiered, bill, { tier: "auto" }))).toBe(0.6);
+    expect(costUsd(tiered, bill, { tier: "scale" })).toBeNull();
+  });
+
+  it("counts writes as other input where they have no price of their own", () => {
+    expect(costUsd({ input: 1, cached: 0.1, output: 2 }, usage(1_000_000, 0, 0, 400_000))).toBe(1);
+  });
+
+  it("is not known without a price or a bill", () => {
+    expect(costUsd(undefined, usage(1))).toBeNull();
+    expect(costUsd(tiered, undefined)).toBeNull();
+  });
+});
+
+describe("the cost of a session", () => {
+  const none = { calls: 0, input: 0, cached: 0, output: 0 };
+
+  it("is the sum of what its calls cost when they were made", () => {
+    expect(sessionCostUsd({ costUsd: 3.25, uncosted: none }, { price: tiered })).toBe(3.25);
+    expect(sessionCostUsd({ costUsd: 3.25, uncosted: none }, {})).toBe(3.25);
+  });
+
+  it("counts calls from before they had a cost by the price, never as one large request", () => {
+    const uncosted = { calls: 40, input: 1_000_000, cached: 0, output: 0 };
+    expect(sessionCostUsd({ costUsd: 1, uncosted }, { price: tiered })).toBe(5);
+  });
+
+  it("is not known where one of its calls is not", () => {
+    const uncosted = { calls: 1, input: 10, cached: 0, output: 1 };
+    expect(sessionCostUsd({ costUsd: 1, uncosted }, {})).toBeNull();
+    expect(sessionCostUsd({ costUsd: 0, uncosted: none }, {})).toBeNull();
+    expect(sessionCostUsd({ costUsd: 0, uncosted: none }, { price: tiered })).toBe(0);
+  });
+});
