@@ -15,7 +15,7 @@ import { lastRound } from "./store/compactions.ts";
 import type { NewEvent } from "./store/event.ts";
 import { appendEvents, dropStoredChunks } from "./store/events.ts";
 import { loadBill, recordLostCalls, totalUsage } from "./store/model-calls.ts";
-import { endSession } from "./store/sessions.ts";
+import { endSession, type Session } from "./store/sessions.ts";
 import { lastAnswer, lockRun } from "./store/transcript.ts";
 
 const MAX_RESULT_CHARS = 2_000;
@@ -43,7 +43,8 @@ async function closeSession(
     type: input.error.type,
     message: cutChars(deps.sanitizer.clean(input.error.message), 1_000),
   };
-  const ended = { status: input.status, result: text, error };
+  const limit = limitReached(input, session);
+  const ended = { status: input.status, result: text, error: error ?? limit };
   if (session) {
     await db.transaction(async (tx) => {
       if (!(await lockRun(tx, session.id, scope.runId))) return;
@@ -61,7 +62,8 @@ async function closeSession(
           step,
           data: {
             status: input.status,
-            reason: error ? `${error.type}: ${error.message}` : null,
+            ...(input.limit === undefined ? {} : { limit: input.limit }),
+            reason: error ? `${error.type}: ${error.message}` : (limit?.message ?? null),
             text,
             usage,
             costUsd: sessionCostUsd(bill, session.config),
@@ -76,11 +78,23 @@ async function closeSession(
   }
   return {
     status: input.status,
+    ...(input.limit === undefined ? {} : { limit: input.limit }),
     steps: step,
     rounds,
     result: cutChars(text, MAX_RESULT_CHARS),
     usage: await totalUsage(db, scope.sessionId),
   };
+}
+
+/** What a session that reached the limit of its cost is kept with; its steps' limit needs no words. */
+function limitReached(
+  { limit }: Pick<CloseSessionInput, "limit">,
+  session: Session | undefined,
+): { readonly type: "CostLimit"; readonly message: string } | undefined {
+  if (limit === undefined) return undefined;
+  const maxUsd = session?.config.limits.maxCostUsd;
+  const message = `The session has cost what it may (limits.maxCostUsd${maxUsd === undefined ? "" : `: $${maxUsd}`}). The conversation and the files are kept.`;
+  return { type: "CostLimit", message };
 }
 
 function notClosed(

@@ -20,9 +20,11 @@ import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
 import { budgetOf, modelDeadlines } from "./config/run-policy.ts";
 import { logCall } from "./step/log-call.ts";
 import { answerFacts, billOf, keepInterrupted, storeAnswer } from "./step/store-answer.ts";
+import { withAskedModel } from "./step/asked-model.ts";
+import { tellSwitch } from "./store/switch-model.ts";
 import { createChunkWriter } from "./step/chunk-writer.ts";
 import { ModelError, type ModelAnswer, type ModelErrorClass } from "./model/model.ts";
-import { failureOf, ONE_MORE_TRY } from "./step/model-failure.ts";
+import { failureOf, mayStepIn, ONE_MORE_TRY } from "./step/model-failure.ts";
 import { buildMessages, prefixMaker, prefixShares, type Prefix } from "./context/request.ts";
 import { viewSize, type ViewSize } from "./transcript/size.ts";
 import type { Session } from "./store/sessions.ts";
@@ -44,11 +46,12 @@ async function modelStep(
   input: ModelStepInput,
   prefixFor: (system: string) => Prefix,
 ): Promise<ModelStepFacts> {
-  const session = await enterSession(deps, scope, {
+  const entered = await enterSession(deps, scope, {
     step: input.step,
     phase: "model",
     ...(input.round === undefined ? {} : { round: input.round }),
   });
+  const session = await withAskedModel(deps, entered, input.fallback);
   const prefix = prefixFor(systemPrompt(session));
   const budget = budgetOf(session.config, prefix.tokens);
   // What compaction keeps word for word of a person's messages is what one step takes of them.
@@ -91,6 +94,10 @@ async function takeStep(
     return { kind: "overflow", by: "estimate", context, epoch: session.epoch };
 
   const built = await buildMessages(db, rows, session.config.input, session.config.model);
+  if (input.switched !== undefined && input.model !== undefined) {
+    const data = { from: input.model, to: session.config.model, reason: input.switched };
+    await tellSwitch(deps.store, session, input.step, data);
+  }
   // Beside the request, not before it.
   const announced = announce(
     deps,
@@ -137,6 +144,7 @@ async function takeStep(
     if (error.class === "overflow")
       return { kind: "overflow", by: "provider", context, epoch: session.epoch };
     const failure = failureOf(error, isLast);
+    const stepsIn = input.hasFallback === true && mayStepIn(failure, scope.attempt);
     const data = {
       class: error.class,
       message: failure.message,
@@ -144,6 +152,7 @@ async function takeStep(
       final: failure.final,
     };
     await emit(deps, session, [{ type: "llm:error", step: input.step, attempt: scope.attempt, data }]);
+    if (stepsIn) return { kind: "unavailable", reason: error.class, epoch: session.epoch };
     throw failure.failure;
   }
   await Promise.all([announced, chunks.end()]);

@@ -13,6 +13,7 @@ import { enterSession } from "./runtime/enter-session.ts";
 import { fatal } from "./contract/failures.ts";
 import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
 import { prefixMaker, prefixShares, type Prefix } from "./context/request.ts";
+import { cacheSeconds } from "./config/asked-model.ts";
 import { runPolicyOf } from "./config/run-policy.ts";
 import { lastRound } from "./store/compactions.ts";
 import { appendEvents } from "./store/events.ts";
@@ -60,9 +61,9 @@ async function openSession(
     ...(deps.heartbeatTimeoutMs === undefined ? {} : { heartbeatTimeoutMs: deps.heartbeatTimeoutMs }),
   });
   const [cold, rows, round, parked] = await Promise.all([
-    session.config.context.options.returnTrigger !== undefined &&
+    policy.budget.returnTokens !== undefined &&
       at.phase === "resume" &&
-      isCold(db, session.id),
+      isCold(db, session.id, cacheSeconds(session.config)),
     loadView(db, session.id),
     lastRound(db, session.id),
     countParked(db, session.id),

@@ -11,6 +11,7 @@ import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
 import { finishCompaction, type CompactionContext } from "./step/finish-compaction.ts";
 import { compact } from "./compaction/compact.ts";
 import type { Compaction, CompactionInput, Summarise } from "./compaction/compaction.ts";
+import { withAskedModel } from "./step/asked-model.ts";
 import { createSummariser, summariserOf, SummariserUnavailable } from "./step/summariser.ts";
 import { contextSizeOf, measureOf, type Measure } from "./context/context-size.ts";
 import type { Budget } from "./contract/budget.ts";
@@ -44,7 +45,8 @@ async function summarize(
   const { db } = deps.store;
   const at: Standpoint = { step: input.step, phase: "model", round: input.round - 1 };
   const read = () => Promise.all([loadView(db, scope.sessionId), recentRounds(db, scope.sessionId)]);
-  const [session, [rows, rounds]] = await enterReading(deps, scope, at, read);
+  const [entered, [rows, rounds]] = await enterReading(deps, scope, at, read);
+  const session = await withAskedModel(deps, entered, input.fallback);
   const learnt = await learntOfSummariser(deps, session);
   const { config } = session;
   const prefix = prefixFor(systemPrompt(session));

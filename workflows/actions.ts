@@ -25,7 +25,8 @@ import {
 } from "./agent-state.ts";
 import { drain, tooMuch } from "./inbox.ts";
 import { isHostLost, onHost } from "./lost-host.ts";
-import { WRAP_UP_TEXT, type CompactionPlan } from "./loop-policy.ts";
+import { askedModel } from "./fallback.ts";
+import { WRAP_UP_TEXT, type CompactionPlan, type Limit } from "./loop-policy.ts";
 import { wasStopped } from "./outcome.ts";
 import { currentDetails } from "./presentation.ts";
 import { activityOptions, perform } from "./proxies.ts";
@@ -121,7 +122,7 @@ export function interrupted(run: Run, answer: ModelStepFacts | undefined): answe
 /** One model step, with all that was said since the last one. */
 export async function askModel(
   run: Run,
-  { wrapUp }: { wrapUp: boolean },
+  { wrapUp }: { wrapUp: Limit | undefined },
 ): Promise<ModelStepFacts | undefined> {
   const { state } = run;
   enterPhase(run, "thinking");
@@ -140,10 +141,11 @@ export async function askModel(
     guidance,
     ...(parked ? { parked } : {}),
     ...(note ? { note } : {}),
-    ...(wrapUp ? { wrapUp } : {}),
+    ...(wrapUp ? { wrapUp: true } : {}),
     ...(run.policy ? { model: run.policy.model } : {}),
+    ...askedModel(state, run.policy),
   };
-  const model = run.policy?.model ?? "";
+  const model = `${run.policy?.model ?? ""}${state.fallback ? " (fallback)" : ""}`;
   let answer: ModelStepFacts | undefined;
   try {
     answer = await interruptible(run, () =>
@@ -160,8 +162,8 @@ export async function askModel(
   }
 }
 
-function noteFor(state: AgentState, wrapUp: boolean): ModelStepInput["note"] {
-  if (wrapUp) return { kind: "wrap-up", text: WRAP_UP_TEXT };
+function noteFor(state: AgentState, wrapUp: Limit | undefined): ModelStepInput["note"] {
+  if (wrapUp) return { kind: "wrap-up", text: WRAP_UP_TEXT[wrapUp] };
   return state.loopWarningDue ? { kind: "nudge", text: LOOP_WARNING_TEXT } : undefined;
 }
 
@@ -239,7 +241,8 @@ export async function compact(run: Run, plan: CompactionPlan): Promise<void> {
   state.compactRequest = undefined;
   state.interrupting = false;
   const round = state.round + 1;
-  const input = { step: state.step + 1, round, ...plan };
+  const { fallback } = askedModel(state, run.policy);
+  const input = { step: state.step + 1, round, ...plan, ...(fallback === undefined ? {} : { fallback }) };
   const facts = await interruptible(run, () =>
     perform("summarize", optionsOf(run), `compaction round ${round} · ${plan.trigger}`, input),
   );

@@ -51,6 +51,12 @@ export interface AgentState {
   /** Answers in a row that asked for no tool and were not finished. */
   unfinished: number;
   usage: StepUsage & { calls: number };
+  /** USD of the session so far, where a limit was set. */
+  costUsd: number;
+  /** The model that steps in for the session's own: which of them, from 1, and since when (ms). */
+  fallback: { readonly index: number; readonly sinceMs: number } | undefined;
+  /** Another model is asked next than was asked last. */
+  switched: "fallback" | "return" | undefined;
   /** For people: the last calls, newest last. */
   lastCalls: { readonly step: number; readonly call: CallFacts; readonly facts: ToolFacts | undefined }[];
   sandbox: { readonly container: string; readonly taskQueue: string | undefined } | undefined;
@@ -91,6 +97,9 @@ export function createState(input: CodingAgentInput): AgentState {
     emptyAnswers: carried?.emptyAnswers ?? 0,
     unfinished: carried?.unfinished ?? 0,
     usage: carried?.usage ?? { input: 0, output: 0, cached: 0, reasoning: 0, calls: 0 },
+    costUsd: carried?.costUsd ?? 0,
+    fallback: carried?.fallback,
+    switched: carried?.switched,
     lastCalls: [],
     sandbox: undefined,
     remark: undefined,
@@ -121,6 +130,8 @@ export function applyStep(state: AgentState, facts: ModelStepFacts): void {
     };
   }
   if (facts.kind !== "empty" && facts.kind !== "unavailable") state.context = facts.context;
+  if (facts.kind !== "unavailable") state.switched = undefined;
+  if (facts.kind === "answered") state.costUsd = facts.costUsd ?? state.costUsd;
   state.overflows = facts.kind === "overflow" ? state.overflows + 1 : 0;
   if (facts.kind === "empty") state.emptyAnswers += 1;
   if (facts.kind === "answered" || facts.kind === "interrupted") {
@@ -193,6 +204,9 @@ export function carry(state: AgentState): CarriedState {
     ...(state.overflows > 0 ? { overflows: state.overflows } : {}),
     ...(state.emptyAnswers > 0 ? { emptyAnswers: state.emptyAnswers } : {}),
     ...(state.unfinished > 0 ? { unfinished: state.unfinished } : {}),
+    ...(state.costUsd > 0 ? { costUsd: state.costUsd } : {}),
+    ...(state.fallback ? { fallback: state.fallback } : {}),
+    ...(state.switched ? { switched: state.switched } : {}),
     ...(state.compactRequest ? { compactRequest: state.compactRequest } : {}),
     ...(state.undoRequests.length > 0 ? { undoRequests: state.undoRequests } : {}),
     context: state.context,

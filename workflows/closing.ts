@@ -26,11 +26,12 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
   const keep = outcome.status === "completed" ? parkOverflow : keepWaiting;
   await keep(run);
   const notClosed = await closeSandbox(run);
-  const { status, error } = outcome;
+  const { status, limit, error } = outcome;
   const closed = await perform("closeSession", optionsOf(run), `close · ${status}`, {
     step: state.step,
     ...neverOpened(run),
     status,
+    ...(limit === "cost" ? { limit } : {}),
     ...(error ? { error } : {}),
     ...(notClosed === undefined ? {} : { notClosed }),
   });

@@ -5,7 +5,8 @@ import { applyOpened, applyStep, carry, createState } from "./agent-state.ts";
 import { close, keepWaiting } from "./closing.ts";
 import { setHandlers } from "./handlers.ts";
 import { waiting } from "./inbox.ts";
-import { afterOverflow, afterStep, compactionDue, continueDue } from "./loop-policy.ts";
+import { returnIfDue, stepIn } from "./fallback.ts";
+import { afterOverflow, afterStep, compactionDue, continueDue, limitReached } from "./loop-policy.ts";
 import type { CodingAgentInput } from "./messages.ts";
 import { failed, failureOf, outcomeOf, type Outcome } from "./outcome.ts";
 import { openSession } from "./proxies.ts";
@@ -67,14 +68,16 @@ async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcom
     const plan = afterOverflow(state.overflows, policy) ?? compactionDue(state, policy);
     if (plan) await compact(run, plan);
 
-    const atLimit = state.steps >= policy.maxSteps;
-    const answer = await askModel(run, { wrapUp: atLimit });
+    const limit = limitReached(state, policy);
+    returnIfDue(state, policy, Date.now());
+    const answer = await askModel(run, { wrapUp: limit });
     if (interrupted(run, answer)) continue;
     applyStep(state, answer);
     if (answer.policy) run.policy = { ...policy, ...answer.policy };
     showDetails(run);
 
-    if (answer.kind === "answered" && atLimit) return { status: "max_steps" };
+    if (answer.kind === "answered" && limit) return { status: "max_steps", limit };
+    if (answer.kind === "unavailable") stepIn(state, Date.now());
     const next = afterStep(state, answer, policy);
     if (answer.kind === "answered") state.unfinished = next.kind === "unfinished" ? state.unfinished + 1 : 0;
     if (next.kind === "completed") return { status: "completed" };

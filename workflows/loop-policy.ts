@@ -112,6 +112,22 @@ export function continueDue(
   return history.suggested || history.events >= policy.maxHistoryEvents;
 }
 
+export type Limit = "steps" | "cost";
+
+/** The limit that a run has reached: the next step is its last. */
+export function limitReached(
+  state: Pick<AgentState, "steps" | "costUsd">,
+  policy: RunPolicy,
+): Limit | undefined {
+  if (state.steps >= policy.maxSteps) return "steps";
+  return policy.maxCostUsd !== undefined && state.costUsd >= policy.maxCostUsd ? "cost" : undefined;
+}
+
+const WHERE_THINGS_STAND =
+  "Without calling tools, say where things stand: what is done and checked, what is not, and what the next step would be.";
+
 /** Of the wrap-up step at the limit. Source: requirement 3. */
-export const WRAP_UP_TEXT =
-  "The step limit is reached. Without calling tools, say where things stand: what is done and checked, what is not, and what the next step would be.";
+export const WRAP_UP_TEXT: Readonly<Record<Limit, string>> = {
+  steps: `The step limit is reached. ${WHERE_THINGS_STAND}`,
+  cost: `The limit of what this session may cost is reached. ${WHERE_THINGS_STAND}`,
+};

@@ -81,6 +81,10 @@ export interface CarriedState {
   readonly overflows?: number;
   readonly emptyAnswers?: number;
   readonly unfinished?: number;
+  /** USD so far, where a limit was set; which model steps in, and that it is asked next. Absent means none. */
+  readonly costUsd?: number;
+  readonly fallback?: { readonly index: number; readonly sinceMs: number };
+  readonly switched?: "fallback" | "return";
   /** Asked for by a person and not done yet. */
   readonly compactRequest?: CompactRequest;
   readonly undoRequests?: readonly string[];

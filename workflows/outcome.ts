@@ -9,9 +9,12 @@ import {
 } from "@temporalio/workflow";
 import type { FailureType } from "../activities/contract/failures.ts";
 import type { CloseSessionInput } from "../activities/contract/activities.ts";
+import type { Limit } from "./loop-policy.ts";
 
 export interface Outcome {
   readonly status: CloseSessionInput["status"];
+  /** Of `max_steps`: which one it was. */
+  readonly limit?: Limit;
   readonly error?: { readonly type: string; readonly message: string };
   /** The failure as it came, for the Web UI's chain of causes. */
   readonly cause?: Error;

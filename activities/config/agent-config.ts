@@ -110,7 +110,7 @@ const contextConfigSchema = z.strictObject({
        * person's `compact` alone. Default: the strategy's. Source: requirements D0, D2 and D4.
        */
       trigger: z.union([z.number().min(0.05).max(0.95), z.enum(["overflow", "manual"])]).optional(),
-      /** The same for a session that is taken up again when its provider's cache has run out. Source: DESIGN 4.2, 0.4. */
+      /** The same for a session that is taken up again when its provider's cache has run out. Default 0.4. */
       returnTrigger: z.number().min(0.05).max(0.95).optional(),
       keepMessages: z.number().int().min(2).optional(),
       /** Share of the messages that is kept, 0–1. */

@@ -9,6 +9,9 @@ import type { ToolLimits } from "../contract/tools.ts";
 /** As many as the failed compactions that trip the breaker. Source: requirement 2.9. */
 const MAX_FUTILE_ROUNDS = 3;
 
+/** Share of the usable window at which a session is compacted that is taken up with nothing of it cached. Source: DESIGN 4.2. */
+const RETURN_TRIGGER = 0.4;
+
 /** Room for a tool's own clean-up beyond its timeout. */
 const TOOL_GRACE_MS = 60_000;
 
@@ -16,9 +19,11 @@ const TOOL_GRACE_MS = 60_000;
 export function budgetOf(config: RunConfig, prefixTokens: number): Budget {
   const { options } = config.context;
   const trigger = triggerOf(config);
+  // A session that compacts on a person's word alone does so on a return as well.
+  const returnRatio = options.returnTrigger ?? (trigger === "manual" ? undefined : RETURN_TRIGGER);
   return budgetFor(config.contextWindow, {
     triggerRatio: typeof trigger === "number" ? trigger : 1,
-    ...(options.returnTrigger === undefined ? {} : { returnRatio: options.returnTrigger }),
+    ...(returnRatio === undefined ? {} : { returnRatio }),
     prefixTokens,
     maxOutputTokens: config.maxOutput,
     ...(config.maxInput === undefined ? {} : { maxInputTokens: config.maxInput }),
@@ -83,6 +88,10 @@ export function runPolicyOf(
     budget: budgetOf(config, prefixTokens),
     prune: config.context.options.prune ?? "auto",
     ...(triggerOf(config) === "manual" ? { autoCompaction: false } : {}),
+    ...(config.fallback === undefined
+      ? {}
+      : { fallbacks: config.fallback.length, returnAfterMs: config.limits.returnAfter }),
+    ...(config.limits.maxCostUsd === undefined ? {} : { maxCostUsd: config.limits.maxCostUsd }),
     maxFutileRounds: MAX_FUTILE_ROUNDS,
     maxHistoryEvents: config.limits.maxHistoryEvents,
     modelTimeoutMs: config.limits.modelTimeout,

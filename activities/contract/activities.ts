@@ -84,6 +84,8 @@ export interface ModelStepInput {
   readonly wrapUp?: boolean;
   /** Which model of `fallback` is asked, from 1; absent means the session's own. */
   readonly fallback?: number;
+  /** Another model is there to step in: a failure that would end the run is an outcome then. */
+  readonly hasFallback?: true;
   /** Why another model is asked than at the step before. */
   readonly switched?: "fallback" | "return";
   /** The model that the run's policy is for: where the session has another by now, the answer brings its policy. */

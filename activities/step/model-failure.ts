@@ -55,6 +55,14 @@ export function failureOf(error: ModelError, isLast: boolean): ModelFailure {
   }
 }
 
+/** Attempts after which a failure that may pass counts as one that stays, where another model is there to ask. Source: people who asked for it, three. */
+const FALLBACK_ATTEMPTS = 3;
+
+/** Whether another model takes the step over. @param attempt of the activity, from 1 */
+export function mayStepIn({ final }: Pick<ModelFailure, "final">, attempt: number): boolean {
+  return final || attempt >= FALLBACK_ATTEMPTS;
+}
+
 function again(error: ModelError): ModelFailure {
   const failure = retryable("ModelUnavailable", error.message, { delayMs: error.retryAfterMs, cause: error });
   return { failure, message: error.message, final: false, retryInMs: error.retryAfterMs ?? null };

@@ -17,6 +17,7 @@ import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { callsOf, findAnswer, insertPartialAnswer, lockRun } from "../store/transcript.ts";
 import { aboutCall } from "../tools/invoke.ts";
+import { nearLimit, spentWith } from "./spent.ts";
 import type { StepContext } from "./step-context.ts";
 
 const NO_USAGE: StepUsage = { input: 0, output: 0, cached: 0, reasoning: 0 };
@@ -45,6 +46,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
     firstTokenMs: answer.firstTokenMs,
     durationMs: answer.durationMs,
   };
+  const spent = await spentWith(step, bill.costUsd ?? 0);
   const stored = await commitAnswer(deps.store.pool, {
     runId: scope.runId,
     content,
@@ -73,6 +75,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
           durationMs: Math.round(answer.durationMs),
         },
       },
+      ...nearLimit(step, spent),
       ...calls.map((call, index) => ({
         type: "llm:tool-call" as const,
         step: input.step,
@@ -89,7 +92,10 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
     : await learnFrom(deps.store.db, session.config.model, step.learnt, size.pureTokens, answer.usage);
   // What comes from now on is estimated by what this bill has taught, here as in every display.
   const measure = { ...step.measure, ratio: learnt?.ratio ?? step.measure.ratio };
-  return facts(step, calls, answer.finish, usage, nextContext({ ...step, measure }, row));
+  return {
+    ...facts(step, calls, answer.finish, usage, nextContext({ ...step, measure }, row)),
+    ...(spent === undefined ? {} : { costUsd: spent.after }),
+  };
 }
 
 /** What is the same in every bill of a step. */
@@ -124,7 +130,11 @@ export async function answerFacts(step: StepContext, paid: StoredMessage): Promi
   const context = sizeFacts(step.size);
   if (stored?.finish === "interrupted") return { kind: "interrupted", context, epoch: step.session.epoch };
   const calls = callsOf(paid.role === "assistant" ? paid.content : []);
-  return facts(step, calls, stored?.finish ?? "stop", { ...NO_USAGE, ...paid.usage }, context);
+  const spent = await spentWith(step, 0);
+  return {
+    ...facts(step, calls, stored?.finish ?? "stop", { ...NO_USAGE, ...paid.usage }, context),
+    ...(spent === undefined ? {} : { costUsd: spent.after }),
+  };
 }
 
 /** Keeps what was said before a person stopped it; nothing said leaves no row. @returns the context's size with it */
@@ -256,7 +266,7 @@ function facts(
   finish: string,
   usage: StepUsage,
   context: ContextSize,
-): StepOutcome {
+): Extract<StepOutcome, { kind: "answered" }> {
   const short = calls.map((call): CallFacts => ({
     name: cutChars(call.toolName, 40),
     about: about(step, call),

@@ -46,6 +46,8 @@ export interface EventData {
   };
   "llm:error": { class: string; message: string; retryInMs: number | null; final: boolean };
   "llm:switched": { from: string; to: string; reason?: "person" | "fallback" | "return" };
+  /** So much of a limit is used that a person may want to know: USD of `limits.maxCostUsd`. */
+  "limit:near": { limit: "cost"; used: number; max: number };
   "llm:unsupported-input": { mediaType: string; message: string };
   "context:compressing": { trigger: string; strategy: string; tokensBefore: number };
   "context:compressed": {
@@ -85,6 +87,8 @@ export interface EventData {
   "sandbox:not-closed": { message: string };
   "session:ended": {
     status: string;
+    /** Which limit, where it was not the steps'. */
+    limit?: "cost";
     reason: string | null;
     text: string;
     usage: { input: number; cached: number; output: number; reasoning: number; calls: number };

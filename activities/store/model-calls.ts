@@ -27,14 +27,14 @@ export interface ModelCallRow {
   readonly durationMs?: number;
 }
 
-/** So long after the last request nothing of it is cached any more, in seconds. Source: OpenAI's prompt caching guide, 1 hour. */
-const CACHED_SECONDS = 3_600;
-
-/** Whether requests were made for a session, and the newest so long ago that no provider has its beginning cached. */
-export async function isCold(db: Queryable, sessionId: string): Promise<boolean> {
+/**
+ * Whether requests were made for a session, and the newest so long ago that nothing of it is cached any more.
+ * @param seconds that its provider keeps a request's beginning
+ */
+export async function isCold(db: Queryable, sessionId: string, seconds: number): Promise<boolean> {
   const [row] = await db
     .select({
-      cold: sql<boolean>`max(${modelCalls.createdAt}) < now() - make_interval(secs => ${CACHED_SECONDS})`,
+      cold: sql<boolean>`max(${modelCalls.createdAt}) < now() - make_interval(secs => ${seconds})`,
     })
     .from(modelCalls)
     .where(eq(modelCalls.sessionId, sessionId));
@@ -148,6 +148,15 @@ export async function totalUsage(db: Queryable, sessionId: string): Promise<Step
     .from(modelCalls)
     .where(eq(modelCalls.sessionId, sessionId));
   return row ?? { input: 0, output: 0, cached: 0, reasoning: 0, calls: 0 };
+}
+
+/** USD of all calls of a session whose cost is known. */
+export async function spentUsd(db: Queryable, sessionId: string): Promise<number> {
+  const [row] = await db
+    .select({ spent: sql<number>`coalesce(sum(${modelCalls.costUsd}), 0)::float8` })
+    .from(modelCalls)
+    .where(eq(modelCalls.sessionId, sessionId));
+  return row?.spent ?? 0;
 }
 
 /** What a model's real count is to our estimate, as learnt over all sessions; activities read it with the session. */

@@ -1,10 +1,11 @@
 /** Another model for a session: from the next request on. */
-import { eq, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import { runConfigSchema, type RunConfig } from "../config/agent-config.ts";
 import type { Store } from "./db.ts";
 import { appendEvents } from "./events.ts";
-import { sessions } from "./schema/index.ts";
-import { lastStep } from "./sessions.ts";
+import type { EventData } from "./event.ts";
+import { events, sessions } from "./schema/index.ts";
+import { lastStep, type Session } from "./sessions.ts";
 
 /** What of a run's configuration a model decides. */
 export type ModelSettings = Omit<RunConfig, "context" | "tools" | "sandbox" | "limits">;
@@ -40,4 +41,22 @@ export function switchModel(
     ]);
     return true;
   });
+}
+
+/** Tells watchers that another model is asked from this step on. Idempotent: once a step and model, whatever the attempt. */
+export async function tellSwitch(
+  { db }: Pick<Store, "db">,
+  { id, epoch }: Pick<Session, "id" | "epoch">,
+  step: number,
+  data: EventData["llm:switched"],
+): Promise<void> {
+  const type = "llm:switched";
+  const told = await db
+    .select({ data: events.data })
+    .from(events)
+    .where(
+      and(eq(events.sessionId, id), eq(events.epoch, epoch), eq(events.step, step), eq(events.type, type)),
+    );
+  if (told.some((event) => (event.data as typeof data).to === data.to)) return;
+  await appendEvents(db, id, epoch, [{ type, step, data }]);
 }

@@ -62,9 +62,13 @@ const endings: Record<string, { readonly text: string; readonly look: "green" | 
   cancelled: { text: "■ cancelled", look: "yellow" },
   max_steps: { text: "■ stopped: step limit reached", look: "yellow" },
 };
+const COST_LIMIT = { text: "■ stopped: cost limit reached (limits.maxCostUsd)", look: "yellow" } as const;
 
 export function endLines(data: EventData["session:ended"], style: Style): string[] {
-  const { text, look } = endings[data.status] ?? { text: data.status, look: "yellow" as const };
+  const { text, look } = (data.limit === "cost" ? COST_LIMIT : endings[data.status]) ?? {
+    text: data.status,
+    look: "yellow" as const,
+  };
   const { usage } = data;
   const facts = [
     plural(data.steps, "step"),

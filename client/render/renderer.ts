@@ -13,6 +13,8 @@ import { Words } from "./words.ts";
 const LONG_TOOL_MS = 3_000;
 const REMIND_MS = 60_000;
 
+const WHY_SWITCHED = { fallback: "it failed; this one steps in", return: "the session's own again" } as const;
+
 interface OpenCall {
   readonly name: string;
   readonly about: string;
@@ -134,7 +136,14 @@ export class Renderer {
       const text = `${final ? "✗" : "↻"} model: ${oneLine(message, 300)} (${kind})${wait}`;
       this.note(this.#style(final ? "red" : "yellow", text));
     },
-    "llm:switched": (_event, data) => this.note(this.#style("cyan", `model: ${data.from} → ${data.to}`)),
+    "llm:switched": (_event, { from, to, reason }) => {
+      const why = reason === undefined || reason === "person" ? "" : ` (${WHY_SWITCHED[reason]})`;
+      this.note(this.#style("cyan", `model: ${from} → ${to}${why}`));
+    },
+    "limit:near": (_event, { used, max }) =>
+      this.note(
+        this.#style("yellow", `! ${dollars(used)} of the ${dollars(max)} that this session may cost`),
+      ),
     "llm:unsupported-input": (_event, data) => this.#warn(`! ${oneLine(data.message, 200)}`),
     "context:compressing": () => undefined,
     "context:compressed": (_event, data) => this.note(compressedLine(data, this.#style)),

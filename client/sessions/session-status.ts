@@ -32,6 +32,8 @@ export interface SessionStatusDocument {
   /** USD so far; null where the model's price is not known. */
   readonly costUsd: number | null;
   readonly result: string | null;
+  /** Which limit ended it, of `max_steps`. */
+  readonly limit: "steps" | "cost" | null;
   readonly error: unknown;
   readonly createdAt: string;
   readonly endedAt: string | null;
@@ -108,6 +110,7 @@ export function statusDocument(
     usage,
     costUsd: sessionCostUsd(figures?.bill ?? sessionBill(undefined), config),
     result: row.result,
+    limit: limitOf(row),
     error: row.error ?? null,
     createdAt: row.createdAt.toISOString(),
     endedAt: row.endedAt?.toISOString() ?? null,
@@ -115,6 +118,11 @@ export function statusDocument(
     workflowStatus: run?.status ?? null,
     lastSeq: figures?.lastSeq ?? 0,
   };
+}
+
+function limitOf({ status, error }: SessionRow): "steps" | "cost" | null {
+  if (status !== "max_steps") return null;
+  return (error as { type?: string } | null)?.type === "CostLimit" ? "cost" : "steps";
 }
 
 /** A run that was ended from outside could not write so itself. */

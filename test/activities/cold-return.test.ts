@@ -20,8 +20,7 @@ async function ended(context: object = {}): Promise<DirectAgent> {
     parts: [text(`Part ${at}.`), call("read_file", { path: "big.txt", offset: 1 + at * 5 })],
   }));
   const script = longSession({ steps: [...reads, says("Half of it is done."), says("All of it is done.")] });
-  const options = { returnTrigger: 0.4 };
-  const strategy = { strategy: "reactive-overflow" as const, options, ...context };
+  const strategy = { strategy: "reactive-overflow" as const, options: {}, ...context };
   const agent = await startDirectAgent(database, script, {
     task: "Read all of it.",
     config: { contextWindow: 128_000, context: strategy },
@@ -49,8 +48,8 @@ async function takenUp(agent: DirectAgent, minutes: number): Promise<{ rounds: n
   return { rounds: state.round, asked: last === undefined ? "" : wordsOf(last) };
 }
 
-it("a session that is taken up after more than an hour, past its own trigger, is summed up before it goes on", async () => {
-  const { rounds, asked } = await takenUp(await ended(), 61);
+it("a session that is taken up when its provider's cache has run out, past its trigger for that, is summed up before it goes on", async () => {
+  const { rounds, asked } = await takenUp(await ended(), 11);
   expect(rounds).toBe(1);
   expect(asked).toContain("Session Summary");
   expect(asked).toContain("Read all of it.");
@@ -58,8 +57,8 @@ it("a session that is taken up after more than an hour, past its own trigger, is
 });
 
 it.each([
-  ["within the hour", {}, 59],
-  ["later, where nobody asked for it", { options: {} }, 61],
+  ["within the ten minutes of its cache", {}, 9],
+  ["later, where the trigger for that is the other one's", { options: { returnTrigger: 0.8 } }, 11],
 ])("it goes on as it was %s", async (_, context, minutes) => {
   const { rounds, asked } = await takenUp(await ended(context), minutes);
   expect(rounds).toBe(0);

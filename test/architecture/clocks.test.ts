@@ -11,6 +11,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "activities/tools/bash-output.ts": "since when a command runs, by the sandbox's own clock",
   "client/watch/watch-session.ts": "how long ago an event was",
   "worker/bundle.ts": "times of files",
+  "workflows/coding-agent.ts": "since when a model steps in: the engine's time, which replays",
 };
 
 test("durations and deadlines are not taken from a clock that may jump [R46]", () => {

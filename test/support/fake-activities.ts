@@ -6,21 +6,24 @@ import type {
   ModelStepFacts,
 } from "../../activities/contract/activities.ts";
 import { budgetFor } from "../../activities/contract/budget.ts";
+import type { RunPolicy } from "../../activities/contract/run-policy.ts";
 
 const CONTEXT = { used: 1_000, estimated: false, prunable: 0 };
 const USAGE = { input: 900, output: 100, cached: 0, reasoning: 0 };
 
 export const answered = (
   calls: readonly CallFacts[] = [],
-  more: { used?: number; finish?: string } = {},
+  more: { used?: number; finish?: string; costUsd?: number } = {},
 ): ModelStepFacts => ({
   kind: "answered",
   calls,
   finish: more.finish ?? (calls.length > 0 ? "tool-calls" : "stop"),
   usage: USAGE,
+  ...(more.costUsd === undefined ? {} : { costUsd: more.costUsd }),
   context: { ...CONTEXT, used: more.used ?? CONTEXT.used },
   epoch: 1,
 });
+export const unavailable: ModelStepFacts = { kind: "unavailable", reason: "rate-limit", epoch: 1 };
 export const overflow: ModelStepFacts = {
   kind: "overflow",
   by: "provider",
@@ -63,6 +66,8 @@ export interface FakeOptions {
   readonly maxSteps?: number;
   readonly maxHistoryEvents?: number;
   readonly step?: number;
+  /** More of the run's policy. */
+  readonly policy?: Partial<RunPolicy>;
 }
 
 export function fakeActivities(options: FakeOptions): FakeActivities {
@@ -86,6 +91,7 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
           needsStop: true,
           searchAttributes: false,
           taskQueues: {},
+          ...options.policy,
         },
         epoch: 1,
         step: input.continuedStep ?? options.step ?? 0,

@@ -79,7 +79,7 @@ function policies(windowTokens: number): { readonly policy: Policy; readonly pee
   ];
   return [
     ours("ours"),
-    ours("ours, returnTrigger 0.4", { returnTrigger: 0.4 }),
+    ours("ours, no trigger for returns", { returnTrigger: 0.8 }),
     ours("ours, prune always", { prune: "always" }),
     ours("ours, proactive-threshold", { strategy: "proactive-threshold" }),
     ...peers.map((policy) => ({ policy, peer: true })),

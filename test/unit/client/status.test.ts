@@ -19,6 +19,7 @@ const DOCUMENT: SessionStatusDocument = {
   usage: { input: 1, cached: 0, output: 1, reasoning: 0, calls: 1 },
   costUsd: null,
   result: null,
+  limit: null,
   error: null,
   createdAt: "2026-11-22T10:00:00.000Z",
   endedAt: null,

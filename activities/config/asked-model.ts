@@ -1,0 +1,42 @@
+/** Which of a session's models is asked. Pure. */
+import type { RunConfig } from "./agent-config.ts";
+import type { ModelTarget } from "./model-target.ts";
+
+/**
+ * The configuration with the model that steps in, in the place of the session's own.
+ * @param fallback which of `fallback`, from 1; undefined, or one that is not there any more: the session's own
+ */
+export function withFallback(config: RunConfig, fallback: number | undefined): RunConfig {
+  const target = fallback === undefined ? undefined : config.fallback?.[fallback - 1];
+  if (target === undefined) return config;
+  const { context, tools, sandbox, limits, summariser } = config;
+  // Who writes the summaries need not be the one that failed.
+  return {
+    ...target,
+    context,
+    tools,
+    sandbox,
+    limits,
+    fallback: config.fallback,
+    ...(summariser === undefined ? {} : { summariser }),
+  };
+}
+
+const CACHE_SECONDS = { "5m": 300, "30m": 1_800, "1h": 3_600, "24h": 86_400 } as const;
+
+/** OpenAI's models that keep a prompt's beginning for 30 minutes. Source: OpenAI's guide to prompt caching, models of 2026. */
+const LONG_CACHE = /^gpt-(5\.[6-9]|[6-9])/;
+
+/**
+ * How long a provider keeps the beginning of a request, in seconds: as configured, else what its guide says at most. Sources:
+ * the guides to prompt caching of OpenAI (5-10 minutes; newest models 30), Anthropic (5 minutes), DeepSeek (hours).
+ */
+export function cacheSeconds({ cache, modelName, model, provider }: ModelTarget): number {
+  if (cache === false) return 0;
+  if (cache !== undefined) return CACHE_SECONDS[cache];
+  const name = modelName ?? model.slice(model.indexOf("/") + 1);
+  if (provider?.name === "deepseek") return 7_200;
+  if (provider === undefined || provider.name === "openai" || provider.name === "azure")
+    return LONG_CACHE.test(name) ? 1_800 : 600;
+  return 300;
+}

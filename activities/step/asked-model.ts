@@ -1,0 +1,16 @@
+/** The session as its step sees it, with the model that steps in for its own. */
+import { withFallback } from "../config/asked-model.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { loadRatio } from "../store/model-calls.ts";
+import type { Session } from "../store/sessions.ts";
+
+/** @param fallback which of the models that step in, from 1; undefined: the session's own */
+export async function withAskedModel(
+  { store }: Pick<AgentDeps, "store">,
+  session: Session,
+  fallback: number | undefined,
+): Promise<Session> {
+  const config = withFallback(session.config, fallback);
+  if (config === session.config) return session;
+  return { ...session, config, learnt: await loadRatio(store.db, config.model) };
+}

@@ -1,0 +1,27 @@
+/** What a session has cost against its limit. */
+import type { NewEvent } from "../store/event.ts";
+import { spentUsd } from "../store/model-calls.ts";
+import type { StepContext } from "./step-context.ts";
+
+interface Spent {
+  readonly before: number;
+  readonly after: number;
+}
+
+/** USD of the session before and with this answer; undefined where nothing limits it. */
+export async function spentWith({ deps, session }: StepContext, costUsd: number): Promise<Spent | undefined> {
+  if (session.config.limits.maxCostUsd === undefined) return undefined;
+  const before = await spentUsd(deps.store.db, session.id);
+  return { before, after: before + costUsd };
+}
+
+/** Share of the limit at which people are told. Source: ours, as alarms of budgets have it. */
+const NEAR = 0.8;
+
+export function nearLimit({ session, input }: StepContext, spent: Spent | undefined): NewEvent[] {
+  const { maxCostUsd } = session.config.limits;
+  if (spent === undefined || maxCostUsd === undefined) return [];
+  if (spent.before >= NEAR * maxCostUsd || spent.after < NEAR * maxCostUsd) return [];
+  const data = { limit: "cost", used: spent.after, max: maxCostUsd } as const;
+  return [{ type: "limit:near", step: input.step, data }];
+}

@@ -1,0 +1,43 @@
+import { describe, expect, it } from "vitest";
+import { agentConfigSchema } from "../../../activities/config/agent-config.ts";
+import { cacheSeconds, withFallback } from "../../../activities/config/asked-model.ts";
+import { resolveRun } from "../../../activities/config/models.ts";
+
+function runOf(models: object, name: string) {
+  const resolved = resolveRun(agentConfigSchema.parse({ models }), name);
+  if (!resolved.ok) throw new Error(resolved.message);
+  return resolved.run;
+}
+
+describe("the model that is asked", () => {
+  const run = runOf({ "gpt-4o": { fallback: ["groq/x"], reasoning: { effort: "low" } } }, "gpt-4o");
+
+  it("is the one that steps in, with all that is its own and nothing of the session's model", () => {
+    const asked = withFallback(run, 1);
+    expect(asked).toMatchObject({ model: "groq/x", contextWindow: 32_000, context: run.context });
+    expect(asked).not.toHaveProperty("reasoning");
+    expect(asked).not.toHaveProperty("price");
+    expect(asked.fallback).toBe(run.fallback);
+  });
+
+  it("is the session's own where none steps in, or the one that did is not there any more", () => {
+    expect(withFallback(run, undefined)).toBe(run);
+    expect(withFallback(run, 2)).toBe(run);
+  });
+});
+
+describe("how long a provider keeps a request's beginning [S19]", () => {
+  it.each([
+    ["openai/gpt-4o", 600],
+    ["openai/gpt-6.1-sol", 1_800],
+    ["anthropic/claude-x", 300],
+    ["deepseek/deepseek-chat", 7_200],
+  ])("of %s: %i s", (model, seconds) => {
+    expect(cacheSeconds(runOf({}, model))).toBe(seconds);
+  });
+
+  it("is what is configured, and nothing where it is switched off", () => {
+    expect(cacheSeconds(runOf({ "gpt-4o": { cache: "24h" } }, "gpt-4o"))).toBe(86_400);
+    expect(cacheSeconds(runOf({ "gpt-4o": { cache: false } }, "gpt-4o"))).toBe(0);
+  });
+});
