@@ -1,18 +1,22 @@
 /**
- * The model port on AI SDK 7 with @ai-sdk/openai, on both of OpenAI's wires. Only this folder imports the SDK, and it
- * does so on the first call: a process that never asks a model does not pay its 0.2–0.3 s.
+ * The model port on AI SDK 7, on the wires of `wires/`. Only this folder imports the SDK, and it does so on the first
+ * call: a process that never asks a model does not pay its 0.2–0.3 s.
  */
-import type { createOpenAI } from "@ai-sdk/openai";
-import type { isStepCount, jsonSchema, streamText, ToolSet } from "ai";
+import type { Instructions, isStepCount, jsonSchema, streamText, ToolSet } from "ai";
 import { AnswerCollector, finishOf } from "./answer-collector.ts";
 import { ModelError, type Model, type ModelAnswer, type ModelDelta, type ModelRequest } from "./model.ts";
 import { type ToolSpec } from "../contract/tools.ts";
-import type { ModelTarget, Provider } from "../config/model-target.ts";
-import { type Environment, findProvider, fullModelName, missingVariables } from "../config/providers.ts";
+import type { ModelTarget } from "../config/model-target.ts";
+import { type Environment, fullModelName } from "../config/providers.ts";
+import { deadlinesOf } from "./deadlines.ts";
+import { type Endpoint, endpointOf } from "./endpoint.ts";
+import { createNetwork, type Network } from "./provider-fetch.ts";
 import { toModelError } from "./to-model-error.ts";
 import { toModelMessages } from "./to-model-messages.ts";
 import { reportedCostUsd, trustedUsage } from "./usage.ts";
 import { Watchdog } from "./watchdog.ts";
+import { cacheMark, rulesOf, type WireRules } from "./wire-rules.ts";
+import { loadWire, type Wire } from "./wires/wire.ts";
 
 export interface AiSdkOptions {
   /** Keys and addresses by the names of their variables, such as OPENAI_API_KEY. */
@@ -26,7 +30,7 @@ interface Sdk {
   readonly streamText: typeof streamText;
   readonly jsonSchema: typeof jsonSchema;
   readonly isStepCount: typeof isStepCount;
-  readonly createOpenAI: typeof createOpenAI;
+  readonly network: Network;
 }
 
 export interface AiSdkModel extends Model {
@@ -41,55 +45,24 @@ export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
   const load = () => (loading ??= loadSdk());
   return {
     warm: async () => void (await load()),
-    ask: async (asked, onDelta, signal) => {
+    ask: async (request, onDelta, signal) => {
       signal.throwIfAborted();
-      const request = asked;
       const endpoint = endpointOf(request.target, options.environment);
-      const sdk = await load();
+      const [sdk, wire] = await Promise.all([load(), loadWire(request.target.api)]);
       signal.throwIfAborted();
       let tools = toolSets.get(request.tools);
       if (tools === undefined) toolSets.set(request.tools, (tools = toToolSet(request.tools, sdk)));
-      return askOnce({ sdk, request, endpoint, tools, mask: options.mask }, onDelta, signal);
+      const asking = { sdk, wire, network: sdk.network, request, endpoint, tools, mask: options.mask };
+      return askOnce(asking, onDelta, signal);
     },
   };
 }
 
 async function loadSdk(): Promise<Sdk> {
-  const [ai, { createOpenAI }] = await Promise.all([import("ai"), import("@ai-sdk/openai")]);
+  const [ai, network] = await Promise.all([import("ai"), createNetwork()]);
   // Its warnings go to the console and would mix with a command's output; what matters of them is tested here.
   (globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS = false;
-  return { streamText: ai.streamText, jsonSchema: ai.jsonSchema, isStepCount: ai.isStepCount, createOpenAI };
-}
-
-interface Endpoint {
-  readonly modelId: string;
-  readonly apiKey: string;
-  readonly baseUrl: string | undefined;
-}
-
-/** @throws ModelError where a key or an address is not there */
-function endpointOf({ model, modelName, provider: kept }: ModelTarget, environment: Environment): Endpoint {
-  const provider = kept ?? providerOfOldSession(model, environment);
-  const missing = provider === undefined ? [] : missingVariables(provider, environment);
-  if (provider === undefined || missing.length > 0) {
-    throw new ModelError(
-      provider === undefined
-        ? `There is no provider for ${model}. Set OPENAI_BASE_URL to a compatible server that has it.`
-        : `There is no key or address for ${provider.name}. Set ${missing.join(" and ")} for the worker and resume.`,
-      { class: provider === undefined ? "not-found" : "credentials" },
-    );
-  }
-  const { baseUrl, baseUrlEnv, keyEnv } = provider;
-  return {
-    modelId: modelName ?? fullModelName(model).replace(/^(openai|rehearsal)\//, ""),
-    apiKey: (keyEnv === undefined ? undefined : environment[keyEnv]) || "none",
-    baseUrl: baseUrl ?? (baseUrlEnv === undefined ? undefined : environment[baseUrlEnv]) ?? undefined,
-  };
-}
-
-/** Of a session from before there were providers. */
-function providerOfOldSession(model: string, environment: Environment): Provider | undefined {
-  return findProvider(model, {}, environment)?.provider;
+  return { streamText: ai.streamText, jsonSchema: ai.jsonSchema, isStepCount: ai.isStepCount, network };
 }
 
 /** From this share of the window on, by our count, an empty refusal means that the request does not fit. Source: ours. */
@@ -97,6 +70,8 @@ const NEAR_WINDOW = 0.8;
 
 interface Asking {
   readonly sdk: Sdk;
+  readonly wire: Wire;
+  readonly network: Network;
   readonly request: ModelRequest;
   readonly endpoint: Endpoint;
   readonly tools: ToolSet;
@@ -113,7 +88,7 @@ async function askOnce(
   const call = new AbortController();
   const onAbort = () => call.abort(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
-  const watchdog = new Watchdog(request.deadlines, (silent) => call.abort(silent));
+  const watchdog = new Watchdog(deadlinesOf(request, asking.endpoint), (silent) => call.abort(silent));
   // The SDK may be slow to notice an abort, or end the stream as if all were well; this does neither.
   const aborted = new Promise<never>((_, reject) => {
     call.signal.addEventListener("abort", () => reject(call.signal.reason as Error), { once: true });
@@ -124,12 +99,13 @@ async function askOnce(
   let firstTokenAt: number | undefined;
   let end: { reason: string; usage: ModelAnswer["usage"]; costUsd: number | undefined } | undefined;
   try {
-    const reader = startStream(asking, call.signal, () => watchdog.connected()).getReader();
+    const reader = startStream(asking, call.signal, watchdog).getReader();
     for (;;) {
       const { done, value } = await Promise.race([reader.read(), aborted]);
       if (call.signal.aborted) throw call.signal.reason;
       if (done) break;
-      if (value.type === "error") throw value.error;
+      if (value.type === "error")
+        throw isCutOff(value.error) ? new ModelError(CUT_OFF, { class: "unavailable" }) : value.error;
       const heard = collector.take(value);
       if (heard === "thinking") watchdog.thinking();
       if (heard === "piece") {
@@ -146,9 +122,7 @@ async function askOnce(
     }
     // The SDK's own word for a stream that closed without the provider's last event.
     if (end === undefined || end.reason === "interrupted") {
-      throw new ModelError("The provider's stream ended before its answer was complete.", {
-        class: "unavailable",
-      });
+      throw new ModelError(CUT_OFF, { class: "unavailable" });
     }
     const content = collector.content();
     const durationMs = performance.now() - startedAt;
@@ -178,53 +152,56 @@ async function askOnce(
   }
 }
 
-function startStream({ sdk, request, endpoint, tools }: Asking, signal: AbortSignal, onHeaders: () => void) {
-  const provider = sdk.createOpenAI({
-    apiKey: endpoint.apiKey,
-    ...(endpoint.baseUrl === undefined ? {} : { baseURL: endpoint.baseUrl }),
-    fetch: async (input, init) => {
-      const response = await fetch(input, withWellFormedBody(init));
-      onHeaders();
-      return response;
-    },
+const CUT_OFF = "The provider's stream ended before its answer was complete.";
+
+/** The chat adapter's word for the same. */
+function isCutOff(error: unknown): boolean {
+  return error instanceof Error && error.message.includes("ended without a finish reason");
+}
+
+function startStream(asking: Asking, signal: AbortSignal, watchdog: Watchdog) {
+  const { sdk, wire, network, request, endpoint, tools } = asking;
+  const { target } = request;
+  const rules = rulesOf(target);
+  const fetch = network.fetchFor({
+    endpoint,
+    body: { ...tierOf(target), ...target.body },
+    onHeaders: () => watchdog.connected(),
+    onBytes: () => watchdog.alive(),
   });
-  const responses = request.target.api === "responses";
-  const hasTools = request.tools.length > 0;
+  const { model, providerOptions } = wire({ request, endpoint, rules, fetch });
+  const hasTools = request.tools.length > 0 && (request.noCalls !== true || rules.toolChoiceNone);
+  const effort = target.reasoning?.effort;
   return sdk.streamText({
-    model: responses ? provider.responses(endpoint.modelId) : provider.chat(endpoint.modelId),
-    ...(request.system === "" ? {} : { instructions: request.system }),
-    messages: toModelMessages(request.messages, {
-      model: fullModelName(request.target.model),
-      api: responses ? "responses" : "chat",
-    }),
+    model,
+    ...(request.system === "" ? {} : { instructions: systemOf(request, rules) }),
+    messages: toModelMessages(request.messages, target),
     ...(hasTools ? { tools } : {}),
+    ...(hasTools && request.noCalls ? { toolChoice: "none" as const } : {}),
+    ...(effort === undefined ? {} : { reasoning: effort }),
+    ...(target.temperature === undefined ? {} : { temperature: target.temperature }),
     maxOutputTokens: request.maxOutputTokens,
     maxRetries: 0,
     stopWhen: sdk.isStepCount(1),
     abortSignal: signal,
     onError: () => undefined,
-    providerOptions: {
-      openai: {
-        strictJsonSchema: false,
-        ...(responses ? { store: false } : {}),
-        // Compatible chat servers refuse parameters they do not know.
-        ...(responses || endpoint.baseUrl === undefined ? { promptCacheKey: request.cacheKey } : {}),
-        ...(responses && hasTools ? { parallelToolCalls: true } : {}),
-      },
-    },
+    providerOptions,
   }).stream;
 }
 
-/**
- * The last sanitizer for text: JSON.stringify writes a lone surrogate as an escape, and a provider refuses the whole
- * request for it, at every later step too. Escaped backslashes are matched first, so that a text about `\\ud800` stays.
- */
-function withWellFormedBody(init: RequestInit | undefined): RequestInit | undefined {
-  if (typeof init?.body !== "string" || !/\\ud[89a-f]/i.test(init.body)) return init;
-  const body = init.body.replace(/\\(?:\\|ud[89a-f][0-9a-f]{2})/gi, (found) =>
-    found === "\\\\" ? found : "\\ufffd",
-  );
-  return { ...init, body };
+/** The same field on every wire but Google's, which has a setting of its own. */
+function tierOf({ tier, api }: ModelTarget): Record<string, unknown> {
+  return tier === undefined || api === "gemini" ? {} : { service_tier: tier };
+}
+
+/** Anthropic's caching ends where the system prompt does, whatever follows. */
+function systemOf({ system, target }: ModelRequest, rules: WireRules): Instructions {
+  if (!rules.cacheMarks || target.api !== "messages") return system;
+  return {
+    role: "system",
+    content: system,
+    providerOptions: { anthropic: { cacheControl: cacheMark(target) } },
+  };
 }
 
 /** Tools without execute: the loop runs them. No validation here: invalid arguments get an error result, not a throw. */

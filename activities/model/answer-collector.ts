@@ -2,7 +2,7 @@
 import type { TextStreamPart, ToolSet } from "ai";
 import type { AssistantPart, ProviderData } from "../contract/message.ts";
 import type { ModelAnswer, ModelDelta } from "./model.ts";
-import { ORIGIN_KEY, reasoningFacts } from "./to-model-messages.ts";
+import { carriesData, ORIGIN_KEY } from "./pass/reasoning.ts";
 
 type StreamPart = TextStreamPart<ToolSet>;
 
@@ -53,14 +53,21 @@ export class AnswerCollector {
   content(): AssistantPart[] {
     return this.#entries.flatMap((entry): AssistantPart[] => {
       if (entry.type === "tool-call") return [entry.call ?? unfinished(entry)];
-      const options = withoutNulls(entry.metadata);
+      const options = this.#signed(withoutNulls(entry.metadata));
       if (entry.type === "text")
         return entry.text === "" ? [] : [{ type: "text", text: entry.text, ...wrap(options) }];
-      const encrypted = reasoningFacts(wrap(options)).encrypted;
-      if (entry.text === "" && !encrypted) return [];
-      const origin = encrypted ? { [ORIGIN_KEY]: { model: this.#model } } : undefined;
-      return [{ type: "reasoning", text: entry.text, ...wrap(options && { ...options, ...origin }) }];
+      if (entry.text === "" && !carriesData(wrap(options))) return [];
+      return [{ type: "reasoning", text: entry.text, ...wrap({ ...options, ...this.#origin() }) }];
     });
+  }
+
+  /** Provider data is sent back to the model that made it, and to no other. */
+  #signed(data: ProviderData | undefined): ProviderData | undefined {
+    return data === undefined || Object.keys(data).length === 0 ? undefined : { ...data, ...this.#origin() };
+  }
+
+  #origin(): ProviderData {
+    return { [ORIGIN_KEY]: { model: this.#model } };
   }
 
   #speak(
@@ -70,7 +77,8 @@ export class AnswerCollector {
     const key = `${type} ${part.id}`;
     const begins = part.type === `${type}-start`;
     const entry = (begins ? undefined : this.#spoken.get(key)) ?? this.#open(type, key);
-    if (part.providerMetadata !== undefined) entry.metadata = part.providerMetadata as ProviderData;
+    if (part.providerMetadata !== undefined)
+      entry.metadata = { ...entry.metadata, ...(part.providerMetadata as ProviderData) };
     if (begins) return type === "reasoning" ? "thinking" : "nothing";
     if (part.text === undefined) return "piece";
     entry.text += part.text;
@@ -111,7 +119,7 @@ export class AnswerCollector {
       toolCallId: part.toolCallId,
       toolName: part.toolName,
       input: objectOrText(part.input),
-      ...wrap(withoutNulls(part.providerMetadata as ProviderData | undefined)),
+      ...wrap(this.#signed(withoutNulls(part.providerMetadata as ProviderData | undefined))),
     };
   }
 }

@@ -1,16 +1,16 @@
 /** One timer for the three silences of a provider (no headers, no first piece, no next piece), one for the whole answer. */
 import { ModelError } from "./model.ts";
-import { type Deadlines } from "../config/run-policy.ts";
+import type { NamedDeadlines } from "./deadlines.ts";
 
 export class Watchdog {
-  readonly #deadlines: Deadlines;
+  readonly #deadlines: NamedDeadlines;
   readonly #onSilent: (error: ModelError) => void;
   #timer: NodeJS.Timeout | undefined;
   readonly #end: NodeJS.Timeout;
   #phase: "connect" | "first" | "next" = "connect";
 
   /** Starts at once. @param onSilent called at most once, with an error of class `silent` or `too-long` that says which deadline it was */
-  constructor(deadlines: Deadlines, onSilent: (error: ModelError) => void) {
+  constructor(deadlines: NamedDeadlines, onSilent: (error: ModelError) => void) {
     this.#deadlines = deadlines;
     this.#onSilent = onSilent;
     this.#end = setTimeout(() => {
@@ -40,6 +40,11 @@ export class Watchdog {
     this.#arm(this.#deadlines.silenceMs);
   }
 
+  /** Some bytes are here, which are no piece of the answer: a comment, or an event that says that it goes on. */
+  alive(): void {
+    if (this.#phase !== "connect") this.#timer?.refresh();
+  }
+
   /** The model began to reason where nobody sees it: that may take as long as a first token. */
   thinking(): void {
     if (this.#phase !== "next") return;
@@ -63,13 +68,14 @@ export class Watchdog {
 
   #silence(ms: number): string {
     const seconds = `${ms / 1_000} s`;
+    const { settings } = this.#deadlines;
     switch (this.#phase) {
       case "connect":
-        return `The model's provider sent no response headers within ${seconds} (limits.connectTimeout). The call was ended and can be made again.`;
+        return `The model's provider sent no response headers within ${seconds} (${settings.connect}). The call was ended and can be made again.`;
       case "first":
-        return `The model's provider sent headers but no token within ${seconds} (limits.firstTokenTimeout). The call was ended and can be made again.`;
+        return `The model's provider sent headers but no token within ${seconds} (${settings.firstToken}). The call was ended and can be made again.`;
       case "next":
-        return `The model's provider fell silent in mid-answer for ${seconds} (limits.silenceTimeout). The call was ended and can be made again.`;
+        return `The model's provider fell silent in mid-answer for ${seconds} (${settings.silence}). The call was ended and can be made again.`;
     }
   }
 }

@@ -1,6 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { ModelError } from "../../../activities/model/model.ts";
+import { deadlinesOf } from "../../../activities/model/deadlines.ts";
 import { Watchdog } from "../../../activities/model/watchdog.ts";
+import { modelRequest } from "../../support/model-request.ts";
+
+const endpoint = { modelId: "m", apiKey: "k", baseUrl: undefined, headers: {}, query: {} };
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -8,7 +12,8 @@ afterEach(() => void vi.useRealTimers());
 function watch() {
   const barks: ModelError[] = [];
   const deadlines = { connectMs: 100, firstTokenMs: 1_000, silenceMs: 300, answerMs: 20_000 };
-  const watchdog = new Watchdog(deadlines, (error) => barks.push(error));
+  const named = deadlinesOf(modelRequest({ deadlines, model: "openai/gpt-4o" }), endpoint);
+  const watchdog = new Watchdog(named, (error) => barks.push(error));
   return { barks, watchdog };
 }
 
@@ -57,6 +62,24 @@ describe("the watchdog [R32] [R33] [R34]", () => {
     expect(barks).toHaveLength(1);
   });
 
+  it("takes any byte for a sign of life, once the headers are here", () => {
+    const { barks, watchdog } = watch();
+    watchdog.alive();
+    vi.advanceTimersByTime(90);
+    watchdog.connected();
+    for (let comment = 0; comment < 5; comment += 1) {
+      vi.advanceTimersByTime(900);
+      watchdog.alive();
+    }
+    watchdog.heard();
+    vi.advanceTimersByTime(200);
+    watchdog.alive();
+    vi.advanceTimersByTime(299);
+    expect(barks).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(barks[0]?.message).toContain("limits.silenceTimeout");
+  });
+
   it("ends an answer that goes on past answerMs, however lively it is", () => {
     const { barks, watchdog } = watch();
     watchdog.connected();
@@ -77,5 +100,39 @@ describe("the watchdog [R32] [R33] [R34]", () => {
     vi.advanceTimersByTime(30_000);
     expect(stopped.barks).toEqual([]);
     expect(left.barks).toHaveLength(1);
+  });
+});
+
+describe("deadlines", () => {
+  const deadlines = { connectMs: 30, firstTokenMs: 180, silenceMs: 90, answerMs: 600 };
+  const local = { ...endpoint, baseUrl: "http://127.0.0.1:11434/v1" };
+
+  it("give a server of this machine the time of a first token for its headers", () => {
+    expect(deadlinesOf(modelRequest({ deadlines }), endpoint)).toMatchObject(deadlines);
+    expect(deadlinesOf(modelRequest({ deadlines }), local)).toMatchObject({
+      connectMs: 180,
+      settings: { connect: "limits.firstTokenTimeout" },
+    });
+  });
+
+  it("give a model that thinks the time of a first token for its silences", () => {
+    const thinking = modelRequest({ deadlines, reasoning: { effort: "high" } });
+    expect(deadlinesOf(thinking, endpoint)).toMatchObject({
+      silenceMs: 180,
+      settings: { silence: "limits.firstTokenTimeout" },
+    });
+    expect(deadlinesOf(modelRequest({ deadlines, thinks: true }), endpoint).silenceMs).toBe(180);
+    const unthinking = modelRequest({ deadlines, thinks: true, reasoning: { effort: "none" } });
+    expect(deadlinesOf(unthinking, endpoint).silenceMs).toBe(90);
+  });
+
+  it("are the provider's own where it has some, and are named by them", () => {
+    const provider = { name: "acme", timeouts: { connect: 1, firstToken: 2, silence: 3 } };
+    expect(deadlinesOf(modelRequest({ deadlines, provider, thinks: true }), local)).toMatchObject({
+      connectMs: 1,
+      firstTokenMs: 2,
+      silenceMs: 3,
+      settings: { silence: "providers.acme.timeouts.silence" },
+    });
   });
 });

@@ -1,0 +1,34 @@
+/** How long a provider may keep silent: the limits, as its place and its model want them. Pure. */
+import type { Deadlines } from "../config/run-policy.ts";
+import { isLoopback, type Endpoint } from "./endpoint.ts";
+import type { ModelRequest } from "./model.ts";
+import { isThinking } from "./wire-rules.ts";
+
+/** Deadlines with the settings they come from, to be named where one passes. */
+export interface NamedDeadlines extends Deadlines {
+  readonly settings: { readonly connect: string; readonly firstToken: string; readonly silence: string };
+}
+
+/**
+ * A server of this machine reads the whole request before it sends its first header, which may take minutes: it has the
+ * time of a first token for that. A model that thinks may fall silent in mid-answer as long as before it.
+ */
+export function deadlinesOf({ target, deadlines }: ModelRequest, { baseUrl }: Endpoint): NamedDeadlines {
+  const { timeouts: own = {}, name } = target.provider ?? {};
+  const setting = (key: keyof typeof own) =>
+    own[key] === undefined ? `limits.${key}Timeout` : `providers.${name}.timeouts.${key}`;
+  const firstTokenMs = own.firstToken ?? deadlines.firstTokenMs;
+  const isPatient = own.connect === undefined && baseUrl !== undefined && isLoopback(baseUrl);
+  const isSilent = own.silence === undefined && isThinking(target);
+  return {
+    connectMs: isPatient ? firstTokenMs : (own.connect ?? deadlines.connectMs),
+    firstTokenMs,
+    silenceMs: isSilent ? firstTokenMs : (own.silence ?? deadlines.silenceMs),
+    answerMs: deadlines.answerMs,
+    settings: {
+      connect: setting(isPatient ? "firstToken" : "connect"),
+      firstToken: setting("firstToken"),
+      silence: setting(isSilent ? "firstToken" : "silence"),
+    },
+  };
+}

@@ -1,0 +1,121 @@
+/** What of an answer's reasoning goes back, and how: to who made it, in the form its wire has. Pure. */
+import type { AssistantPart, ProviderData, ReasoningPart } from "../../contract/message.ts";
+import type { ModelTarget } from "../../config/model-target.ts";
+import type { WireRules } from "../wire-rules.ts";
+
+/** Where we note which model made a part: its provider's data is for that one only. */
+export const ORIGIN_KEY = "longhaul";
+/** Where data of a compatible chat server is kept; the SDK knows the adapter by this name. */
+export const COMPATIBLE_KEY = "compatible";
+
+export type ReasoningTarget = Pick<ModelTarget, "model" | "api" | "reasoning">;
+
+/** Who made a part, where that is noted. */
+function originOf({ providerOptions }: Pick<AssistantPart, "providerOptions">): string | undefined {
+  const model = providerOptions?.[ORIGIN_KEY]?.["model"];
+  return typeof model === "string" ? model : undefined;
+}
+
+/** What a reasoning part carries for the Responses wire. */
+function reasoningFacts(part: Pick<ReasoningPart, "providerOptions">): {
+  readonly itemId: string | undefined;
+  readonly encrypted: boolean;
+} {
+  const itemId = part.providerOptions?.["openai"]?.["itemId"];
+  return {
+    itemId: typeof itemId === "string" ? itemId : undefined,
+    encrypted: isFilled(part.providerOptions?.["openai"]?.["reasoningEncryptedContent"]),
+  };
+}
+
+/** Whether a part without words is worth keeping: it has something that its provider wants back. */
+export function carriesData({ providerOptions }: Pick<ReasoningPart, "providerOptions">): boolean {
+  return (
+    reasoningFacts(providerOptions ? { providerOptions } : {}).encrypted ||
+    isFilled(providerOptions?.["anthropic"]?.["signature"]) ||
+    isFilled(providerOptions?.["anthropic"]?.["redactedData"]) ||
+    isFilled(providerOptions?.["google"]?.["thoughtSignature"]) ||
+    Array.isArray(providerOptions?.[COMPATIBLE_KEY]?.["details"])
+  );
+}
+
+/** The parts of an answer that go back as they are, among its reasoning; another model's may go as text. */
+export function reasoningToSend(
+  parts: readonly AssistantPart[],
+  target: ReasoningTarget,
+  rules: WireRules,
+): (part: ReasoningPart) => "native" | "text" | "none" {
+  const send = target.reasoning?.send ?? "keep";
+  const native = send === "drop" ? new Set<AssistantPart>() : usable(parts, target, rules);
+  return (part) => {
+    if (native.has(part)) return "native";
+    const isForeign = originOf(part) !== target.model;
+    return send === "text" && isForeign && part.text.trim() !== "" ? "text" : "none";
+  };
+}
+
+/**
+ * Reasoning goes back only to the model that thought it, and followed by what it led to: all else is refused ("Item not
+ * found", "without its required following item", "Invalid signature in thinking block").
+ */
+function usable(
+  parts: readonly AssistantPart[],
+  target: ReasoningTarget,
+  rules: WireRules,
+): Set<AssistantPart> {
+  const last = parts.findLastIndex(
+    (part) => part.type !== "reasoning" && !(part.type === "text" && part.text === ""),
+  );
+  const own = parts.filter(
+    (part, index): part is ReasoningPart =>
+      part.type === "reasoning" && index < last && isOwn(part, target, rules),
+  );
+  if (rules.sendReasoning === "none") return new Set();
+  if (target.api === "chat") return new Set(rules.sendReasoning === "field" ? own : []);
+  if (target.api === "responses") return new Set(withEncryptedItem(own));
+  return new Set(own.filter(carriesData));
+}
+
+/** Rows of before origins were noted have one on the Responses wire alone, where the item's data tells. */
+function isOwn(part: ReasoningPart, { model, api }: ReasoningTarget, { sendReasoning }: WireRules): boolean {
+  const origin = originOf(part);
+  return origin === undefined ? api === "responses" && sendReasoning === "native" : origin === model;
+}
+
+/** An item may have several parts of which the last alone carries its encrypted content. */
+function withEncryptedItem(parts: readonly ReasoningPart[]): ReasoningPart[] {
+  const items = new Set(
+    parts.map(reasoningFacts).flatMap(({ encrypted, itemId }) => (encrypted ? [itemId ?? ""] : [])),
+  );
+  return parts.filter((part) => {
+    const { itemId, encrypted } = reasoningFacts(part);
+    return encrypted || (itemId !== undefined && items.has(itemId));
+  });
+}
+
+/** The fields of a chat message that hold its reasoning, by the name under which they came. */
+export function reasoningFields(parts: readonly ReasoningPart[]): Record<string, unknown> {
+  const text = parts.map((part) => part.text).join("");
+  const kept = parts.map((part) => part.providerOptions?.[COMPATIBLE_KEY]);
+  const details = kept.flatMap((data) =>
+    Array.isArray(data?.["details"]) ? (data["details"] as unknown[]) : [],
+  );
+  const named = kept.map((data) => data?.["field"]).find((field) => typeof field === "string");
+  return {
+    ...(text === "" ? {} : { [named ?? "reasoning_content"]: text }),
+    ...(details.length === 0 ? {} : { reasoning_details: details }),
+  };
+}
+
+/** A part's provider data for a target: another model's stays at home. */
+export function dataFor(
+  { providerOptions }: Pick<AssistantPart, "providerOptions">,
+  { model }: ReasoningTarget,
+): ProviderData | undefined {
+  const origin = originOf(providerOptions ? { providerOptions } : {});
+  return origin === undefined || origin === model ? providerOptions : undefined;
+}
+
+function isFilled(value: unknown): boolean {
+  return typeof value === "string" && value !== "";
+}

@@ -1,0 +1,86 @@
+/** A person's words and images, and the results of calls, in the SDK's form. Pure. */
+import type { ModelMessage, ToolResultPart as SdkToolResult } from "ai";
+import { cutChars } from "../../contract/cut-text.ts";
+import type { FilePart, ToolResultPart, UserPart } from "../../contract/message.ts";
+import type { WireRules } from "../wire-rules.ts";
+
+type SdkFile = { type: "file"; data: { type: "data"; data: string }; mediaType: string; filename?: string };
+
+/** OpenAI's schema requires it of an image, and vLLM insists. */
+const IMAGE_OPTIONS = { openai: { imageDetail: "auto" } };
+
+export function toUserPart(part: UserPart): { type: "text"; text: string } | SdkFile {
+  return part.type === "text" ? { type: "text", text: part.text } : toFile(part);
+}
+
+function toFile(part: FilePart): SdkFile {
+  const match = /^data:[^,]*?;base64,/.exec(cutChars(part.data, 200));
+  return {
+    type: "file",
+    data: { type: "data", data: match === null ? part.data : part.data.slice(match[0].length) },
+    mediaType: part.mediaType,
+    ...(part.filename === undefined ? {} : { filename: part.filename }),
+    ...(part.mediaType.startsWith("image/") ? { providerOptions: IMAGE_OPTIONS } : {}),
+  };
+}
+
+/** One message with the results of a turn; where a result cannot hold its images, the user shows them after all of them. */
+export function toToolMessages(
+  results: readonly ToolResultPart[],
+  rules: WireRules,
+  idOf: (stored: string) => string,
+): ModelMessage[] {
+  const message: ModelMessage = {
+    role: "tool",
+    content: results.map((result) => toToolResult(result, rules, idOf)),
+  };
+  const files = results.flatMap((result) => (result.files ?? []).map((file) => ({ result, file })));
+  if (rules.filesInResults || files.length === 0) return [message];
+  const shown = files.flatMap(({ result, file }) => [
+    {
+      type: "text" as const,
+      text: `File from the result of ${result.toolName} (${idOf(result.toolCallId)}):`,
+    },
+    toFile(file),
+  ]);
+  return [message, { role: "user", content: shown }];
+}
+
+function toToolResult(
+  result: ToolResultPart,
+  { filesInResults }: WireRules,
+  idOf: (stored: string) => string,
+): SdkToolResult {
+  const text = resultText(result);
+  const files = result.files ?? [];
+  const call = {
+    type: "tool-result" as const,
+    toolCallId: idOf(result.toolCallId),
+    toolName: safeToolName(result.toolName),
+  };
+  if (files.length === 0 || !filesInResults) return { ...call, output: { type: "text", value: text } };
+  return { ...call, output: { type: "content", value: [{ type: "text", text }, ...files.map(toFile)] } };
+}
+
+/** A name no provider refuses: models sometimes add stray tokens to one, and it is sent back with the history. */
+export function safeToolName(name: string): string {
+  return cutChars(name.replaceAll(/[^a-zA-Z0-9_-]/g, "_"), 64) || "unknown";
+}
+
+/**
+ * The outcome in the text itself: no wire has a field for it that all servers take, and the SDK's error form would wrap the
+ * text in JSON, which costs tokens for every escaped line break.
+ */
+function resultText(result: ToolResultPart): string {
+  const text = result.text === "" ? "(no output)" : result.text;
+  switch (result.outcome) {
+    case "completed":
+      return text;
+    case "error":
+      return /^\W*error/i.test(text) ? text : `Error: ${text}`;
+    case "interrupted":
+      return text.includes("[interrupted]") ? text : `${text} [interrupted]`;
+    case "unknown":
+      return /unknown/i.test(text) ? text : `Outcome unknown: ${text}`;
+  }
+}

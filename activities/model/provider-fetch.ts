@@ -1,0 +1,88 @@
+/**
+ * The way to a provider. undici's own fetch, for what Node's does not let us set: no time limits but ours, and the proxy
+ * that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name. Certificates of NODE_EXTRA_CA_CERTS are Node's own matter.
+ */
+import { isLoopback, type Endpoint } from "./endpoint.ts";
+
+export type Fetch = typeof globalThis.fetch;
+type Body = Record<string, unknown>;
+
+/** What is done to one request and its answer. */
+interface Exchange {
+  readonly endpoint: Endpoint;
+  /** Fields of the request's body that take the place of the SDK's. */
+  readonly body: Body;
+  /** The response's headers are here. */
+  readonly onHeaders: () => void;
+  /** Some bytes of the body are here, be they a comment. */
+  readonly onBytes: () => void;
+  /** Applied to the stream of a good answer. */
+  readonly repair?: () => TransformStream<Uint8Array, Uint8Array>;
+}
+
+export interface Network {
+  fetchFor(exchange: Exchange): Fetch;
+}
+
+/** Reads the environment's proxies once. Its idle connections keep no process alive. */
+export async function createNetwork(): Promise<Network> {
+  const { Agent, EnvHttpProxyAgent, fetch } = await import("undici");
+  const limits = { headersTimeout: 0, bodyTimeout: 0, connectTimeout: 0 };
+  const [direct, proxied] = [new Agent(limits), new EnvHttpProxyAgent(limits)];
+  // The same interface as Node's own, whose types are those of an older undici.
+  const send = fetch as unknown as (url: string, init: object) => Promise<Response>;
+  return {
+    fetchFor: (exchange) => async (input, init) => {
+      const url = addressOf(input, exchange.endpoint);
+      const dispatcher = isLoopback(url) ? direct : proxied;
+      const response = await send(url, { ...editRequest(init, exchange), dispatcher });
+      exchange.onHeaders();
+      return watched(response, exchange);
+    },
+  };
+}
+
+function addressOf(input: Parameters<Fetch>[0], { query }: Endpoint): string {
+  const url = new URL(input instanceof Request ? input.url : input);
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+  return url.toString();
+}
+
+function editRequest(init: RequestInit | undefined, { endpoint, body }: Exchange): RequestInit {
+  const headers = new Headers(init?.headers);
+  // The SDKs insist on a key; a server that has another way to know us takes a made-up one for a wrong one.
+  if (endpoint.apiKey === undefined)
+    for (const name of ["authorization", "x-api-key", "x-goog-api-key"]) headers.delete(name);
+  for (const [name, value] of Object.entries(endpoint.headers)) headers.set(name, value);
+  const sent = { ...init, headers };
+  return typeof init?.body === "string" ? { ...sent, body: wellFormed(withFields(init.body, body)) } : sent;
+}
+
+function withFields(json: string, fields: Body): string {
+  if (Object.keys(fields).length === 0) return json;
+  return JSON.stringify({ ...(JSON.parse(json) as Body), ...fields });
+}
+
+/**
+ * The last sanitizer for text: JSON.stringify writes a lone surrogate as an escape, and a provider refuses the whole
+ * request for it, at every later step too. Escaped backslashes are matched first, so that a text about `\\ud800` stays.
+ */
+function wellFormed(json: string): string {
+  if (!/\\ud[89a-f]/i.test(json)) return json;
+  return json.replace(/\\(?:\\|ud[89a-f][0-9a-f]{2})/gi, (found) => (found === "\\\\" ? found : "\\ufffd"));
+}
+
+function watched(response: Response, { onBytes, repair }: Exchange): Response {
+  if (response.body === null) return response;
+  const heard = response.body.pipeThrough(
+    new TransformStream<Uint8Array, Uint8Array>({
+      transform: (bytes, controller) => {
+        onBytes();
+        controller.enqueue(bytes);
+      },
+    }),
+  );
+  const body = response.ok && repair !== undefined ? heard.pipeThrough(repair()) : heard;
+  const { status, statusText, headers } = response;
+  return new Response(body, { status, statusText, headers: new Headers([...headers]) });
+}

@@ -1,0 +1,112 @@
+/** What a request may look like for a server: what its wire allows, overlaid by what is known of the provider. Pure. */
+import type { Api, ModelTarget, WireOptions } from "../config/model-target.ts";
+
+type Settled = { readonly [Name in keyof WireOptions]-?: Exclude<WireOptions[Name], undefined> };
+
+export interface WireRules extends Settled {
+  /** Names and meanings of a schema's keywords: all of JSON Schema, or Google's subset of it. */
+  readonly schemas: "full" | "google";
+  /** Calls need Google's signature of the thought behind them. */
+  readonly thoughtSignatures: boolean;
+  /** Calls are refused without the thoughts behind them, whoever made them. */
+  readonly needsReasoning: boolean;
+}
+
+const WIRES: Readonly<Record<Api, WireRules>> = {
+  responses: {
+    sendReasoning: "native",
+    callIds: "safe",
+    filesInResults: true,
+    userAfterResults: true,
+    endsWithAssistant: false,
+    toolChoiceNone: true,
+    cacheMarks: false,
+    cacheKey: true,
+    maxTokensField: "max_completion_tokens",
+    systemRole: "developer",
+    schemas: "full",
+    thoughtSignatures: false,
+    needsReasoning: false,
+  },
+  chat: {
+    sendReasoning: "field",
+    callIds: "any",
+    filesInResults: false,
+    userAfterResults: true,
+    endsWithAssistant: false,
+    toolChoiceNone: true,
+    cacheMarks: false,
+    // Compatible chat servers refuse parameters they do not know.
+    cacheKey: false,
+    maxTokensField: "max_tokens",
+    systemRole: "system",
+    schemas: "full",
+    thoughtSignatures: false,
+    needsReasoning: false,
+  },
+  messages: {
+    sendReasoning: "native",
+    callIds: "safe",
+    filesInResults: true,
+    userAfterResults: true,
+    endsWithAssistant: false,
+    toolChoiceNone: true,
+    cacheMarks: true,
+    cacheKey: false,
+    maxTokensField: "max_tokens",
+    systemRole: "system",
+    schemas: "full",
+    thoughtSignatures: false,
+    needsReasoning: false,
+  },
+  gemini: {
+    sendReasoning: "native",
+    callIds: "any",
+    filesInResults: true,
+    userAfterResults: true,
+    endsWithAssistant: false,
+    toolChoiceNone: true,
+    cacheMarks: false,
+    cacheKey: false,
+    maxTokensField: "max_tokens",
+    systemRole: "system",
+    schemas: "full",
+    // The SDK puts Google's stand-in for a missing one by itself.
+    thoughtSignatures: false,
+    needsReasoning: false,
+  },
+};
+
+/** OpenAI's models that reason, by name: on chat they refuse `system` and `max_tokens`. */
+const OPENAI_REASONERS = /^(openai\/)?(o\d|gpt-(?!3|4))/;
+
+export function rulesOf(target: ModelTarget): WireRules {
+  const { api, provider, cache } = target;
+  const name = target.modelName ?? target.model;
+  const isGemini = api === "chat" && /gemini/i.test(name);
+  const isReasoner =
+    api === "chat" &&
+    (provider === undefined || provider.name === "openai" || provider.name === "azure") &&
+    (target.thinks ?? OPENAI_REASONERS.test(name));
+  const rules: WireRules = {
+    ...WIRES[api],
+    ...(isReasoner ? { maxTokensField: "max_completion_tokens", systemRole: "developer" } : {}),
+    ...(isGemini ? { schemas: "google", thoughtSignatures: /gemini-([3-9]|\d\d)/i.test(name) } : {}),
+    needsReasoning: api === "chat" && target.thinks !== false && /deepseek|kimi/i.test(name),
+    ...(provider?.options as Partial<Settled> | undefined),
+  };
+  // Marks are Anthropic's: behind a router only Claude's requests carry them.
+  const marks = rules.cacheMarks && (api === "messages" || /claude/i.test(name));
+  return { ...rules, cacheMarks: marks && cache !== false, cacheKey: rules.cacheKey && cache !== false };
+}
+
+/** Whether it reasons before it answers, as far as configuration or table say. */
+export function isThinking({ thinks, reasoning }: ModelTarget): boolean {
+  if (reasoning?.effort === "none") return false;
+  return thinks ?? (reasoning?.effort !== undefined || reasoning?.summary !== undefined);
+}
+
+/** How long Anthropic's cache is to keep a mark; its own default, five minutes, is not said. */
+export function cacheMark({ cache }: ModelTarget): { readonly type: "ephemeral"; readonly ttl?: "1h" } {
+  return { type: "ephemeral", ...(cache === undefined || cache === "5m" ? {} : { ttl: "1h" }) };
+}

@@ -1,0 +1,57 @@
+/** A chat request as its server wants it, where the SDK has no setting for that. Pure. */
+import type { ModelTarget } from "../../config/model-target.ts";
+import { cacheMark, type WireRules } from "../wire-rules.ts";
+import { toGoogleSchema } from "./google-schema.ts";
+
+type Body = Record<string, unknown>;
+interface ChatMessage extends Body {
+  readonly role: string;
+  readonly content?: unknown;
+}
+interface ChatTool extends Body {
+  readonly function: Body;
+}
+
+export function toChatBody(body: Body, target: ModelTarget, rules: WireRules): Body {
+  const { max_tokens: limit, messages, tools, temperature, ...rest } = body;
+  // OpenAI's models that reason refuse one.
+  const isCool = rules.maxTokensField === "max_completion_tokens";
+  return {
+    ...rest,
+    ...(limit === undefined ? {} : { [rules.maxTokensField]: limit }),
+    ...(temperature === undefined || isCool ? {} : { temperature }),
+    messages: messagesOf(messages as readonly ChatMessage[], target, rules),
+    ...(tools === undefined
+      ? {}
+      : { tools: (tools as readonly ChatTool[]).map((tool) => withSchema(tool, rules)) }),
+  };
+}
+
+function messagesOf(
+  messages: readonly ChatMessage[],
+  target: ModelTarget,
+  { systemRole, cacheMarks }: WireRules,
+): ChatMessage[] {
+  const turns = messages.flatMap(({ role }, index) => (role === "user" || role === "tool" ? [index] : []));
+  const last = new Set(turns.slice(-2));
+  return messages.map((message, index) => {
+    const isSystem = message.role === "system";
+    const named = isSystem ? { ...message, role: systemRole } : message;
+    return cacheMarks && (isSystem || last.has(index)) ? marked(named, target) : named;
+  });
+}
+
+/** The last of a message's parts bears the mark. Source: OpenRouter's guide on prompt caching. */
+function marked(message: ChatMessage, target: ModelTarget): ChatMessage {
+  const { content } = message;
+  const parts =
+    typeof content === "string" ? [{ type: "text", text: content }] : (content as Body[] | undefined);
+  const last = parts?.at(-1);
+  if (parts === undefined || last === undefined) return message;
+  return { ...message, content: [...parts.slice(0, -1), { ...last, cache_control: cacheMark(target) }] };
+}
+
+function withSchema(tool: ChatTool, { schemas }: WireRules): ChatTool {
+  if (schemas === "full") return tool;
+  return { ...tool, function: { ...tool.function, parameters: toGoogleSchema(tool.function["parameters"]) } };
+}

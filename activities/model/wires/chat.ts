@@ -1,0 +1,31 @@
+/**
+ * Chat completions, of whoever serves them. One adapter for all: it tolerates what servers do with a stream that
+ * OpenAI would not, and what OpenAI itself wants instead is two names in the rules.
+ */
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { COMPATIBLE_KEY } from "../pass/reasoning.ts";
+import { toChatBody } from "./chat-body.ts";
+import { options, type Wire } from "./wire.ts";
+
+const OPENAI = "https://api.openai.com/v1";
+
+export const chatWire: Wire = ({ request, endpoint, rules, fetch }) => {
+  const { target } = request;
+  const provider = createOpenAICompatible({
+    name: COMPATIBLE_KEY,
+    baseURL: endpoint.baseUrl ?? OPENAI,
+    ...(endpoint.apiKey === undefined ? {} : { apiKey: endpoint.apiKey }),
+    includeUsage: true,
+    supportsMultiPartToolContent: rules.filesInResults,
+    transformRequestBody: (body) => toChatBody(body, target, rules),
+    fetch,
+  });
+  return {
+    model: provider.chatModel(endpoint.modelId),
+    providerOptions: options(COMPATIBLE_KEY, {
+      ...(target.verbosity === undefined ? {} : { textVerbosity: target.verbosity }),
+      ...(rules.cacheKey ? { prompt_cache_key: request.cacheKey } : {}),
+      ...(rules.cacheKey && target.cache === "24h" ? { prompt_cache_retention: "24h" } : {}),
+    }),
+  };
+};

@@ -1,0 +1,23 @@
+/** Google's generateContent. */
+import { createGoogle } from "@ai-sdk/google";
+import { isThinking } from "../wire-rules.ts";
+import { NO_KEY, options, summaryOf, type Wire } from "./wire.ts";
+
+export const geminiWire: Wire = ({ request, endpoint, fetch }) => {
+  const { target } = request;
+  const provider = createGoogle({
+    apiKey: endpoint.apiKey ?? NO_KEY,
+    ...(endpoint.baseUrl === undefined ? {} : { baseURL: endpoint.baseUrl }),
+    fetch,
+  });
+  return {
+    model: provider(endpoint.modelId),
+    providerOptions: options("google", {
+      // Models that do not think refuse to be asked for thoughts.
+      ...(isThinking(target) && summaryOf(target) !== null
+        ? { thinkingConfig: { includeThoughts: true } }
+        : {}),
+      ...(target.tier === undefined ? {} : { serviceTier: target.tier }),
+    }),
+  };
+};

@@ -1,0 +1,27 @@
+/** OpenAI's Responses, at OpenAI, Azure and servers that speak it. */
+import { createOpenAI } from "@ai-sdk/openai";
+import { isThinking } from "../wire-rules.ts";
+import { NO_KEY, options, summaryOf, type Wire } from "./wire.ts";
+
+export const responsesWire: Wire = ({ request, endpoint, rules, fetch }) => {
+  const { target } = request;
+  const provider = createOpenAI({
+    apiKey: endpoint.apiKey ?? NO_KEY,
+    ...(endpoint.baseUrl === undefined ? {} : { baseURL: endpoint.baseUrl }),
+    fetch,
+  });
+  return {
+    model: provider.responses(endpoint.modelId),
+    providerOptions: options("openai", {
+      store: false,
+      strictJsonSchema: false,
+      // Sent to models that reason alone: those the package knows by name, and those of which the configuration says so.
+      reasoningSummary: summaryOf(target),
+      ...(isThinking(target) ? { forceReasoning: true } : {}),
+      ...(target.verbosity === undefined ? {} : { textVerbosity: target.verbosity }),
+      ...(rules.cacheKey ? { promptCacheKey: request.cacheKey } : {}),
+      ...(rules.cacheKey && target.cache === "24h" ? { promptCacheRetention: "24h" } : {}),
+      ...(request.tools.length > 0 ? { parallelToolCalls: true } : {}),
+    }),
+  };
+};

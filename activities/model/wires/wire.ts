@@ -1,0 +1,48 @@
+/** How a wire is spoken: which package asks, with what settings. Each file beside this one is loaded when it is first named. */
+import type { LanguageModel } from "ai";
+import type { Api, ModelTarget } from "../../config/model-target.ts";
+import type { Endpoint } from "../endpoint.ts";
+import type { ModelRequest } from "../model.ts";
+import type { Fetch } from "../provider-fetch.ts";
+import type { WireRules } from "../wire-rules.ts";
+
+interface WireCall {
+  readonly request: ModelRequest;
+  readonly endpoint: Endpoint;
+  readonly rules: WireRules;
+  readonly fetch: Fetch;
+}
+
+/** Values are JSON: the SDK checks them by the package's own schema. */
+type ProviderOptions = Record<string, Record<string, never>>;
+
+interface WireSettings {
+  readonly model: LanguageModel;
+  readonly providerOptions: ProviderOptions;
+}
+
+export type Wire = (call: WireCall) => WireSettings;
+
+const LOADERS: Readonly<Record<Api, () => Promise<Wire>>> = {
+  responses: async () => (await import("./responses.ts")).responsesWire,
+  chat: async () => (await import("./chat.ts")).chatWire,
+  messages: async () => (await import("./messages.ts")).messagesWire,
+  gemini: async () => (await import("./gemini.ts")).geminiWire,
+};
+
+export function loadWire(api: Api): Promise<Wire> {
+  return LOADERS[api]();
+}
+
+/** What a package has to be told as a key where there is none; `provider-fetch.ts` takes it out again. */
+export const NO_KEY = "none";
+
+export function options(name: string, values: Record<string, unknown>): ProviderOptions {
+  return { [name]: values as Record<string, never> };
+}
+
+/** What is asked for of the reasoning, to be read by people. */
+export function summaryOf({ reasoning }: ModelTarget): string | null {
+  const summary = reasoning?.summary ?? "auto";
+  return summary === "none" ? null : summary;
+}
