@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { probeTemporal } from "../../worker/connect/probe.ts";
 import { endProcess, freePort, launch, type ProcessMark, tail } from "../../client/setup/processes.ts";
 import { cacheFolder, temporalBinary } from "../../client/setup/temporal-binary.ts";
-import { DYNAMIC_CONFIG } from "../../client/setup/temporal.ts";
+import { DYNAMIC_CONFIG, NOT_DURABLE } from "../../client/setup/temporal.ts";
 import { eventually } from "./eventually.ts";
 
 export interface OwnTemporal {
@@ -38,6 +38,7 @@ export async function startOwnTemporal(values: readonly string[] = []): Promise<
         `--port=${port}`,
         `--db-filename=${join(home, "temporal.db")}`,
         "--log-level=warn",
+        ...NOT_DURABLE,
         ...[...DYNAMIC_CONFIG, ...values].flatMap((value) => ["--dynamic-config-value", value]),
       ],
       log,
