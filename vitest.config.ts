@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 import { ClosingLine } from "./test/support/closing-line.ts";
 
-/** One project per kind of test. Only the last five need services; `vitest --project unit` runs with nothing there. */
+/** One project per kind of test. Only `activities` and those after it need services; `vitest --project unit` runs with nothing there. */
 export default defineConfig({
   test: {
     pool: "forks",
@@ -21,6 +21,10 @@ export default defineConfig({
       }),
       project("e2e", { testTimeout: 300_000, services: true }),
       project("faults", { testTimeout: 300_000, services: true }),
+      // Installs hundreds of megabytes of another project, so it runs only where it is named.
+      ...(process.argv.some((argument) => /^(--project=)?wires$/.test(argument))
+        ? [project("wires", { testTimeout: 900_000, services: true })]
+        : []),
     ],
   },
 });

@@ -20,6 +20,7 @@ import { loneRun } from "./lone-run.ts";
 import { createNotifier, readEvents } from "../../activities/store/events.ts";
 import { createSession, type NewSession } from "../../activities/store/sessions.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
+import type { DialectName } from "./model-server/dialects/dialect.ts";
 import type { ServedModel } from "./model-server/wire.ts";
 import { createFakeSandbox, type FakeSandbox } from "./fake-sandbox.ts";
 import {
@@ -36,6 +37,12 @@ export interface DirectAgentOptions {
   /** AGENTS.md of the workspace. */
   readonly instructions?: string;
   readonly config?: Partial<RunConfig>;
+  /** What of the configuration needs the server's address: a provider of one's own. */
+  readonly targetAt?: (baseUrl: string) => Partial<RunConfig>;
+  /** Puts something between us and the server; resolves with the address that is asked instead. */
+  readonly through?: (baseUrl: string) => Promise<string>;
+  /** The server that is played. */
+  readonly dialect?: DialectName;
   /** What the server says its models take. */
   readonly served?: Readonly<Record<string, ServedModel>>;
   /** Where its sandbox is, in the place of the folder that is `sandbox`. */
@@ -79,23 +86,26 @@ export async function startDirectAgent(
   options: DirectAgentOptions = {},
 ): Promise<DirectAgent> {
   const id = `direct-${randomBytes(5).toString("hex")}`;
-  const config = directConfig(options.config);
-  const name = config.model.replace(/^openai\//, "");
+  const settings = directConfig(options.config);
+  const name = settings.model.replace(/^openai\//, "");
   const [model, sandbox] = await Promise.all([
     startScriptedModel(script, {
       models: options.served ?? {
-        [name]: { window: config.contextWindow, maxOutput: config.maxOutput, input: config.input },
+        [name]: { window: settings.contextWindow, maxOutput: settings.maxOutput, input: settings.input },
       },
       ...(options.keepRequests === false ? { keepRequests: false } : {}),
       ...(options.countTokens ? { countTokens: options.countTokens } : {}),
+      ...(options.dialect ? { dialect: options.dialect } : {}),
     }),
     createFakeSandbox(),
   ]);
+  const baseUrl = (await options.through?.(model.baseUrl)) ?? model.baseUrl;
+  const config = { ...settings, ...options.targetAt?.(baseUrl) };
   const deps: AgentDeps = {
     store: database.store,
     notifier: createNotifier(database.store),
     model: createAiSdkModel({
-      environment: { OPENAI_API_KEY: "sk-direct", OPENAI_BASE_URL: model.baseUrl },
+      environment: { OPENAI_API_KEY: "sk-direct", OPENAI_BASE_URL: baseUrl, TEST_API_KEY: "sk-direct" },
       mask: (text) => text,
     }),
     sandboxHost: options.sandboxHost ?? hostOf(sandbox),
