@@ -1,0 +1,44 @@
+/** Whole sessions on each server that people use; ends with the table: server × case. */
+import { afterAll, describe, expect, it } from "vitest";
+import { playDialect } from "../support/dialects/play-dialect.ts";
+import { CASES, type Outcome } from "../support/dialects/session-script.ts";
+import type { DialectName } from "../support/model-server/dialects/dialect.ts";
+import { DIALECTS } from "../support/model-server/dialects/dialects.ts";
+import { useDatabase } from "../support/test-database.ts";
+
+const database = useDatabase();
+const table = new Map<DialectName, Outcome>();
+const names = Object.keys(DIALECTS) as DialectName[];
+/** What the product does not do right yet. */
+const KNOWN: Partial<Record<DialectName, string>> = {
+  "openai-chat": "keeps another wire's thoughts to itself",
+  groq: "sends no field of thoughts that the server refuses",
+  openrouter: "reads the upstream's own words of an overflow",
+};
+
+describe("a session of twenty steps", () => {
+  for (const [name, what] of Object.entries(KNOWN)) it.todo(`on ${name} ${what}`);
+
+  it.each(names.filter((name) => KNOWN[name] === undefined))("goes well on %s", async (name) => {
+    const outcome = await playDialect(database, name);
+    table.set(name, outcome);
+    for (const one of CASES) expect.soft(outcome[one], one).toMatch(/^[✓–]$/);
+  });
+});
+
+afterAll(() => {
+  const width = 18;
+  const head = `${"server".padEnd(width)} ${CASES.join(" ")}`;
+  const lines = [...table].map(([name, outcome]) => {
+    const marks = CASES.map((one) => markOf(outcome[one]).padEnd(one.length));
+    const failed = CASES.filter((one) => outcome[one].length > 1 && outcome[one] !== "not reached");
+    const why = failed.map((one) => `${one}: ${outcome[one]}`).join("; ");
+    return `${name.padEnd(width)} ${marks.join(" ")} ${why}`.trimEnd();
+  });
+  process.stdout.write(`\n${[head, ...lines].join("\n")}\n`);
+});
+
+function markOf(outcome: string): string {
+  if (outcome === "not reached") return "·";
+  return outcome.length === 1 ? outcome : "✗";
+}
