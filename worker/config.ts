@@ -18,6 +18,7 @@ const schema = z.object({
   DATABASE_CONNECTIONS: number(20),
   DATABASE_TIMEOUT_MS: number(45_000),
   LONGHAUL_MODEL: text,
+  LONGHAUL_CATALOGUE: text,
   SANDBOX_IMAGE: text,
   LONGHAUL_GUARD_IMAGE: text,
   LONGHAUL_HOST: text,
@@ -46,6 +47,8 @@ export interface WorkerConfig {
   readonly providers: Readonly<Record<string, string | undefined>>;
   /** What a session started from Temporal's own tools runs by. */
   readonly model: string | undefined;
+  /** A newer file of models than this version's own. */
+  readonly catalogue: string | undefined;
   readonly sandboxImage: string | undefined;
   /** The operator's image that sets up the firewall of a sandbox: it has python3 and nft. */
   readonly guardImage: string;
@@ -117,6 +120,7 @@ export function readWorkerConfig(
       ),
     ),
     model: e.LONGHAUL_MODEL,
+    catalogue: e.LONGHAUL_CATALOGUE,
     sandboxImage: e.SANDBOX_IMAGE,
     guardImage: e.LONGHAUL_GUARD_IMAGE ?? DEFAULT_IMAGE,
     host: e.LONGHAUL_HOST ?? hostname(),

@@ -5,6 +5,7 @@ import { agentConfigSchema, type RunConfig } from "../activities/config/agent-co
 import type { Sanitizer } from "../activities/redaction/sanitizer.ts";
 import type { AgentDeps } from "../activities/index.ts";
 import { createAiSdkModel } from "../activities/model/ai-sdk.ts";
+import { currentModelFacts } from "../activities/config/catalogue/load-catalogue.ts";
 import { resolveRun } from "../activities/config/models.ts";
 import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
 import { createDockerHost } from "../activities/sandbox/docker/docker.ts";
@@ -93,7 +94,7 @@ function defaultConfig(config: WorkerConfig): RunConfig | undefined {
   const settings = agentConfigSchema.parse(
     config.sandboxImage === undefined ? {} : { sandbox: { image: config.sandboxImage } },
   );
-  const resolved = resolveRun(settings, name, config.providers);
+  const resolved = resolveRun(settings, name, config.providers, currentModelFacts(config.catalogue));
   return resolved.ok ? resolved.run : undefined;
 }
 

@@ -77,7 +77,7 @@ const rate = z.strictObject({
 });
 
 /** USD per million tokens. */
-const priceSchema = rate.extend({
+export const priceSchema = rate.extend({
   /** The whole request costs this where its input has more tokens than `tokens`. */
   above: rate.extend({ tokens }).optional(),
   /** By the tier of service that was asked for: what all of the above is multiplied with. */
@@ -85,7 +85,7 @@ const priceSchema = rate.extend({
 });
 export type Price = z.infer<typeof priceSchema>;
 
-const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
+export const efforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
 
 const reasoningSchema = z.strictObject({
   effort: z.enum(efforts).optional(),

@@ -1,74 +1,43 @@
-/**
- * Models with their windows, as data; prices in USD per million tokens. Published figures, noted from memory in 2026-11:
- * check them before you rely on a bill; `models` in longhaul.yaml overrides them.
- */
+/** What a run needs to know of its models: configuration first, then the catalogue, then assumptions that are said. Pure. */
 import type { AgentConfig, RunConfig } from "./agent-config.ts";
-import type { ModelTarget, Price } from "./model-target.ts";
+import {
+  type Catalogue,
+  type CatalogueModel,
+  findInCatalogue,
+  isServed,
+  publishedCatalogue,
+  shutdownNote,
+} from "./catalogue/catalogue.ts";
+import { editDistance } from "../contract/nearest.ts";
+import type { ModelTarget } from "./model-target.ts";
 import { type Environment, findProvider, fullModelName } from "./providers.ts";
 
-export interface KnownModel {
-  readonly contextWindow: number;
-  readonly maxOutput: number;
-  /** Largest request, where that is less than the window. */
-  readonly maxInput?: number;
-  readonly input: RunConfig["input"];
-  readonly price?: Price;
-  /** It reasons before it answers. */
-  readonly thinks?: boolean;
+/** What is known of models, and at what time that is asked. */
+export interface ModelFacts {
+  readonly catalogue: Catalogue;
+  readonly now: number;
 }
-
-const TEXT_AND_IMAGE: KnownModel["input"] = ["text", "image"];
-const ALL: KnownModel["input"] = ["text", "image", "pdf"];
-
-function openai(
-  contextWindow: number,
-  maxOutput: number,
-  price: readonly [number, number, number],
-  input = ALL,
-): KnownModel {
-  return {
-    contextWindow,
-    maxOutput,
-    input,
-    price: { input: price[0], cached: price[1], output: price[2] },
-  };
-}
-
-function claude(maxOutput: number, price: readonly [number, number, number]): KnownModel {
-  return {
-    contextWindow: 200_000,
-    maxOutput,
-    input: TEXT_AND_IMAGE,
-    price: { input: price[0], cached: price[1], output: price[2] },
-  };
-}
-
-export const knownModels: Readonly<Record<string, KnownModel>> = {
-  "openai/gpt-4o": openai(128_000, 16_384, [2.5, 1.25, 10]),
-  "openai/gpt-4o-mini": openai(128_000, 16_384, [0.15, 0.075, 0.6]),
-  "openai/gpt-4-turbo": openai(128_000, 4_096, [10, 10, 30], TEXT_AND_IMAGE),
-  "openai/gpt-4.1": openai(1_047_576, 32_768, [2, 0.5, 8]),
-  "openai/gpt-4.1-mini": openai(1_047_576, 32_768, [0.4, 0.1, 1.6]),
-  "openai/gpt-4.1-nano": openai(1_047_576, 32_768, [0.1, 0.025, 0.4]),
-  "openai/o3": openai(200_000, 100_000, [2, 0.5, 8]),
-  "openai/o4-mini": openai(200_000, 100_000, [1.1, 0.275, 4.4]),
-  // Both take 922,000 tokens, at twice the price beyond 272,000 of input: a request stops there, so that the bill is
-  // true and small; maxInput in longhaul.yaml lets it go on.
-  "openai/gpt-6.1-sol": { ...openai(1_050_000, 128_000, [2, 0.1, 10]), maxInput: 272_000 },
-  "openai/gpt-6-luna": { ...openai(1_050_000, 128_000, [0.1, 0.01, 0.5]), maxInput: 272_000 },
-  "openai/gpt-5": { ...openai(400_000, 128_000, [1.25, 0.125, 10]), maxInput: 272_000 },
-  "openai/gpt-5-mini": { ...openai(400_000, 128_000, [0.25, 0.025, 2]), maxInput: 272_000 },
-  "openai/gpt-5-nano": { ...openai(400_000, 128_000, [0.05, 0.005, 0.4]), maxInput: 272_000 },
-  "anthropic/claude-3-5-sonnet": claude(8_192, [3, 0.3, 15]),
-  "anthropic/claude-3-5-haiku": claude(8_192, [0.8, 0.08, 4]),
-  "anthropic/claude-3-haiku": claude(4_096, [0.25, 0.03, 1.25]),
-  /** Plays a script on this machine; its window is small so that a rehearsal shows compaction. Source: requirement 7.4. */
-  "rehearsal/flashcards": { contextWindow: 16_000, maxOutput: 2_000, input: ["text"] },
+/** On the day that it was made. */
+const publishedFacts: ModelFacts = {
+  catalogue: publishedCatalogue,
+  now: Date.parse(publishedCatalogue.dated),
 };
 
-/** What the table knows of a model. @param model `provider/model` */
-function findModel(model: string): KnownModel | undefined {
-  return Object.hasOwn(knownModels, model) ? knownModels[model] : undefined;
+/** Plays a script on this machine; its window is small so that a rehearsal shows compaction. Source: requirement 7.4. */
+const REHEARSAL: CatalogueModel = { window: 16_000, maxOutput: 2_000, input: ["text"] };
+
+/** @param model `provider/model` */
+function findModel(model: string, catalogue: Catalogue): CatalogueModel | undefined {
+  return model === "rehearsal/flashcards" ? REHEARSAL : findInCatalogue(catalogue, model);
+}
+
+/**
+ * Where more input makes the whole request dearer, a request stops there, so that the bill stays small; `maxInput` in
+ * longhaul.yaml lets it go on. Source: decision 0036.
+ */
+function maxInputOf({ maxInput, price }: CatalogueModel): number | undefined {
+  const dearFrom = price?.above?.tokens;
+  return dearFrom === undefined ? maxInput : Math.min(dearFrom, maxInput ?? dearFrom);
 }
 
 /** Of a model in no table. Source: DESIGN 1.3. */
@@ -88,13 +57,14 @@ export function resolveModel(
   name: string,
   { models, providers }: Pick<AgentConfig, "models" | "providers">,
   env: Environment = {},
+  facts: ModelFacts = publishedFacts,
 ): ModelResolution {
   const written = name.trim();
   const model = fullModelName(written);
-  const known = findModel(model);
+  const known = findModel(model, facts.catalogue);
   const config = Object.entries(models).find(([key]) => fullModelName(key) === model)?.[1] ?? {};
   const nearest = () =>
-    nearestModels(model, [...Object.keys(models).map(fullModelName), ...Object.keys(knownModels)]);
+    nearestModels(model, [...Object.keys(models).map(fullModelName), ...servedModels(facts)]);
   const found = findProvider(written, providers, env);
   if (found === undefined) {
     const near = nearest();
@@ -104,16 +74,25 @@ export function resolveModel(
     const message = `${model} cannot call tools (models.${written}.tools is false), and without tools there is no agent. Take another model.`;
     return { ok: false, message, nearest: [] };
   }
+  // A server of one's own may go on with a model that its maker has shut down.
+  const { name: provider } = found.provider;
+  const isMakers = !providers[provider]?.baseUrl && !(provider === "openai" && env["OPENAI_BASE_URL"]);
+  if (isMakers && known !== undefined && config.contextWindow === undefined && !isServed(known, facts.now)) {
+    const near = livingModels(model, facts);
+    return { ok: false, message: shutDown(model, known, near), nearest: near };
+  }
   const { contextWindow: ownWindow, maxOutput: ownOutput, tools: _, fallback: __, ...asked } = config;
-  const contextWindow = ownWindow ?? known?.contextWindow ?? ASSUMED.contextWindow;
+  const contextWindow = ownWindow ?? known?.window ?? ASSUMED.contextWindow;
   const maxOutput =
     ownOutput ?? known?.maxOutput ?? Math.min(ASSUMED.maxOutput, Math.floor(contextWindow / 3));
   const assumes = ownWindow === undefined && known === undefined;
+  const maxInput = known && maxInputOf(known);
+  const ending = known && isMakers ? shutdownNote(model, known, facts.now) : undefined;
   return {
     ok: true,
     model: {
       ...(known?.price === undefined ? {} : { price: known.price }),
-      ...(known?.maxInput === undefined ? {} : { maxInput: known.maxInput }),
+      ...(maxInput === undefined ? {} : { maxInput }),
       ...(known?.thinks === undefined ? {} : { thinks: known.thinks }),
       ...asked,
       model,
@@ -124,7 +103,10 @@ export function resolveModel(
       api: config.api ?? found.api,
       input: [...(config.input ?? known?.input ?? ["text" as const])],
     },
-    notes: assumes ? [assumed(model, { contextWindow, maxOutput }, nearest())] : [],
+    notes: [
+      ...(assumes ? [assumed(model, { contextWindow, maxOutput }, nearest())] : []),
+      ...(ending === undefined ? [] : [ending]),
+    ],
   };
 }
 
@@ -136,22 +118,27 @@ export type RunResolution =
  * What a session is to run by: settings with its model, the model that writes its summaries and those that step in for it,
  * resolved. All are refused before anything starts where nobody knows them.
  */
-export function resolveRun(settings: AgentConfig, name: string, env: Environment = {}): RunResolution {
+export function resolveRun(
+  settings: AgentConfig,
+  name: string,
+  env: Environment = {},
+  facts: ModelFacts = publishedFacts,
+): RunResolution {
   const { context, tools, sandbox, limits } = settings;
-  const own = resolveModel(name, settings, env);
+  const own = resolveModel(name, settings, env, facts);
   if (!own.ok) return own;
   const notes = [...own.notes];
   const run: RunConfig = { ...own.model, context, tools, sandbox, limits };
   const { summaryModel } = context.options;
   if (summaryModel !== undefined && fullModelName(summaryModel.trim()) !== own.model.model) {
-    const other = resolveModel(summaryModel, settings, env);
+    const other = resolveModel(summaryModel, settings, env, facts);
     if (!other.ok) return { ok: false, message: `context.options.summaryModel: ${other.message}` };
     run.summariser = other.model;
     notes.push(...other.notes);
   }
   const config = Object.entries(settings.models).find(([key]) => fullModelName(key) === own.model.model)?.[1];
   for (const [index, id] of (config?.fallback ?? []).entries()) {
-    const other = resolveModel(id, settings, env);
+    const other = resolveModel(id, settings, env, facts);
     if (!other.ok) return { ok: false, message: `models.${name}.fallback: ${other.message}` };
     if (other.model.model === own.model.model)
       return { ok: false, message: `models.${name}.fallback[${index}] is the model itself.` };
@@ -194,25 +181,32 @@ function assumed(model: string, assumption: typeof ASSUMED, nearest: readonly st
   ].join("\n");
 }
 
+function shutDown(model: string, { ends }: CatalogueModel, living: readonly string[]): string {
+  const when = ends === "gone" ? "" : ` on ${ends}`;
+  const others = living.length === 0 ? "" : ` Models that are served: ${living.join(", ")}.`;
+  return `${model} was shut down${when}; nothing was started.${others} A server of your own that still has it: set its contextWindow in models.${model} of longhaul.yaml.`;
+}
+
+function servedModels({ catalogue, now }: ModelFacts): string[] {
+  return Object.entries(catalogue.models).flatMap(([name, model]) => (isServed(model, now) ? [name] : []));
+}
+
+const bare = (name: string) => name.slice(name.indexOf("/") + 1).toLowerCase();
+
+/** Of the same provider, most alike by name first. */
+function livingModels(model: string, facts: ModelFacts): string[] {
+  const provider = model.slice(0, model.indexOf("/") + 1);
+  return servedModels(facts)
+    .filter((name) => name.startsWith(provider))
+    .toSorted((a, b) => editDistance(bare(a), bare(model)) - editDistance(bare(b), bare(model)))
+    .slice(0, 3);
+}
+
 function nearestModels(model: string, names: readonly string[]): string[] {
-  const bare = (name: string) => name.slice(name.indexOf("/") + 1).toLowerCase();
   return [...new Set(names)]
     .map((name) => ({ name, distance: editDistance(bare(name), bare(model)) }))
     .filter(({ name, distance }) => distance <= Math.max(2, Math.floor(bare(name).length / 3)))
     .toSorted((a, b) => a.distance - b.distance)
     .slice(0, 3)
     .map(({ name }) => name);
-}
-
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= a.length; i += 1) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j += 1) {
-      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[b.length] ?? 0;
 }

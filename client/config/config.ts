@@ -7,7 +7,8 @@ import { isAbsolute, join, relative, resolve } from "node:path";
 import { agentConfigSchema, type AgentConfig, type RunConfig } from "../../activities/config/agent-config.ts";
 import { secretsOf } from "../../activities/redaction/secret-values.ts";
 import { createSanitizer, type Sanitizer } from "../../activities/redaction/sanitizer.ts";
-import { resolveRun } from "../../activities/config/models.ts";
+import { currentModelFacts } from "../../activities/config/catalogue/load-catalogue.ts";
+import { type ModelFacts, resolveRun } from "../../activities/config/models.ts";
 import { missingVariables } from "../../activities/config/providers.ts";
 import { layered, parseConfigFile, placeOf, type ConfigFile } from "./config-file.ts";
 import { wideningSettings } from "./config-rights.ts";
@@ -16,7 +17,7 @@ import { ClientError, missing, usageError } from "../console/errors.ts";
 /** Plays a written script when there is no model to be had. */
 const REHEARSAL_MODEL = "rehearsal/flashcards";
 /** With a key and no model named. Source: decision 0036. */
-const DEFAULT_MODEL = "gpt-6.1-sol";
+export const DEFAULT_MODEL = "gpt-6.1-sol";
 const CONFIG_NAME = "longhaul.yaml";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -260,13 +261,22 @@ function requireCredentials(run: RunConfig, environment: Environment): void {
   }
 }
 
+/** @throws ClientError (usage) where LONGHAUL_CATALOGUE names no catalogue */
+function modelFacts(environment: Environment): ModelFacts {
+  try {
+    return currentModelFacts(setting(environment, "LONGHAUL_CATALOGUE"));
+  } catch (error) {
+    throw usageError((error as Error).message);
+  }
+}
+
 /** @throws ClientError (usage) for a model whose provider nobody knows, with the lines to add */
 function runConfigOf(
   settings: AgentConfig,
   name: string,
   environment: Environment,
 ): { readonly run: RunConfig; readonly notes: readonly string[] } {
-  const resolution = resolveRun(settings, name, environment);
+  const resolution = resolveRun(settings, name, environment, modelFacts(environment));
   if (!resolution.ok) throw usageError(resolution.message);
   return resolution;
 }

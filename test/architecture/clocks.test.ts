@@ -6,6 +6,7 @@ import { sources } from "./sources.ts";
  * The local set-up and the rehearsal are left out: they wait for seconds, once.
  */
 const ALLOWED: Readonly<Record<string, string>> = {
+  "activities/config/catalogue/load-catalogue.ts": "whether a model is shut down by now",
   "activities/model/ai-sdk.ts": "a retry-after given as a date",
   "activities/store/workspace-pack.ts": "times of files",
   "activities/tools/bash-output.ts": "since when a command runs, by the sandbox's own clock",

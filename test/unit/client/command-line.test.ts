@@ -65,7 +65,7 @@ describe("the command line", { timeout: 60_000 }, () => {
   });
 
   it("ends with 2 for a wrong configuration, with file, line and the nearest key [U20]", async () => {
-    writeFileSync(join(folder, "wrong.yaml"), "model: openai/gpt-5\nlimts: {}\n");
+    writeFileSync(join(folder, "wrong.yaml"), "model: openai/gpt-5.4\nlimts: {}\n");
     const outcome = await longhaul(["run", "--config", "wrong.yaml", "task"]);
     expect(outcome).toMatchObject({ code: 2, out: "" });
     expect(outcome.err).toContain("wrong.yaml:2:1: unknown key limts: did you mean limits?");
@@ -100,7 +100,7 @@ describe("the command line", { timeout: 60_000 }, () => {
   });
 
   it("ends with 4 where a named model's key is missing", async () => {
-    const outcome = await longhaul(["start", "--model", "openai/gpt-5", "task"], { LONGHAUL_NO_SETUP: "" });
+    const outcome = await longhaul(["start", "--model", "openai/gpt-5.4", "task"], { LONGHAUL_NO_SETUP: "" });
     expect(outcome).toMatchObject({ code: 4, out: "" });
     expect(outcome.err).toContain("OPENAI_API_KEY");
   });

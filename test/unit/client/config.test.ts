@@ -34,9 +34,9 @@ describe("resolveConfig", () => {
       model: "openai/gpt-4.1",
       sandbox: { image: "env:1" },
     });
-    const flags = { ...named, model: "openai/gpt-5", maxSteps: 3 };
+    const flags = { ...named, model: "openai/gpt-5.4", maxSteps: 3 };
     expect(resolveConfig(flags, environment, folder).run).toMatchObject({
-      model: "openai/gpt-5",
+      model: "openai/gpt-5.4",
       limits: { maxSteps: 3 },
     });
   });
@@ -59,10 +59,10 @@ describe("resolveConfig", () => {
   });
 
   it("asks for the key of a named model with exit code 4, unless the workers are elsewhere", () => {
-    const order = { model: "openai/gpt-5" };
+    const order = { model: "openai/gpt-5.4" };
     expect(() => resolveConfig(order, {}, folder)).toThrow(expect.objectContaining({ exitCode: 4 }));
-    expect(resolveConfig({ ...order, setup: false }, {}, folder).run.model).toBe("openai/gpt-5");
-    expect(resolveConfig(order, { LONGHAUL_NO_SETUP: "1" }, folder).run.model).toBe("openai/gpt-5");
+    expect(resolveConfig({ ...order, setup: false }, {}, folder).run.model).toBe("openai/gpt-5.4");
+    expect(resolveConfig(order, { LONGHAUL_NO_SETUP: "1" }, folder).run.model).toBe("openai/gpt-5.4");
   });
 
   it("reads no configuration from the workspace, and says so", () => {

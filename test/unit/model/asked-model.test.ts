@@ -31,7 +31,7 @@ describe("how long a provider keeps a request's beginning [S19]", () => {
     ["openai/gpt-4o", 600],
     ["openai/gpt-6.1-sol", 1_800],
     ["anthropic/claude-x", 300],
-    ["deepseek/deepseek-chat", 7_200],
+    ["deepseek/deepseek-v4-flash", 7_200],
   ])("of %s: %i s", (model, seconds) => {
     expect(cacheSeconds(runOf({}, model))).toBe(seconds);
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { agentConfigSchema } from "../../../activities/config/agent-config.ts";
-import { knownModels, resolveModel as resolve, resolveRun } from "../../../activities/config/models.ts";
+import { resolveModel as resolve, resolveRun } from "../../../activities/config/models.ts";
 import type { ModelConfig } from "../../../activities/config/model-target.ts";
 import { type Environment, fullModelName } from "../../../activities/config/providers.ts";
 
@@ -80,10 +80,10 @@ describe("resolving a model [U21]", () => {
   });
 
   it("asks the provider that is named, by the name that follows it", () => {
-    expect(resolveModel("anthropic/claude-3-5-sonnet", {})).toMatchObject({
+    expect(resolveModel("anthropic/claude-sonnet-4-5", {})).toMatchObject({
       model: {
         api: "messages",
-        modelName: "claude-3-5-sonnet",
+        modelName: "claude-sonnet-4-5",
         provider: { name: "anthropic", keyEnv: "ANTHROPIC_API_KEY" },
       },
     });
@@ -94,7 +94,7 @@ describe("resolving a model [U21]", () => {
 
   it("asks the server behind OPENAI_BASE_URL for a provider's model without that provider's key", () => {
     const router = { OPENAI_BASE_URL: "http://x/v1" };
-    const claude = "anthropic/claude-3-5-sonnet";
+    const claude = "anthropic/claude-sonnet-4-5";
     expect(resolveModel(claude, {}, router)).toMatchObject({
       model: { modelName: claude, provider: { name: "openai" } },
     });
@@ -146,13 +146,6 @@ describe("resolving a model [U21]", () => {
         input: ["text"],
       },
     });
-  });
-
-  it("holds rows that fit together: output within the window, cached never dearer than input", () => {
-    for (const [name, model] of Object.entries(knownModels)) {
-      expect(model.maxOutput, name).toBeLessThan(model.contextWindow);
-      if (model.price !== undefined) expect(model.price.cached, name).toBeLessThanOrEqual(model.price.input);
-    }
   });
 });
 

@@ -1,0 +1,71 @@
+/** What is publicly known of models: a dated file made by scripts/catalogue.ts, and how a model is found in it. Pure. */
+import { z } from "zod";
+import { efforts, priceSchema } from "../model-target.ts";
+import published from "./models.json" with { type: "json" };
+
+const tokens = z.number().int().positive();
+
+const catalogueModelSchema = z.strictObject({
+  /** Tokens of request and answer together. */
+  window: tokens,
+  /** Largest request, where that is less than the window. */
+  maxInput: tokens.optional(),
+  maxOutput: tokens,
+  input: z.array(z.enum(["text", "image", "pdf"])),
+  price: priceSchema.optional(),
+  /** It reasons before it answers. */
+  thinks: z.literal(true).optional(),
+  efforts: z.array(z.enum(efforts)).optional(),
+  /** Day of its shutdown; `gone` where that is past and the day is not known. */
+  ends: z.union([z.iso.date(), z.literal("gone")]).optional(),
+});
+export type CatalogueModel = z.infer<typeof catalogueModelSchema>;
+
+export const catalogueSchema = z.strictObject({
+  about: z.string(),
+  /** Day of the newest fact. */
+  dated: z.iso.date(),
+  /** Day of the public data behind it. */
+  publicData: z.iso.date(),
+  /** By `provider/model`. */
+  models: z.record(z.string(), catalogueModelSchema),
+});
+export type Catalogue = z.infer<typeof catalogueSchema>;
+
+/** The file of this version. A test holds it to the schema, so that no start has to. */
+export const publishedCatalogue = published as unknown as Catalogue;
+
+/** Snapshots are named after their day: gpt-5-2025-08-07, claude-haiku-4-5-20251001. */
+const SNAPSHOT = /-20\d\d-?\d\d-?\d\d$/;
+
+/**
+ * A model of the catalogue. Azure's models are OpenAI's; a dated snapshot that is not listed is what its name without the
+ * date is.
+ * @param model `provider/model`
+ */
+export function findInCatalogue({ models }: Catalogue, model: string): CatalogueModel | undefined {
+  const name = model.replace(/^azure\//, "openai/");
+  for (const key of [name, name.replace(SNAPSHOT, "")]) if (Object.hasOwn(models, key)) return models[key];
+  return undefined;
+}
+
+/** A model's end is told this many days before. */
+const WARNING_DAYS = 60;
+const DAY_MS = 86_400_000;
+
+/** Whether a model is still served at a time. */
+export function isServed({ ends }: Pick<CatalogueModel, "ends">, now: number): boolean {
+  return ends === undefined || (ends !== "gone" && now < Date.parse(ends));
+}
+
+/** What to say of a model that ends within 60 days. */
+export function shutdownNote(
+  model: string,
+  { ends }: Pick<CatalogueModel, "ends">,
+  now: number,
+): string | undefined {
+  if (ends === undefined || ends === "gone") return undefined;
+  const days = Math.ceil((Date.parse(ends) - now) / DAY_MS);
+  if (days > WARNING_DAYS) return undefined;
+  return `${model} is shut down on ${ends} (in ${days} ${days === 1 ? "day" : "days"}): take another model for what goes on longer.`;
+}

@@ -1,0 +1,32 @@
+/** The catalogue of this version with a newer file laid over it. Reads that file. */
+import { readFileSync } from "node:fs";
+import { prettifyError } from "zod";
+import type { ModelFacts } from "../models.ts";
+import { type Catalogue, catalogueSchema, publishedCatalogue } from "./catalogue.ts";
+
+/** What is known of models now. @throws as `loadCatalogue` */
+export function currentModelFacts(file: string | undefined): ModelFacts {
+  return { catalogue: loadCatalogue(file), now: Date.now() };
+}
+
+/**
+ * @param file written by scripts/catalogue.ts; its models win over those of this version. Undefined: none
+ * @throws Error with words for people where the file cannot be read or is no catalogue
+ */
+export function loadCatalogue(file: string | undefined): Catalogue {
+  if (file === undefined || file === "") return publishedCatalogue;
+  const newer = catalogueSchema.safeParse(contentOf(file));
+  if (!newer.success)
+    throw new Error(`LONGHAUL_CATALOGUE: ${file} is no catalogue of models: ${prettifyError(newer.error)}`);
+  return { ...newer.data, models: { ...publishedCatalogue.models, ...newer.data.models } };
+}
+
+function contentOf(file: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, "utf8"));
+  } catch (error) {
+    throw new Error(`LONGHAUL_CATALOGUE: ${file} cannot be read: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}
