@@ -42,10 +42,23 @@ export function wideningSettings(file: ConfigFile, own: AgentConfig): SettingPat
   );
   return [
     ...sandbox.map(([key]) => ["sandbox", key]),
+    ...(spendsMore(file, own) ? [["limits", "maxCostUsd"]] : []),
+    ...Object.entries(file.models ?? {}).flatMap(([id, model]) =>
+      ASKED_FOR.filter((key) => model[key] !== undefined).map((key) => ["models", id, key]),
+    ),
     ...Object.keys(file)
       .filter((key) => key !== "sandbox" && !HARMLESS.includes(key))
       .map((key) => [key]),
   ];
+}
+
+/** Settings of a model that say what its provider keeps of a request, and what it costs. */
+const ASKED_FOR = ["body", "tier"] as const;
+
+/** What the person is ready to pay is theirs to say. */
+function spendsMore({ limits }: ConfigFile, own: AgentConfig): boolean {
+  const max = own.limits.maxCostUsd;
+  return max !== undefined && limits?.maxCostUsd !== undefined && limits.maxCostUsd > max;
 }
 
 const megabytes = (size: string) => Number.parseInt(size) * (size.endsWith("g") ? 1_024 : 1);

@@ -101,6 +101,9 @@ describe("a longhaul.yaml of the current folder that nobody named", () => {
     ["sandbox.pids", "sandbox: {pids: 100000}"],
     ["sandbox.cpus", "sandbox: {cpus: 64}"],
     ["mcpServers", "mcpServers: {}"],
+    ["providers", "providers: {acme: {baseUrl: 'http://x/v1'}}"],
+    ["models.gpt-4o.body", "models: {gpt-4o: {body: {store: true}}}"],
+    ["models.gpt-4o.tier", "models: {gpt-4o: {tier: priority}}"],
   ])("may not set %s, and is told which line to type", (name, text) => {
     file(`model: openai/gpt-4o\n${text}\n`);
     const wrong = thrownBy(() => resolveConfig({}, key, folder));
@@ -135,6 +138,14 @@ describe("the person's own file", () => {
     writeFileSync(join(folder, "home", name, "longhaul.yaml"), text);
   };
   const environment = () => ({ ...key, HOME: join(folder, "home") });
+
+  it("says what a session may cost: a project's may say less, not more", () => {
+    mine("limits: {maxCostUsd: 5}\n");
+    file("limits: {maxCostUsd: 1}\n");
+    expect(resolveConfig({}, environment(), folder).run.limits.maxCostUsd).toBe(1);
+    file("limits: {maxCostUsd: 50}\n");
+    expect(() => resolveConfig({}, environment(), folder)).toThrow(/limits\.maxCostUsd/);
+  });
 
   it("may set everything, and lies beneath a project's", () => {
     mine(

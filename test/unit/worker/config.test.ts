@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { providerConfigSchema } from "../../../activities/config/model-target.ts";
 import { readWorkerConfig } from "../../../worker/config.ts";
 import { ServiceMissing } from "../../../worker/connect/service-missing.ts";
 
@@ -50,4 +51,13 @@ test("keys, tokens and the passwords inside addresses are secrets, written and d
     expect.arrayContaining(["sk-123456789", "ghp_abcdef", "p%40ss-word-1", "p@ss-word-1"]),
   );
   expect(secrets).not.toContain("vi");
+});
+
+test("a session's provider is given keys of models alone, not the worker's other secrets", () => {
+  const keys = { OPENAI_API_KEY: "a", ACME_API_TOKEN: "b", AZURE_OPENAI_BASE_URL: "http://x/v1" };
+  const others = { GITHUB_TOKEN: "c", TEMPORAL_API_KEY: "d", AWS_SECRET_ACCESS_KEY: "e", DATABASE_URL };
+  expect(readWorkerConfig({ ...keys, ...others }).providers).toEqual(keys);
+  for (const name of Object.keys(others))
+    expect(providerConfigSchema.safeParse({ keyEnv: name }).success, name).toBe(false);
+  expect(providerConfigSchema.safeParse({ headersEnv: { "x-key": "DATABASE_URL" } }).success).toBe(false);
 });
