@@ -58,6 +58,8 @@ export interface StartOptions {
   readonly instructions?: string | undefined;
   /** What the server says its models take, beside or in place of the usual. */
   readonly served?: NonNullable<ScriptedModelOptions["models"]>;
+  /** Told the id before the session begins. */
+  readonly named?: (id: string) => void;
   /** The server's tokenizer; default a real one, which is slow on very long conversations. */
   readonly countTokens?: NonNullable<ScriptedModelOptions["countTokens"]>;
 }
@@ -138,10 +140,15 @@ export async function startAgent(): Promise<AgentHarness> {
       });
       servers.push(model);
       sessions.push(id);
+      options.named?.(id);
       models.set(
         id,
         createAiSdkModel({
-          environment: { OPENAI_API_KEY: CANARY, OPENAI_BASE_URL: model.baseUrl },
+          environment: {
+            OPENAI_API_KEY: CANARY,
+            OPENAI_BASE_URL: model.baseUrl,
+            GEMINI_BASE_URL: model.baseUrl.replace(/\/v1$/, "/v1beta"),
+          },
           mask: sanitizer.clean,
         }),
       );
