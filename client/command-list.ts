@@ -139,6 +139,12 @@ export const commandList: readonly CommandEntry[] = [
     load: async () => (await import("./commands/local-services.ts")).downCommand,
   },
   {
+    name: "models",
+    usage: "[filter]",
+    about: "models with window and price, those whose key is there first",
+    load: async () => (await import("./commands/models.ts")).modelsCommand,
+  },
+  {
     name: "doctor",
     usage: "",
     about: "what is found, what is missing and how to fix it; each setting and its source",

@@ -1,7 +1,7 @@
 /** `longhaul doctor`: what is found, what is missing, how to fix it, and where each setting comes from. */
 import type { Command } from "commander";
 import type { Diagnosis } from "../setup/doctor.ts";
-import { describeSettings } from "../config/config.ts";
+import { describeSettings, readSettings } from "../config/config.ts";
 import { exitCodes, type ExitCode } from "../console/errors.ts";
 import type { Output, Style } from "../console/output.ts";
 
@@ -10,7 +10,12 @@ export function doctorCommand(command: Command, output: Output) {
   return async (flags: { readonly config?: string; readonly json?: boolean }): Promise<ExitCode> => {
     const own = describeSettings(flags);
     const { diagnose } = await import("../setup/doctor.ts");
-    const { checks, settings } = await diagnose({ sandbox: own.sandbox });
+    const { modelServerCheck } = await import("../setup/model-check.ts");
+    const [{ checks: found, settings }, server] = await Promise.all([
+      diagnose({ sandbox: own.sandbox }),
+      own.run === undefined ? undefined : modelServerCheck(own.run, readSettings(flags).environment),
+    ]);
+    const checks = server === undefined ? found : [...found, server];
     const diagnosis = {
       checks: [...checks, own.check],
       settings: [

@@ -91,13 +91,14 @@ export function describeSettings(
   check: { name: string; ok: boolean; found: string; fix?: string };
   settings: Setting[];
   sandbox?: AgentConfig["sandbox"];
+  run?: RunConfig;
 } {
   const name = "configuration";
   try {
     const { path, file, own } = readConfigFiles(flags, environment, cwd);
     const settings = overlaid(layered(own.settings, file), flags, environment);
     const model = settings.model ?? (hasCredentials(environment) ? DEFAULT_MODEL : REHEARSAL_MODEL);
-    runConfigOf(settings, model, environment);
+    const { run } = runConfigOf(settings, model, environment);
     const sourceOf = (variable: string | undefined, pick: (from: ConfigFile) => unknown) => {
       if (variable !== undefined && setting(environment, variable) !== undefined) return "environment";
       if (pick(file) !== undefined) return "file";
@@ -107,6 +108,7 @@ export function describeSettings(
     return {
       check: { name, ok: true, found: read === "" ? `no ${CONFIG_NAME}: defaults` : read },
       sandbox: settings.sandbox,
+      run,
       settings: SHOWN.map(([shown, variable, pick]) => ({
         name: shown,
         value: String(pick({ ...settings, model })),
@@ -118,6 +120,17 @@ export function describeSettings(
     const fix = error.fix === undefined ? {} : { fix: error.fix };
     return { check: { name, ok: false, found: error.message, ...fix }, settings: [] };
   }
+}
+
+/** Settings as they are laid over each other, and what is known of models: for lists, without a session. @throws ClientError */
+export function readSettings(
+  flags: ConfigFlags,
+  environment: Environment = process.env,
+  cwd: string = process.cwd(),
+): { readonly settings: AgentConfig; readonly facts: ModelFacts; readonly environment: Environment } {
+  const { file, own } = readConfigFiles(flags, environment, cwd);
+  const settings = overlaid(layered(own.settings, file), flags, environment);
+  return { settings, facts: modelFacts(environment), environment };
 }
 
 /** Whether services and workers are somebody else's, so that nothing is brought up here. */

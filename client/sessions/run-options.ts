@@ -56,6 +56,11 @@ export async function prepareStart(
   const id = flags.id === undefined ? undefined : parseSessionId(flags.id);
   const config = resolveConfig(flags);
   for (const line of config.notes) note(`${line}\n`);
+  if (config.rehearsal && flags.setup !== false) {
+    // Never taken unasked: only named, before the rehearsal plays.
+    const { findLocalServers, serverNote } = await import("../setup/model-servers.ts");
+    for (const server of await findLocalServers()) note(`${serverNote(server)}\n`);
+  }
   const attachments = await readAttachments(flags.image);
   const folder =
     flags.workspace === undefined

@@ -1,0 +1,122 @@
+/** `longhaul models`: what can be asked, with windows and prices; those whose key is there come first. */
+import type { Command } from "commander";
+import type { AgentConfig } from "../../activities/config/agent-config.ts";
+import { isServed } from "../../activities/config/catalogue/catalogue.ts";
+import type { ModelFacts } from "../../activities/config/models.ts";
+import type { Price } from "../../activities/config/model-target.ts";
+import {
+  type Environment,
+  findProvider,
+  fullModelName,
+  missingVariables,
+} from "../../activities/config/providers.ts";
+import { DEFAULT_MODEL, readSettings } from "../config/config.ts";
+import { tokens } from "../console/format.ts";
+import type { Output, Style } from "../console/output.ts";
+
+interface ModelsFlags {
+  readonly config?: string;
+  readonly json?: boolean;
+}
+
+export interface ModelRow {
+  /** `provider/model`. */
+  readonly model: string;
+  /** Whether the provider's key is there, or none is needed. */
+  readonly usable: boolean;
+  readonly isDefault: boolean;
+  readonly contextWindow: number | null;
+  readonly maxOutput: number | null;
+  readonly price: Price | null;
+  readonly reasons: boolean;
+  readonly images: boolean;
+  /** Day of its shutdown, where one is announced. */
+  readonly ends: string | null;
+}
+
+export function modelsCommand(command: Command, output: Output) {
+  command
+    .argument("[filter]", "only names that contain this")
+    .option("--config <file>", "configuration file (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
+    .option("--json", "one JSON document");
+  return async (filter: string | undefined, flags: ModelsFlags): Promise<void> => {
+    const { settings, facts, environment } = readSettings(flags);
+    const { catalogue } = facts;
+    const rows = modelRows({ settings, facts, environment }).filter(({ model }) =>
+      model.toLowerCase().includes((filter ?? "").toLowerCase()),
+    );
+    if (flags.json === true) output.json({ dated: catalogue.dated, models: rows }, 2);
+    else if (rows.length === 0) output.note(`No model is known whose name contains "${filter ?? ""}".\n`);
+    else output.result(`${modelsText(rows, output.style, catalogue.dated)}\n`);
+  };
+}
+
+/** Models that are served, of the configuration and the catalogue: usable ones first, each part by name. Pure. */
+export function modelRows(from: {
+  readonly settings: Pick<AgentConfig, "model" | "models" | "providers">;
+  readonly facts: ModelFacts;
+  readonly environment: Environment;
+}): ModelRow[] {
+  const { settings, facts, environment } = from;
+  const { catalogue, now } = facts;
+  const chosen = fullModelName(settings.model ?? DEFAULT_MODEL);
+  const served = Object.keys(catalogue.models).filter((name) => isServed(catalogue.models[name] ?? {}, now));
+  const configured = Object.entries(settings.models).map(
+    ([name, own]) => [fullModelName(name), own] as const,
+  );
+  return [...new Set([...configured.map(([name]) => name), ...served])]
+    .map((model): ModelRow => {
+      const known = catalogue.models[model];
+      const own = configured.find(([name]) => name === model)?.[1];
+      const found = findProvider(model, settings.providers, environment);
+      const input = own?.input ?? known?.input ?? [];
+      return {
+        model,
+        usable: found !== undefined && missingVariables(found.provider, environment).length === 0,
+        isDefault: model === chosen,
+        contextWindow: own?.contextWindow ?? known?.window ?? null,
+        maxOutput: own?.maxOutput ?? known?.maxOutput ?? null,
+        price: own?.price ?? known?.price ?? null,
+        reasons: known?.thinks === true || own?.reasoning !== undefined,
+        images: input.includes("image"),
+        ends: known?.ends ?? null,
+      };
+    })
+    .toSorted((a, b) => Number(b.usable) - Number(a.usable) || a.model.localeCompare(b.model, "en"));
+}
+
+const HEAD = ["", "MODEL", "WINDOW", "OUTPUT", "$ IN", "CACHED", "OUT", "REASONS", "IMAGES", "ENDS"];
+
+export function modelsText(rows: readonly ModelRow[], style: Style, dated: string): string {
+  const cells = rows.map((row) => [
+    row.usable ? "✓" : "",
+    row.isDefault ? `${row.model} (default)` : row.model,
+    row.contextWindow === null ? "–" : tokens(row.contextWindow),
+    row.maxOutput === null ? "–" : tokens(row.maxOutput),
+    usd(row.price?.input),
+    usd(row.price?.cached),
+    usd(row.price?.output),
+    row.reasons ? "yes" : "",
+    row.images ? "yes" : "",
+    row.ends ?? "",
+  ]);
+  const widths = HEAD.map((_, column) =>
+    Math.max(...[HEAD, ...cells].map((row) => row[column]?.length ?? 0)),
+  );
+  const line = (row: readonly string[]) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join("  ")
+      .trimEnd();
+  return [
+    style("dim", line(HEAD)),
+    ...cells.map((row, index) => (rows[index]?.usable ? line(row) : style("dim", line(row)))),
+    style(
+      "dim",
+      `✓ its key is there. Prices in USD per million tokens, as of ${dated}; some cost more in long requests.`,
+    ),
+  ].join("\n");
+}
+
+/** As price lists write it: no rounding. */
+const usd = (price: number | undefined) => (price === undefined ? "–" : String(price));

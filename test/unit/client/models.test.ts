@@ -1,0 +1,40 @@
+import { expect, it } from "vitest";
+import { publishedCatalogue } from "../../../activities/config/catalogue/catalogue.ts";
+import { modelRows, modelsText } from "../../../client/commands/models.ts";
+
+const facts = { catalogue: publishedCatalogue, now: Date.parse("2026-11-22") };
+const rowsOf = (environment: Record<string, string>, models = {}) =>
+  modelRows({ settings: { models, providers: {} }, facts, environment });
+const plain = (_look: string, text: string) => text;
+
+it("lists usable models first, and marks the default", () => {
+  const rows = rowsOf({ OPENAI_API_KEY: "k" });
+  const usable = rows.filter((row) => row.usable);
+  expect(usable.length).toBeGreaterThan(10);
+  expect(usable.every(({ model }) => model.startsWith("openai/"))).toBe(true);
+  expect(rows.slice(0, usable.length)).toEqual(usable);
+  expect(rows.filter((row) => row.isDefault).map(({ model }) => model)).toEqual(["openai/gpt-6.1-sol"]);
+  expect(rowsOf({}).some((row) => row.usable)).toBe(false);
+});
+
+it("leaves out models that were shut down and names the end of those that end", () => {
+  const rows = rowsOf({});
+  expect(rows.some(({ model }) => model === "openai/o4-mini")).toBe(false);
+  expect(rows.find(({ model }) => model === "openai/gpt-5")?.ends).toBe("2026-12-11");
+});
+
+it("lays the configuration over the catalogue, and adds what only it has", () => {
+  const rows = rowsOf({}, { "ollama/qwen": { contextWindow: 8_000 }, "gpt-5.4": { maxOutput: 5_000 } });
+  expect(rows[0]).toMatchObject({ model: "ollama/qwen", usable: true, contextWindow: 8_000, price: null });
+  expect(rows.find(({ model }) => model === "openai/gpt-5.4")).toMatchObject({
+    contextWindow: 1_050_000,
+    maxOutput: 5_000,
+  });
+});
+
+it("shows prices as their lists do", () => {
+  const rows = rowsOf({ OPENAI_API_KEY: "k" }).filter(({ model }) => model === "openai/gpt-6.1-sol");
+  const [head, line] = modelsText(rows, plain, "2026-11-22").split("\n");
+  expect(head).toMatch(/MODEL +WINDOW +OUTPUT +\$ IN +CACHED +OUT/);
+  expect(line).toMatch(/^✓ +openai\/gpt-6.1-sol \(default\) +1.1M +128k +2 +0.1 +10 +yes +yes$/);
+});

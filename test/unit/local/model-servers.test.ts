@@ -1,0 +1,97 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { serverFinding } from "../../../client/setup/model-check.ts";
+import { askServer, findLocalServers, serverNote } from "../../../client/setup/model-servers.ts";
+
+/** A server that has these documents and nothing else; a null one never answers. */
+async function serverWith(documents: Readonly<Record<string, unknown>>): Promise<string> {
+  const server = createServer((request, response) => {
+    const document = documents[request.url ?? ""];
+    if (document === null) return;
+    response.statusCode = document === undefined ? 404 : 200;
+    response.end(JSON.stringify(document ?? {}));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+}
+const list = (...ids: string[]) => ({ object: "list", data: ids.map((id) => ({ id })) });
+
+describe("what a model server says of itself", () => {
+  it.each([
+    ["vLLM", { "/v1/models": { data: [{ id: "m", max_model_len: 32_768 }] } }, 32_768],
+    ["a router", { "/v1/models": { data: [{ id: "m", context_length: 200_000 }] } }, 200_000],
+    [
+      "llama.cpp",
+      { "/v1/models": list("m"), "/props": { default_generation_settings: { n_ctx: 4_096 } } },
+      4_096,
+    ],
+    [
+      "Ollama",
+      { "/v1/models": list("m"), "/api/ps": { models: [{ name: "m", context_length: 8_192 }] } },
+      8_192,
+    ],
+    [
+      "LM Studio",
+      {
+        "/v1/models": list("m"),
+        "/api/v0/models": { data: [{ id: "m", loaded_context_length: 4_096, max_context_length: 131_072 }] },
+      },
+      4_096,
+    ],
+    ["a server that does not say", { "/v1/models": list("m") }, undefined],
+  ])("is the window that is really there: %s", async (_, documents, window) => {
+    const models = await askServer(await serverWith(documents), { timeoutMs: 2_000 });
+    expect(models).toEqual([
+      window === undefined ? expect.objectContaining({ id: "m" }) : { id: "m", window },
+    ]);
+  });
+
+  it("is nothing where another kind of server answers, or none does in time", async () => {
+    expect(await askServer(await serverWith({}), { timeoutMs: 2_000 })).toBeUndefined();
+    expect(
+      await askServer(await serverWith({ "/v1/models": "hello" }), { timeoutMs: 2_000 }),
+    ).toBeUndefined();
+    expect(await askServer(await serverWith({ "/v1/models": null }), { timeoutMs: 50 })).toBeUndefined();
+    expect(await askServer("http://127.0.0.1:1/v1", { timeoutMs: 50 })).toBeUndefined();
+  });
+
+  it("names those on this machine with the flag that uses them", async () => {
+    const baseUrl = await serverWith({ "/v1/models": list("qwen3:8b", "gemma") });
+    const servers = [
+      { provider: "ollama", baseUrl },
+      { provider: "vllm", baseUrl: "http://127.0.0.1:1/v1" },
+    ];
+    const notes = (await findLocalServers(servers)).map(serverNote);
+    expect(notes).toEqual([expect.stringContaining("--model ollama/qwen3:8b (and 1 more)")]);
+  });
+});
+
+describe("what doctor says of it", () => {
+  const run = { model: "vllm/m", modelName: "m", contextWindow: 32_000, api: "chat" } as const;
+  const finding = (models: Parameters<typeof serverFinding>[2]) => serverFinding(run, "http://x/v1", models);
+
+  it("warns of a window smaller than is reckoned with, and of a model that is not there", () => {
+    expect(finding([{ id: "m", window: 4_096 }])).toMatchObject({
+      warning: true,
+      fix: expect.stringContaining("models.vllm/m.contextWindow: 4096"),
+    });
+    expect(finding([{ id: "other" }])).toMatchObject({
+      warning: true,
+      fix: expect.stringContaining("other"),
+    });
+    expect(finding(undefined)).toMatchObject({ warning: true });
+  });
+
+  it("is content with one that is as large", () => {
+    expect(finding([{ id: "m", window: 32_000 }])).toEqual({
+      name: "Model server",
+      ok: true,
+      found: "1 model at http://x/v1; m has a window of 32000 tokens",
+    });
+  });
+});
