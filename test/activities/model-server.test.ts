@@ -225,7 +225,7 @@ describe("what the model server refuses, as the real one does", () => {
   it("an image for a model that takes none", async () => {
     const image = {
       role: "user",
-      content: [{ type: "input_image", image_url: "data:image/png;base64,iVBORw0KGgo=" }],
+      content: [{ type: "input_image", image_url: "data:image/png;base64,iVBORw0KGgo=", detail: "auto" }],
     };
     expect((await responses([image], { model: "text-only" })).error.message).toContain(
       "image_url is only supported",

@@ -24,6 +24,7 @@ let server: ModelServer;
 beforeAll(async () => {
   server = await createModelServer({
     models: { flashcards: { window: 16_000, maxOutput: 2_000, reasoning: true } },
+    apiKey: null,
     countTokens: estimateText,
     reply: createRehearsal({ script: FLASHCARDS, delayMs: 0 }),
   });

@@ -6,8 +6,13 @@ import type { ParsedRequest, ServedModel, WireApi } from "./wire.ts";
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
 /** @throws Refusal without a key, or with another than the one asked for */
-export function checkKey(api: WireApi, headers: Headers, dialect: Dialect, apiKey: string | undefined): void {
-  if (dialect.key === "none") return;
+export function checkKey(
+  api: WireApi,
+  headers: Headers,
+  dialect: Dialect,
+  apiKey: string | null | undefined,
+): void {
+  if (dialect.key === "none" || apiKey === null) return;
   const key = keyOf(api, headers, dialect);
   if (key === undefined || key === "") throw missingKey(api, dialect);
   if (apiKey !== undefined && key !== apiKey) throw wrongKey(api, key);

@@ -13,7 +13,7 @@ import type { ParsedRequest, ServedModel, WireItem } from "./wire.ts";
 type Request = Omit<ParsedRequest, "inputTokens">;
 
 /** OpenAI itself knows nothing beside its schema. */
-const OPENAI_ALONE: KnownFields = { parameters: [], fields: [] };
+const OPENAI_ALONE: KnownFields = { parameters: [], fields: [], needsDetail: true };
 
 /**
  * @param dialect what this server knows or refuses beside its wire
@@ -24,8 +24,7 @@ export function checkRequest(request: Request, model: ServedModel, dialect: Dial
     case "responses":
     case "chat":
       checkOpenAi(request.api, request, dialect.known ?? OPENAI_ALONE);
-      // What a model takes is OpenAI's own matter, and Azure's.
-      if (dialect.known === undefined) checkParameters(request, model);
+      if (dialect.byModel === true) checkParameters(request, model);
       break;
     case "messages":
       checkMessages(request, model);

@@ -26,7 +26,12 @@ export function createWriter(
   switch (api) {
     case "responses": {
       const include = Array.isArray(raw["include"]) ? raw["include"] : [];
-      return createResponsesWriter({ ...base, encrypted: include.includes("reasoning.encrypted_content") });
+      const { reasoning } = raw;
+      return createResponsesWriter({
+        ...base,
+        encrypted: include.includes("reasoning.encrypted_content"),
+        summary: isObject(reasoning) && typeof reasoning["summary"] === "string",
+      });
     }
     case "chat": {
       const options = raw["stream_options"];

@@ -16,6 +16,8 @@ type Item = Record<string, unknown>;
 interface ResponsesAnswering extends Answering {
   /** The request asked for encrypted reasoning. */
   readonly encrypted: boolean;
+  /** The request asked for a summary of the reasoning: unasked there is none. */
+  readonly summary: boolean;
 }
 
 export function createResponsesWriter(answering: ResponsesAnswering): AnswerWriter {
@@ -80,23 +82,24 @@ export function createResponsesWriter(answering: ResponsesAnswering): AnswerWrit
       output_index: at,
       item: { ...item, summary: [], encrypted_content: null },
     });
-    if (part.text !== "") {
+    const shown = answering.summary ? part.text : "";
+    if (shown !== "") {
       yield frame("response.reasoning_summary_part.added", {
         ...where,
         part: { type: "summary_text", text: "" },
       });
-      for (const delta of chunksOf(part.text, chunkChars)) {
+      for (const delta of chunksOf(shown, chunkChars)) {
         yield frame("response.reasoning_summary_text.delta", { ...where, delta }, true);
       }
-      yield frame("response.reasoning_summary_text.done", { ...where, text: part.text });
+      yield frame("response.reasoning_summary_text.done", { ...where, text: shown });
       yield frame("response.reasoning_summary_part.done", {
         ...where,
-        part: { type: "summary_text", text: part.text },
+        part: { type: "summary_text", text: shown },
       });
     }
     const done = {
       ...item,
-      summary: part.text === "" ? [] : [{ type: "summary_text", text: part.text }],
+      summary: shown === "" ? [] : [{ type: "summary_text", text: shown }],
       encrypted_content: encrypted ? encryptReasoning(item.id, part.text) : null,
     };
     output.push(done);

@@ -122,8 +122,8 @@ export interface ModelServerOptions {
   readonly reply: (request: ParsedRequest) => Reply | Promise<Reply>;
   readonly models: Readonly<Record<string, ServedModel>>;
   readonly countTokens: (text: string) => number;
-  /** The only key that is let in; default: any that is not empty. */
-  readonly apiKey?: string;
+  /** The only key that is let in; `null`: none is asked for; default: any that is not empty. */
+  readonly apiKey?: string | null;
   /** A client hung up before its answer was whole. */
   readonly onAbort?: (served: ServedRequest) => void;
   /** The server that is played; default: the four wires as their owners document them. */

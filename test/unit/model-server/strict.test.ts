@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { DOT_PNG } from "../../support/images.ts";
 import { perTest } from "../../support/per-file.ts";
-import { startScriptedModel } from "../../support/scripted-model.ts";
+import { startScriptedModel, text, thought } from "../../support/scripted-model.ts";
 
 const server = perTest(
-  () => startScriptedModel({ parts: [{ type: "text", text: "ok" }] }),
+  () => startScriptedModel({ parts: [{ type: "text", text: "ok" }] }, { dialect: "openai" }),
   (model) => model.close(),
 );
 
@@ -135,6 +135,11 @@ describe("the strict server refuses on the Responses wire", () => {
       image(`data:image/tiff;base64,${DOT_PNG.toString("base64")}`),
       "unsupported MIME type 'image/tiff'",
     ],
+    [
+      "a person's image without its detail",
+      image(png, { detail: undefined }),
+      "Missing required parameter: 'input[0].content[0].detail'",
+    ],
     ["an unknown detail", image(png, { detail: "medium" }), "Invalid value: 'medium'"],
   ])("%s", async (_, more, message) => {
     expect(await responses(more)).toContain(message);
@@ -194,5 +199,35 @@ describe("the strict server refuses on the chat wire", () => {
     ["a detail of the other wire", chatImage(png, { detail: "original" }), "Invalid value: 'original'"],
   ])("%s", async (_, more, message) => {
     expect(await chat(more)).toContain(message);
+  });
+});
+
+describe("reasoning on the Responses wire", () => {
+  const thinker = perTest(
+    () => startScriptedModel({ parts: [thought("Hmm."), text("ok")] }),
+    (model) => model.close(),
+  );
+  const ask = async (more: Body): Promise<Body | undefined> => {
+    const response = await fetch(`${thinker.baseUrl}/responses`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: "Bearer sk-test" },
+      body: JSON.stringify({ model: "o3", store: false, input: [{ role: "user", content: "go" }], ...more }),
+    });
+    return ((await response.json()) as { output: Body[] }).output[0];
+  };
+
+  it("has a summary only where one was asked for", async () => {
+    expect(await ask({})).toMatchObject({ type: "reasoning", summary: [] });
+    expect(await ask({ reasoning: { effort: "low" } })).toMatchObject({ summary: [] });
+    expect(await ask({ reasoning: { summary: "auto" } })).toMatchObject({
+      summary: [{ type: "summary_text", text: "Hmm." }],
+    });
+  });
+
+  it("has encrypted content only where it is included", async () => {
+    expect(await ask({})).toMatchObject({ encrypted_content: null });
+    expect(await ask({ include: ["reasoning.encrypted_content"] })).toMatchObject({
+      encrypted_content: expect.stringMatching(/^gAAAA/),
+    });
   });
 });

@@ -34,6 +34,8 @@ export interface Dialect {
   readonly key?: "bearer" | "api-key" | "none";
   /** Query that every request must carry. */
   readonly query?: Readonly<Record<string, string>>;
+  /** What a parameter may be depends on the model, as OpenAI has it: no temperature for those that reason, and so on. */
+  readonly byModel?: true;
   /** What is taken beside the official schema; default nothing. Of OpenAI's two wires. */
   readonly known?: KnownFields;
   /** Refuses what only this server does, with its own words. */

@@ -5,8 +5,8 @@ import { LOCAL } from "./local.ts";
 import { ROUTERS } from "./routers.ts";
 
 export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
-  openai: { api: "responses" },
-  "openai-chat": { api: "chat" },
+  openai: { api: "responses", byModel: true },
+  "openai-chat": { api: "chat", byModel: true },
   anthropic: { api: "messages" },
   gemini: { api: "gemini", basePath: "/v1beta" },
   ...ROUTERS,
@@ -14,5 +14,10 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   ...LOCAL,
 };
 
-/** The four wires as their owners document them, strict: no dialect at all. */
-export const OFFICIAL: Dialect = { api: "responses", chat: { reasoning: "reasoning_content" } };
+/** The four wires as their owners document them; but on chat thoughts are shown and taken back, as compatible servers do. */
+export const OFFICIAL: Dialect = {
+  api: "responses",
+  byModel: true,
+  known: { parameters: [], fields: ["reasoning_content"], needsDetail: true },
+  chat: { reasoning: "reasoning_content" },
+};

@@ -64,11 +64,13 @@ export const ROUTERS: Readonly<Record<Router, Dialect>> = {
   // Source: Microsoft's reference, "Azure OpenAI in Foundry Models v1" and "Content filtering".
   azure: {
     api: "responses",
+    byModel: true,
     basePath: "/openai/v1",
     key: "api-key",
   },
   "azure-classic": {
     api: "chat",
+    byModel: true,
     basePath: "/openai/deployments/gpt-4o",
     key: "api-key",
     query: { "api-version": "2024-10-21" },
