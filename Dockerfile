@@ -2,9 +2,9 @@
 FROM node:24-bookworm-slim
 
 WORKDIR /app
-# Only what it needs at run time. Install scripts are not needed, because Node is already there.
+# Only what it needs at run time, in the locked versions. Install scripts are not needed, because Node is already there.
 COPY package.json package-lock.json .npmrc ./
-RUN npm install --omit=dev --no-save --no-audit --no-fund --ignore-scripts && npm cache clean --force
+RUN npm ci --omit=dev --no-audit --no-fund --ignore-scripts && npm cache clean --force
 
 COPY activities activities
 COPY workflows workflows
