@@ -24,7 +24,7 @@ import { withAskedModel } from "./step/asked-model.ts";
 import { tellSwitch } from "./store/switch-model.ts";
 import { createChunkWriter } from "./step/chunk-writer.ts";
 import { ModelError, type ModelAnswer, type ModelErrorClass } from "./model/model.ts";
-import { failureOf, mayStepIn, ONE_MORE_TRY } from "./step/model-failure.ts";
+import { failureOf, mayStepIn, ONE_MORE_TRY, outOfRoom } from "./step/model-failure.ts";
 import { buildMessages, prefixMaker, prefixShares, type Prefix } from "./context/request.ts";
 import { viewSize, type ViewSize } from "./transcript/size.ts";
 import type { Session } from "./store/sessions.ts";
@@ -111,6 +111,7 @@ async function takeStep(
   announced.catch(() => undefined);
   const at = { sessionId: session.id, epoch: session.epoch, step: input.step, attempt: scope.attempt };
   const chunks = createChunkWriter(deps, at);
+  const room = answerTokens(budget, session.config.maxOutput, context.used);
   let said = "";
   let answer: ModelAnswer;
   try {
@@ -119,8 +120,9 @@ async function takeStep(
         target: session.config,
         system: prefix.system,
         messages: built.messages,
-        tools: input.wrapUp ? [] : prefix.tools,
-        maxOutputTokens: answerTokens(budget, session.config.maxOutput, context.used),
+        tools: prefix.tools,
+        ...(input.wrapUp ? { noCalls: true } : {}),
+        maxOutputTokens: room,
         cacheKey: session.id,
         deadlines: modelDeadlines(session.config, scope.elapsedMs()),
         estimatedTokens: context.used,
@@ -158,6 +160,9 @@ async function takeStep(
   await Promise.all([announced, chunks.end()]);
   if (answer.content.every((part) => part.type === "reasoning")) {
     await wasted(step, "The answer was empty.", answer);
+    // Asked again with the same room, it would think to the same end.
+    if (answer.finish === "length" && room >= session.config.maxOutput)
+      throw outOfRoom(session.config.model, room);
     return {
       kind: "empty",
       usage: answer.usage ?? { input: 0, output: 0, cached: 0, reasoning: 0 },

@@ -28,7 +28,13 @@ const builtInProviders: Readonly<Record<string, BuiltIn>> = {
     keyEnv: "OPENROUTER_API_KEY",
     options: { sendReasoning: "field", cacheMarks: true },
   },
-  groq: { api: "chat", baseUrl: "https://api.groq.com/openai/v1", keyEnv: "GROQ_API_KEY" },
+  groq: {
+    api: "chat",
+    baseUrl: "https://api.groq.com/openai/v1",
+    keyEnv: "GROQ_API_KEY",
+    // It refuses its own `reasoning` in a message.
+    options: { sendReasoning: "none" },
+  },
   mistral: {
     api: "chat",
     baseUrl: "https://api.mistral.ai/v1",

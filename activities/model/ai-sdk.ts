@@ -16,6 +16,7 @@ import { toModelMessages } from "./to-model-messages.ts";
 import { reportedCostUsd, trustedUsage } from "./usage.ts";
 import { Watchdog } from "./watchdog.ts";
 import { cacheMark, rulesOf, type WireRules } from "./wire-rules.ts";
+import type { Repair } from "./stream-events.ts";
 import { loadWire, type Wire } from "./wires/wire.ts";
 
 export interface AiSdkOptions {
@@ -96,10 +97,11 @@ async function askOnce(
   aborted.catch(() => undefined);
 
   const collector = new AnswerCollector(fullModelName(request.target.model), onDelta);
+  const reading = asking.wire.reading?.();
   let firstTokenAt: number | undefined;
   let end: { reason: string; usage: ModelAnswer["usage"]; costUsd: number | undefined } | undefined;
   try {
-    const reader = startStream(asking, call.signal, watchdog).getReader();
+    const reader = startStream(asking, call.signal, watchdog, reading?.repair).getReader();
     for (;;) {
       const { done, value } = await Promise.race([reader.read(), aborted]);
       if (call.signal.aborted) throw call.signal.reason;
@@ -124,7 +126,7 @@ async function askOnce(
     if (end === undefined || end.reason === "interrupted") {
       throw new ModelError(CUT_OFF, { class: "unavailable" });
     }
-    const content = collector.content();
+    const content = collector.content(reading?.kept?.());
     const durationMs = performance.now() - startedAt;
     return {
       content,
@@ -159,7 +161,7 @@ function isCutOff(error: unknown): boolean {
   return error instanceof Error && error.message.includes("ended without a finish reason");
 }
 
-function startStream(asking: Asking, signal: AbortSignal, watchdog: Watchdog) {
+function startStream(asking: Asking, signal: AbortSignal, watchdog: Watchdog, repair: Repair | undefined) {
   const { sdk, wire, network, request, endpoint, tools } = asking;
   const { target } = request;
   const rules = rulesOf(target);
@@ -168,8 +170,9 @@ function startStream(asking: Asking, signal: AbortSignal, watchdog: Watchdog) {
     body: { ...tierOf(target), ...target.body },
     onHeaders: () => watchdog.connected(),
     onBytes: () => watchdog.alive(),
+    repair,
   });
-  const { model, providerOptions } = wire({ request, endpoint, rules, fetch });
+  const { model, providerOptions } = wire.settings({ request, endpoint, rules, fetch });
   const hasTools = request.tools.length > 0 && (request.noCalls !== true || rules.toolChoiceNone);
   const effort = target.reasoning?.effort;
   return sdk.streamText({

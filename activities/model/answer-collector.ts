@@ -2,7 +2,8 @@
 import type { TextStreamPart, ToolSet } from "ai";
 import type { AssistantPart, ProviderData } from "../contract/message.ts";
 import type { ModelAnswer, ModelDelta } from "./model.ts";
-import { carriesData, ORIGIN_KEY } from "./pass/reasoning.ts";
+import type { KeptReasoning } from "./wires/chat-stream.ts";
+import { carriesData, COMPATIBLE_KEY, ORIGIN_KEY } from "./pass/reasoning.ts";
 
 type StreamPart = TextStreamPart<ToolSet>;
 
@@ -50,7 +51,8 @@ export class AnswerCollector {
   }
 
   /** What has come so far. Empty reasoning is left out unless it carries something for its provider. */
-  content(): AssistantPart[] {
+  content(kept: KeptReasoning = {}): AssistantPart[] {
+    if (Object.keys(kept).length > 0) this.#keep(kept);
     return this.#entries.flatMap((entry): AssistantPart[] => {
       if (entry.type === "tool-call") return [entry.call ?? unfinished(entry)];
       const options = this.#signed(withoutNulls(entry.metadata));
@@ -59,6 +61,16 @@ export class AnswerCollector {
       if (entry.text === "" && !carriesData(wrap(options))) return [];
       return [{ type: "reasoning", text: entry.text, ...wrap({ ...options, ...this.#origin() }) }];
     });
+  }
+
+  /** Reasoning that has no words may have come all the same, to be sent back. */
+  #keep(kept: KeptReasoning): void {
+    let entry = this.#entries.find((one): one is Spoken => one.type === "reasoning");
+    if (entry === undefined) {
+      entry = { type: "reasoning", text: "", metadata: undefined };
+      this.#entries.unshift(entry);
+    }
+    entry.metadata = { ...entry.metadata, [COMPATIBLE_KEY]: { ...kept } };
   }
 
   /** Provider data is sent back to the model that made it, and to no other. */

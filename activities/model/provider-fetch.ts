@@ -3,6 +3,7 @@
  * that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name. Certificates of NODE_EXTRA_CA_CERTS are Node's own matter.
  */
 import { isLoopback, type Endpoint } from "./endpoint.ts";
+import { mapEvents, type Repair } from "./stream-events.ts";
 
 export type Fetch = typeof globalThis.fetch;
 type Body = Record<string, unknown>;
@@ -16,8 +17,8 @@ interface Exchange {
   readonly onHeaders: () => void;
   /** Some bytes of the body are here, be they a comment. */
   readonly onBytes: () => void;
-  /** Applied to the stream of a good answer. */
-  readonly repair?: () => TransformStream<Uint8Array, Uint8Array>;
+  /** Applied to the events of a good answer. */
+  readonly repair: Repair | undefined;
 }
 
 export interface Network {
@@ -50,8 +51,8 @@ function addressOf(input: Parameters<Fetch>[0], { query }: Endpoint): string {
 
 function editRequest(init: RequestInit | undefined, { endpoint, body }: Exchange): RequestInit {
   const headers = new Headers(init?.headers);
-  // The SDKs insist on a key; a server that has another way to know us takes a made-up one for a wrong one.
-  if (endpoint.apiKey === undefined)
+  // The SDKs insist on a key; a server that knows us by a header of its own takes a made-up one for a wrong one.
+  if (endpoint.apiKey === undefined && Object.keys(endpoint.headers).length > 0)
     for (const name of ["authorization", "x-api-key", "x-goog-api-key"]) headers.delete(name);
   for (const [name, value] of Object.entries(endpoint.headers)) headers.set(name, value);
   const sent = { ...init, headers };
@@ -82,7 +83,7 @@ function watched(response: Response, { onBytes, repair }: Exchange): Response {
       },
     }),
   );
-  const body = response.ok && repair !== undefined ? heard.pipeThrough(repair()) : heard;
+  const body = response.ok && repair !== undefined ? heard.pipeThrough(mapEvents(repair)) : heard;
   const { status, statusText, headers } = response;
   return new Response(body, { status, statusText, headers: new Headers([...headers]) });
 }

@@ -55,6 +55,14 @@ export function failureOf(error: ModelError, isLast: boolean): ModelFailure {
   }
 }
 
+/** A model that thought until its output was used up, and said nothing: asked again with the same room, it would again. */
+export function outOfRoom(model: string, tokens: number): ApplicationFailure {
+  return fatal(
+    "EmptyAnswer",
+    `${model} used up its ${tokens} tokens of output by thinking and said nothing. The conversation is kept. Raise models.${model}.maxOutput if the model can write more, or lower models.${model}.reasoning.effort, and start a session with that; or go on with another model (say ID --model).`,
+  );
+}
+
 /** Attempts after which a failure that may pass counts as one that stays, where another model is there to ask. Source: people who asked for it, three. */
 const FALLBACK_ATTEMPTS = 3;
 

@@ -86,7 +86,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
   if (!stored) throw superseded("the answer of this attempt was dropped");
   logCall(bill);
   deps.notifier.wake(session.id);
-  // A wrap-up is asked without the tools that the estimate counts.
+  // A wrap-up may be asked without the tools that the estimate counts: some servers take no other refusal of calls.
   const learnt = input.wrapUp
     ? step.learnt
     : await learnFrom(deps.store.db, session.config.model, step.learnt, size.pureTokens, answer.usage);

@@ -277,8 +277,7 @@ describe("a model that asks for too much", () => {
     let turn = 0;
     const script = scriptedModel().forever((request) => {
       turn += 1;
-      const tools = (request.raw["tools"] as unknown[] | undefined) ?? [];
-      return tools.length === 0
+      return request.raw["tool_choice"] === "none"
         ? { parts: [text("I had to stop.")] }
         : { parts: [call("bash", { command: `echo ${turn}` })] };
     });

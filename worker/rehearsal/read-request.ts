@@ -27,6 +27,7 @@ const body = z.object({
   instructions: z.string().optional(),
   input: z.array(item),
   tools: z.array(z.unknown()).default([]),
+  tool_choice: z.unknown(),
   prompt_cache_key: z.string().optional(),
 });
 
@@ -39,7 +40,14 @@ export interface ReadRequest {
 
 /** @throws ZodError, SyntaxError for another body */
 export function readRequest(text: string): ReadRequest {
-  const { model, instructions = "", input, tools, prompt_cache_key: cacheKey } = body.parse(JSON.parse(text));
+  const {
+    model,
+    instructions = "",
+    input,
+    tools,
+    tool_choice: choice,
+    prompt_cache_key: cacheKey,
+  } = body.parse(JSON.parse(text));
   const system = [instructions];
   const items: WireItem[] = [];
   const texts = [JSON.stringify(tools), instructions];
@@ -57,7 +65,11 @@ export function readRequest(text: string): ReadRequest {
       items.push({ type: "result", callId: entry.call_id, parts: entry.output });
     } else texts.push(...entry.summary.map((part) => part.text));
   }
-  return { request: { system: system.join("\n"), items, tools, cacheKey }, model, texts };
+  return {
+    request: { system: system.join("\n"), items, tools: choice === "none" ? [] : tools, cacheKey },
+    model,
+    texts,
+  };
 }
 
 const textOf = (content: z.infer<typeof parts>) =>

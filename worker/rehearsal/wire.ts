@@ -12,6 +12,7 @@ export type WireItem =
 export interface ParsedRequest {
   readonly system: string;
   readonly items: readonly WireItem[];
+  /** Those that may be called now. */
   readonly tools: readonly unknown[];
   readonly cacheKey: string | undefined;
 }

@@ -5,16 +5,22 @@
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { COMPATIBLE_KEY } from "../pass/reasoning.ts";
 import { toChatBody } from "./chat-body.ts";
-import { options, type Wire } from "./wire.ts";
+import { ChatStream } from "./chat-stream.ts";
+import { NO_KEY, options, type Wire, type WireCall, type WireSettings } from "./wire.ts";
 
 const OPENAI = "https://api.openai.com/v1";
 
-export const chatWire: Wire = ({ request, endpoint, rules, fetch }) => {
+export const chatWire: Wire = {
+  reading: () => new ChatStream(),
+  settings: settingsOf,
+};
+
+function settingsOf({ request, endpoint, rules, fetch }: WireCall): WireSettings {
   const { target } = request;
   const provider = createOpenAICompatible({
     name: COMPATIBLE_KEY,
     baseURL: endpoint.baseUrl ?? OPENAI,
-    ...(endpoint.apiKey === undefined ? {} : { apiKey: endpoint.apiKey }),
+    apiKey: endpoint.apiKey ?? NO_KEY,
     includeUsage: true,
     supportsMultiPartToolContent: rules.filesInResults,
     transformRequestBody: (body) => toChatBody(body, target, rules),
@@ -28,4 +34,4 @@ export const chatWire: Wire = ({ request, endpoint, rules, fetch }) => {
       ...(rules.cacheKey && target.cache === "24h" ? { prompt_cache_retention: "24h" } : {}),
     }),
   };
-};
+}

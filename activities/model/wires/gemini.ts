@@ -1,9 +1,13 @@
 /** Google's generateContent. */
 import { createGoogle } from "@ai-sdk/google";
 import { isThinking } from "../wire-rules.ts";
-import { NO_KEY, options, summaryOf, type Wire } from "./wire.ts";
+import { NO_KEY, options, summaryOf, type Wire, type WireCall, type WireSettings } from "./wire.ts";
 
-export const geminiWire: Wire = ({ request, endpoint, fetch }) => {
+export const geminiWire: Wire = {
+  settings: settingsOf,
+};
+
+function settingsOf({ request, endpoint, fetch }: WireCall): WireSettings {
   const { target } = request;
   const provider = createGoogle({
     apiKey: endpoint.apiKey ?? NO_KEY,
@@ -20,4 +24,4 @@ export const geminiWire: Wire = ({ request, endpoint, fetch }) => {
       ...(target.tier === undefined ? {} : { serviceTier: target.tier }),
     }),
   };
-};
+}

@@ -1,12 +1,16 @@
 /** Anthropic's messages, at Anthropic and servers that speak it. */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { isThinking } from "../wire-rules.ts";
-import { NO_KEY, options, summaryOf, type Wire } from "./wire.ts";
+import { NO_KEY, options, summaryOf, type Wire, type WireCall, type WireSettings } from "./wire.ts";
 
 /** Claudes that decide themselves how long to think. Source: Anthropic's guide on adaptive thinking, from Claude 4.6 on. */
 const ADAPTIVE = /claude-[a-z]+-(4-[6-9]|[5-9])/;
 
-export const messagesWire: Wire = ({ request, endpoint, fetch }) => {
+export const messagesWire: Wire = {
+  settings: settingsOf,
+};
+
+function settingsOf({ request, endpoint, fetch }: WireCall): WireSettings {
   const { target } = request;
   const provider = createAnthropic({
     apiKey: endpoint.apiKey ?? NO_KEY,
@@ -23,4 +27,4 @@ export const messagesWire: Wire = ({ request, endpoint, fetch }) => {
         : {},
     ),
   };
-};
+}

@@ -1,9 +1,15 @@
 /** OpenAI's Responses, at OpenAI, Azure and servers that speak it. */
 import { createOpenAI } from "@ai-sdk/openai";
 import { isThinking } from "../wire-rules.ts";
-import { NO_KEY, options, summaryOf, type Wire } from "./wire.ts";
+import { repairResponsesEvent } from "./responses-stream.ts";
+import { NO_KEY, options, summaryOf, type Wire, type WireCall, type WireSettings } from "./wire.ts";
 
-export const responsesWire: Wire = ({ request, endpoint, rules, fetch }) => {
+export const responsesWire: Wire = {
+  reading: () => ({ repair: repairResponsesEvent }),
+  settings: settingsOf,
+};
+
+function settingsOf({ request, endpoint, rules, fetch }: WireCall): WireSettings {
   const { target } = request;
   const provider = createOpenAI({
     apiKey: endpoint.apiKey ?? NO_KEY,
@@ -24,4 +30,4 @@ export const responsesWire: Wire = ({ request, endpoint, rules, fetch }) => {
       ...(request.tools.length > 0 ? { parallelToolCalls: true } : {}),
     }),
   };
-};
+}

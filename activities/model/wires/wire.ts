@@ -4,9 +4,11 @@ import type { Api, ModelTarget } from "../../config/model-target.ts";
 import type { Endpoint } from "../endpoint.ts";
 import type { ModelRequest } from "../model.ts";
 import type { Fetch } from "../provider-fetch.ts";
+import type { Repair } from "../stream-events.ts";
 import type { WireRules } from "../wire-rules.ts";
+import type { KeptReasoning } from "./chat-stream.ts";
 
-interface WireCall {
+export interface WireCall {
   readonly request: ModelRequest;
   readonly endpoint: Endpoint;
   readonly rules: WireRules;
@@ -16,12 +18,16 @@ interface WireCall {
 /** Values are JSON: the SDK checks them by the package's own schema. */
 type ProviderOptions = Record<string, Record<string, never>>;
 
-interface WireSettings {
+export interface WireSettings {
   readonly model: LanguageModel;
   readonly providerOptions: ProviderOptions;
 }
 
-export type Wire = (call: WireCall) => WireSettings;
+export interface Wire {
+  readonly settings: (call: WireCall) => WireSettings;
+  /** Reads the events of one answer before the SDK does. */
+  readonly reading?: () => { readonly repair: Repair; readonly kept?: () => KeptReasoning };
+}
 
 const LOADERS: Readonly<Record<Api, () => Promise<Wire>>> = {
   responses: async () => (await import("./responses.ts")).responsesWire,
@@ -34,7 +40,7 @@ export function loadWire(api: Api): Promise<Wire> {
   return LOADERS[api]();
 }
 
-/** What a package has to be told as a key where there is none; `provider-fetch.ts` takes it out again. */
+/** What a package has to be told as a key where there is none. */
 export const NO_KEY = "none";
 
 export function options(name: string, values: Record<string, unknown>): ProviderOptions {

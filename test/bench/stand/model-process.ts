@@ -53,7 +53,7 @@ const server = await createModelServer({
   reply: (request) => {
     const id = request.cacheKey ?? "";
     forgetRequests(server.log);
-    if (request.tools.length === 0) {
+    if (request.tools.length === 0 || request.raw["tool_choice"] === "none") {
       seenOf(id).summaries += 1;
       return { parts: [{ type: "text", text: summaryText({ state: "Probing goes on." }) }] };
     }

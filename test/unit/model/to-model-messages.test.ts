@@ -125,3 +125,112 @@ describe("messages for the AI SDK", () => {
     ]);
   });
 });
+
+describe("the form that a server wants", () => {
+  const mistral = {
+    model: "mistral/devstral",
+    api: "chat",
+    provider: {
+      name: "mistral",
+      options: { callIds: "nine", userAfterResults: false, sendReasoning: "none" },
+    },
+  } as const;
+  const called = (toolCallId: string, more: object = {}): AssistantPart => ({
+    type: "tool-call",
+    toolCallId,
+    toolName: "bash",
+    input: {},
+    ...more,
+  });
+  const asked: Message = { role: "user", content: [{ type: "text", text: "Go." }] };
+
+  it("ends with the user where the assistant spoke last, and joins what it said in two rows", () => {
+    const half: AssistantPart = { type: "text", text: "Half [interrupted]" };
+    const sent = toModelMessages([asked, assistant(said), assistant(half)], responses);
+    expect(sent.map(({ role }) => role)).toEqual(["user", "assistant", "user"]);
+    expect(sent[1]?.content).toEqual([said, half]);
+    expect(toModelMessages([asked, result("a", "1")], responses)).toHaveLength(2);
+  });
+
+  it("has call ids of nine letters and digits, the same in call and result, and never one for two", () => {
+    const ids = ["call_abc", "call_abd", "AbCdEf123"];
+    const history = [asked, assistant(...ids.map((id) => called(id))), ...ids.map((id) => result(id, "x"))];
+    const idsIn = (list: readonly unknown[]) => JSON.stringify(list).match(/"toolCallId":"[^"]*"/g) ?? [];
+    const found = idsIn(toModelMessages(history, mistral));
+    expect(found.slice(0, 3)).toEqual(found.slice(3));
+    expect(new Set(found).size).toBe(3);
+    for (const id of found) expect(id).toMatch(/:"[a-zA-Z0-9]{9}"$/);
+    expect(found[2]).toContain("AbCdEf123");
+    expect(idsIn(toModelMessages([...history, asked], mistral)).slice(0, 6)).toEqual(found);
+  });
+
+  it("has safe call ids that do not meet", () => {
+    const sent = toModelMessages(
+      [asked, assistant(called("a.b"), called("a:b")), result("a.b", "1"), result("a:b", "2")],
+      { model: "anthropic/claude-sonnet-5", api: "messages" },
+    );
+    const [one, two] = (sent[1]?.content ?? []) as { toolCallId: string }[];
+    expect(one?.toolCallId).toBe("a_b");
+    expect(two?.toolCallId).toMatch(/^[a-zA-Z0-9_-]+$/);
+    expect(two?.toolCallId).not.toBe("a_b");
+    expect(sent[2]?.content).toMatchObject([{ toolCallId: "a_b" }, { toolCallId: two?.toolCallId }]);
+  });
+
+  it("lets the assistant speak between results and the user where the server wants that", () => {
+    const sent = toModelMessages([asked, assistant(called("a")), result("a", "1"), asked], mistral);
+    expect(sent.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant", "user"]);
+  });
+
+  it("gives a signed thought back to the Claude that had it, and to no other", () => {
+    const signed: AssistantPart = {
+      type: "reasoning",
+      text: "hm",
+      providerOptions: { anthropic: { signature: "s" }, longhaul: { model: "anthropic/a" } },
+    };
+    const to = (model: string) =>
+      toModelMessages([asked, assistant(signed, called("x")), result("x", "1")], {
+        model,
+        api: "messages",
+      })[1]?.content;
+    expect(to("anthropic/a")).toHaveLength(2);
+    expect(to("anthropic/b")).toHaveLength(1);
+  });
+
+  it("marks the last two turns for Anthropic's cache, as long as the configuration says", () => {
+    const history = [asked, assistant(called("a")), result("a", "1"), assistant(said), asked];
+    const marks = (cache?: "1h" | false) =>
+      toModelMessages(history, {
+        model: "anthropic/a",
+        api: "messages",
+        ...(cache === undefined ? {} : { cache }),
+      }).map(({ providerOptions }) => providerOptions?.["anthropic"]?.["cacheControl"]);
+    const mark = { type: "ephemeral" };
+    expect(marks()).toEqual([undefined, undefined, mark, undefined, mark]);
+    expect(marks("1h").at(-1)).toEqual({ type: "ephemeral", ttl: "1h" });
+    expect(marks(false).filter(Boolean)).toEqual([]);
+  });
+
+  it("stands in for the signature of a call that another model made, where Gemini wants one", () => {
+    const gemini = { model: "gemini/gemini-3-pro", api: "chat" } as const;
+    const own = called("b", {
+      providerOptions: { compatible: { thoughtSignature: "mine" }, longhaul: { model: gemini.model } },
+    });
+    const sent = toModelMessages(
+      [asked, assistant(called("a")), result("a", "1"), assistant(own), result("b", "2")],
+      gemini,
+    );
+    const signatures = JSON.stringify(sent).match(/"thoughtSignature":"[^"]*"/g);
+    expect(signatures).toEqual([
+      '"thoughtSignature":"skip_thought_signature_validator"',
+      '"thoughtSignature":"mine"',
+    ]);
+  });
+
+  it("has thoughts beside calls for Kimi and DeepSeek, also beside another model's", () => {
+    const [, sent] = toModelMessages([asked, assistant(called("a")), result("a", "1")], {
+      model: "kimi/kimi-k3",
+      api: "chat",
+    });
+    expect(sent?.providerOptions).toEqual({ openaiCompatible: { reasoning_content: " " } });
+  });
+});

@@ -1,0 +1,108 @@
+/**
+ * What compatible servers send on the chat wire that the SDK would take for something else or for garbage, and what it
+ * would drop: an error in the middle, and the reasoning's own form. Sources: docs/models.md, each row from public reports.
+ */
+import { isRecord, type StreamEvent } from "../stream-events.ts";
+
+/** How a server names its reasoning, and its parts as they are to go back. */
+export interface KeptReasoning {
+  readonly field?: string;
+  readonly details?: readonly StreamEvent[];
+}
+
+const FIELDS = ["reasoning_content", "reasoning"] as const;
+
+export class ChatStream {
+  #field: string | undefined;
+  readonly #details: StreamEvent[] = [];
+
+  /** One chunk as the SDK reads it; undefined for one that says nothing. */
+  readonly repair = (chunk: StreamEvent): StreamEvent | undefined => {
+    const choice = Array.isArray(chunk["choices"]) ? (chunk["choices"][0] as unknown) : undefined;
+    const error = errorOf(chunk, choice);
+    if (error !== undefined) return { error };
+    if (!isRecord(choice)) return this.#withoutChoice(chunk);
+    const { error: _, ...rest } = chunk;
+    const delta = isRecord(choice["delta"]) ? this.#delta(choice["delta"]) : choice["delta"];
+    const usage = rest["usage"] ?? choice["usage"] ?? groqUsage(rest);
+    return { ...rest, ...(isRecord(usage) ? { usage } : {}), choices: [{ ...choice, delta }] };
+  };
+
+  /** What came of reasoning beside its words, for its way back. */
+  kept(): KeptReasoning {
+    return {
+      ...(this.#field === undefined || this.#field === FIELDS[0] ? {} : { field: this.#field }),
+      ...(this.#details.length === 0 ? {} : { details: this.#details }),
+    };
+  }
+
+  /** A bill goes on; a sign of life has done its work when its bytes came. */
+  #withoutChoice(chunk: StreamEvent): StreamEvent | undefined {
+    const usage = chunk["usage"] ?? groqUsage(chunk);
+    return isRecord(usage) ? { ...chunk, usage, choices: [] } : undefined;
+  }
+
+  #delta(delta: StreamEvent): StreamEvent {
+    const { role: _, reasoning_details: details, tool_calls: calls, ...rest } = delta;
+    for (const field of FIELDS) {
+      if (typeof rest[field] !== "string") delete rest[field];
+      else if (rest[field] !== "") this.#field ??= field;
+    }
+    if (Array.isArray(details)) {
+      const parts = details.filter(isRecord);
+      for (const part of parts) this.#keep(part);
+      const said = parts
+        .map((part) => part["text"] ?? part["summary"])
+        .filter((text) => typeof text === "string");
+      if (FIELDS.every((field) => rest[field] === undefined) && said.length > 0)
+        rest["reasoning"] = said.join("");
+    }
+    return { ...rest, ...(Array.isArray(calls) ? { tool_calls: calls.filter(isRecord).map(callOf) } : {}) };
+  }
+
+  /** Pieces of one text become one part, as it has to go back. Source: OpenRouter's guide on reasoning tokens. */
+  #keep(part: StreamEvent): void {
+    const last = this.#details.at(-1);
+    const key = ["text", "summary"].find((name) => typeof part[name] === "string");
+    const follows = last !== undefined && last["type"] === part["type"] && last["index"] === part["index"];
+    const filled = Object.fromEntries(Object.entries(part).filter(([, value]) => value !== null));
+    if (!follows || part["type"] === "reasoning.encrypted") this.#details.push(filled);
+    else
+      Object.assign(
+        last,
+        filled,
+        key === undefined ? {} : { [key]: `${textOf(last[key])}${textOf(part[key])}` },
+      );
+  }
+}
+
+function groqUsage({ x_groq: own }: StreamEvent): unknown {
+  return isRecord(own) ? own["usage"] : undefined;
+}
+
+/** Said beside the choices, within one, or by its finish alone. */
+function errorOf(chunk: StreamEvent, choice: unknown): StreamEvent | undefined {
+  const own = isRecord(choice) ? choice["error"] : undefined;
+  const error = chunk["error"] ?? own;
+  if (isRecord(error)) return { ...error, message: wordsOf(error) };
+  if (typeof error === "string" && error !== "") return { message: error };
+  if (!isRecord(choice) || choice["finish_reason"] !== "error") return undefined;
+  return { message: "The provider ended its answer in the middle with the finish reason `error`." };
+}
+
+/** A router puts the provider's own words beside its own. */
+function wordsOf(error: StreamEvent): string {
+  const raw = isRecord(error["metadata"]) ? textOf(error["metadata"]["raw"]) : "";
+  return [textOf(error["message"]), raw].filter((text) => text !== "").join(": ") || JSON.stringify(error);
+}
+
+function callOf(call: StreamEvent): StreamEvent {
+  const written = isRecord(call["function"]) ? call["function"] : {};
+  const { arguments: input } = written;
+  const isText = typeof input === "string" || input === null || input === undefined;
+  return { ...call, function: isText ? written : { ...written, arguments: JSON.stringify(input) } };
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}

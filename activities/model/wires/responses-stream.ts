@@ -1,0 +1,52 @@
+/** What servers other than OpenAI send on the Responses wire that the SDK would refuse or drop. Sources: docs/models.md. */
+import { isRecord, type StreamEvent } from "../stream-events.ts";
+
+/** One event as the SDK reads it; undefined for one that says nothing to us. */
+export function repairResponsesEvent(event: StreamEvent): StreamEvent | undefined {
+  switch (event["type"]) {
+    case undefined:
+      return isRecord(event["error"]) ? event : undefined;
+    case "response.output_text.annotation.added":
+      return undefined;
+    // vLLM and LM Studio show what a model thinks in full, where OpenAI shows a summary.
+    case "response.reasoning_text.delta":
+      return withId({ ...event, type: "response.reasoning_summary_text.delta", summary_index: 0 });
+    case "response.completed":
+    case "response.incomplete":
+      return isRecord(event["response"])
+        ? { ...event, response: { ...event["response"], ...outputOf(event["response"]) } }
+        : event;
+    default:
+      return withId(event);
+  }
+}
+
+/** Items without an id are known by their place. */
+function withId(event: StreamEvent): StreamEvent {
+  const index = event["output_index"];
+  const place = `item_${typeof index === "number" ? index : 0}`;
+  if (isRecord(event["item"])) return { ...event, item: itemOf(event["item"], place) };
+  return "output_index" in event && typeof event["item_id"] !== "string"
+    ? { ...event, item_id: place }
+    : event;
+}
+
+function outputOf({ output }: StreamEvent): StreamEvent {
+  if (!Array.isArray(output)) return {};
+  return {
+    output: output.map((item, index) => (isRecord(item) ? itemOf(item, `item_${index}`) : item) as unknown),
+  };
+}
+
+function itemOf(item: StreamEvent, place: string): StreamEvent {
+  const { content, arguments: input } = item;
+  return {
+    ...item,
+    ...(typeof item["id"] === "string" ? {} : { id: place }),
+    ...(isRecord(input) ? { arguments: JSON.stringify(input) } : {}),
+    // Of files and places that an answer names: nobody reads them here, and their kinds are many.
+    ...(Array.isArray(content) && item["type"] === "message"
+      ? { content: content.map((part) => (isRecord(part) ? { ...part, annotations: [] } : part) as unknown) }
+      : {}),
+  };
+}
