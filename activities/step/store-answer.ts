@@ -115,12 +115,15 @@ export function billOf({ session, input, scope, size }: StepContext): Omit<Model
 /** A bill that contradicts our count by far: noted, and nothing is worked out from it. */
 function isDoubtful({ session, size, input }: StepContext, { usage }: ModelAnswer): boolean {
   if (usage === undefined || !contradicts(usage.input, size.pureTokens)) return false;
-  log.warn("the provider's token count contradicts ours by far; the estimate is used", {
-    model: session.config.model,
-    step: input.step,
-    billedTokens: usage.input,
-    countedTokens: size.pureTokens,
-  });
+  log.warn(
+    "the provider's token count contradicts ours by far; the estimate is used. A count that stays low while the session grows means that the server cuts requests to its own window: longhaul doctor shows it",
+    {
+      model: session.config.model,
+      step: input.step,
+      billedTokens: usage.input,
+      countedTokens: size.pureTokens,
+    },
+  );
   return true;
 }
 

@@ -111,11 +111,12 @@ export function estimatedNextInput(next: NextInput): NextInputEstimate {
 /**
  * A bill of more than so many times our count, or of less than that part of it, is not of this request: a sum over several,
  * another unit, another request. Source: ours, with room for what a true bill differs by: a tokenizer's ratio (up to 2), images
- * that are counted at one size, a prompt that a compatible server puts in front. Bills of ten times the request, and of a
- * tenth, were seen.
+ * that are counted at one size, a prompt that a compatible server puts in front. Bills of ten times the request were seen; and
+ * of less than half, always the same: Ollama and LM Studio cut a request to their own window without a word and bill what is
+ * left, so that by their bills no compaction would ever be due.
  */
 const MAX_BILL_FACTOR = 5;
-const MIN_BILL_FACTOR = 0.1;
+const MIN_BILL_FACTOR = 0.5;
 /** Below this a constant that a server adds weighs more than any factor. */
 const MIN_JUDGED_TOKENS = 2_000;
 

@@ -107,6 +107,7 @@ describe("estimatedNextInput", () => {
     ["infinite", { input: Infinity, output: 0 }],
     ["a sum over many calls", { input: 900_000, output: 200 }],
     ["a tenth of the request", { input: 300, output: 20 }],
+    ["less than half of the request", { input: 2_400, output: 20 }],
     ["ten times the request", { input: 54_000, output: 200 }],
   ])("ignores a bill that is %s [case 18]", (_what, strange) => {
     const next = { bill: strange, newTokens: 100, pureTokens, windowTokens: 128_000 };
@@ -150,6 +151,20 @@ describe("learnRatio", () => {
     const before = { ratio: 1, samples: 3 };
     expect(learnRatio(before, 5_000, 50_000)).toEqual(before);
     expect(learnRatio(before, 5_000, 400)).toEqual(before);
+  });
+
+  it("is not taught by a server that cuts requests without a word, so that a compaction still comes [S11]", () => {
+    const [window, kept] = [32_000, 4_096];
+    let learnt = { ratio: 1, samples: 0 };
+    let due = false;
+    for (let counted = 1_000; counted < 1.5 * window && !due; counted += 500) {
+      const bill = { input: Math.min(counted, kept), output: 100 };
+      learnt = learnRatio(learnt, counted, bill.input);
+      const next = { bill, newTokens: 400, pureTokens: counted + 500, ratio: learnt.ratio };
+      due = estimatedNextInput(next).tokens > 0.8 * window;
+    }
+    expect(learnt.ratio).toBeGreaterThan(0.7);
+    expect(due).toBe(true);
   });
 
   it("always stays within 0.5 and 2", () => {
