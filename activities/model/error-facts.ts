@@ -45,8 +45,9 @@ export function readErrorFacts(error: unknown): ErrorFacts {
     typeof one["responseBody"] === "string" ? one["responseBody"] : undefined,
   );
   const parsedBody = parsed(body);
+  // The body comes first: what the SDK took out of it lacks the fields that only some servers have.
   const reported =
-    first(chain, (one) => errorOf(one["data"])) ?? errorOf(parsedBody) ?? first(chain, errorOf);
+    errorOf(parsedBody) ?? first(chain, (one) => errorOf(one["data"])) ?? first(chain, errorOf);
   const inBody = body === undefined ? undefined : bodyText(body, parsedBody);
   const said = upstreamText(reported) ?? inBody ?? first([...chain, reported ?? {}], messageOf) ?? "";
   const code =

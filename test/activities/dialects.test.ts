@@ -9,17 +9,8 @@ import { useDatabase } from "../support/test-database.ts";
 const database = useDatabase();
 const table = new Map<DialectName, Outcome>();
 const names = Object.keys(DIALECTS) as DialectName[];
-/** What the product does not do right yet. */
-const KNOWN: Partial<Record<DialectName, string>> = {
-  "openai-chat": "keeps another wire's thoughts to itself",
-  groq: "sends no field of thoughts that the server refuses",
-  openrouter: "reads the upstream's own words of an overflow",
-};
-
 describe("a session of twenty steps", () => {
-  for (const [name, what] of Object.entries(KNOWN)) it.todo(`on ${name} ${what}`);
-
-  it.each(names.filter((name) => KNOWN[name] === undefined))("goes well on %s", async (name) => {
+  it.each(names)("goes well on %s", async (name) => {
     const outcome = await playDialect(database, name);
     table.set(name, outcome);
     for (const one of CASES) expect.soft(outcome[one], one).toMatch(/^[✓–]$/);

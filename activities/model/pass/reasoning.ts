@@ -71,9 +71,16 @@ function usable(
       part.type === "reasoning" && index < last && isOwn(part, target, rules),
   );
   if (rules.sendReasoning === "none") return new Set();
-  if (target.api === "chat") return new Set(rules.sendReasoning === "field" ? own : []);
+  // What the same model thought on another wire carries that wire's data; its chat wire may have no field for it.
+  if (target.api === "chat") return new Set(rules.sendReasoning === "field" ? own.filter(isOfChat) : []);
   if (target.api === "responses") return new Set(withEncryptedItem(own));
   return new Set(own.filter(carriesData));
+}
+
+const OTHER_WIRES = ["openai", "anthropic", "google"];
+
+function isOfChat({ providerOptions = {} }: ReasoningPart): boolean {
+  return !OTHER_WIRES.some((name) => providerOptions[name] !== undefined);
 }
 
 /** Rows of before origins were noted have one on the Responses wire alone, where the item's data tells. */
