@@ -130,6 +130,7 @@ async function takeStep(
       (delta) => {
         if (delta.type === "text") said += delta.text;
         if (delta.type === "tool-call") scope.note(`asks for ${deps.sanitizer.clean(delta.toolName)}`);
+        if (delta.type === "thinking") scope.note("thinks where nobody sees it; the provider is alive");
         chunks.push(delta);
       },
       scope.signal,

@@ -89,7 +89,11 @@ async function askOnce(
   const call = new AbortController();
   const onAbort = () => call.abort(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
-  const watchdog = new Watchdog(deadlinesOf(request, asking.endpoint), (silent) => call.abort(silent));
+  const watchdog = new Watchdog(
+    deadlinesOf(request, asking.endpoint),
+    (silent) => call.abort(silent),
+    () => onDelta({ type: "thinking" }),
+  );
   // The SDK may be slow to notice an abort, or end the stream as if all were well; this does neither.
   const aborted = new Promise<never>((_, reject) => {
     call.signal.addEventListener("abort", () => reject(call.signal.reason as Error), { once: true });

@@ -33,7 +33,9 @@ export interface ModelRequest {
 export type ModelDelta =
   | { readonly type: "text" | "reasoning"; readonly text: string }
   /** A tool call has begun to arrive. */
-  | { readonly type: "tool-call"; readonly toolName: string };
+  | { readonly type: "tool-call"; readonly toolName: string }
+  /** Bytes come, and have long brought nothing to show: it thinks where nobody sees it. */
+  | { readonly type: "thinking" };
 
 export interface ModelAnswer {
   /** In the order in which it came; empty reasoning left out. */

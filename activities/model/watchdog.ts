@@ -2,17 +2,23 @@
 import { ModelError } from "./model.ts";
 import type { NamedDeadlines } from "./deadlines.ts";
 
+/** After so long without a piece, bytes that are none are told of. Source: ours, when a person begins to wonder. */
+const WONDER_MS = 5_000;
+
 export class Watchdog {
   readonly #deadlines: NamedDeadlines;
   readonly #onSilent: (error: ModelError) => void;
+  readonly #onHidden: () => void;
+  #toldFrom = performance.now() + WONDER_MS;
   #timer: NodeJS.Timeout | undefined;
   readonly #end: NodeJS.Timeout;
   #phase: "connect" | "first" | "next" = "connect";
 
-  /** Starts at once. @param onSilent called at most once, with an error of class `silent` or `too-long` that says which deadline it was */
-  constructor(deadlines: NamedDeadlines, onSilent: (error: ModelError) => void) {
+  /** Starts at once. @param onSilent called at most once, with an error of class `silent` or `too-long` that says which deadline it was; onHidden once in each long stretch of bytes without a piece */
+  constructor(deadlines: NamedDeadlines, onSilent: (error: ModelError) => void, onHidden: () => void) {
     this.#deadlines = deadlines;
     this.#onSilent = onSilent;
+    this.#onHidden = onHidden;
     this.#end = setTimeout(() => {
       this.stop();
       const seconds = `${Math.round(deadlines.answerMs / 1_000)} s`;
@@ -31,6 +37,7 @@ export class Watchdog {
 
   /** A piece of the answer is here. */
   heard(): void {
+    this.#toldFrom = performance.now() + WONDER_MS;
     // Thousands of pieces a second: one timer is refreshed, not replaced.
     if (this.#phase === "next") {
       this.#timer?.refresh();
@@ -43,6 +50,9 @@ export class Watchdog {
   /** Some bytes are here, which are no piece of the answer: a comment, or an event that says that it goes on. */
   alive(): void {
     if (this.#phase !== "connect") this.#timer?.refresh();
+    if (performance.now() < this.#toldFrom) return;
+    this.#toldFrom = Infinity;
+    this.#onHidden();
   }
 
   /** The model began to reason where nobody sees it: that may take as long as a first token. */

@@ -41,7 +41,8 @@ export function createChunkWriter(
   };
   return {
     push(delta) {
-      if (delta.type !== "tool-call") add(delta.type, streams[delta.type].push(delta.text));
+      if (delta.type === "text" || delta.type === "reasoning")
+        add(delta.type, streams[delta.type].push(delta.text));
     },
     async end() {
       add("reasoning", streams.reasoning.end());

@@ -76,7 +76,7 @@ describe("the rehearsal's own server", () => {
       const ask = (messages: readonly Message[]) =>
         model.ask(
           modelRequest({ model: "rehearsal/flashcards", messages, tools: toolSpecs() }),
-          (delta) => deltas.push(delta.type === "tool-call" ? "" : delta.text),
+          (delta) => deltas.push("text" in delta ? delta.text : ""),
           new AbortController().signal,
         );
       const task = user("Build a flashcard application.");

@@ -11,10 +11,11 @@ afterEach(() => void vi.useRealTimers());
 
 function watch() {
   const barks: ModelError[] = [];
+  const hidden = vi.fn<() => void>();
   const deadlines = { connectMs: 100, firstTokenMs: 1_000, silenceMs: 300, answerMs: 20_000 };
   const named = deadlinesOf(modelRequest({ deadlines, model: "openai/gpt-4o" }), endpoint);
-  const watchdog = new Watchdog(named, (error) => barks.push(error));
-  return { barks, watchdog };
+  const watchdog = new Watchdog(named, (error) => barks.push(error), hidden);
+  return { barks, watchdog, hidden };
 }
 
 describe("the watchdog [R32] [R33] [R34]", () => {
@@ -78,6 +79,24 @@ describe("the watchdog [R32] [R33] [R34]", () => {
     expect(barks).toEqual([]);
     vi.advanceTimersByTime(1);
     expect(barks[0]?.message).toContain("limits.silenceTimeout");
+  });
+
+  it("tells once that bytes come without a piece for long, and again after the next piece", () => {
+    const { hidden, watchdog } = watch();
+    watchdog.connected();
+    const comments = (count: number) => {
+      for (let comment = 0; comment < count; comment += 1) {
+        vi.advanceTimersByTime(200);
+        watchdog.alive();
+      }
+    };
+    comments(24);
+    expect(hidden).not.toHaveBeenCalled();
+    comments(10);
+    expect(hidden).toHaveBeenCalledTimes(1);
+    watchdog.heard();
+    comments(30);
+    expect(hidden).toHaveBeenCalledTimes(2);
   });
 
   it("ends an answer that goes on past answerMs, however lively it is", () => {
