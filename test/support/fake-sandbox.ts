@@ -6,7 +6,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { SandboxCommand, CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { createFakeFiles } from "./fake-box-files.ts";
+import { createFakeFiles } from "./fake-sandbox-files.ts";
 import { type FakeProcess, startProcess } from "./fake-process.ts";
 
 export interface FakeSandbox extends Sandbox {
