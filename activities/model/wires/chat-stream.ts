@@ -3,6 +3,7 @@
  * would drop: an error in the middle, and the reasoning's own form. Sources: docs/models.md, each row from public reports.
  */
 import { isRecord, type StreamEvent } from "../stream-events.ts";
+import { usageInChunk } from "../usage.ts";
 
 /** How a server names its reasoning, and its parts as they are to go back. */
 export interface KeptReasoning {
@@ -24,8 +25,8 @@ export class ChatStream {
     if (!isRecord(choice)) return this.#withoutChoice(chunk);
     const { error: _, ...rest } = chunk;
     const delta = isRecord(choice["delta"]) ? this.#delta(choice["delta"]) : choice["delta"];
-    const usage = rest["usage"] ?? choice["usage"] ?? groqUsage(rest);
-    return { ...rest, ...(isRecord(usage) ? { usage } : {}), choices: [{ ...choice, delta }] };
+    const usage = usageInChunk(chunk);
+    return { ...rest, ...(usage === undefined ? {} : { usage }), choices: [{ ...choice, delta }] };
   };
 
   /** What came of reasoning beside its words, for its way back. */
@@ -38,8 +39,8 @@ export class ChatStream {
 
   /** A bill goes on; a sign of life has done its work when its bytes came. */
   #withoutChoice(chunk: StreamEvent): StreamEvent | undefined {
-    const usage = chunk["usage"] ?? groqUsage(chunk);
-    return isRecord(usage) ? { ...chunk, usage, choices: [] } : undefined;
+    const usage = usageInChunk(chunk);
+    return usage === undefined ? undefined : { ...chunk, usage, choices: [] };
   }
 
   #delta(delta: StreamEvent): StreamEvent {
@@ -74,10 +75,6 @@ export class ChatStream {
         key === undefined ? {} : { [key]: `${textOf(last[key])}${textOf(part[key])}` },
       );
   }
-}
-
-function groqUsage({ x_groq: own }: StreamEvent): unknown {
-  return isRecord(own) ? own["usage"] : undefined;
 }
 
 /** Said beside the choices, within one, or by its finish alone. */
