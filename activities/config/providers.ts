@@ -129,6 +129,16 @@ function keyVariables({ keyEnv, headersEnv = {} }: Pick<Provider, "keyEnv" | "he
   return [...(keyEnv === undefined ? [] : [keyEnv]), ...Object.values(headersEnv)];
 }
 
+/** Providers that are built in and whose key is there, with its variable. OpenAI is left out: its key chooses a model by itself. */
+export function providersWithKey(
+  environment: Environment,
+): { readonly name: string; readonly variable: string }[] {
+  return Object.entries(builtInProviders).flatMap(([name, builtIn]) => {
+    const [variable] = keyVariables(builtIn);
+    return name !== "openai" && variable !== undefined && environment[variable] ? [{ name, variable }] : [];
+  });
+}
+
 /** The variables that a provider lacks in an environment: keys, and the address where nothing else says it. */
 export function missingVariables(provider: Provider, environment: Environment): string[] {
   const { name, baseUrl, baseUrlEnv } = provider;

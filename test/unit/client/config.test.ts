@@ -65,6 +65,14 @@ describe("resolveConfig", () => {
     expect(resolveConfig(order, { LONGHAUL_NO_SETUP: "1" }, folder).run.model).toBe("openai/gpt-5.4");
   });
 
+  it("names a key that no model was named for, and plays the rehearsal nevertheless", () => {
+    const { rehearsal, notes } = resolveConfig({}, { ANTHROPIC_API_KEY: "k" }, folder);
+    expect(rehearsal).toBe(true);
+    expect(notes).toEqual([expect.stringMatching(/^ANTHROPIC_API_KEY is set: --model anthropic\/NAME/)]);
+    expect(resolveConfig({}, { ...key, ANTHROPIC_API_KEY: "k" }, folder).notes).toEqual([]);
+    expect(resolveConfig({}, {}, folder).notes).toEqual([]);
+  });
+
   it("reads no configuration from the workspace, and says so", () => {
     file("model: openai/gpt-4o\n");
     const config = resolveConfig({ workspace: "." }, key, folder);
