@@ -109,9 +109,10 @@ describe("the size of the next request", () => {
   });
 
   it("comes with a warning where system and tools are estimated above the whole of it", async () => {
+    // Less than system and tools by our count, and more than half of the request: such a bill is believed.
     const agent = await startDirectAgent(database, () => ({
       parts: [text("Done.")],
-      usage: { input: 1_000, output: 10 },
+      usage: { input: 2_400, output: 10 },
     }));
     onTestFinished(() => agent.close());
     await agent.step(1);
