@@ -112,11 +112,12 @@ export function estimatedNextInput(next: NextInput): NextInputEstimate {
  * A bill of more than so many times our count, or of less than that part of it, is not of this request: a sum over several,
  * another unit, another request. Source: ours, with room for what a true bill differs by: a tokenizer's ratio (up to 2), images
  * that are counted at one size, a prompt that a compatible server puts in front. Bills of ten times the request were seen; and
- * of less than half, always the same: Ollama and LM Studio cut a request to their own window without a word and bill what is
- * left, so that by their bills no compaction would ever be due.
+ * of less and less of it, always the same: Ollama and LM Studio cut a request to their own window without a word and bill what is
+ * left, so that by their bills no compaction would ever be due. Output of one repeated character is billed at less than half of
+ * our count as well, and truly.
  */
 const MAX_BILL_FACTOR = 5;
-const MIN_BILL_FACTOR = 0.5;
+const MIN_BILL_FACTOR = 0.25;
 /** Below this a constant that a server adds weighs more than any factor. */
 const MIN_JUDGED_TOKENS = 2_000;
 
@@ -154,6 +155,8 @@ export function learnRatio(previous: TokenRatio | undefined, estimated: number, 
   const before = { ratio: usableRatio(previous?.ratio), samples: previous?.samples ?? 0 };
   if (!Number.isFinite(estimated) || !Number.isFinite(actual) || estimated <= 0 || actual <= 0) return before;
   if (contradicts(actual, estimated)) return before;
+  // It may be true of this request, as of repeated characters, and says nothing of others.
+  if (estimated >= MIN_JUDGED_TOKENS && actual < estimated * MIN_RATIO) return before;
   const sample = clampRatio(actual / estimated);
   const weight = Math.max(MIN_WEIGHT, 1 / (before.samples + 1));
   return { ratio: before.ratio + weight * (sample - before.ratio), samples: before.samples + 1 };

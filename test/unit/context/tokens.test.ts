@@ -107,7 +107,7 @@ describe("estimatedNextInput", () => {
     ["infinite", { input: Infinity, output: 0 }],
     ["a sum over many calls", { input: 900_000, output: 200 }],
     ["a tenth of the request", { input: 300, output: 20 }],
-    ["less than half of the request", { input: 2_400, output: 20 }],
+    ["less than a quarter of the request", { input: 1_300, output: 20 }],
     ["ten times the request", { input: 54_000, output: 200 }],
   ])("ignores a bill that is %s [case 18]", (_what, strange) => {
     const next = { bill: strange, newTokens: 100, pureTokens, windowTokens: 128_000 };
