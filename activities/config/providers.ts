@@ -129,13 +129,12 @@ function keyVariables({ keyEnv, headersEnv = {} }: Pick<Provider, "keyEnv" | "he
   return [...(keyEnv === undefined ? [] : [keyEnv]), ...Object.values(headersEnv)];
 }
 
-/** Providers that are built in and whose key is there, with its variable. OpenAI is left out: its key chooses a model by itself. */
-export function providersWithKey(
-  environment: Environment,
-): { readonly name: string; readonly variable: string }[] {
+/** Which keys are there for a model that nobody named, a line each: one is never taken unasked. OpenAI's chooses a model by itself. */
+export function keyNotes(environment: Environment): string[] {
   return Object.entries(builtInProviders).flatMap(([name, builtIn]) => {
     const [variable] = keyVariables(builtIn);
-    return name !== "openai" && variable !== undefined && environment[variable] ? [{ name, variable }] : [];
+    if (name === "openai" || variable === undefined || !environment[variable]) return [];
+    return [`${variable} is set: --model ${name}/NAME uses it (longhaul models ${name} shows the names).`];
   });
 }
 

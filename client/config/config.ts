@@ -9,7 +9,7 @@ import { secretsOf } from "../../activities/redaction/secret-values.ts";
 import { createSanitizer, type Sanitizer } from "../../activities/redaction/sanitizer.ts";
 import { currentModelFacts } from "../../activities/config/catalogue/load-catalogue.ts";
 import { type ModelFacts, resolveRun } from "../../activities/config/models.ts";
-import { missingVariables, providersWithKey } from "../../activities/config/providers.ts";
+import { keyNotes, missingVariables } from "../../activities/config/providers.ts";
 import { layered, parseConfigFile, placeOf, type ConfigFile } from "./config-file.ts";
 import { wideningSettings } from "./config-rights.ts";
 import { ClientError, missing, usageError } from "../console/errors.ts";
@@ -62,7 +62,7 @@ export function resolveConfig(
     run,
     rehearsal: chosen === undefined,
     file: path ?? own.path,
-    notes: [...notes, ...assumed, ...(chosen === undefined ? unusedKeys(environment) : [])],
+    notes: [...notes, ...assumed, ...(chosen === undefined ? keyNotes(environment) : [])],
   };
 }
 
@@ -252,14 +252,6 @@ function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment
     ...(image === undefined ? {} : { sandbox: { ...file.sandbox, image } }),
     ...(flags.maxSteps === undefined ? {} : { limits: { ...file.limits, maxSteps: flags.maxSteps } }),
   });
-}
-
-/** Which keys are there for a model that nobody named: one is never taken unasked. */
-function unusedKeys(environment: Environment): string[] {
-  return providersWithKey(environment).map(
-    ({ name, variable }) =>
-      `${variable} is set: --model ${name}/NAME uses it (longhaul models ${name} shows the names).`,
-  );
 }
 
 /** @throws ClientError (missing) where a model that the session may ask has no key or no address */
