@@ -1,5 +1,7 @@
 /** A worker that is killed again and again while it works, at moments nobody chose. */
+import { eq } from "drizzle-orm";
 import { expect, it, onTestFinished } from "vitest";
+import { boxes } from "../../activities/store/schema/index.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
@@ -13,6 +15,14 @@ const KILLS = 10;
 const LATEST_MS = 400;
 
 const database = useDatabase(10);
+
+async function isSaved(sessionId: string): Promise<boolean> {
+  const [row] = await database.store.db
+    .select({ begun: boxes.savesBegun })
+    .from(boxes)
+    .where(eq(boxes.sessionId, sessionId));
+  return (row?.begun ?? 0) === 0;
+}
 
 it("ten times in twenty steps: each line is written once and in order, and no answer is asked for more than once a kill [R1] [A26] [invariant 2]", async () => {
   // By what the request holds: an answer that its asker did not live to store is given again.
@@ -36,6 +46,8 @@ it("ten times in twenty steps: each line is written once and in order, and no an
     await new Promise((resolve) => setTimeout(resolve, delayMs));
     await worker.kill();
     worker = await session.startWorker();
+    // Two workers in a row that are lost with a save park the session, by design: a save comes to its end in between.
+    await eventually("a save that came to its end", () => isSaved(session.id), 120_000);
   }
   console.log(`killed ${delays.join(", ")} ms after a request; ${session.model.log.length} requests`);
   expect(await session.handle.result()).toMatchObject({ status: "completed", steps: STEPS + 2 });
