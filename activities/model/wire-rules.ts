@@ -12,69 +12,30 @@ export interface WireRules extends Settled {
   readonly needsReasoning: boolean;
 }
 
+/** What most wires have in common. */
+const COMMON: WireRules = {
+  sendReasoning: "native",
+  callIds: "safe",
+  filesInResults: true,
+  userAfterResults: true,
+  endsWithAssistant: false,
+  toolChoiceNone: true,
+  cacheMarks: false,
+  // Compatible servers refuse parameters they do not know.
+  cacheKey: false,
+  maxTokensField: "max_tokens",
+  systemRole: "system",
+  schemas: "full",
+  // On Google's own wire the SDK puts the stand-in for a missing one by itself.
+  thoughtSignatures: false,
+  needsReasoning: false,
+};
+
 const WIRES: Readonly<Record<Api, WireRules>> = {
-  responses: {
-    sendReasoning: "native",
-    callIds: "safe",
-    filesInResults: true,
-    userAfterResults: true,
-    endsWithAssistant: false,
-    toolChoiceNone: true,
-    cacheMarks: false,
-    cacheKey: true,
-    maxTokensField: "max_completion_tokens",
-    systemRole: "developer",
-    schemas: "full",
-    thoughtSignatures: false,
-    needsReasoning: false,
-  },
-  chat: {
-    sendReasoning: "field",
-    callIds: "any",
-    filesInResults: false,
-    userAfterResults: true,
-    endsWithAssistant: false,
-    toolChoiceNone: true,
-    cacheMarks: false,
-    // Compatible chat servers refuse parameters they do not know.
-    cacheKey: false,
-    maxTokensField: "max_tokens",
-    systemRole: "system",
-    schemas: "full",
-    thoughtSignatures: false,
-    needsReasoning: false,
-  },
-  messages: {
-    sendReasoning: "native",
-    callIds: "safe",
-    filesInResults: true,
-    userAfterResults: true,
-    endsWithAssistant: false,
-    toolChoiceNone: true,
-    cacheMarks: true,
-    cacheKey: false,
-    maxTokensField: "max_tokens",
-    systemRole: "system",
-    schemas: "full",
-    thoughtSignatures: false,
-    needsReasoning: false,
-  },
-  gemini: {
-    sendReasoning: "native",
-    callIds: "any",
-    filesInResults: true,
-    userAfterResults: true,
-    endsWithAssistant: false,
-    toolChoiceNone: true,
-    cacheMarks: false,
-    cacheKey: false,
-    maxTokensField: "max_tokens",
-    systemRole: "system",
-    schemas: "full",
-    // The SDK puts Google's stand-in for a missing one by itself.
-    thoughtSignatures: false,
-    needsReasoning: false,
-  },
+  responses: { ...COMMON, cacheKey: true },
+  chat: { ...COMMON, sendReasoning: "field", callIds: "any", filesInResults: false },
+  messages: { ...COMMON, cacheMarks: true },
+  gemini: { ...COMMON, callIds: "any" },
 };
 
 /** OpenAI's models that reason, by name: on chat they refuse `system` and `max_tokens`. */
