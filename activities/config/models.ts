@@ -8,6 +8,7 @@ import {
   publishedCatalogue,
   shutdownNote,
 } from "./catalogue/catalogue.ts";
+import { costUsd } from "./cost.ts";
 import { editDistance } from "../contract/nearest.ts";
 import type { ModelTarget } from "./model-target.ts";
 import { type Environment, findProvider, fullModelName } from "./providers.ts";
@@ -146,13 +147,22 @@ export function resolveRun(
     notes.push(...other.notes);
   }
   const unpriced = [own.model, ...(run.summariser ? [run.summariser] : []), ...(run.fallback ?? [])].find(
-    ({ price, provider }) => price === undefined && provider?.name !== "rehearsal",
+    (target) => target.provider?.name !== "rehearsal" && costUsd(target.price, NOTHING, target) === null,
   );
   if (limits.maxCostUsd !== undefined && unpriced !== undefined) {
-    const message = `limits.maxCostUsd is set, and the price of ${unpriced.model} is not known: nothing was started. Add models.${unpriced.model}.price: {input, cached, output} (USD per million tokens), or take limits.maxCostUsd away.`;
+    const message = `limits.maxCostUsd is set, and the price of ${unpriced.model} is not known: nothing was started. Add models.${unpriced.model}.${missingPrice(unpriced)}, or take limits.maxCostUsd away.`;
     return { ok: false, message };
   }
   return { ok: true, run, notes };
+}
+
+/** A call whose price alone is asked for. */
+const NOTHING = { input: 0, cached: 0, output: 0 };
+
+function missingPrice({ price, tier }: Pick<ModelTarget, "price" | "tier">): string {
+  return price === undefined
+    ? "price: {input, cached, output} (USD per million tokens)"
+    : `price with tiers: {${tier}: …}, what its tier of service multiplies the price with`;
 }
 
 const hintOf = (nearest: readonly string[]) =>

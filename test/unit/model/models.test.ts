@@ -206,4 +206,18 @@ describe("models that step in", () => {
       message: expect.stringMatching(/price of groq\/x is not known/),
     });
   });
+
+  it("need the price of their tier of service as well, or the limit would never be reached", () => {
+    const limited = (price?: object) =>
+      agentConfigSchema.parse({
+        models: { "gpt-4.1": { tier: "flex", ...(price === undefined ? {} : { price }) } },
+        limits: { maxCostUsd: 1 },
+      });
+    expect(resolveRun(limited(), "gpt-4.1")).toMatchObject({
+      ok: false,
+      message: expect.stringContaining("tiers: {flex: …}"),
+    });
+    const price = { input: 2, cached: 0.5, output: 8, tiers: { flex: 0.5 } };
+    expect(resolveRun(limited(price), "gpt-4.1").ok).toBe(true);
+  });
 });
