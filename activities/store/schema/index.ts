@@ -234,3 +234,5 @@ export * from "./sandboxes.ts";
 export * from "./events.ts";
 export * from "./messages.ts";
 export * from "./workers.ts";
+export * from "./repositories.ts";
+export * from "./egress.ts";

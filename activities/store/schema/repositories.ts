@@ -1,0 +1,38 @@
+/** Where a session's files came from, and what was delivered of its work. Part of schema.ts. */
+import { bigserial, integer, pgTable, text, timestamp, unique } from "drizzle-orm/pg-core";
+
+const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
+
+/** The repository that a session's workspace was cloned from. Its address holds no credentials. */
+export const repositories = pgTable("repositories", {
+  sessionId: text("session_id").primaryKey(),
+  url: text().notNull(),
+  /** The branch, tag or commit that was asked for; null means the remote's default branch. */
+  ref: text(),
+  baseCommit: text("base_commit").notNull(),
+  /** The branch that the session's work is pushed to. */
+  branch: text().notNull(),
+});
+
+/** Pushes and pull requests, done or refused: what may be forced is proved from here. */
+export const publications = pgTable(
+  "publications",
+  {
+    id: bigserial({ mode: "number" }).primaryKey(),
+    sessionId: text("session_id").notNull(),
+    epoch: integer().notNull(),
+    step: integer().notNull(),
+    /** `push` or `pull-request`. */
+    kind: text().notNull(),
+    ref: text().notNull(),
+    commit: text().notNull(),
+    /** Of a pull request. */
+    url: text(),
+    /** `done` or `refused`. */
+    status: text().notNull(),
+    /** Why it was refused. */
+    reason: text(),
+    at: at("at").notNull().defaultNow(),
+  },
+  (t) => [unique("publications_session_kind_ref_commit_key").on(t.sessionId, t.kind, t.ref, t.commit)],
+);
