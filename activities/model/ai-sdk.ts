@@ -12,10 +12,10 @@ import { deadlinesOf } from "./deadlines.ts";
 import { type Endpoint, endpointOf } from "./endpoint.ts";
 import { createNetwork, type Network } from "./provider-fetch.ts";
 import { toModelError } from "./to-model-error.ts";
-import { toModelMessages } from "./to-model-messages.ts";
+import { toModelMessages } from "./request/to-model-messages.ts";
 import { reportedCostUsd, trustedUsage } from "./usage.ts";
 import { Watchdog } from "./watchdog.ts";
-import { cacheMark, rulesOf, type WireRules } from "./wire-rules.ts";
+import { cacheMark, rulesOf, type WireRules } from "./request/wire-rules.ts";
 import type { Repair } from "./stream-events.ts";
 import { loadWire, type Wire } from "./wires/wire.ts";
 

@@ -3,7 +3,7 @@ import type { TextStreamPart, ToolSet } from "ai";
 import type { AssistantPart, ProviderData } from "../contract/message.ts";
 import type { ModelAnswer, ModelDelta } from "./model.ts";
 import type { KeptReasoning } from "./wires/chat-stream.ts";
-import { carriesData, COMPATIBLE_KEY, ORIGIN_KEY } from "./pass/reasoning.ts";
+import { carriesData, COMPATIBLE_KEY, ORIGIN_KEY } from "./request/reasoning.ts";
 
 type StreamPart = TextStreamPart<ToolSet>;
 

@@ -2,7 +2,7 @@
 import type { Deadlines } from "../config/run-policy.ts";
 import { isLoopback, type Endpoint } from "./endpoint.ts";
 import type { ModelRequest } from "./model.ts";
-import { isThinking } from "./wire-rules.ts";
+import { isThinking } from "./request/wire-rules.ts";
 
 /** Deadlines with the settings they come from, to be named where one passes. */
 export interface NamedDeadlines extends Deadlines {

@@ -1,7 +1,7 @@
 /** Our messages as the items of a request, for the strict server's own checks without a server. */
 import type { ModelMessage } from "ai";
 import type { Message } from "../../activities/contract/message.ts";
-import { toModelMessages } from "../../activities/model/to-model-messages.ts";
+import { toModelMessages } from "../../activities/model/request/to-model-messages.ts";
 import type { WireItem } from "./model-server/wire.ts";
 
 type Api = "responses" | "chat";

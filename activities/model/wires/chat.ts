@@ -3,7 +3,7 @@
  * OpenAI would not, and what OpenAI itself wants instead is two names in the rules.
  */
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import { COMPATIBLE_KEY } from "../pass/reasoning.ts";
+import { COMPATIBLE_KEY } from "../request/reasoning.ts";
 import { toChatBody } from "./chat-body.ts";
 import { ChatStream } from "./chat-stream.ts";
 import { NO_KEY, options, type Wire, type WireCall, type WireSettings } from "./wire.ts";

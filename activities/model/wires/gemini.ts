@@ -1,6 +1,6 @@
 /** Google's generateContent. */
 import { createGoogle } from "@ai-sdk/google";
-import { isThinking } from "../wire-rules.ts";
+import { isThinking } from "../request/wire-rules.ts";
 import { NO_KEY, options, summaryOf, type Wire, type WireCall, type WireSettings } from "./wire.ts";
 
 export const geminiWire: Wire = {

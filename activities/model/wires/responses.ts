@@ -1,6 +1,6 @@
 /** OpenAI's Responses, at OpenAI, Azure and servers that speak it. */
 import { createOpenAI } from "@ai-sdk/openai";
-import { isThinking } from "../wire-rules.ts";
+import { isThinking } from "../request/wire-rules.ts";
 import { repairResponsesEvent } from "./responses-stream.ts";
 import { NO_KEY, options, summaryOf, type Wire, type WireCall, type WireSettings } from "./wire.ts";
 

@@ -5,7 +5,7 @@ import type { Endpoint } from "../endpoint.ts";
 import type { ModelRequest } from "../model.ts";
 import type { Fetch } from "../provider-fetch.ts";
 import type { Repair } from "../stream-events.ts";
-import type { WireRules } from "../wire-rules.ts";
+import type { WireRules } from "../request/wire-rules.ts";
 import type { KeptReasoning } from "./chat-stream.ts";
 
 export interface WireCall {

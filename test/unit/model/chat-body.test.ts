@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { rulesOf } from "../../../activities/model/wire-rules.ts";
+import { rulesOf } from "../../../activities/model/request/wire-rules.ts";
 import { toChatBody } from "../../../activities/model/wires/chat-body.ts";
 import { toGoogleSchema } from "../../../activities/model/wires/google-schema.ts";
 import { modelRequest, type RequestParts } from "../../support/model-request.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { AssistantPart, Message, ToolOutcome } from "../../../activities/contract/message.ts";
-import { toModelMessages } from "../../../activities/model/to-model-messages.ts";
+import { toModelMessages } from "../../../activities/model/request/to-model-messages.ts";
 
 const responses = { model: "openai/o3", api: "responses" } as const;
 const chat = { model: "openai/gpt-4o", api: "chat" } as const;

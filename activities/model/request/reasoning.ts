@@ -1,7 +1,7 @@
 /** What of an answer's reasoning goes back, and how: to who made it, in the form its wire has. Pure. */
 import type { AssistantPart, ProviderData, ReasoningPart } from "../../contract/message.ts";
 import type { ModelTarget } from "../../config/model-target.ts";
-import type { WireRules } from "../wire-rules.ts";
+import type { WireRules } from "./wire-rules.ts";
 
 /** Where we note which model made a part: its provider's data is for that one only. */
 export const ORIGIN_KEY = "longhaul";

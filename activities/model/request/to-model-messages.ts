@@ -1,13 +1,13 @@
 /** Our transcript in the AI SDK's words, such that the server it goes to accepts it. Pure. */
 import type { ModelMessage } from "ai";
-import type { AssistantPart, Message, ReasoningPart, ToolResultPart } from "../contract/message.ts";
-import type { ModelTarget } from "../config/model-target.ts";
-import { callIds } from "./pass/call-ids.ts";
-import { COMPATIBLE_KEY, dataFor, reasoningFields, reasoningToSend } from "./pass/reasoning.ts";
-import { safeToolName, toToolMessages, toUserPart } from "./pass/results.ts";
+import type { AssistantPart, Message, ReasoningPart, ToolResultPart } from "../../contract/message.ts";
+import type { ModelTarget } from "../../config/model-target.ts";
+import { callIds } from "./call-ids.ts";
+import { COMPATIBLE_KEY, dataFor, reasoningFields, reasoningToSend } from "./reasoning.ts";
+import { safeToolName, toToolMessages, toUserPart } from "./results.ts";
 import { cacheMark, rulesOf, type WireRules } from "./wire-rules.ts";
 
-export type PassTarget = Pick<
+export type RequestTarget = Pick<
   ModelTarget,
   "model" | "modelName" | "api" | "provider" | "thinks" | "reasoning" | "cache"
 >;
@@ -21,7 +21,7 @@ const SEEN = "Understood.";
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
 /** @param messages well-formed: each call has its result, files carry `data:` URLs */
-export function toModelMessages(messages: readonly Message[], target: PassTarget): ModelMessage[] {
+export function toModelMessages(messages: readonly Message[], target: RequestTarget): ModelMessage[] {
   const rules = rulesOf(target as ModelTarget);
   const idOf = callIds(messages, rules.callIds);
   const sent: ModelMessage[] = [];
@@ -51,7 +51,7 @@ export function toModelMessages(messages: readonly Message[], target: PassTarget
 
 function toAssistant(
   parts: readonly AssistantPart[],
-  target: PassTarget,
+  target: RequestTarget,
   rules: WireRules,
   idOf: (stored: string) => string,
 ): ModelMessage[] {

@@ -1,5 +1,5 @@
 /** What a request may look like for a server: what its wire allows, overlaid by what is known of the provider. Pure. */
-import type { Api, ModelTarget, WireOptions } from "../config/model-target.ts";
+import type { Api, ModelTarget, WireOptions } from "../../config/model-target.ts";
 
 type Settled = { readonly [Name in keyof WireOptions]-?: Exclude<WireOptions[Name], undefined> };
 

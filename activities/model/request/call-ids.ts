@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { cutChars } from "../../contract/cut-text.ts";
 import type { Message } from "../../contract/message.ts";
-import type { WireRules } from "../wire-rules.ts";
+import type { WireRules } from "./wire-rules.ts";
 
 /** Source: OpenAI refuses longer ones on both wires. */
 const MAX_CHARS = 64;

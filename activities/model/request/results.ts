@@ -2,7 +2,7 @@
 import type { ModelMessage, ToolResultPart as SdkToolResult } from "ai";
 import { cutChars } from "../../contract/cut-text.ts";
 import type { FilePart, ToolResultPart, UserPart } from "../../contract/message.ts";
-import type { WireRules } from "../wire-rules.ts";
+import type { WireRules } from "./wire-rules.ts";
 
 type SdkFile = { type: "file"; data: { type: "data"; data: string }; mediaType: string; filename?: string };
 
