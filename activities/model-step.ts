@@ -7,9 +7,7 @@
  * Cancel: the request is aborted, what was said is kept with ` [interrupted]`, and `interrupted` is returned.
  */
 import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
-import { costUsd } from "./config/cost.ts";
-import { answerTokens, type Budget } from "./contract/budget.ts";
-import { cutChars } from "./contract/cut-text.ts";
+import type { Budget } from "./contract/budget.ts";
 import { measureOf, sizeFacts } from "./context/context-size.ts";
 import type { StoredMessage } from "./contract/message.ts";
 import type { ModelStepFacts, ModelStepInput, StepOutcome } from "./contract/activities.ts";
@@ -18,18 +16,18 @@ import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession } from "./runtime/enter-session.ts";
 import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
 import { budgetOf, modelDeadlines } from "./config/run-policy.ts";
-import { logCall } from "./step/log-call.ts";
-import { answerFacts, billOf, keepInterrupted, storeAnswer } from "./step/store-answer.ts";
+import { emptyAnswer, roomFor } from "./step/empty-answer.ts";
+import { answerFacts, keepInterrupted, storeAnswer } from "./step/store-answer.ts";
+import { failedAlike, recordWasted, thoughtInVain } from "./step/wasted-call.ts";
 import { withAskedModel } from "./step/asked-model.ts";
 import { tellSwitch } from "./store/switch-model.ts";
 import { createChunkWriter } from "./step/chunk-writer.ts";
-import { ModelError, type ModelAnswer, type ModelErrorClass } from "./model/model.ts";
-import { failureOf, mayStepIn, ONE_MORE_TRY, outOfRoom } from "./step/model-failure.ts";
+import { ModelError, type ModelAnswer } from "./model/model.ts";
+import { failureOf, mayStepIn } from "./step/model-failure.ts";
 import { buildMessages, prefixMaker, prefixShares, type Prefix } from "./context/request.ts";
 import { viewSize, type ViewSize } from "./transcript/size.ts";
 import type { Session } from "./store/sessions.ts";
 import { appendEvents } from "./store/events.ts";
-import { hasEarlierCall, type ModelCallRow, recordCall } from "./store/model-calls.ts";
 import { loadView } from "./store/load-view.ts";
 import { callsOf, lockRun } from "./store/transcript.ts";
 import { systemPrompt } from "./config/system-prompt.ts";
@@ -111,7 +109,7 @@ async function takeStep(
   announced.catch(() => undefined);
   const at = { sessionId: session.id, epoch: session.epoch, step: input.step, attempt: scope.attempt };
   const chunks = createChunkWriter(deps, at);
-  const room = answerTokens(budget, session.config.maxOutput, context.used);
+  const room = roomFor(session.config, budget, context.used, await thoughtInVain(step));
   let said = "";
   let answer: ModelAnswer;
   try {
@@ -122,7 +120,7 @@ async function takeStep(
         messages: built.messages,
         tools: prefix.tools,
         ...(input.wrapUp ? { noCalls: true } : {}),
-        maxOutputTokens: room,
+        maxOutputTokens: room.tokens,
         cacheKey: session.id,
         deadlines: modelDeadlines(session.config, scope.elapsedMs()),
         estimatedTokens: context.used,
@@ -142,8 +140,8 @@ async function takeStep(
       return { kind: "interrupted", context: await keepInterrupted(step, said), epoch: session.epoch };
     }
     if (!(error instanceof ModelError)) throw error;
-    const isLast = await endedAlike(step, error);
-    await wasted(step, error.message, undefined, error.class);
+    const isLast = await failedAlike(step, error.class);
+    await recordWasted(step, error.message, { finish: error.class });
     if (error.class === "overflow")
       return { kind: "overflow", by: "provider", context, epoch: session.epoch };
     const failure = failureOf(error, isLast);
@@ -159,17 +157,8 @@ async function takeStep(
     throw failure.failure;
   }
   await Promise.all([announced, chunks.end()]);
-  if (answer.content.every((part) => part.type === "reasoning")) {
-    await wasted(step, "The answer was empty.", answer);
-    // Asked again with the same room, it would think to the same end.
-    if (answer.finish === "length" && room >= session.config.maxOutput)
-      throw outOfRoom(session.config.model, room);
-    return {
-      kind: "empty",
-      usage: answer.usage ?? { input: 0, output: 0, cached: 0, reasoning: 0 },
-      epoch: session.epoch,
-    };
-  }
+  if (answer.content.every((part) => part.type === "reasoning"))
+    return emptyAnswer(step, { answer, room, budget });
   return storeAnswer(step, answer);
 }
 
@@ -196,38 +185,6 @@ function hasOpenCalls(rows: readonly StoredMessage[], step: number): boolean {
   return callsOf(last.content).some(
     ({ toolCallId }) => !results.some((result) => result.toolCallId === toolCallId),
   );
-}
-
-type Step = Parameters<typeof storeAnswer>[0];
-
-/** Whether an earlier attempt at this step ended as this one does; asked only where that decides. */
-function endedAlike(
-  { deps, session, scope, input }: Step,
-  { class: kind }: ModelError,
-): boolean | Promise<boolean> {
-  if (!ONE_MORE_TRY.has(kind)) return false;
-  const at = { sessionId: session.id, epoch: session.epoch, step: input.step, attempt: scope.attempt };
-  return hasEarlierCall(deps.store.db, at, kind);
-}
-
-/** A request that was, or may have been, billed for nothing. */
-async function wasted(
-  step: Step,
-  error: string,
-  answer: ModelAnswer | undefined,
-  finish?: ModelErrorClass,
-): Promise<void> {
-  const { sanitizer, store } = step.deps;
-  const bill: ModelCallRow = {
-    ...billOf(step),
-    status: "wasted",
-    error: cutChars(sanitizer.clean(error), 1_000),
-    ...(finish === undefined ? {} : { finish }),
-    usage: answer?.usage,
-    costUsd: answer?.costUsd ?? costUsd(step.session.config.price, answer?.usage, step.session.config),
-  };
-  logCall(bill);
-  await recordCall(store.db, bill);
 }
 
 async function announce(

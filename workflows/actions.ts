@@ -142,6 +142,7 @@ export async function askModel(
     ...(parked ? { parked } : {}),
     ...(note ? { note } : {}),
     ...(wrapUp ? { wrapUp: true } : {}),
+    ...(state.emptyAnswers > 0 || state.overflows > 0 ? { again: true as const } : {}),
     ...(run.policy ? { model: run.policy.model } : {}),
     ...askedModel(state, run.policy),
   };

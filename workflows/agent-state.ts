@@ -140,7 +140,9 @@ export function applyStep(state: AgentState, facts: ModelStepFacts): void {
     state.compacted = false;
     state.cacheExpired = false;
   }
-  if (facts.kind === "answered") state.emptyAnswers = 0;
+  // The model that steps in has not answered yet.
+  if (facts.kind === "answered" || (facts.kind === "unavailable" && facts.reason === "used-up"))
+    state.emptyAnswers = 0;
 }
 
 export function applyToolResult(state: AgentState, call: CallFacts, facts: ToolFacts): void {

@@ -148,6 +148,8 @@ export const modelTargetSchema = askingSchema.extend({
   provider: resolvedProviderSchema.optional(),
   contextWindow: tokens,
   maxOutput: tokens,
+  /** Asked for once where `maxOutput` was used up by thinking; absent where the model is not known to write more. */
+  moreOutput: tokens.optional(),
   maxInput: tokens.optional(),
   api: z.enum(apis),
   input: z.array(modalities),

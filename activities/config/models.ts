@@ -43,6 +43,18 @@ function maxInputOf({ maxInput, price }: CatalogueModel): number | undefined {
 
 /** Of a model in no table. Source: DESIGN 1.3. */
 const ASSUMED = { contextWindow: 32_000, maxOutput: 8_192 };
+/** What a model in no table may write where the assumption was used up by thinking. Source: ours, four times as much. */
+const ASSUMED_MORE = 32_768;
+
+/** What a model can write at most, as far as the catalogue or an assumption says; of what a person says nothing more is known. */
+function largestOutput(
+  known: CatalogueModel | undefined,
+  ownOutput: number | undefined,
+  contextWindow: number,
+): number {
+  if (known !== undefined) return known.maxOutput;
+  return ownOutput ?? Math.min(ASSUMED_MORE, Math.floor(contextWindow / 2));
+}
 
 export type ModelResolution =
   /** `notes`: what is assumed of it, with the lines to add to longhaul.yaml. */
@@ -86,6 +98,7 @@ export function resolveModel(
   const contextWindow = ownWindow ?? known?.window ?? ASSUMED.contextWindow;
   const maxOutput =
     ownOutput ?? known?.maxOutput ?? Math.min(ASSUMED.maxOutput, Math.floor(contextWindow / 3));
+  const moreOutput = largestOutput(known, ownOutput, contextWindow);
   const assumes = ownWindow === undefined && known === undefined;
   const maxInput = known && maxInputOf(known);
   const ending = known && isMakers ? shutdownNote(model, known, facts.now) : undefined;
@@ -101,6 +114,7 @@ export function resolveModel(
       provider: found.provider,
       contextWindow,
       maxOutput,
+      ...(moreOutput > maxOutput ? { moreOutput } : {}),
       api: config.api ?? found.api,
       input: [...(config.input ?? known?.input ?? ["text" as const])],
     },

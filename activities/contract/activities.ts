@@ -82,6 +82,8 @@ export interface ModelStepInput {
   readonly round?: number;
   /** No tools: the model is to say where things stand. */
   readonly wrapUp?: boolean;
+  /** An answer to this step was empty, or its request did not fit: the step is asked again. */
+  readonly again?: true;
   /** Which model of `fallback` is asked, from 1; absent means the session's own. */
   readonly fallback?: number;
   /** Another model is there to step in: a failure that would end the run is an outcome then. */

@@ -60,10 +60,13 @@ export async function recordCall(
   });
 }
 
-/** Whether an earlier attempt of a step's activity asked in vain, and its request ended the same way. */
+/**
+ * Whether a model was asked in vain for a step before, and its request ended the same way.
+ * @param at.attempt where it is given, earlier attempts of the activity alone count
+ */
 export async function hasEarlierCall(
   db: Queryable,
-  at: Pick<ModelCallRow, "sessionId" | "epoch" | "step" | "attempt">,
+  at: Pick<ModelCallRow, "sessionId" | "epoch" | "step" | "model"> & { readonly attempt?: number },
   finish: string,
 ): Promise<boolean> {
   const rows = await db
@@ -77,7 +80,8 @@ export async function hasEarlierCall(
         eq(modelCalls.purpose, "step"),
         eq(modelCalls.status, "wasted"),
         eq(modelCalls.finish, finish),
-        lt(modelCalls.attempt, at.attempt),
+        eq(modelCalls.model, at.model),
+        ...(at.attempt === undefined ? [] : [lt(modelCalls.attempt, at.attempt)]),
       ),
     )
     .limit(1);

@@ -48,6 +48,7 @@ describe("resolving a model [U21]", () => {
         provider: { name: "openai", baseUrlEnv: "OPENAI_BASE_URL", keyEnv: "OPENAI_API_KEY" },
         contextWindow: 32_768,
         maxOutput: 8_192,
+        moreOutput: 16_384,
         api: "chat",
         input: ["text"],
       },

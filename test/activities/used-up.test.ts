@@ -1,0 +1,102 @@
+/** A model that thinks until its output is used up, and says nothing [S13]. */
+import { asc, eq } from "drizzle-orm";
+import { describe, expect, it } from "vitest";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { modelCalls } from "../../activities/store/schema/index.ts";
+import { readEvents } from "../../activities/store/events.ts";
+import { directConfig, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
+import { playLoop } from "../support/direct-loop.ts";
+import { scriptedModel, thought } from "../support/scripted-model.ts";
+import { useDatabase } from "../support/test-database.ts";
+
+const database = useDatabase();
+
+const served = {
+  o3: { window: 64_000, maxOutput: 16_000, reasoning: true },
+  other: { window: 64_000, maxOutput: 16_000 },
+};
+const thinker = (more: Partial<RunConfig> = {}): Partial<RunConfig> => ({
+  model: "openai/o3",
+  contextWindow: 64_000,
+  maxOutput: 4_000,
+  moreOutput: 16_000,
+  thinks: true,
+  ...more,
+});
+const inVain = { finish: "length", usage: { output: 4_000, reasoning: 4_000 } } as const;
+const think = () => scriptedModel().answers(thought("Let me think about that.")).with(inVain);
+
+const bills = (agent: DirectAgent) =>
+  database.store.db
+    .select({ model: modelCalls.model, status: modelCalls.status, finish: modelCalls.finish })
+    .from(modelCalls)
+    .where(eq(modelCalls.sessionId, agent.id))
+    .orderBy(asc(modelCalls.id));
+const errors = async (agent: DirectAgent) =>
+  (await readEvents(database.store.db, agent.id, 0, 1_000)).flatMap(({ type, data }) =>
+    type === "llm:error" ? [data] : [],
+  );
+const rooms = (agent: DirectAgent) => agent.model.requests.map((request) => request.maxOutputTokens);
+
+describe("an answer used up by thinking", () => {
+  it("gets the room that the model has, once, and its session goes on", async () => {
+    const agent = await startDirectAgent(database, think().says("Done."), { served, config: thinker() });
+    expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 1 } });
+    expect(rooms(agent)).toEqual([4_000, 16_000]);
+    expect(await errors(agent)).toEqual([
+      {
+        class: "used-up",
+        final: false,
+        retryInMs: null,
+        message: expect.stringContaining("used up its 4000 tokens of output by thinking"),
+      },
+    ]);
+    const model = "openai/o3";
+    expect(await bills(agent)).toEqual([
+      { model, status: "wasted", finish: "length" },
+      { model, status: "kept", finish: "stop" },
+    ]);
+    await agent.close();
+  });
+
+  it("ends with a typed failure that names the settings where more room was not enough", async () => {
+    const script = think().answers(thought("And on.")).with(inVain);
+    const agent = await startDirectAgent(database, script, { served, config: thinker() });
+    expect((await playLoop(agent)).status).toBe("EmptyAnswer");
+    expect(rooms(agent)).toEqual([4_000, 16_000]);
+    expect((await errors(agent)).at(-1)).toMatchObject({
+      final: true,
+      message: expect.stringMatching(
+        /models\.openai\/o3\.maxOutput .* models\.openai\/o3\.reasoning\.effort/,
+      ),
+    });
+    await agent.close();
+  });
+
+  it("is asked no second time with the same room", async () => {
+    const agent = await startDirectAgent(database, think(), {
+      served,
+      config: thinker({ maxOutput: 16_000, moreOutput: undefined }),
+    });
+    expect((await playLoop(agent)).status).toBe("EmptyAnswer");
+    expect(rooms(agent)).toEqual([16_000]);
+    await agent.close();
+  });
+
+  it("is followed by another model where there is one", async () => {
+    const other = { ...directConfig(), model: "openai/other", contextWindow: 64_000, maxOutput: 4_000 };
+    const script = think().answers(thought("And on.")).with(inVain).says("Done by the other.");
+    const agent = await startDirectAgent(database, script, {
+      served,
+      config: thinker({ fallback: [other] }),
+    });
+    expect((await playLoop(agent)).status).toBe("completed");
+    expect((await bills(agent)).map(({ model }) => model)).toEqual([
+      "openai/o3",
+      "openai/o3",
+      "openai/other",
+    ]);
+    expect(rooms(agent)).toEqual([4_000, 16_000, 4_000]);
+    await agent.close();
+  });
+});

@@ -1,0 +1,28 @@
+/** How much an answer may take, and what follows where thinking used it up. */
+import { describe, expect, it } from "vitest";
+import { budgetFor } from "../../../activities/contract/budget.ts";
+import { afterUsedUp, roomFor } from "../../../activities/step/empty-answer.ts";
+
+const budget = budgetFor(32_000, { triggerRatio: 0.8 });
+const limits = { maxOutput: 2_000, moreOutput: 8_000 };
+
+describe("an answer that thinking used up [S13]", () => {
+  it.each([
+    ["is asked again with the model's own limit", limits, 5_000, false, "again"],
+    ["ends where that was not enough either", limits, 5_000, true, "end"],
+    ["ends where the model is not known to write more", { maxOutput: 2_000 }, 5_000, false, "end"],
+    [
+      "has the conversation compacted where that leaves no room",
+      { maxOutput: 8_000 },
+      27_000,
+      false,
+      "compact",
+    ],
+  ] as const)("%s", (_, given, used, isMore, next) => {
+    expect(afterUsedUp(roomFor(given, budget, used, isMore), given, budget, used)).toBe(next);
+  });
+
+  it("never gets more than the window has left", () => {
+    expect(roomFor({ maxOutput: 2_000, moreOutput: 30_000 }, budget, 20_000, true).tokens).toBe(11_000);
+  });
+});
