@@ -1,6 +1,7 @@
 /** The worker's configuration: its only reader of the environment. Temporal's own names are read by Temporal's package. */
 import { hostname } from "node:os";
 import { z } from "zod";
+import { gitAccessOf, type GitAccess } from "../activities/git/git-access.ts";
 import { secretsOf } from "../activities/redaction/secret-values.ts";
 import { isKeyVariable } from "../activities/config/model-target.ts";
 import { providerVariables } from "../activities/config/providers.ts";
@@ -76,6 +77,8 @@ export interface WorkerConfig {
   readonly logLevel: "trace" | "debug" | "info" | "warn" | "error";
   /** Written once the worker polls, removed when it ends. */
   readonly readyFile: string | undefined;
+  /** What git may use: LONGHAUL_GIT_TOKEN, one for each host, LONGHAUL_GIT_SSH_KEY_FILE, LONGHAUL_GIT_FOLDER. */
+  readonly git: GitAccess;
   /** Values that must never show. */
   readonly secrets: readonly string[];
 }
@@ -140,6 +143,7 @@ export function readWorkerConfig(
     reapMs: e.LONGHAUL_REAP_MINUTES * 60_000,
     logLevel: e.LONGHAUL_LOG_LEVEL,
     readyFile: e.LONGHAUL_READY_FILE,
+    git: gitAccessOf(environment),
     secrets: secretsOf(environment),
   };
 }

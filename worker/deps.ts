@@ -71,6 +71,7 @@ export async function bindDeps(
         ),
         sanitizer,
         tools: toolRegistry,
+        git: config.git,
         defaultConfig: defaultConfig(config),
         heartbeatMs: config.heartbeatMs,
         // What the workflow takes anyway need not stand in its history.

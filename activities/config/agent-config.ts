@@ -5,6 +5,7 @@
  */
 import { z } from "zod";
 import { MAX_HEAD_MESSAGES } from "../transcript/boundary.ts";
+import { gitConfigSchema, sessionGitSchema } from "./git-settings.ts";
 import { isPrefix } from "./ip-prefix.ts";
 import { DEFAULT_IMAGE } from "./default-image.ts";
 import { strategyNames } from "../contract/strategies.ts";
@@ -150,6 +151,7 @@ export const agentConfigSchema = z.strictObject({
   tools: toolsConfigSchema.default({}),
   sandbox: sandboxConfigSchema.prefault({}),
   limits: limitsConfigSchema.prefault({}),
+  git: gitConfigSchema.prefault({}),
   mcpServers: z
     .record(z.string(), mcpServerSchema)
     .default({})
@@ -171,5 +173,7 @@ export const runConfigSchema = z.object({
   tools: z.record(z.string(), toolConfigSchema.optional()),
   sandbox: sandboxConfigSchema,
   limits: limitsConfigSchema,
+  /** Of a session that works on a repository. */
+  repository: sessionGitSchema.optional(),
 });
 export type RunConfig = z.infer<typeof runConfigSchema>;

@@ -34,6 +34,7 @@ export interface ConfigFlags {
 
 export interface ResolvedConfig {
   readonly run: RunConfig;
+  readonly settings: AgentConfig;
   /** True where no key was found and no model was named. */
   readonly rehearsal: boolean;
   /** The file that was read; of two, the one that was not the person's own. */
@@ -60,6 +61,7 @@ export function resolveConfig(
   if (flags.setup !== false && !isSetupOff(environment)) requireCredentials(run, environment);
   return {
     run,
+    settings,
     rehearsal: chosen === undefined,
     file: path ?? own.path,
     notes: [...notes, ...assumed, ...(chosen === undefined ? keyNotes(environment) : [])],

@@ -1,13 +1,14 @@
 /** The flags that `run` and `start` share, and what they come to before anything is started. */
 import { InvalidArgumentError, type Command } from "commander";
 import { resolveConfig, type ResolvedConfig } from "../config/config.ts";
+import { sessionGit, withGitFlags, type GitFlags } from "./git-flags.ts";
 import { notShown, readAttachments } from "./images.ts";
 import { parseSessionId } from "./session-id.ts";
 import type { Start } from "./start-session.ts";
 import { processStdin, readTask } from "./task-input.ts";
 import { readFolder } from "../workspace/workspace-folder.ts";
 
-export interface RunFlags {
+export interface RunFlags extends GitFlags {
   readonly model?: string;
   readonly workspace?: string;
   readonly maxSteps?: number;
@@ -20,7 +21,7 @@ export interface RunFlags {
 
 /** Adds the flags of requirement 1.2. */
 export function withRunFlags(command: Command): Command {
-  return command
+  return withGitFlags(command)
     .option("--model <provider/model>", "model to ask, such as openai/gpt-6.1-sol")
     .option("--workspace <dir>", "folder to work on: copied in, .gitignore respected")
     .option("--max-steps <n>", "stop after this many steps", positiveInteger)
@@ -55,6 +56,7 @@ export async function prepareStart(
 ): Promise<{ readonly start: Start; readonly config: ResolvedConfig }> {
   const id = flags.id === undefined ? undefined : parseSessionId(flags.id);
   const config = resolveConfig(flags);
+  const git = sessionGit(flags, config.settings.git);
   for (const line of config.notes) note(`${line}\n`);
   if (config.rehearsal && flags.setup !== false) {
     // Never taken unasked: only named, before the rehearsal plays.
@@ -69,7 +71,10 @@ export async function prepareStart(
   for (const line of folder?.notes ?? []) note(`${line}\n`);
   for (const line of notShown(attachments, config.run)) note(`${line}\n`);
   const task = await readTask(words, processStdin(), note);
-  return { start: { id, task, config: config.run, attachments, folder }, config };
+  if (git === undefined) return { start: { id, task, config: config.run, attachments, folder }, config };
+  const { checkRepository } = await import("../setup/repository-check.ts");
+  await checkRepository(git, flags);
+  return { start: { id, task, config: { ...config.run, repository: git }, attachments, folder }, config };
 }
 
 /** Printed first where no model was named and there is no key. */

@@ -1,0 +1,94 @@
+/** Git in and out: the settings, and the addresses that are taken. Pure. */
+import { z } from "zod";
+
+/** What `git check-ref-format` takes of a branch. */
+const BRANCH =
+  /^(?!-)(?!@$)(?!.*(?:\/\.|\.\.|@\{|\/\/|\.lock(?:\/|$)|\/$|\.$))[^\p{Cc}\s~^:?*[\\./][^\p{Cc}\s~^:?*[\\]*$/u;
+
+export const branchName = z
+  .string()
+  .max(200)
+  .refine((name) => BRANCH.test(name.replaceAll("{id}", "id")), "a name that Git takes for a branch");
+
+/** A branch, tag or commit. */
+export const refName = z
+  .string()
+  .max(200)
+  .refine((name) => BRANCH.test(name), "a branch, tag or commit");
+
+const notYet = (what: string) =>
+  z.literal(false, `${what} are not supported yet: leave it out`).default(false);
+
+export const gitConfigSchema = z.strictObject({
+  /** What the session's work is pushed to; `{id}` is the session's. */
+  branch: branchName.default("longhaul/{id}"),
+  /** `saves`: also while it works, at most once a minute. */
+  push: z.enum(["never", "end", "saves"]).default("never"),
+  pr: z.enum(["none", "draft", "ready"]).default("none"),
+  author: z
+    .strictObject({
+      name: z.string().min(1).max(100).default("Longhaul"),
+      email: z.string().min(1).max(200).default("longhaul@localhost"),
+    })
+    .prefault({}),
+  /** Commits that the sandbox gets of the history; 0 means all. */
+  depth: z.number().int().min(0).default(0),
+  lfs: notYet("files in Git LFS"),
+  submodules: notYet("submodules"),
+  /** Whether `branch` may be the remote's default branch. */
+  allowDefaultBranch: z.boolean().default(false),
+  /** The most that one push takes out of a sandbox. */
+  maxBundle: z
+    .string()
+    .regex(/^\d+(m|g)$/, "a number with m or g, such as 512m")
+    .default("512m"),
+  forge: z.enum(["auto", "github", "gitlab"]).default("auto"),
+});
+export type GitConfig = z.infer<typeof gitConfigSchema>;
+
+/** What a session that works on a repository keeps. */
+export const sessionGitSchema = gitConfigSchema.extend({
+  /** Holds no credentials. */
+  url: z.string(),
+  ref: z.string().optional(),
+});
+export type SessionGit = z.infer<typeof sessionGitSchema>;
+
+export const branchOf = ({ branch }: Pick<GitConfig, "branch">, sessionId: string): string =>
+  branch.replaceAll("{id}", sessionId);
+
+export interface RepositoryAddress {
+  readonly url: string;
+  /** Undefined where it is on this machine's disk. */
+  readonly host: string | undefined;
+  readonly kind: "http" | "ssh" | "file";
+}
+
+const KINDS: Readonly<Record<string, RepositoryAddress["kind"] | undefined>> = {
+  "https:": "http",
+  "http:": "http",
+  "ssh:": "ssh",
+  "file:": "file",
+};
+
+/** The address, or why it is not taken. */
+export function repositoryAddress(text: string): RepositoryAddress | { readonly wrong: string } {
+  const taken = "https://host/owner/name.git, ssh://git@host/name.git, git@host:name.git or file:///folder";
+  if (text.length > 2_000 || /[\p{Cc}\p{Cf}\s]/u.test(text) || text.startsWith("-"))
+    return { wrong: `The repository's address is not one of the form ${taken}.` };
+  const short = /^[A-Za-z0-9_][\w.-]*@([A-Za-z0-9][A-Za-z0-9.-]*):(?!\/\/)[^-].*$/.exec(text);
+  if (short !== null) return { url: text, host: short[1], kind: "ssh" };
+  const url = URL.parse(text);
+  const kind = KINDS[url?.protocol ?? ""];
+  if (url === null || kind === undefined || url.hostname.startsWith("-"))
+    return { wrong: `A repository's address has the form ${taken}.` };
+  if (url.password !== "" || (kind !== "ssh" && url.username !== "") || url.search !== "" || url.hash !== "")
+    return {
+      wrong: `The repository's address holds a credential or a query: leave it out, and set ${tokenVariable(url.hostname)}.`,
+    };
+  return { url: text, host: kind === "file" ? undefined : url.hostname, kind };
+}
+
+/** The variable of the worker that has the token of one host alone. */
+export const tokenVariable = (host: string): string =>
+  `LONGHAUL_GIT_TOKEN_${host.replaceAll(/[^A-Za-z0-9]/g, "_").toUpperCase()}`;

@@ -1,0 +1,84 @@
+/** What a remote has: its default branch, and where a name points. */
+import { repositoryAddress, tokenVariable } from "../config/git-settings.ts";
+import type { GitAccess } from "./git-access.ts";
+import { lastWords, runGit, type GitCall } from "./run-git.ts";
+
+export interface RemoteRefs {
+  /** Name of the default branch; undefined for an empty repository. */
+  readonly defaultBranch: string | undefined;
+  /** Commit (or tag object) by full name, `refs/heads/main`. */
+  readonly refs: ReadonlyMap<string, string>;
+}
+
+/** `credential`: it wants one, or another; `unknown`: no such repository, also said where a credential is missing. */
+export interface RemoteTrouble {
+  readonly kind: "credential" | "unknown" | "away" | "no-git";
+  readonly message: string;
+  readonly fix: string;
+}
+
+/** @param names patterns of `git ls-remote`; none means all */
+export async function lsRemote(
+  access: GitAccess,
+  url: string,
+  names: readonly string[] = [],
+  call: Pick<GitCall, "signal" | "timeoutMs"> = {},
+): Promise<RemoteRefs | { readonly trouble: RemoteTrouble }> {
+  const args = ["ls-remote", "--symref", "--", url, ...(names.length === 0 ? [] : ["HEAD", ...names])];
+  let result;
+  try {
+    result = await runGit(access, args, { ...call, url });
+  } catch (error) {
+    call.signal?.throwIfAborted();
+    return { trouble: troubleOf(url, (error as NodeJS.ErrnoException).code ?? String(error)) };
+  }
+  if (result.code !== 0) return { trouble: troubleOf(url, result.err) };
+  const lines = result.out.split("\n").map((line) => line.split("\t"));
+  const head = lines.find(([what = "", name]) => name === "HEAD" && what.startsWith("ref: refs/heads/"));
+  return {
+    defaultBranch: head?.[0]?.slice("ref: refs/heads/".length),
+    refs: new Map(
+      lines.flatMap(([commit = "", name]) =>
+        name !== undefined && /^[0-9a-f]{40,64}$/.test(commit) ? [[name, commit] as const] : [],
+      ),
+    ),
+  };
+}
+
+/** What git's words about a remote mean. Pure. */
+export function troubleOf(url: string, err: string): RemoteTrouble {
+  const address = repositoryAddress(url);
+  const host = "url" in address ? address.host : undefined;
+  const place = host ?? url;
+  if (err === "ENOENT")
+    return {
+      kind: "no-git",
+      message: "Git is not installed, so no repository can be cloned.",
+      fix: "Install it where the worker runs: apt-get install git",
+    };
+  const said = lastWords(err);
+  const token =
+    "url" in address && address.kind === "ssh" ? "LONGHAUL_GIT_SSH_KEY_FILE" : "LONGHAUL_GIT_TOKEN";
+  const variables =
+    host === undefined || token !== "LONGHAUL_GIT_TOKEN" ? token : `${token} (or ${tokenVariable(host)})`;
+  const fix = `Set ${variables} where the worker runs.`;
+  if (
+    /could not read (Username|Password)|Authentication failed|terminal prompts disabled|error: 40[13]|Permission denied|HTTP Basic: Access denied|Host key verification failed/i.test(
+      err,
+    )
+  )
+    return { kind: "credential", message: `${place} refused access to ${url}: ${said}`, fix };
+  if (
+    /not found|does not exist|does not appear to be a git repository|error: 404|dubious ownership/i.test(err)
+  )
+    return {
+      kind: "unknown",
+      message: `There is no repository ${url} that can be read: ${said}`,
+      fix: host === undefined ? "Check the address." : `Check the address; for a private one: ${fix}`,
+    };
+  return {
+    kind: "away",
+    message: `${place} does not answer for ${url}: ${said}`,
+    fix: "Check the address and the network.",
+  };
+}

@@ -1,0 +1,150 @@
+/**
+ * Git on the worker. It runs in repositories of our own alone, with a configuration of our own: what a workspace says never
+ * reaches it. Credentials go to the host that asks for one, and stand in no file and no argument.
+ */
+import { execFile, type ExecFileException } from "node:child_process";
+import { cutChars } from "../contract/cut-text.ts";
+import { repositoryAddress } from "../config/git-settings.ts";
+import type { GitAccess } from "./git-access.ts";
+
+export interface GitCall {
+  /** The repository; default none. */
+  readonly cwd?: string;
+  /** The remote that it speaks to: for its credential. */
+  readonly url?: string;
+  readonly input?: string | Uint8Array;
+  readonly signal?: AbortSignal | undefined;
+  readonly timeoutMs?: number;
+}
+
+export interface GitResult {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Lists of references of large repositories. */
+const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
+/** A first clone of a monorepo takes long; its progress is not followed. Source: ours. */
+const TIMEOUT_MS = 30 * 60_000;
+const MAX_ERROR_CHARS = 600;
+
+/** What every call of git gets before its command. */
+const SETTINGS: readonly (readonly [string, string])[] = [
+  ["core.hooksPath", "/dev/null"],
+  ["core.fsmonitor", "false"],
+  ["core.askPass", ""],
+  ["credential.helper", ""],
+  ["credential.interactive", "false"],
+  ["gc.auto", "0"],
+  ["maintenance.auto", "false"],
+  ["fetch.fsckObjects", "true"],
+  ["fetch.recurseSubmodules", "false"],
+  ["protocol.allow", "never"],
+  ["protocol.https.allow", "always"],
+  ["protocol.http.allow", "always"],
+  ["protocol.ssh.allow", "always"],
+  ["protocol.file.allow", "always"],
+  // A remote that says nothing is given up, in bytes a second over seconds.
+  ["http.lowSpeedLimit", "1"],
+  ["http.lowSpeedTime", "60"],
+];
+
+/** @throws Error where git is not there, or was stopped */
+export async function runGit(
+  access: GitAccess,
+  args: readonly string[],
+  call: GitCall = {},
+): Promise<GitResult> {
+  const { cwd, input, signal, timeoutMs = TIMEOUT_MS } = call;
+  const options = {
+    env: gitEnvironment(access, call.url),
+    encoding: "utf8" as const,
+    maxBuffer: MAX_OUTPUT_BYTES,
+    timeout: timeoutMs,
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(signal === undefined ? {} : { signal }),
+  };
+  return new Promise((resolve, reject) => {
+    const child = execFile("git", [...args], options, (error: ExecFileException | null, out, err) => {
+      if (error === null) resolve({ code: 0, out, err });
+      else if (typeof error.code === "number") resolve({ code: error.code, out, err });
+      else if (error.killed === true && signal?.aborted !== true)
+        resolve({ code: 124, out, err: `${err}\ngit ${args[0]} took longer than ${timeoutMs / 1000} s` });
+      else reject(error);
+    });
+    child.stdin?.on("error", () => undefined);
+    child.stdin?.end(input);
+  });
+}
+
+/** @returns what it wrote, without its last line end. @throws GitFailed where it ends with another code than 0 */
+export async function git(access: GitAccess, args: readonly string[], call: GitCall = {}): Promise<string> {
+  const result = await runGit(access, args, call);
+  if (result.code !== 0) throw new GitFailed(args, result);
+  return result.out.replace(/\n$/, "");
+}
+
+export class GitFailed extends Error {
+  override readonly name = "GitFailed";
+  readonly result: GitResult;
+
+  constructor(args: readonly string[], result: GitResult) {
+    super(`git ${args.find((arg) => !arg.startsWith("-")) ?? ""}: ${lastWords(result.err)}`);
+    this.result = result;
+  }
+}
+
+/** What git said last, on one line: what a server sent may not draw on a terminal. */
+export function lastWords(err: string): string {
+  const lines = err
+    .replaceAll(/[^\P{Cc}\n]/gu, " ")
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "" && !line.startsWith("hint:"));
+  return cutChars(lines.slice(-4).join("; "), MAX_ERROR_CHARS) || "no reason was given";
+}
+
+export function gitEnvironment(access: GitAccess, url?: string): NodeJS.ProcessEnv {
+  const settings = [...SETTINGS];
+  const address = url === undefined ? undefined : repositoryAddress(url);
+  const secret: Record<string, string> = {};
+  if (address !== undefined && "url" in address && address.kind === "http" && address.host !== undefined) {
+    const token = access.tokenFor(address.host);
+    if (token !== undefined) {
+      const { origin } = new URL(address.url);
+      const colon = token.indexOf(":");
+      secret["LONGHAUL_GIT_USER"] = colon > 0 ? token.slice(0, colon) : "x-access-token";
+      secret["LONGHAUL_GIT_PASSWORD"] = token.slice(colon > 0 ? colon + 1 : 0);
+      settings.push([
+        `credential.${origin}.helper`,
+        '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" "$LONGHAUL_GIT_USER" "$LONGHAUL_GIT_PASSWORD"; }; f',
+      ]);
+    }
+  }
+  return {
+    ...access.environment,
+    ...secret,
+    // No `.netrc` and no configuration of the worker's own user.
+    HOME: "/nonexistent",
+    LC_ALL: "C.UTF-8",
+    GIT_CONFIG_NOSYSTEM: "1",
+    GIT_CONFIG_GLOBAL: "/dev/null",
+    GIT_ATTR_NOSYSTEM: "1",
+    GIT_TERMINAL_PROMPT: "0",
+    GIT_SSH_COMMAND: sshCommand(access),
+    GIT_CONFIG_COUNT: String(settings.length),
+    ...Object.fromEntries(
+      settings.flatMap(([key, value], index) => [
+        [`GIT_CONFIG_KEY_${index}`, key],
+        [`GIT_CONFIG_VALUE_${index}`, value],
+      ]),
+    ),
+  };
+}
+
+function sshCommand({ folder, sshKeyFile }: GitAccess): string {
+  const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
+  const key = sshKeyFile === undefined ? "" : ` -i ${quoted(sshKeyFile)} -o IdentitiesOnly=yes`;
+  return `ssh -F /dev/null -o BatchMode=yes -o ConnectTimeout=10 -o StrictHostKeyChecking=accept-new -o UserKnownHostsFile=${quoted(`${folder}/known_hosts`)}${key}`;
+}

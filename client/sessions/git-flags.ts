@@ -1,0 +1,64 @@
+/** The flags about a repository, laid over the configuration. Pure. */
+import { type Command, Option } from "commander";
+import {
+  branchName,
+  refName,
+  repositoryAddress,
+  type GitConfig,
+  type SessionGit,
+} from "../../activities/config/git-settings.ts";
+import { usageError } from "../console/errors.ts";
+
+export interface GitFlags {
+  readonly repo?: string;
+  readonly ref?: string;
+  readonly branch?: string;
+  readonly push?: GitConfig["push"];
+  readonly pr?: GitConfig["pr"];
+}
+
+export function withGitFlags(command: Command): Command {
+  return command
+    .option("--repo <url>", "repository to work on, instead of --workspace: cloned by the worker")
+    .option("--ref <name>", "branch, tag or commit of it to start from (default: its default branch)")
+    .option("--branch <name>", "branch that the work is pushed to (default: longhaul/<id>)")
+    .addOption(new Option("--push <when>", "push the work").choices(["never", "end", "saves"]))
+    .addOption(
+      new Option("--pr <kind>", "open a pull request at the end").choices(["none", "draft", "ready"]),
+    );
+}
+
+/** @returns undefined where no repository is named. @throws ClientError (usage) */
+export function sessionGit(
+  flags: GitFlags & { readonly workspace?: string },
+  config: GitConfig,
+): SessionGit | undefined {
+  const { repo, ref, branch, push, pr } = flags;
+  if (repo === undefined) {
+    const without = Object.entries({ ref, branch, push, pr }).find(([, value]) => value !== undefined);
+    if (without === undefined) return undefined;
+    throw usageError(`--${without[0]} is about a repository, and none is named.`, "Name it: --repo URL");
+  }
+  if (flags.workspace !== undefined)
+    throw usageError("--repo and --workspace exclude each other: a session has one beginning.");
+  const address = repositoryAddress(repo);
+  if ("wrong" in address) throw usageError(`--repo: ${address.wrong}`);
+  for (const [name, value, schema] of [
+    ["branch", branch, branchName],
+    ["ref", ref, refName],
+  ] as const) {
+    if (value !== undefined && !schema.safeParse(value).success)
+      throw usageError(`--${name}: ${JSON.stringify(value)} is not a name that Git takes.`);
+  }
+  const wanted = pr ?? config.pr;
+  const when = push ?? config.push;
+  return {
+    ...config,
+    url: address.url,
+    ...(ref === undefined ? {} : { ref }),
+    ...(branch === undefined ? {} : { branch }),
+    // A pull request is of a branch that was pushed.
+    push: when === "never" && wanted !== "none" ? "end" : when,
+    pr: wanted,
+  };
+}

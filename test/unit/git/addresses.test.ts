@@ -1,0 +1,92 @@
+import { describe, expect, it } from "vitest";
+import { branchName, branchOf, repositoryAddress } from "../../../activities/config/git-settings.ts";
+import { gitAccessOf } from "../../../activities/git/git-access.ts";
+import { troubleOf } from "../../../activities/git/remote.ts";
+import { git, gitEnvironment, GitFailed } from "../../../activities/git/run-git.ts";
+import { secretsOf } from "../../../activities/redaction/secret-values.ts";
+
+describe("the address of a repository", () => {
+  it.each([
+    ["https://github.com/acme/app.git", "github.com", "http"],
+    ["http://127.0.0.1:8080/app", "127.0.0.1", "http"],
+    ["ssh://git@host.example/app", "host.example", "ssh"],
+    ["git@github.com:acme/app.git", "github.com", "ssh"],
+    ["file:///srv/app.git", undefined, "file"],
+  ])("%s is taken", (url, host, kind) => {
+    expect(repositoryAddress(url)).toEqual({ url, host, kind });
+  });
+
+  it.each([
+    "https://user:secret@github.com/acme/app",
+    "https://token@github.com/acme/app",
+    "https://github.com/acme/app?access_token=x",
+    "ext::sh -c touch% /tmp/x",
+    "--upload-pack=touch",
+    "ssh://-oProxyCommand=x/app",
+    "git@-oProxyCommand=x:app",
+    "/srv/app",
+    "git://host/app",
+  ])("%s is refused", (url) => {
+    expect(repositoryAddress(url)).toHaveProperty("wrong");
+  });
+});
+
+it("takes names of branches that Git takes, and puts the session's id in", () => {
+  expect(["longhaul/{id}", "main", "a/b-c.d"].filter((name) => !branchName.safeParse(name).success)).toEqual(
+    [],
+  );
+  const wrong = ["-x", "a..b", "a b", "a/.b", "x.lock", "a~1", "/a", "a/", "@", "a@{b", "a\\b", ""];
+  expect(wrong.filter((name) => branchName.safeParse(name).success)).toEqual([]);
+  expect(branchOf({ branch: "longhaul/{id}" }, "a1b2")).toBe("longhaul/a1b2");
+});
+
+describe("a token", () => {
+  const access = gitAccessOf({
+    LONGHAUL_GIT_TOKEN: "everyone",
+    LONGHAUL_GIT_TOKEN_GITHUB_COM: "me:only-github",
+    AWS_SECRET_ACCESS_KEY: "other",
+    PATH: "/usr/bin:/bin",
+  });
+
+  it("is that of its host before the one for all", () => {
+    expect([access.tokenFor("github.com"), access.tokenFor("gitlab.com")]).toEqual([
+      "me:only-github",
+      "everyone",
+    ]);
+  });
+
+  it("is given to git for the host of the call alone, and nothing else of the environment is", () => {
+    const values = Object.values(gitEnvironment(access, "https://github.com/acme/app"));
+    expect(values).toContain("only-github");
+    expect(values.join(" ")).not.toMatch(/everyone|other/);
+    expect(Object.values(gitEnvironment(access, "file:///srv/app")).join(" ")).not.toMatch(
+      /everyone|only-github/,
+    );
+  });
+
+  it("counts as a secret, whatever its variable's name ends in", () => {
+    expect(secretsOf({ LONGHAUL_GIT_TOKEN_GITHUB_COM: "me:only-github" })).toContain("only-github");
+  });
+});
+
+it("tells a missing credential from a repository that is not there and a host that is away", () => {
+  const url = "https://github.com/acme/app";
+  const kind = (err: string) => troubleOf(url, err).kind;
+  expect(kind("fatal: could not read Username for 'https://github.com': terminal prompts disabled")).toBe(
+    "credential",
+  );
+  expect(kind("fatal: unable to access 'https://github.com/': The requested URL returned error: 403")).toBe(
+    "credential",
+  );
+  expect(kind("remote: Repository not found.\nfatal: repository 'https://github.com/a/b/' not found")).toBe(
+    "unknown",
+  );
+  expect(kind("fatal: unable to access 'https://x/': Could not resolve host: x")).toBe("away");
+  expect(troubleOf(url, "fatal: Authentication failed").fix).toContain("LONGHAUL_GIT_TOKEN_GITHUB_COM");
+});
+
+it("says in a word why git failed", async () => {
+  const access = gitAccessOf({ PATH: process.env["PATH"] });
+  await expect(git(access, ["rev-parse", "HEAD"], { cwd: "/" })).rejects.toThrow(GitFailed);
+  expect(await git(access, ["config", "--get", "core.hooksPath"])).toBe("/dev/null");
+});
