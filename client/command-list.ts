@@ -14,6 +14,8 @@ export interface CommandEntry {
   /** Of the list of commands: the command itself describes its arguments. */
   readonly usage: string;
   readonly about: string;
+  /** What people type who come from other programs. */
+  readonly aliases?: readonly string[];
   readonly load: () => Promise<DefineCommand>;
 }
 
@@ -32,9 +34,16 @@ export const commandList: readonly CommandEntry[] = [
   },
   {
     name: "say",
+    aliases: ["send"],
     usage: "<id> <message...>",
     about: "guide a session: at its next step if it runs, as its next task if it has ended",
     load: async () => (await import("./commands/say.ts")).sayCommand,
+  },
+  {
+    name: "resume",
+    usage: "<id> [message...]",
+    about: "continue a session that has ended; the same as say, with words of its own where none are given",
+    load: async () => (await import("./commands/resume.ts")).resumeCommand,
   },
   {
     name: "interrupt",
@@ -44,12 +53,14 @@ export const commandList: readonly CommandEntry[] = [
   },
   {
     name: "cancel",
+    aliases: ["stop"],
     usage: "<id>",
     about: "end a session's run; waits for its clean-up and says what was kept",
     load: async () => (await import("./commands/cancel.ts")).cancelCommand,
   },
   {
     name: "watch",
+    aliases: ["logs", "attach"],
     usage: "<id>",
     about: "attach to a session and show it live; Ctrl-C detaches, the task goes on",
     load: async () => (await import("./commands/watch.ts")).watchCommand,
@@ -62,9 +73,16 @@ export const commandList: readonly CommandEntry[] = [
   },
   {
     name: "list",
+    aliases: ["ls", "ps"],
     usage: "",
     about: "sessions, newest first",
     load: async () => (await import("./commands/list.ts")).listCommand,
+  },
+  {
+    name: "messages",
+    usage: "<id>",
+    about: "the conversation as text: what was said, what was run, what came of it",
+    load: async () => (await import("./commands/messages.ts")).messagesCommand,
   },
   {
     name: "context",
@@ -149,5 +167,11 @@ export const commandList: readonly CommandEntry[] = [
     usage: "",
     about: "what is found, what is missing and how to fix it; each setting and its source",
     load: async () => (await import("./commands/doctor.ts")).doctorCommand,
+  },
+  {
+    name: "completion",
+    usage: "<shell>",
+    about: "a script that completes commands, flags and ids in bash, zsh or fish",
+    load: async () => (await import("./commands/completion.ts")).completionCommand,
   },
 ];

@@ -4,10 +4,14 @@ import { CommanderError } from "commander";
 import { isVerbose } from "./config/config.ts";
 import { ClientError, exitCodes, type ExitCode } from "./console/errors.ts";
 import { endQuietlyWhenClosed, processOutput } from "./console/output.ts";
+import { hintWriter } from "./console/hints.ts";
+import { commandList } from "./command-list.ts";
 import { createProgram } from "./program.ts";
+import { ownCommand, ownShell } from "./setup/own-command.ts";
 import { missingServiceOf } from "./connect/missing-service.ts";
 
-const output = processOutput();
+const verbs = commandList.flatMap(({ name, aliases = [] }) => [name, ...aliases]);
+const output = processOutput(hintWriter(verbs, ownCommand(ownShell())));
 
 /** What went wrong in words, and its exit code; the stack only on request. */
 function explain(error: unknown, verbose: boolean): ExitCode {

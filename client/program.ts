@@ -25,10 +25,10 @@ export async function createProgram(
     .version(productVersion())
     .option("--verbose", "show where errors come from")
     .addHelpText("after", EXIT_CODES);
-  for (const { name, usage, about, load } of commandList) {
-    const command = program.command(name).description(about);
+  for (const { name, aliases = [], usage, about, load } of commandList) {
+    const command = program.command(name).aliases(aliases).description(about);
     // Words of a task may be names of commands too: one command more than needed is loaded then, which does no harm.
-    if (!argv.includes(name)) {
+    if (![name, ...aliases].some((each) => argv.includes(each))) {
       // commander reads an empty text as an argument without a name.
       if (usage !== "") command.arguments(usage);
     } else {

@@ -67,6 +67,17 @@ export async function findSession(db: Database, id: string): Promise<SessionRow 
   return row;
 }
 
+/** Ids that begin with `prefix`, the newest sessions first. */
+export async function idsWithPrefix(db: Database, prefix: string, limit: number): Promise<string[]> {
+  const rows = await db
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(sql`starts_with(${sessions.id}, ${prefix})`)
+    .orderBy(desc(sessions.createdAt), desc(sessions.id))
+    .limit(limit);
+  return rows.map(({ id }) => id);
+}
+
 /** Newest first. */
 export async function listSessions(
   db: Database,

@@ -2,20 +2,21 @@
 import type { Command } from "commander";
 import { cancelSession } from "../sessions/cancel-session.ts";
 import { describeKept } from "../sessions/describe-kept.ts";
-import { withSession } from "../sessions/with-session.ts";
+import { SESSION, withSession } from "../sessions/with-session.ts";
 import type { Output } from "../console/output.ts";
 
 export function cancelCommand(command: Command, output: Output) {
-  command.argument("<id>", "session").option("--json", "one JSON document");
-  return (id: string, flags: { readonly json?: boolean }) =>
-    withSession(id, async (services, row) => {
+  command.argument("<id>", SESSION).option("--json", "one JSON document");
+  return (reference: string, flags: { readonly json?: boolean }) =>
+    withSession(reference, async (services, row) => {
+      const { id } = row;
       const cancelled = await cancelSession(services, row, () =>
         output.note("Waiting for the clean-up (it needs a running worker) …\n"),
       );
       if (flags.json === true) output.json({ id, status: "cancelled", ...cancelled });
       else
         output.note(
-          `${id} is cancelled. ${describeKept(cancelled)}\nResume it with: longhaul say ${id} "…"\n`,
+          `${id} is cancelled. ${describeKept(cancelled)}\nResume it with: longhaul say ${id} "go on"\n`,
         );
     });
 }

@@ -5,18 +5,19 @@ import { clientSanitizer } from "../config/config.ts";
 import { usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { withRunning } from "../sessions/running-session.ts";
-import { withSession } from "../sessions/with-session.ts";
+import { SESSION, withSession } from "../sessions/with-session.ts";
 
 const MAX_FOCUS_CHARS = 2_000;
 
 export function compactCommand(command: Command, output: Output) {
-  command.argument("<id>", "session").argument("[focus...]", "what the summary must keep in view");
-  return async (id: string, words: readonly string[]) => {
+  command.argument("<id>", SESSION).argument("[focus...]", "what the summary must keep in view");
+  return async (reference: string, words: readonly string[]) => {
     const focus = words.join(" ").trim();
     if (focus.length > MAX_FOCUS_CHARS)
       throw usageError(`The focus has ${focus.length} characters; at most ${MAX_FOCUS_CHARS} are allowed.`);
     const request = focus === "" ? undefined : { focus: clientSanitizer().clean(focus) };
-    await withSession(id, async (services, row) => {
+    await withSession(reference, async (services, row) => {
+      const { id } = row;
       await withRunning(services, row, (handle) => handle.signal(compactSignal, request));
       output.note(
         `${id} compacts its context at the next step boundary; longhaul watch ${id} shows the result.\n`,

@@ -11,14 +11,14 @@ import type { ContextReport } from "../../activities/context/context-report.ts";
 import { noSuchSession } from "../console/errors.ts";
 import type { Look, Output, Style } from "../console/output.ts";
 import { bar, percent, plural, tokens } from "../console/format.ts";
-import { withSession } from "../sessions/with-session.ts";
+import { SESSION, withSession } from "../sessions/with-session.ts";
 
 const BAR_CELLS = 50;
 
 export function contextCommand(command: Command, output: Output) {
-  command.argument("<id>", "session").option("--json", "one JSON document");
-  return (id: string, flags: { readonly json?: boolean }) =>
-    withSession(id, async ({ store }) => {
+  command.argument("<id>", SESSION).option("--json", "one JSON document");
+  return (reference: string, flags: { readonly json?: boolean }) =>
+    withSession(reference, async ({ store }, { id }) => {
       const { readContext } = await import("../../activities/context/context-report.ts");
       const report = await readContext(store.db, id);
       if (report === undefined) throw noSuchSession(id);

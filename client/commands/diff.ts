@@ -4,13 +4,13 @@ import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { notPossible } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { plural, visible } from "../console/format.ts";
-import { withSession } from "../sessions/with-session.ts";
+import { SESSION, withSession } from "../sessions/with-session.ts";
 import { diffWorkspaces } from "../workspace/workspace-diff.ts";
 
 export function diffCommand(command: Command, output: Output) {
-  command.argument("<id>", "session");
-  return (id: string) =>
-    withSession(id, async ({ store }) => {
+  command.argument("<id>", SESSION);
+  return (reference: string) =>
+    withSession(reference, async ({ store }, { id }) => {
       const after = await readWorkspace(store.db, id);
       if (after === undefined) throw notPossible(`No files of ${id} have been saved yet.`);
       const before = (await readWorkspace(store.db, id, { atStep: 0 })) ?? [];

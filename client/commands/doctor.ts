@@ -24,7 +24,7 @@ export function doctorCommand(command: Command, output: Output) {
       ],
     };
     if (flags.json === true) output.json({ ...diagnosis, checks: diagnosis.checks.map(withMend) }, 2);
-    else output.result(`${doctorText(diagnosis, output.style)}\n`);
+    else output.result(`${output.hints(doctorText(diagnosis, output.style))}\n`);
     if (!own.check.ok) return exitCodes.usage;
     return checks.every(({ ok }) => ok) ? exitCodes.completed : exitCodes.missing;
   };

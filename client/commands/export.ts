@@ -5,19 +5,19 @@ import type { Output } from "../console/output.ts";
 import { productVersion } from "../console/product-version.ts";
 import { exportDocument } from "../sessions/session-export.ts";
 import { trajectoryDocument } from "../sessions/trajectory.ts";
-import { withSession } from "../sessions/with-session.ts";
+import { SESSION, withSession } from "../sessions/with-session.ts";
 
 export function exportCommand(command: Command, output: Output) {
   command
-    .argument("<id>", "session")
+    .argument("<id>", SESSION)
     .addOption(
       new Option("--format <format>", "own: everything; atif: the live line as other tools read it")
         .choices(["own", "atif"])
         .default("own"),
     );
-  return (id: string, { format }: { readonly format: "own" | "atif" }) =>
-    withSession(id, async (services, row) => {
-      const whole = await readWhole(services.store.db, id);
+  return (reference: string, { format }: { readonly format: "own" | "atif" }) =>
+    withSession(reference, async (services, row) => {
+      const whole = await readWhole(services.store.db, row.id);
       const document =
         format === "atif" ? trajectoryDocument(row, whole, productVersion()) : exportDocument(row, whole);
       output.json(document, 2);

@@ -6,26 +6,27 @@ import { describeKept } from "../sessions/describe-kept.ts";
 import { interruptSession } from "../sessions/interrupt-session.ts";
 import type { Output } from "../console/output.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
-import { withSession } from "../sessions/with-session.ts";
+import { SESSION, withSession } from "../sessions/with-session.ts";
 
 /** Longer ones go through `say`, which stores them. */
 const MAX_BYTES = 16_384;
 
 export function interruptCommand(command: Command, output: Output) {
   command
-    .argument("<id>", "session")
+    .argument("<id>", SESSION)
     .argument("[message...]", "what to do instead; - reads it from stdin")
     .option("--json", "one JSON document");
-  return async (id: string, words: readonly string[], flags: { readonly json?: boolean }) => {
+  return async (reference: string, words: readonly string[], flags: { readonly json?: boolean }) => {
     const text = words.length === 0 ? undefined : await readMessage(words, processStdin());
     if (text !== undefined && Buffer.byteLength(text) > MAX_BYTES) {
       throw usageError(
         `The message has more than ${MAX_BYTES} bytes: nothing was sent.`,
-        `Say it first (longhaul say ${id} -), then interrupt without a message.`,
+        `Say it first (longhaul say ${reference} -), then interrupt without a message.`,
       );
     }
     const message = text === undefined ? undefined : clientSanitizer().clean(text);
-    await withSession(id, async (services, row) => {
+    await withSession(reference, async (services, row) => {
+      const { id } = row;
       const interrupted = await interruptSession(services, row, message);
       if (flags.json === true) output.json({ id, ...interrupted });
       else if (interrupted.acknowledged)

@@ -5,7 +5,7 @@ import { notPossible } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { pullNotes, pullWorkspace } from "../workspace/pull-workspace.ts";
 import { plural } from "../console/format.ts";
-import { withSession } from "../sessions/with-session.ts";
+import { SESSION, withSession } from "../sessions/with-session.ts";
 
 interface PullFlags {
   readonly force?: boolean;
@@ -14,18 +14,18 @@ interface PullFlags {
 
 export function pullCommand(command: Command, output: Output) {
   command
-    .argument("<id>", "session")
+    .argument("<id>", SESSION)
     .argument("<dir>", "folder; made where it is missing")
     .option("--force", "write over files that are there and differ")
     .option(
       "--git",
       "write Git configuration and hooks as the agent left them: Git may run programs they name",
     );
-  return (id: string, dir: string, flags: PullFlags) =>
-    withSession(id, async ({ store }) => {
+  return (reference: string, dir: string, flags: PullFlags) =>
+    withSession(reference, async ({ store }, { id }) => {
       const pulled = await pullWorkspace(store, id, dir, flags);
       if (pulled === undefined) throw notPossible(`No files of ${id} have been saved yet.`);
-      for (const line of pullNotes(pulled, dir, `longhaul pull ${id} DIR --git`)) output.note(`${line}\n`);
+      for (const line of pullNotes(pulled, dir, `longhaul pull ${id} ${id} --git`)) output.note(`${line}\n`);
       output.note(`${plural(pulled.files, "file")} in ${resolve(dir)}\n`);
     });
 }

@@ -13,16 +13,16 @@ import { noSuchSession } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { productVersion } from "../console/product-version.ts";
 import { reportPage, type ReportData } from "../report/report-page.ts";
-import { requireSession, withServices } from "../sessions/with-session.ts";
+import { SESSION, requireSession, withSession } from "../sessions/with-session.ts";
 import { costOfCall, trajectoryDocument } from "../sessions/trajectory.ts";
 import { diffWorkspaces } from "../workspace/workspace-diff.ts";
 
 export function reportCommand(command: Command, output: Output) {
   command
-    .argument("<id>", "session")
+    .argument("<id>", SESSION)
     .argument("[file]", "where to; - for standard output; default ID.html in this folder");
-  return (id: string, file: string | undefined) =>
-    withServices(async (services) => {
+  return (reference: string, file: string | undefined) =>
+    withSession(reference, async (services, { id }) => {
       const page = reportPage(await gather(services, id));
       if (file === "-") return output.result(page);
       const path = resolve(file ?? `${id}.html`);

@@ -21,7 +21,7 @@ export function runCommand(command: Command, output: Output) {
     ]);
     const say = (line: string) => output.note(`${output.style("dim", line)}\n`);
     return withPreparedServices(flags, say, async (services) => {
-      const { id, attached } = await startSession(services, start);
+      const { id, attached } = await startSession(services, { ...start, acceptEnded: true });
       announce(id, attached, services, output);
       return watchSession({
         services,
@@ -39,7 +39,8 @@ function announce(id: string, attached: boolean, services: Services, output: Out
   const ui = services.uiUrl(id);
   const lines = [
     `${attached ? "attached to" : "session"} ${output.style("bold", id)}${ui === undefined ? "" : `  ${output.style("dim", ui)}`}`,
-    output.style("dim", `guide it: longhaul say ${id} "…"   detach: Ctrl-C, the task goes on`),
+    output.style("dim", `guide it:  longhaul say ${id} "…"`),
+    output.style("dim", `Ctrl-C detaches; the task goes on`),
   ];
   output.note(`${lines.join("\n")}\n`);
 }
@@ -54,13 +55,14 @@ async function closingLines(
   const ui = services.uiUrl(id);
   const lines = [
     ...(rehearsal ? ["This was a rehearsal: set OPENAI_API_KEY to have a model do your own task."] : []),
-    `Go on with it: longhaul say ${id} "…"   End services and worker: longhaul down`,
-    ...(ui === undefined ? [] : [`Web UI: ${ui}`]),
+    `Go on with it:           longhaul say ${id} "go on"`,
+    `End services and worker: longhaul down`,
+    ...(ui === undefined ? [] : [`Web UI:                  ${ui}`]),
   ];
   const folder = resolve(join(".longhaul", "workspaces", id));
   const { pullNotes, pullWorkspace } = await import("../workspace/pull-workspace.ts");
   const pulled = await pullWorkspace(services.store, id, folder, { ours: true });
   if (pulled === undefined) return [...lines, `No files were saved (${end.status}).`];
-  lines.push(...pullNotes(pulled, folder, `longhaul pull ${id} DIR --git`));
+  lines.push(...pullNotes(pulled, folder, `longhaul pull ${id} ${id} --git`));
   return [...lines, `Files (${pulled.files}) are in ${folder}`];
 }

@@ -9,7 +9,7 @@ import type { Output } from "../console/output.ts";
 import { collect } from "../sessions/run-options.ts";
 import { sendGuidance, type Sent } from "../sessions/send-guidance.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
-import { requireSession, withSession } from "../sessions/with-session.ts";
+import { SESSION, requireSession, withSession } from "../sessions/with-session.ts";
 
 interface SayFlags {
   readonly image: readonly string[];
@@ -21,14 +21,14 @@ interface SayFlags {
 
 export function sayCommand(command: Command, output: Output) {
   command
-    .argument("<id>", "session")
+    .argument("<id>", SESSION)
     .argument("<message...>", "what to say; - reads it from stdin")
     .option("--image <file>", "image or PDF to show; may be repeated", collect, [])
     .option("--id <id>", "the message's own id: the same one is delivered once")
     .option("--model <provider/model>", "go on with another model, from the next step")
     .option("--config <file>", "where that model is described (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
     .option("--json", "one JSON document");
-  return async (sessionId: string, words: readonly string[], flags: SayFlags) => {
+  return async (reference: string, words: readonly string[], flags: SayFlags) => {
     const attachments = await readAttachments(flags.image);
     const text = await readMessage(words, processStdin());
     if (flags.id !== undefined && !/^[\w.:-]{1,128}$/.test(flags.id)) {
@@ -36,7 +36,8 @@ export function sayCommand(command: Command, output: Output) {
     }
     // What is wrong with the order is found before anything is sent.
     const model = flags.model === undefined ? undefined : resolveConfig(flags).run;
-    await withSession(sessionId, async (services, found) => {
+    await withSession(reference, async (services, found) => {
+      const sessionId = found.id;
       let row = found;
       if (model !== undefined && (await switchModel(services.store, sessionId, model))) {
         output.note(`${sessionId} goes on with ${model.model}.\n`);
@@ -52,7 +53,7 @@ export function sayCommand(command: Command, output: Output) {
   };
 }
 
-function sentNotes(id: string, { acknowledged, waitsForNextRun, resumed }: Sent): string[] {
+export function sentNotes(id: string, { acknowledged, waitsForNextRun, resumed }: Sent): string[] {
   return [
     ...(acknowledged
       ? []

@@ -3,15 +3,18 @@ import type { Command } from "commander";
 import type { Output, Style } from "../console/output.ts";
 import { bar, dollars, duration, oneLine, percent, plural, tokens } from "../console/format.ts";
 import { readStatus, type SessionStatusDocument } from "../sessions/session-status.ts";
-import { withSession } from "../sessions/with-session.ts";
+import { SESSION, withSession } from "../sessions/with-session.ts";
 
 export function statusCommand(command: Command, output: Output) {
-  command.argument("<id>", "session").option("--json", "one JSON document");
-  return (id: string, flags: { readonly json?: boolean }) =>
-    withSession(id, async (services, row) => {
+  command.argument("<id>", SESSION).option("--json", "one JSON document");
+  return (reference: string, flags: { readonly json?: boolean }) =>
+    withSession(reference, async (services, row) => {
       const document = await readStatus(services, row);
       if (flags.json === true) output.json(document, 2);
-      else output.result(`${statusText(document, services.uiUrl(id), output.style, new Date())}\n`);
+      else {
+        const text = statusText(document, services.uiUrl(row.id), output.style, new Date());
+        output.result(`${output.hints(text)}\n`);
+      }
     });
 }
 
@@ -54,7 +57,7 @@ export function statusText(
 function queueText({ id, queue, endedAt }: SessionStatusDocument): string {
   if (queue.length === 0) return "empty";
   const waiting = `${plural(queue.length, "message")} waiting`;
-  return endedAt === null ? waiting : `${waiting} for its next run (longhaul say ${id} "…")`;
+  return endedAt === null ? waiting : `${waiting} for its next run (longhaul say ${id} "go on")`;
 }
 
 function hintOf(document: SessionStatusDocument): string {
@@ -63,7 +66,7 @@ function hintOf(document: SessionStatusDocument): string {
   if (document.workflowStatus === "GONE")
     return document.runId === null
       ? " (not started yet)"
-      : ` (Temporal no longer has its run; resume it with: longhaul say ${document.id} "…")`;
+      : ` (Temporal no longer has its run; resume it with: longhaul say ${document.id} "go on")`;
   if (document.workflowStatus !== "RUNNING")
     return ` (run ${document.workflowStatus.toLowerCase()} in Temporal)`;
   return document.live ? "" : " (waiting for a worker: start one with `longhaul worker`)";

@@ -8,12 +8,13 @@ import { unlessGone } from "../connect/describe-run.ts";
 import { notPossible } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { plural, tokens } from "../console/format.ts";
-import { withSession } from "../sessions/with-session.ts";
+import { SESSION, withSession } from "../sessions/with-session.ts";
 
 export function undoCompactionCommand(command: Command, output: Output) {
-  command.argument("<id>", "session");
-  return (id: string) =>
-    withSession(id, async (services, row) => {
+  command.argument("<id>", SESSION);
+  return (reference: string) =>
+    withSession(reference, async (services, row) => {
+      const { id } = row;
       const { db } = services.store;
       const { compactionRounds = 0, step = 0 } = (await readFigures(db, [id])).get(id) ?? {};
       if (compactionRounds === 0) throw nothingToUndo(id);

@@ -2,14 +2,19 @@
 import type { Command } from "commander";
 import type { Output } from "../console/output.ts";
 import { wholeNumber } from "../sessions/run-options.ts";
-import { withSession } from "../sessions/with-session.ts";
+import { SESSION, withSession } from "../sessions/with-session.ts";
 import { watchSession } from "../watch/watch-session.ts";
 
 export function watchCommand(command: Command, output: Output) {
   command
-    .argument("<id>", "session")
+    .argument("<id>", SESSION)
     .option("--from <seq>", "only events after this one", wholeNumber)
     .option("--json", "one event a line on stdout");
-  return (id: string, { from = 0, json = false }: { readonly from?: number; readonly json?: boolean }) =>
-    withSession(id, (services) => watchSession({ services, sessionId: id, afterSeq: from, json, output }));
+  return (
+    reference: string,
+    { from = 0, json = false }: { readonly from?: number; readonly json?: boolean },
+  ) =>
+    withSession(reference, (services, { id }) =>
+      watchSession({ services, sessionId: id, afterSeq: from, json, output }),
+    );
 }

@@ -32,10 +32,11 @@ export function usageError(message: string, fix?: string): ClientError {
   return new ClientError(exitCodes.usage, message, fix === undefined ? {} : { fix });
 }
 
-export function noSuchSession(id: string): ClientError {
-  return new ClientError(exitCodes.impossible, `There is no session ${id}.`, {
-    fix: "`longhaul list` shows the sessions there are.",
-  });
+export function noSuchSession(
+  id: string,
+  fix = "`longhaul list` shows the sessions there are.",
+): ClientError {
+  return new ClientError(exitCodes.impossible, `There is no session ${id}.`, { fix });
 }
 
 export function notPossible(message: string, fix?: string): ClientError {

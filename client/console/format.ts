@@ -54,6 +54,20 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
+/** A moment for people, in this machine's zone with its name: `22 Nov 2026, 10:15:00 UTC`. */
+export function stamp(at: Date, timeZone?: string): string {
+  return at.toLocaleString("en-GB", {
+    day: "numeric",
+    month: "short",
+    year: "numeric",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    timeZoneName: "short",
+    timeZone,
+  });
+}
+
 /** How long ago, for lists: `12 s ago`, `3 h ago`, `2 d ago`. */
 export function ago(from: Date, now: Date): string {
   const seconds = Math.max(0, Math.round((now.getTime() - from.getTime()) / 1_000));

@@ -5,8 +5,12 @@ import { harmlessJson, steered } from "./format.ts";
 export interface Output {
   /** A result, on stdout. */
   readonly result: (text: string) => void;
-  /** Everything else, on stderr. */
+  /** What the program says of itself, on stderr. Its hints, written `longhaul VERB …`, come out as this shell has to have them. */
   readonly note: (text: string) => void;
+  /** What a session says, on stderr as it is. */
+  readonly show: (text: string) => void;
+  /** Hints in a result that people read, as `note` has them. */
+  readonly hints: (text: string) => string;
   /** One JSON document or event, on stdout. */
   readonly json: (value: unknown, indent?: number) => void;
   readonly style: Style;
@@ -21,12 +25,15 @@ export type Look = "bold" | "dim" | "red" | "green" | "yellow" | "cyan" | "magen
 export type Style = (look: Look, text: string) => string;
 
 /** The process's own streams. */
-export function processOutput(): Output {
+export function processOutput(hints: Output["hints"]): Output {
   const { stdout, stderr } = process;
+  const show = (text: string) => void stderr.write(steered(text));
   return {
     // Names, errors and answers come from the agent: nothing of them steers the terminal, whichever command shows them.
     result: (text) => void stdout.write(stdout.isTTY ? steered(text) : text),
-    note: (text) => void stderr.write(steered(text)),
+    note: (text) => show(hints(text)),
+    show,
+    hints,
     json: (value, indent) => void stdout.write(`${harmlessJson(JSON.stringify(value, null, indent))}\n`),
     // styleText looks at the stream, NO_COLOR and FORCE_COLOR itself.
     style: (look, text) => styleText(look, text, { stream: stderr }),

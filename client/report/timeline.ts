@@ -1,5 +1,6 @@
 /** What was said and done, step by step. Pure. */
 import { cutChars } from "../../activities/contract/cut-text.ts";
+import { firstString } from "../console/describe-call.ts";
 import { duration, oneLine, tokens } from "../console/format.ts";
 import type { TrajectoryStep } from "../sessions/trajectory.ts";
 import { html, type Html } from "./html.ts";
@@ -45,21 +46,12 @@ function callPart(
   const input = JSON.stringify(call.arguments, null, 2);
   return html`<details class="call ${outcome}">
     <summary>
-      <b>${call.function_name}</b> <code>${oneLine(about(call.arguments), 120)}</code>
+      <b>${call.function_name}</b> <code>${oneLine(firstString(call.arguments), 120)}</code>
       <span>${outcome}${ms === undefined ? "" : ` · ${duration(ms)}`}</span>
     </summary>
     <pre>${input}</pre>
     <pre>${bounded(result?.content ?? "")}</pre>
   </details>`;
-}
-
-/** What a call is about: its command, its path, else all it was given. */
-function about(input: Record<string, unknown>): string {
-  for (const name of ["command", "path", "pattern", "query", "handle", "id"]) {
-    const value = input[name];
-    if (typeof value === "string") return value;
-  }
-  return JSON.stringify(input);
 }
 
 function folded(title: string, text: string): Html {

@@ -20,5 +20,5 @@ export async function withRunning<T>(
 export function notRunning({ id, status }: SessionRow): ClientError {
   // A run that was ended in Temporal itself could not write so.
   const how = status === "active" || status === "waiting" ? "its run was ended in Temporal" : status;
-  return notPossible(`${id} is not running (${how}).`, `Resume it with: longhaul say ${id} "…"`);
+  return notPossible(`${id} is not running (${how}).`, `Resume it with: longhaul say ${id} "go on"`);
 }

@@ -26,6 +26,8 @@ export interface Start {
   readonly config: RunConfig;
   readonly attachments: readonly Attachment[];
   readonly folder: (FolderContent & { readonly path: string }) | undefined;
+  /** A session of the same id and task that has ended is attached to, for its outcome. */
+  readonly acceptEnded?: boolean;
 }
 
 export interface Started {
@@ -40,18 +42,19 @@ export async function startSession(services: Services, given: Start): Promise<St
   const client = await services.temporal.client();
   const id = await store(services, start);
   const attached = id === undefined;
-  if (attached) await requireSame(services, client, start);
   const sessionId = id ?? start.id ?? "";
-  await startWorkflow(client, services.taskQueue, sessionId, start);
+  const over = attached && (await isOver(services, client, start));
+  if (!over) await startWorkflow(client, services.taskQueue, sessionId, start);
   return { id: sessionId, attached };
 }
 
 /** What comes from the person's machine, as the store, Temporal and the model may have it. */
-function cleaned({ id, task, config, attachments, folder }: Start): Start {
+function cleaned({ id, task, config, attachments, folder, acceptEnded = false }: Start): Start {
   const { clean } = clientSanitizer();
   const instructions = folder?.instructions;
   return {
     id,
+    acceptEnded,
     task: clean(task),
     config: cleanDeep(config, clean) as RunConfig,
     attachments: attachments.map((file) => cleanAttachment(file, clean)),
@@ -99,22 +102,28 @@ async function withTables<T>(services: Services, work: () => Promise<T>): Promis
   }
 }
 
-async function requireSame(services: Services, client: Client, start: Start): Promise<void> {
+/**
+ * Whether the session that has this id already is over.
+ * @throws ClientError (impossible) where it has another task, or is over and that is not accepted
+ */
+async function isOver(services: Services, client: Client, start: Start): Promise<boolean> {
   const id = start.id ?? "";
   const row = await findSession(services.store.db, id);
-  if (row === undefined) return;
+  if (row === undefined) return false;
   if (row.task !== start.task) {
     throw notPossible(
       `The id ${id} belongs to a session with another task.`,
       `Choose another --id, or guide that one: longhaul say ${id} "…"`,
     );
   }
-  if (hasEnded(row) || (await isClosed(client, id))) {
+  const over = hasEnded(row) || (await isClosed(client, id));
+  if (over && start.acceptEnded !== true) {
     throw notPossible(
       `The session ${id} has this task and has ended (${row.status}).`,
-      `Resume it with: longhaul say ${id} "…"`,
+      `Resume it with: longhaul say ${id} "go on"`,
     );
   }
+  return over;
 }
 
 export const hasEnded = (row: Pick<SessionRow, "status">) =>

@@ -1,8 +1,12 @@
 /** What a command works with: the services, and the session it is about. */
-import { findSession, type SessionRow } from "../../activities/store/reading.ts";
+import type { SessionRow } from "../../activities/store/reading.ts";
 import { isSetupOff } from "../config/config.ts";
 import { openServices, type Services } from "../connect/connection.ts";
 import { noSuchSession } from "../console/errors.ts";
+import { findByReference } from "./find-by-reference.ts";
+
+/** Of the argument that names a session, in every help text. */
+export const SESSION = "session: its id, the beginning of it, or @last";
 
 /** Opens the services for as long as `use` takes. @throws ServiceMissing */
 export async function withServices<T>(
@@ -33,18 +37,25 @@ export function withPreparedServices<T>(
   });
 }
 
-/** Opens the services and finds the session. @throws ClientError (impossible) where there is no such session */
+/**
+ * Opens the services and finds the session; what follows uses the row's id, which is the whole one.
+ * @param reference an id, the beginning of one, or `@last`
+ * @throws ClientError (impossible) where there is no such session
+ */
 export function withSession<T>(
-  id: string,
+  reference: string,
   use: (services: Services, row: SessionRow) => Promise<T>,
 ): Promise<T> {
-  return withServices(async (services) => use(services, await requireSession(services, id)));
+  return withServices(async (services) => use(services, await requireSession(services, reference)));
 }
 
 /** @throws ClientError (impossible) where there is no such session */
-export async function requireSession(services: Pick<Services, "store">, id: string): Promise<SessionRow> {
-  const row = await unlessTableMissing(() => findSession(services.store.db, id));
-  if (row === undefined) throw noSuchSession(id);
+export async function requireSession(
+  services: Pick<Services, "store">,
+  reference: string,
+): Promise<SessionRow> {
+  const row = await unlessTableMissing(() => findByReference(services.store.db, reference));
+  if (row === undefined) throw noSuchSession(reference);
   return row;
 }
 

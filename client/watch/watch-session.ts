@@ -53,7 +53,7 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
           break;
         case "ended":
           show.end(item);
-          for (const line of (await watch.closing?.(item)) ?? [nextHint(sessionId)]) output.note(`${line}\n`);
+          for (const line of (await watch.closing?.(item)) ?? nextHints(sessionId)) output.note(`${line}\n`);
           return exitCodeOf(item.status);
       }
     }
@@ -65,7 +65,10 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
   return exitCodes.interrupted;
 }
 
-const nextHint = (id: string) => `Its files: longhaul pull ${id} DIR   Go on with it: longhaul say ${id} "…"`;
+const nextHints = (id: string) => [
+  `Its files:     longhaul pull ${id} ${id}`,
+  `Go on with it: longhaul say ${id} "go on"`,
+];
 
 /** What a person reads who detached. */
 function detachedText(sessionId: string): string {
@@ -112,7 +115,7 @@ function jsonLines(output: Output, sessionId: string): Show {
 }
 
 function forPeople(output: Output): Show {
-  const renderer = new Renderer(output.note, output.style, output.columns);
+  const renderer = new Renderer(output.show, output.style, output.columns);
   return {
     event: (event) => renderer.event(event),
     tick: () => renderer.tick(Date.now()),

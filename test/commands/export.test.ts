@@ -19,6 +19,20 @@ test("gives everything of a session as one JSON document, and its trajectory in 
   expect(atif["steps"]).toBeInstanceOf(Array);
 });
 
+test("messages reads as a conversation, and as one JSON document", async () => {
+  const id = await finished("run: seq 1 20\nsay: Counted.");
+  const { code, out } = await longhaul(["messages", id]);
+  expect(code).toBe(0);
+  expect(out).toMatch(/── you .*\nrun: seq 1 20\n/);
+  expect(out).toContain("▸ bash seq 1 20  completed\n    │ … 12 lines above, shown by --full\n    │ 13\n");
+  expect(out).toMatch(/── agent step 2 .*\nCounted\.\n$/);
+  expect((await longhaul(["messages", id, "--full"])).out).toContain("    │ 1\n    │ 2\n");
+  const { messages } = JSON.parse((await longhaul(["messages", id, "--json"])).out) as {
+    messages: { role: string }[];
+  };
+  expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant"]);
+});
+
 test("an unknown session is 5, an unknown format 2", async () => {
   expect(await longhaul(["export", "no-such-session"])).toMatchObject({ code: 5, out: "" });
   expect((await longhaul(["export", "x", "--format", "xml"])).code).toBe(2);

@@ -1,5 +1,7 @@
-import { expect, test } from "vitest";
-import { finished, longhaul } from "../support/commands/longhaul.ts";
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { expect, inject, test } from "vitest";
+import { emptyFolder, finished, longhaul } from "../support/commands/longhaul.ts";
 
 test("lists sessions with their status, newest first, as a table and as JSON", async () => {
   const first = await finished("say: One.");
@@ -10,4 +12,25 @@ test("lists sessions with their status, newest first, as a table and as JSON", a
   expect(out.indexOf(second)).toBeLessThan(out.indexOf(first));
   const rows = JSON.parse((await longhaul(["list", "--json"])).out) as { id: string; status: string }[];
   expect(rows.find(({ id }) => id === first)?.status).toBe("completed");
+});
+
+test("a shell completes commands, flags and ids", async () => {
+  const id = await finished("say: One.", "--id", "completed-by-a-shell");
+  const scripts = await Promise.all(["bash", "zsh", "fish"].map((shell) => longhaul(["completion", shell])));
+  expect(scripts.map(({ code }) => code)).toEqual([0, 0, 0]);
+  for (const { out } of scripts) expect(out).toContain("completion ids");
+  const asked = async (...words: string[]) => {
+    const script = `source /dev/stdin; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _longhaul; echo "\${COMPREPLY[*]}"`;
+    const running = promisify(execFile)("bash", ["-c", script, "bash", "longhaul", ...words], {
+      cwd: emptyFolder(),
+      env: { PATH: process.env["PATH"], ...inject("commandsEnvironment") },
+    });
+    running.child.stdin?.end(scripts[0]?.out);
+    return (await running).stdout.trim();
+  };
+  expect(await asked("stat")).toBe("status");
+  expect(await asked("status", "completed-by")).toBe(id);
+  expect(await asked("run", "--max")).toBe("--max-steps");
+  expect(await asked("completion", "f")).toBe("fish");
+  expect((await longhaul(["completion", "tcsh"])).code).toBe(2);
 });

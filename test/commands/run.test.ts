@@ -13,6 +13,16 @@ test("shows the work on stderr, the final text alone on stdout, and writes the f
   expect(readFileSync(join(folder, "made.txt"), "utf8")).toBe("made\n");
 });
 
+test("under an id whose session has ended it attaches, and ends with that outcome", async () => {
+  const order = ["run", "--id", "run-twice", "refuse: not today"];
+  expect((await longhaul(order)).code).toBe(1);
+  const { code, err } = await longhaul(order);
+  expect(code).toBe(1);
+  expect(err).toContain("attached to");
+  const other = await longhaul(["run", "--id", "run-twice", "say: Other."]);
+  expect(other).toMatchObject({ code: 5, out: "" });
+});
+
 test("with --json gives one event a line, and nothing else on stdout", async () => {
   const { code, out } = await longhaul(["run", "--json", "run: true\nsay: Done."]);
   expect(code).toBe(0);

@@ -1,6 +1,9 @@
-import { expect, test } from "vitest";
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { expect, inject, test } from "vitest";
 import {
   begin,
+  emptyFolder,
   finished,
   longhaul,
   temporal,
@@ -26,10 +29,27 @@ test("takes up a session that has ended", async () => {
   const id = await finished("say: First.");
   const { code, err } = await longhaul(["say", id, "say: Second."]);
   expect(code).toBe(0);
-  expect(err).toContain(`longhaul watch ${id}`);
   expect((await untilStatus(id, (each) => each.status === "completed" && each.step === 2)).result).toBe(
     "Second.",
   );
+  // The hint works as it stands, also outside the project's folder.
+  const hint = /Watch it: (.*)$/m.exec(err)?.[1] ?? "";
+  const { stdout } = await promisify(execFile)("bash", ["-c", hint], {
+    cwd: emptyFolder(),
+    env: { PATH: process.env["PATH"], ...inject("commandsEnvironment") },
+  });
+  expect(stdout).toBe("Second.\n");
+});
+
+test("resume takes up a session that has ended without words of one's own, and sends one that runs to say", async () => {
+  const id = await finished("say: First.");
+  expect((await longhaul(["resume", id.slice(0, -1)])).code).toBe(0);
+  await untilStatus(id, (each) => each.status === "completed" && each.step === 2);
+  const running = await begin("run: sleep 100\nsay: Not heard.");
+  const refused = await longhaul(["resume", running]);
+  expect(refused).toMatchObject({ code: 5, out: "" });
+  expect(refused.err).toContain(`say ${running}`);
+  expect((await longhaul(["stop", running])).code).toBe(0);
 });
 
 test("an unknown session is 5, an empty message and a wrong id of a message are 2", async () => {

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { eventually } from "../support/eventually.ts";
 import { begin, finished, longhaul, statusOf, temporal, untilRunning } from "../support/commands/longhaul.ts";
 
 test("says where a running session stands, as text and as one JSON document with the promised fields", async () => {
@@ -36,6 +37,25 @@ test("is the same session for Temporal: its search attributes, its queries and i
   expect(await handle.query("status")).toMatchObject({ status: "completed", step: 2 });
   expect(await handle.query("queue")).toEqual([]);
   expect(String(await handle.query("__temporal_workflow_metadata").then(JSON.stringify))).toContain("step");
+});
+
+test("an id may be typed by its beginning, or be @last; what fits several or none is 5 and says what was meant", async () => {
+  const id = await finished("say: One.", "--id", "short-typing-one");
+  await finished("say: Two.", "--id", "short-typing-two");
+  expect((await statusOf("short-typing-o")).id).toBe(id);
+  const several = await longhaul(["status", "short-typing"]);
+  expect(several).toMatchObject({ code: 5, out: "" });
+  expect(several.err).toContain("short-typing-two, short-typing-one");
+  const near = await longhaul(["diff", "short-tpying-one"]);
+  expect(near).toMatchObject({ code: 5, out: "" });
+  expect(near.err).toContain("Did you mean short-typing-one?");
+  await eventually("@last is the newest while nothing starts", async () => {
+    const newest = async () =>
+      (JSON.parse((await longhaul(["list", "--limit", "1", "--json"])).out) as { id: string }[])[0]?.id;
+    const before = await newest();
+    const last = (await statusOf("@last")).id;
+    return before === last && last === (await newest());
+  });
 });
 
 test("an unknown session is 5", async () => {

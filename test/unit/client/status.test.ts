@@ -34,13 +34,13 @@ it("a run that Temporal has forgotten is not one that was never started", () => 
   expect(shown({ workflowStatus: "GONE", runId: null })).toContain("not started yet");
   const gone = shown({ workflowStatus: "GONE" });
   expect(gone).not.toContain("not started yet");
-  expect(gone).toContain('Temporal no longer has its run; resume it with: longhaul say s "…"');
+  expect(gone).toContain('Temporal no longer has its run; resume it with: longhaul say s "go on"');
 });
 
 it("messages that an ended session left unread are shown, with what makes it read them", () => {
   const queue = [{ id: "a", text: "use tabs", queuedAt: "2026-11-22T10:00:30.000Z" }];
   const ended = shown({ status: "failed", endedAt: "2026-11-22T10:00:40.000Z", queue });
-  expect(ended).toContain('1 message waiting for its next run (longhaul say s "…")');
+  expect(ended).toContain('1 message waiting for its next run (longhaul say s "go on")');
   expect(ended).toContain("1. use tabs");
   expect(shown({ queue })).not.toContain("next run");
 });

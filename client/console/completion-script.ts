@@ -1,0 +1,109 @@
+/** Scripts that complete a command line in bash, zsh and fish. Pure. */
+
+export const shells = ["bash", "zsh", "fish"] as const;
+export type ShellName = (typeof shells)[number];
+
+export interface CompletedCommand {
+  /** Its name, then its aliases. */
+  readonly names: readonly string[];
+  readonly about: string;
+  readonly flags: readonly { readonly name: string; readonly about: string; readonly takesValue: boolean }[];
+  /** Its first argument is a session. */
+  readonly takesId: boolean;
+  /** Values of its first argument, where those are fixed. */
+  readonly choices: readonly string[];
+}
+
+/** @param program what starts the client from every folder; asked for ids */
+export function completionScript(
+  shell: ShellName,
+  commands: readonly CompletedCommand[],
+  program: string,
+): string {
+  return writers[shell](commands, `${program} completion ids 2>/dev/null`);
+}
+
+type Writer = (commands: readonly CompletedCommand[], ids: string) => string;
+
+const writers: Record<ShellName, Writer> = {
+  bash: (commands, ids) => `# bash: source <(longhaul completion bash)
+_longhaul() {
+  local current=\${COMP_WORDS[COMP_CWORD]} words=""
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    words="${commands.flatMap(({ names }) => names).join(" ")}"
+  elif [[ $current == -* ]]; then
+    case \${COMP_WORDS[1]} in
+${commands.map((command) => `      ${command.names.join("|")}) words="${flagsOf(command).join(" ")}" ;;`).join("\n")}
+    esac
+  elif [ "$COMP_CWORD" -eq 2 ]; then
+    case \${COMP_WORDS[1]} in
+      ${withIds(commands).join("|")}) words="$(${ids})" ;;
+${fixed(commands)
+  .map(({ names, choices }) => `      ${names.join("|")}) words="${choices.join(" ")}" ;;`)
+  .join("\n")}
+    esac
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}
+complete -o default -F _longhaul longhaul
+`,
+  zsh: (commands, ids) => `#compdef longhaul
+# zsh: source <(longhaul completion zsh)
+_longhaul() {
+  local -a commands=(
+${commands.flatMap(({ names, about }) => names.map((name) => `    ${quoted(`${name}:${about.replaceAll(":", String.raw`\:`)}`)}`)).join("\n")}
+  )
+  if (( CURRENT == 2 )); then
+    _describe command commands
+  elif [[ $words[CURRENT] == -* ]]; then
+    case $words[2] in
+${commands.map((command) => `      ${command.names.join("|")}) compadd -- ${flagsOf(command).join(" ")} ;;`).join("\n")}
+    esac
+  elif (( CURRENT == 3 )); then
+    case $words[2] in
+      ${withIds(commands).join("|")}) compadd -- @last \${(f)"$(${ids})"} ;;
+${fixed(commands)
+  .map(({ names, choices }) => `      ${names.join("|")}) compadd -- ${choices.join(" ")} ;;`)
+  .join("\n")}
+      *) _files ;;
+    esac
+  else
+    _files
+  fi
+}
+compdef _longhaul longhaul
+`,
+  fish: (commands, ids) =>
+    `${[
+      "# fish: longhaul completion fish | source",
+      ...commands.flatMap(({ names, about }) =>
+        names.map(
+          (name) => `complete -c longhaul -f -n __fish_use_subcommand -a ${name} -d ${quoted(about)}`,
+        ),
+      ),
+      ...commands.flatMap(({ names, flags }) =>
+        flags.map(
+          ({ name, about, takesValue }) =>
+            `complete -c longhaul -n '__fish_seen_subcommand_from ${names.join(" ")}' -l ${name}${takesValue ? " -r" : ""} -d ${quoted(about)}`,
+        ),
+      ),
+      `complete -c longhaul -f -n '${second(withIds(commands))}' -a ${fishWord(`@last (${ids})`)}`,
+      ...fixed(commands).map(
+        ({ names, choices }) =>
+          `complete -c longhaul -f -n '${second(names)}' -a ${quoted(choices.join(" "))}`,
+      ),
+    ].join("\n")}\n`,
+};
+
+const flagsOf = ({ flags }: CompletedCommand) => flags.map(({ name }) => `--${name}`);
+const withIds = (commands: readonly CompletedCommand[]) =>
+  commands.filter(({ takesId }) => takesId).flatMap(({ names }) => names);
+const fixed = (commands: readonly CompletedCommand[]) => commands.filter(({ choices }) => choices.length > 0);
+/** True where the word after one of these commands is typed. */
+const second = (names: readonly string[]) =>
+  `__fish_seen_subcommand_from ${names.join(" ")}; and test (count (commandline -opc)) -eq 2`;
+
+/** A description as one word of any of the three shells. */
+const quoted = (text: string) => `'${text.replaceAll("'", "’")}'`;
+
+const fishWord = (text: string) => `'${text.replaceAll("'", String.raw`\'`)}'`;

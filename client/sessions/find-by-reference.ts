@@ -1,0 +1,49 @@
+/** The session a person means: by its id, by the beginning of its id, or the newest one. */
+import { nearest } from "../../activities/contract/nearest.ts";
+import { findSession, idsWithPrefix, listSessions, type SessionRow } from "../../activities/store/reading.ts";
+import type { Services } from "../connect/connection.ts";
+import { noSuchSession, notPossible, type ClientError } from "../console/errors.ts";
+import { listNames } from "../console/format.ts";
+
+/** The session that was started last, whichever state it is in. */
+const LAST = "@last";
+
+/** Ids that one may have mistyped are looked for among this many of the newest. */
+const NEAR_AMONG = 1_000;
+/** One more than are named, so that "and more" is true. */
+const NAMED = 6;
+
+/**
+ * A whole id wins over ids that begin with it.
+ * @throws ClientError (impossible) where no session is meant, or more than one may be
+ */
+export async function findByReference(db: Services["store"]["db"], reference: string): Promise<SessionRow> {
+  if (reference === LAST) return newest(db);
+  const exact = await findSession(db, reference);
+  if (exact !== undefined) return exact;
+  const matches = reference === "" ? [] : await idsWithPrefix(db, reference, NAMED);
+  const [only, other] = matches;
+  if (only === undefined) throw unknown(reference, await idsWithPrefix(db, "", NEAR_AMONG));
+  if (other !== undefined) throw ambiguous(reference, matches);
+  const row = await findSession(db, only);
+  if (row === undefined) throw noSuchSession(reference);
+  return row;
+}
+
+async function newest(db: Services["store"]["db"]): Promise<SessionRow> {
+  const [row] = await listSessions(db, { limit: 1 });
+  if (row === undefined) throw notPossible("There are no sessions yet.", 'Start one: longhaul run "…"');
+  return row;
+}
+
+function ambiguous(reference: string, matches: readonly string[]): ClientError {
+  return notPossible(
+    `Several sessions begin with ${reference}: ${listNames(matches)}.`,
+    "Type more of the id.",
+  );
+}
+
+function unknown(reference: string, ids: readonly string[]): ClientError {
+  const meant = nearest(reference, ids);
+  return meant === undefined ? noSuchSession(reference) : noSuchSession(reference, `Did you mean ${meant}?`);
+}

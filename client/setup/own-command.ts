@@ -1,0 +1,47 @@
+/** How this person starts this program again: what a printed hint has to begin with. */
+import { accessSync, constants, realpathSync } from "node:fs";
+import { delimiter, join, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const projectFolder = fileURLToPath(new URL("../../", import.meta.url)).replace(/[/\\]$/, "");
+
+export interface Shell {
+  /** The folder of the shell that printed hints are pasted into. */
+  readonly folder: string;
+  readonly path: string;
+  readonly project: string;
+}
+
+/** `longhaul` where it is installed, `npx longhaul` in the project's folder, else `node` with the script's whole path. */
+export function ownCommand({ folder, path, project }: Shell): string {
+  const script = join(project, "scripts", "longhaul.mjs");
+  if (path.split(delimiter).some((each) => each !== "" && isProgram(join(each, "longhaul"), script)))
+    return "longhaul";
+  if (folder === project || folder.startsWith(project + sep)) return "npx longhaul";
+  return `node ${shellWord(script)}`;
+}
+
+/** The shell that started this process. npm changes to the project's folder and says in INIT_CWD where it was called. */
+export function ownShell(): Shell {
+  return {
+    folder: process.env["INIT_CWD"] || process.cwd(),
+    path: process.env["PATH"] ?? "",
+    project: projectFolder,
+  };
+}
+
+/** Always works, from every folder: for what is stored in a shell's settings. */
+export const wholeCommand = () => `node ${shellWord(join(projectFolder, "scripts", "longhaul.mjs"))}`;
+
+function isProgram(file: string, script: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return realpathSync(file) === realpathSync(script);
+  } catch {
+    return false;
+  }
+}
+
+function shellWord(text: string): string {
+  return /^[\w./@%+=:,-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}

@@ -1,0 +1,41 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { hintWriter } from "../../../client/console/hints.ts";
+import { ownCommand } from "../../../client/setup/own-command.ts";
+
+function projectIn(name: string): string {
+  const folder = mkdtempSync(join(tmpdir(), "longhaul-hints-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const project = join(folder, name);
+  mkdirSync(join(project, "scripts"), { recursive: true });
+  writeFileSync(join(project, "scripts", "longhaul.mjs"), "#!/usr/bin/env node\n");
+  chmodSync(join(project, "scripts", "longhaul.mjs"), 0o755);
+  return project;
+}
+
+it("a hint begins with what starts this project from the shell's folder", () => {
+  const project = projectIn("it's mine");
+  const bin = join(project, "..", "bin");
+  const others = join(project, "..", "others");
+  for (const folder of [bin, others]) mkdirSync(folder);
+  writeFileSync(join(others, "longhaul"), "#!/bin/sh\n", { mode: 0o755 });
+  const script = join(project, "scripts", "longhaul.mjs").replace("'", String.raw`'\''`);
+  const path = `/usr/bin:${others}`;
+  expect(ownCommand({ folder: "/", path, project })).toBe(`node '${script}'`);
+  expect(ownCommand({ folder: join(project, "docs"), path, project })).toBe("npx longhaul");
+  expect(ownCommand({ folder: `${project}-2`, path, project })).toBe(`node '${script}'`);
+  symlinkSync(join(project, "scripts", "longhaul.mjs"), join(bin, "longhaul"));
+  expect(ownCommand({ folder: "/", path: `${path}:${bin}`, project })).toBe("longhaul");
+});
+
+it("only what is a command of ours is a hint, coloured or not", () => {
+  const write = hintWriter(["say", "undo-compaction", "undo"], "npx longhaul");
+  expect(write('guide it: longhaul say a-b "…"\n`longhaul undo-compaction x`')).toBe(
+    'guide it: npx longhaul say a-b "…"\n`npx longhaul undo-compaction x`',
+  );
+  expect(write("\u001b[2mlonghaul say x\u001b[22m")).toBe("\u001b[2mnpx longhaul say x\u001b[22m");
+  for (const prose of ["no longhaul says so", "bin/longhaul say", "npx-longhaul say", "longhaul undo-all"])
+    expect(write(prose)).toBe(prose);
+});
