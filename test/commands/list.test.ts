@@ -1,4 +1,6 @@
 import { execFile } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, inject, test } from "vitest";
 import { emptyFolder, finished, longhaul } from "../support/commands/longhaul.ts";
@@ -19,14 +21,15 @@ test("a shell completes commands, flags and ids", async () => {
   const scripts = await Promise.all(["bash", "zsh", "fish"].map((shell) => longhaul(["completion", shell])));
   expect(scripts.map(({ code }) => code)).toEqual([0, 0, 0]);
   for (const { out } of scripts) expect(out).toContain("completion ids");
+  const cwd = emptyFolder();
+  writeFileSync(join(cwd, "completion"), scripts[0]?.out ?? "");
   const asked = async (...words: string[]) => {
-    const script = `source /dev/stdin; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _longhaul; echo "\${COMPREPLY[*]}"`;
-    const running = promisify(execFile)("bash", ["-c", script, "bash", "longhaul", ...words], {
-      cwd: emptyFolder(),
+    const script = `source ./completion; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _longhaul; echo "\${COMPREPLY[*]}"`;
+    const { stdout } = await promisify(execFile)("bash", ["-c", script, "bash", "longhaul", ...words], {
+      cwd,
       env: { PATH: process.env["PATH"], ...inject("commandsEnvironment") },
     });
-    running.child.stdin?.end(scripts[0]?.out);
-    return (await running).stdout.trim();
+    return stdout.trim();
   };
   expect(await asked("stat")).toBe("status");
   expect(await asked("status", "completed-by")).toBe(id);
