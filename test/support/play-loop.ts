@@ -36,7 +36,7 @@ interface Connections {
   readonly client: Client;
 }
 
-// One for all tests of a file; they end with its process.
+// One for all tests of a process; they end with it.
 let connecting: Promise<Connections> | undefined;
 
 async function connect(): Promise<Connections> {
