@@ -168,7 +168,7 @@ async function store(
     ...(result.files.length > 0 ? { files: result.files } : {}),
   };
   const message = { role: "tool", content: [part] } as const;
-  const tokens = estimateMessage(message);
+  const tokens = estimateMessage(message, session.config);
   const { outcome, exitCode, truncated } = result;
   const data = {
     callId: call.toolCallId,

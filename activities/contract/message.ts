@@ -25,6 +25,11 @@ export interface FilePart {
   readonly mediaType: string;
   readonly data: string;
   readonly filename?: string;
+  /** Of a picture, in pixels: what it costs in tokens goes by them. Absent where its bytes do not say, or of before they were kept. */
+  readonly width?: number;
+  readonly height?: number;
+  /** Of a PDF. */
+  readonly pages?: number;
 }
 
 /** A request of the model to run a tool. `toolCallId` is the provider's, made unique within the session. */

@@ -3,6 +3,7 @@ import type { ActivityScope } from "../runtime/activity-scope.ts";
 import { cleanDeep } from "../redaction/clean-deep.ts";
 import { coalesce, takenBy } from "../transcript/coalesce.ts";
 import { cutChars } from "../contract/cut-text.ts";
+import type { Viewer } from "../transcript/media-tokens.ts";
 import { estimateMessage } from "../transcript/tokens.ts";
 import type { MessageKind, UserPart } from "../contract/message.ts";
 import type { Guidance, ModelStepInput } from "../contract/activities.ts";
@@ -49,7 +50,8 @@ export async function deliverGuidance(
   const { step } = input;
   return deps.store.db.transaction(async (tx) => {
     if (!(await lockRun(tx, sessionId, scope.runId))) throw superseded("its messages wait for that one");
-    const add = (row: AddedMessage) => addMessage(tx, { sessionId, epoch, step }, row);
+    const add = (row: AddedMessage) =>
+      addMessage(tx, { sessionId, epoch, step, viewer: session.config }, row);
     const notice = session.sandboxNotice ? await takeNotice(tx, sessionId) : undefined;
     if (notice !== undefined) {
       const content = [{ type: "text" as const, text: deps.sanitizer.clean(notice) }];
@@ -206,7 +208,12 @@ interface AddedMessage {
 /** @returns its sequence, and whether it was not there yet */
 async function addMessage(
   tx: Queryable,
-  { sessionId, epoch, step }: { readonly sessionId: string; readonly epoch: number; readonly step: number },
+  {
+    sessionId,
+    epoch,
+    step,
+    viewer,
+  }: { readonly sessionId: string; readonly epoch: number; readonly step: number; readonly viewer: Viewer },
   { slot, kind, content, meta }: AddedMessage,
 ): Promise<{ sequence: number; isNew: boolean }> {
   const message = { role: "user", content } as const;
@@ -217,7 +224,7 @@ async function addMessage(
     slot: slot(sequence),
     kind,
     message,
-    tokens: estimateMessage(message),
+    tokens: estimateMessage(message, viewer),
     ...(meta === undefined ? {} : { meta }),
   });
   return { sequence, isNew };

@@ -1,6 +1,6 @@
 /** Files that came inside a message, as programs other than our client send them: stored, or replaced by words that say why not. */
 import type { FilePart, UserPart } from "../contract/message.ts";
-import { blobId, hasBlob, saveBlob } from "../store/blobs.ts";
+import { blobId, saveBlob, withStoredSize } from "../store/blobs.ts";
 import type { Queryable } from "../store/db.ts";
 import { imageTypeOf, isPdf } from "../contract/image-type.ts";
 
@@ -8,7 +8,8 @@ import { imageTypeOf, isPdf } from "../contract/image-type.ts";
 export async function storeFile(db: Queryable, part: FilePart): Promise<UserPart> {
   const id = blobId(part);
   if (id !== undefined) {
-    return (await hasBlob(db, id)) ? part : notTaken(part, "it names a stored file that does not exist");
+    const stored = await withStoredSize(db, part);
+    return stored ?? notTaken(part, "it names a stored file that does not exist");
   }
   const bytes = bytesOf(part.data);
   if (bytes === undefined) {

@@ -1,6 +1,8 @@
 /** Images, files and long texts by SHA-256: the same bytes are stored once. */
 import { createHash } from "node:crypto";
-import { eq, inArray } from "drizzle-orm";
+import { inflateSync } from "node:zlib";
+import { inArray } from "drizzle-orm";
+import { mediaSize, type MediaSize } from "../contract/media-size.ts";
 import type { FilePart } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
 import { blobs } from "./schema/index.ts";
@@ -21,7 +23,21 @@ export async function saveBlob(
     mediaType,
     data: `${PREFIX}${sha256}`,
     ...(filename === undefined ? {} : { filename }),
+    ...sizeOf(bytes, mediaType),
   };
+}
+
+/** Of an object stream of a PDF, which holds some hundred small dictionaries. */
+const MAX_INFLATED_BYTES = 8 * 1024 * 1024;
+
+function sizeOf(bytes: Uint8Array, mediaType: string): MediaSize {
+  return mediaSize(bytes, mediaType, (compressed) => {
+    try {
+      return inflateSync(compressed, { maxOutputLength: MAX_INFLATED_BYTES });
+    } catch {
+      return undefined;
+    }
+  });
 }
 
 /** The SHA-256 a part refers to, or undefined where it holds its data itself. */
@@ -29,9 +45,11 @@ export function blobId(part: FilePart): string | undefined {
   return part.data.startsWith(PREFIX) ? part.data.slice(PREFIX.length) : undefined;
 }
 
-export async function hasBlob(db: Queryable, id: string): Promise<boolean> {
-  const found = await db.select({ sha256: blobs.sha256 }).from(blobs).where(eq(blobs.sha256, id));
-  return found.length > 0;
+/** A part that names a stored file, with the size that its bytes have; undefined where there is none. */
+export async function withStoredSize(db: Queryable, part: FilePart): Promise<FilePart | undefined> {
+  const id = blobId(part) ?? "";
+  const bytes = (await loadBlobs(db, [id])).get(id);
+  return bytes && { ...part, ...sizeOf(bytes, part.mediaType) };
 }
 
 /** The bytes of several blobs by id; ids that are not there are left out. */

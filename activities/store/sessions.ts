@@ -67,7 +67,7 @@ export async function createSession(store: Pick<Store, "db">, session: NewSessio
       role: "user",
       kind: "task",
       content,
-      tokenCount: estimateMessage({ role: "user", content }),
+      tokenCount: estimateMessage({ role: "user", content }, session.config),
     });
     if (session.workspace) {
       await tx.insert(checkpoints).values({ sessionId: session.id, epoch: 1, step: 0, ...session.workspace });

@@ -2,13 +2,9 @@
  * Tokens: one sketch of a tokenizer and one formula, behind the trigger, the display and the log (requirement 4.5).
  * Pure, and free of Node's and the browser's globals: the workflow may import it.
  */
-import type { FilePart, Message, ToolResultPart } from "../contract/message.ts";
+import type { Message, ToolResultPart } from "../contract/message.ts";
+import { mediaTokens, type Viewer } from "./media-tokens.ts";
 import { sketchTokens } from "./token-sketch.ts";
-
-/** Tokens of an image before a bill says better. Source: OpenCode. */
-export const IMAGE_TOKENS = 1_500;
-/** Tokens of a PDF before a bill says better. Source: OpenCode. */
-export const PDF_TOKENS = 2_000;
 
 /** What a message's frame costs: role, separators. Source: OpenAI's cookbook, 3–4 a message. */
 const MESSAGE_TOKENS = 4;
@@ -22,8 +18,11 @@ export function estimateText(text: string): number {
   return text === "" ? 0 : Math.max(1, Math.round(sketchTokens(text)));
 }
 
-/** Tokens of one message as the model gets it, its frame included. Reasoning counts by its text. */
-export function estimateMessage(message: Message): number {
+/**
+ * Tokens of one message as the model gets it, its frame included. Reasoning counts by its text.
+ * @param viewer the model that gets it: pictures and PDFs count by its provider's rule
+ */
+export function estimateMessage(message: Message, viewer?: Viewer): number {
   let tokens = MESSAGE_TOKENS;
   for (const part of message.content) {
     switch (part.type) {
@@ -32,27 +31,24 @@ export function estimateMessage(message: Message): number {
         tokens += estimateText(part.text);
         break;
       case "file":
-        tokens += estimateFile(part);
+        tokens += mediaTokens(part, viewer);
         break;
       case "tool-call":
         tokens += CALL_TOKENS + estimateText(part.toolName) + estimateText(inputText(part.input));
         break;
       case "tool-result":
-        tokens += estimateResult(part);
+        tokens += estimateResult(part, viewer);
         break;
     }
   }
   return tokens;
 }
 
-function estimateResult(part: ToolResultPart): number {
+function estimateResult(part: ToolResultPart, viewer: Viewer | undefined): number {
   const files = part.files ?? [];
-  return CALL_TOKENS + estimateText(part.text) + files.reduce((sum, file) => sum + estimateFile(file), 0);
-}
-
-function estimateFile(part: FilePart): number {
-  if (part.mediaType.startsWith("image/")) return IMAGE_TOKENS;
-  return PDF_TOKENS;
+  return (
+    CALL_TOKENS + estimateText(part.text) + files.reduce((sum, file) => sum + mediaTokens(file, viewer), 0)
+  );
 }
 
 function inputText(input: unknown): string {

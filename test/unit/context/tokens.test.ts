@@ -7,9 +7,7 @@ import {
   estimateMessage,
   estimateText,
   estimateTools,
-  IMAGE_TOKENS,
   learnRatio,
-  PDF_TOKENS,
 } from "../../../activities/transcript/tokens.ts";
 import { calls, result, user } from "../../support/rows.ts";
 import { samples } from "./samples.ts";
@@ -56,14 +54,22 @@ describe("estimateText", () => {
 });
 
 describe("estimateMessage", () => {
-  it("counts an image as 1,500 and a PDF as 2,000 tokens, in messages and in results", () => {
-    const file = (mediaType: string) => ({ type: "file" as const, mediaType, data: "@blob:0" });
+  it("counts pictures and PDFs by the rule of the model that sees them, in messages and in results", () => {
+    const picture = {
+      type: "file",
+      mediaType: "image/png",
+      data: "@blob:0",
+      width: 1_024,
+      height: 1_024,
+    } as const;
+    const pdf = { type: "file", mediaType: "application/pdf", data: "@blob:1", pages: 2 } as const;
+    const claude = { model: "anthropic/claude-haiku-4-5", input: ["image" as const, "pdf" as const] };
+    const message: Message = { role: "user", content: [picture, pdf] };
     const empty = estimateMessage(user(""));
-    const message: Message = { role: "user", content: [file("image/png"), file("application/pdf")] };
-    expect(estimateMessage(message) - empty).toBe(IMAGE_TOKENS + PDF_TOKENS);
+    expect(estimateMessage(message, claude) - empty).toBe(1_399 + 2 * 2_300);
     const answer = result("a", "") as Extract<Message, { role: "tool" }>;
-    const seen: Message = { role: "tool", content: [{ ...answer.content[0], files: [file("image/png")] }] };
-    expect(estimateMessage(seen) - estimateMessage(answer)).toBe(IMAGE_TOKENS);
+    const seen: Message = { role: "tool", content: [{ ...answer.content[0], files: [picture] }] };
+    expect(estimateMessage(seen, claude) - estimateMessage(answer)).toBe(1_399);
   });
 
   it("counts a call by its name and arguments", () => {

@@ -1,0 +1,109 @@
+/** How large a picture is, and how many pages a PDF has, read from their bytes. Pure. */
+
+/** What of a file decides how many tokens it takes; absent where its bytes do not say. */
+export interface MediaSize {
+  readonly width?: number;
+  readonly height?: number;
+  readonly pages?: number;
+}
+
+/** @param inflate of zlib's format: newer PDFs keep their list of pages compressed */
+export function mediaSize(
+  bytes: Uint8Array,
+  mediaType: string,
+  inflate: (compressed: Uint8Array) => Uint8Array | undefined,
+): MediaSize {
+  if (mediaType === "application/pdf") {
+    const pages = pagesOf(bytes) + compressedPages(bytes, inflate);
+    return pages > 0 ? { pages } : {};
+  }
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  try {
+    const [width, height] = SIZES[mediaType]?.(view) ?? [0, 0];
+    return width > 0 && height > 0 ? { width, height } : {};
+  } catch {
+    // Cut off before its size: a provider will refuse it, or say what it takes.
+    return {};
+  }
+}
+
+type Size = readonly [width: number, height: number];
+
+const SIZES: Readonly<Record<string, (view: DataView) => Size>> = {
+  // The header's chunk is the first. Source: PNG specification, 11.2.1.
+  "image/png": (view) => [view.getUint32(16), view.getUint32(20)],
+  "image/gif": (view) => [view.getUint16(6, true), view.getUint16(8, true)],
+  "image/jpeg": jpegSize,
+  "image/webp": webpSize,
+};
+
+/** The first frame header (SOF0 to SOF15, but not the tables DHT, JPG and DAC). Source: ITU T.81, table B.1. */
+function jpegSize(view: DataView): Size {
+  for (let at = 2; ; at += 2 + view.getUint16(at + 2)) {
+    while (view.getUint16(at) === 0xff_ff) at += 1;
+    const marker = view.getUint16(at);
+    const isFrame = marker >= 0xff_c0 && marker <= 0xff_cf && ![0xff_c4, 0xff_c8, 0xff_cc].includes(marker);
+    if (isFrame) return [view.getUint16(at + 7), view.getUint16(at + 5)];
+    if (marker < 0xff_c0) return [0, 0];
+  }
+}
+
+/** Lossy, lossless and extended files have it in three places. Source: RFC 9649, 2.5 to 2.7. */
+function webpSize(view: DataView): Size {
+  const kind = view.getUint8(15);
+  if (kind === 0x58) return [1 + uint24(view, 24), 1 + uint24(view, 27)];
+  if (kind === 0x4c) {
+    const bits = view.getUint32(21, true);
+    return [1 + (bits & 0x3f_ff), 1 + ((bits >> 14) & 0x3f_ff)];
+  }
+  return [view.getUint16(26, true) & 0x3f_ff, view.getUint16(28, true) & 0x3f_ff];
+}
+
+function uint24(view: DataView, at: number): number {
+  return view.getUint16(at, true) + view.getUint8(at + 2) * 65_536;
+}
+
+/** Dictionaries with `/Type /Page`. */
+function pagesOf(bytes: Uint8Array): number {
+  let pages = 0;
+  for (let at = find(bytes, "/Type", 0); at >= 0; at = find(bytes, "/Type", at)) {
+    at += 5;
+    while (isBlank(bytes[at])) at += 1;
+    const isPage = startsWith(bytes, "/Page", at) && !isLetter(bytes[at + 5]);
+    if (isPage) pages += 1;
+  }
+  return pages;
+}
+
+/** Those within object streams. Source: ISO 32000-1, 7.5.7. */
+function compressedPages(
+  bytes: Uint8Array,
+  inflate: (compressed: Uint8Array) => Uint8Array | undefined,
+): number {
+  let pages = 0;
+  for (let at = find(bytes, "/ObjStm", 0); at >= 0; at = find(bytes, "/ObjStm", at + 1)) {
+    let from = find(bytes, "stream", at);
+    if (from < 0) break;
+    from += 6;
+    while (bytes[from] === 13 || bytes[from] === 10) from += 1;
+    const inside = inflate(bytes.subarray(from));
+    if (inside !== undefined) pages += pagesOf(inside);
+  }
+  return pages;
+}
+
+function find(bytes: Uint8Array, text: string, from: number): number {
+  const first = text.charCodeAt(0);
+  for (let at = bytes.indexOf(first, from); at >= 0; at = bytes.indexOf(first, at + 1))
+    if (startsWith(bytes, text, at)) return at;
+  return -1;
+}
+
+function startsWith(bytes: Uint8Array, text: string, at: number): boolean {
+  for (let index = 0; index < text.length; index += 1)
+    if (bytes[at + index] !== text.charCodeAt(index)) return false;
+  return true;
+}
+
+const isBlank = (byte: number | undefined) => byte !== undefined && byte <= 32;
+const isLetter = (byte: number | undefined) => byte !== undefined && byte >= 65 && byte <= 122;
