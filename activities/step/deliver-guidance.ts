@@ -40,7 +40,7 @@ const MAX_MESSAGES = 500;
 export async function deliverGuidance(
   deps: { readonly store: Store; readonly sanitizer: Sanitizer },
   scope: Pick<ActivityScope, "runId">,
-  session: Pick<Session, "id" | "epoch" | "sandboxNotice" | "hasWaiting">,
+  session: Pick<Session, "id" | "epoch" | "sandboxNotice" | "hasWaiting" | "config">,
   input: ModelStepInput,
   roomTokens: number,
 ): Promise<number> {
