@@ -201,7 +201,12 @@ async function announce(
       type: "step:started",
       step,
       attempt,
-      data: { estimatedInput: size.next.tokens, estimated: size.next.estimated, limit },
+      data: {
+        estimatedInput: size.next.tokens,
+        estimated: size.next.estimated,
+        limit,
+        window: session.config.contextWindow,
+      },
     },
     ...unsupported.map((mediaType) => ({
       type: "llm:unsupported-input" as const,

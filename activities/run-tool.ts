@@ -11,6 +11,7 @@ import { createHash } from "node:crypto";
 import { log } from "@temporalio/activity";
 import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
 import type { BackgroundSaves } from "./workspace/background-save.ts";
+import { progressNote } from "./contract/call-progress.ts";
 import { cutTail } from "./contract/cut-text.ts";
 import type { ToolCallPart, ToolResultPart } from "./contract/message.ts";
 import { estimateMessage } from "./transcript/tokens.ts";
@@ -126,7 +127,8 @@ async function invoke(
     signal: stop.signal,
     memory: createSessionMemory(deps.store.db, session.id),
     maskWindow: (text: string, from: number, to: number) => deps.sanitizer.maskWindow(text, from, to),
-    onProgress: (note: string) => scope.note(note),
+    onProgress: (bytes: number, line: string | undefined) =>
+      scope.note(progressNote(callKey(row), bytes, line)),
   };
   const running = invokeTool(deps.tools, { name: call.toolName, input: call.input }, context, {
     clean: deps.sanitizer.clean,

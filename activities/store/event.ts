@@ -12,7 +12,8 @@ interface MeasuredNetwork {
 export interface EventData {
   /** `resetTo`: somebody went back to the moment before this step; what came from it on is of an abandoned line. */
   "session:started": { task: string; model: string; continued: boolean; resetTo?: number };
-  "step:started": { estimatedInput: number; estimated: boolean; limit: number };
+  /** Tokens: `limit` is where compaction starts, `window` the model's whole window. `window` is absent in events of earlier versions. */
+  "step:started": { estimatedInput: number; estimated: boolean; limit: number; window?: number };
   /** The request is on its way. */
   "llm:thinking": { model: string };
   "llm:chunk": { chunkType: "text" | "reasoning"; text: string };

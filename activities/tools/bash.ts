@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { SandboxCommand, CommandState, Sandbox } from "../sandbox/sandbox.ts";
+import { lastWholeLine } from "../contract/call-progress.ts";
 import { cutTail } from "../contract/cut-text.ts";
 import { bashResult } from "./bash-result.ts";
 import { outputOf } from "./command-output.ts";
@@ -79,6 +80,21 @@ async function runBash(given: z.infer<typeof input>, context: ToolContext): Prom
   });
 }
 
+/** Bytes that are searched for the last line. Source: a line of a test runner or a build has at most some hundred. */
+const LAST_LINE_BYTES = 2_048;
+
+/** Of a command's output so far, its last line. That nobody learns of it is no reason to fail. */
+async function tellProgress(
+  sandbox: Sandbox,
+  id: string,
+  bytes: number,
+  { onProgress }: ToolContext,
+): Promise<void> {
+  const from = Math.max(0, bytes - LAST_LINE_BYTES);
+  const tail = await sandbox.read(id, "out", from, LAST_LINE_BYTES).catch(() => new Uint8Array());
+  onProgress(bytes, lastWholeLine(new TextDecoder().decode(tail), from === 0));
+}
+
 /** @returns undefined where the abort came before the command began */
 async function endOf(
   sandbox: Sandbox,
@@ -91,7 +107,7 @@ async function endOf(
   const waiting = {
     timeoutMs: timeoutMs + BOX_MARGIN_MS,
     signal,
-    onOutput: (bytes: number) => context.onProgress(`${bytes.toLocaleString("en-US")} bytes of output`),
+    onOutput: (bytes: number) => void tellProgress(sandbox, command.id, bytes, context),
   };
   try {
     const state = await (before === undefined

@@ -35,7 +35,7 @@ export interface ToolContext {
   /** A page of a text, masked by what the whole text shows: see the sanitizer's `maskWindow`. */
   readonly maskWindow: (text: string, from: number, to: number) => string;
   /** Live note for watchers and the Web UI: at most 200 characters. */
-  readonly onProgress: (note: string) => void;
+  readonly onProgress: (bytes: number, lastLine: string | undefined) => void;
 }
 
 export interface ToolResult {

@@ -34,7 +34,7 @@ export function statusText(
     ["step", `${document.step}${document.maxSteps === null ? "" : ` of at most ${document.maxSteps}`}`],
     [
       "context",
-      `${bar(context.used, context.limit)} ${percent(context.used, context.limit)} · ${tokens(context.used)} of ${tokens(context.limit)} tokens${context.estimated ? " (estimated)" : ""}`,
+      `${bar(context.used, context.limit)} ${percent(context.used, context.limit)} of the window · ${tokens(context.used)} of ${tokens(context.limit)} tokens${context.estimated ? " (estimated)" : ""}`,
     ],
     ["compacted", plural(document.compactionRounds, "round")],
     ["model", document.model ?? "–"],

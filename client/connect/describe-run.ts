@@ -1,5 +1,7 @@
 /** A session's run as Temporal describes it. */
 import { WorkflowNotFoundError, type WorkflowExecutionDescription } from "@temporalio/client";
+import { defaultPayloadConverter, type Payload } from "@temporalio/common";
+import { parseProgress } from "../../activities/contract/call-progress.ts";
 import { oneLine } from "../console/format.ts";
 import type { Temporal } from "./connection.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
@@ -12,6 +14,8 @@ export interface RunDescription {
   readonly runId: string | undefined;
   /** An activity that fails again and again, in words. */
   readonly trouble?: string;
+  /** By the key of a call: what its command printed last, as the last heartbeat said. */
+  readonly output?: ReadonlyMap<string, string>;
 }
 
 /**
@@ -30,6 +34,7 @@ export async function describeRun(
     return {
       status: description.status.name,
       runId: description.runId,
+      output: outputOf(description),
       ...(trouble === undefined ? {} : { trouble }),
     };
   } catch (error) {
@@ -44,6 +49,29 @@ export async function unlessGone<T>(request: () => Promise<T>): Promise<T | unde
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) return undefined;
     throw error;
+  }
+}
+
+function outputOf({ raw }: WorkflowExecutionDescription): Map<string, string> {
+  const notes = (raw.pendingActivities ?? []).flatMap(({ heartbeatDetails }) =>
+    (heartbeatDetails?.payloads ?? []).slice(0, 1).map(noteOf),
+  );
+  return new Map(
+    notes.flatMap((note) => {
+      const progress = note === undefined ? undefined : parseProgress(note);
+      return progress === undefined ? [] : [[progress.key, progress.line] as const];
+    }),
+  );
+}
+
+/** The note of an attempt; from the second attempt on it is part of a mark. */
+function noteOf(payload: Payload): string | undefined {
+  try {
+    const details = defaultPayloadConverter.fromPayload<string | { readonly note?: unknown } | null>(payload);
+    const note = typeof details === "object" ? details?.note : details;
+    return typeof note === "string" ? note : undefined;
+  } catch {
+    return undefined;
   }
 }
 

@@ -32,10 +32,11 @@ function joined(large: number, largeUnit: string, small: number, smallUnit: stri
   return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
 }
 
-/** US dollars; small amounts keep two figures that count. */
+/** US dollars: cents from a dollar on, else four digits, so that a column of them lines up. */
 export function dollars(amount: number): string {
   if (amount === 0) return "$0";
-  return amount >= 1 ? `$${amount.toFixed(2)}` : `$${amount.toFixed(Math.min(6, amount >= 0.01 ? 3 : 5))}`;
+  if (amount < 0.000_05) return "<$0.0001";
+  return `$${amount.toFixed(amount >= 1 ? 2 : 4)}`;
 }
 
 export function percent(part: number, whole: number): string {
@@ -50,8 +51,23 @@ export function bar(part: number, whole: number, width = 10): string {
   return "█".repeat(full) + "░".repeat(width - full);
 }
 
+/** How full the model's window is: the one percentage of context that is shown anywhere. */
+export function contextText(used: number, window: number): string {
+  return `context ${bar(used, window)} ${percent(used, window)} of ${tokens(window)}`;
+}
+
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
+}
+
+/** A running clock: `0:07`, `12:40`, `1:02:03`. */
+export function clock(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1_000));
+  const two = (value: number) => String(value).padStart(2, "0");
+  const hours = Math.floor(seconds / 3_600);
+  const minutes = Math.floor((seconds % 3_600) / 60);
+  const tail = two(seconds % 60);
+  return hours > 0 ? `${hours}:${two(minutes)}:${tail}` : `${minutes}:${tail}`;
 }
 
 /** A moment for people, in this machine's zone with its name: `22 Nov 2026, 10:15:00 UTC`. */

@@ -1,11 +1,14 @@
 /**
  * A session's events for people: the model's words as they come, one line a tool, one line a step. Only ever appends, so
- * that it reads the same on a terminal, in a pipe and in a log. Takes the time from events and ticks: no clock here.
+ * that it reads the same on a terminal, in a pipe and in a log. No note is written into a sentence: it waits for its end.
+ * Takes the time from events and ticks: no clock here.
  */
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
 import type { Style } from "../console/output.ts";
-import { bar, dollars, duration, oneLine, percent, plural, tokens } from "../console/format.ts";
+import { contextText, dollars, duration, oneLine, plural, tokens } from "../console/format.ts";
 import { compressedLine, endLines, queuedLine, sandboxLine, startLine } from "./lines.ts";
+import { PlainAnswer, type Answer } from "./answers.ts";
+import { Progress } from "./progress.ts";
 import { resultLines, waitingLine } from "./tools.ts";
 import { Words } from "./words.ts";
 
@@ -15,11 +18,13 @@ const REMIND_MS = 60_000;
 
 const WHY_SWITCHED = { fallback: "it failed; this one steps in", return: "the session's own again" } as const;
 
-interface OpenCall {
-  readonly name: string;
-  readonly about: string;
-  readonly since: number;
-  announcedAt: number | undefined;
+export interface RendererOptions {
+  readonly write: (text: string) => void;
+  readonly style: Style;
+  readonly columns: number;
+  /** How the model's words are shown; default: as they are. */
+  readonly answer?: Answer;
+  readonly progress?: Progress;
 }
 
 type Show = { [Type in SessionEvent["type"]]: (event: SessionEvent, data: EventData[Type]) => void };
@@ -29,34 +34,36 @@ export class Renderer {
   readonly #style: Style;
   readonly #columns: number;
   readonly #words: Words;
-  readonly #open = new Map<string, OpenCall>();
-  readonly #waiting = new Set<string>();
-  readonly #delivered = new Set<string>();
-  /** Undefined until a price is known. */
-  #costUsd: number | undefined;
+  readonly #progress: Progress;
+  /** By call: when it was last said that it runs. */
+  readonly #announcedAt = new Map<string, number>();
+  #held: string[] = [];
   #stepShown = 0;
   #attemptShown = 0;
   #lastText = "";
 
-  constructor(write: (text: string) => void, style: Style, columns: number) {
+  constructor({ write, style, columns, answer, progress }: RendererOptions) {
     this.#write = write;
     this.#style = style;
     this.#columns = columns;
-    this.#words = new Words(write, style);
+    this.#progress = progress ?? new Progress();
+    this.#words = new Words(answer ?? new PlainAnswer(write), (text) => write(`${text}\n`), style);
   }
 
   event(event: SessionEvent): void {
     // An event of a newer version is no reason to stop watching.
     const show = this.#show[event.type] as ((event: SessionEvent, data: unknown) => void) | undefined;
     show?.(event, event.data);
+    this.#progress.event(event);
+    if (!this.#words.isOpen()) this.#flush();
   }
 
   /** Time passes: says which tools have been running for long. Only for events that happen now. */
   tick(nowMs: number): void {
-    for (const call of this.#open.values()) {
-      const due = call.announcedAt === undefined ? call.since + LONG_TOOL_MS : call.announcedAt + REMIND_MS;
-      if (nowMs < due) continue;
-      call.announcedAt = nowMs;
+    for (const [id, call] of this.#progress.calls) {
+      const before = this.#announcedAt.get(id);
+      if (nowMs < (before === undefined ? call.since + LONG_TOOL_MS : before + REMIND_MS)) continue;
+      this.#announcedAt.set(id, nowMs);
       this.note(waitingLine(call.name, call.about, nowMs - call.since, this.#style, this.#columns));
     }
   }
@@ -64,7 +71,19 @@ export class Renderer {
   /** A line of the client's own. */
   note(text: string): void {
     this.#words.pause();
+    this.#flush();
     this.#write(`${text}\n`);
+  }
+
+  /** A line that has time: it waits for the end of a sentence. */
+  #aside(text: string): void {
+    this.#held.push(text);
+  }
+
+  #flush(): void {
+    const lines = this.#held;
+    this.#held = [];
+    for (const text of lines) this.#write(`${text}\n`);
   }
 
   /** The words of the last answer that were shown as they came. */
@@ -73,13 +92,13 @@ export class Renderer {
   }
 
   #warn(text: string): void {
-    this.note(this.#style("yellow", text));
+    this.#aside(this.#style("yellow", text));
   }
 
   #retried(event: SessionEvent): void {
     this.#attemptShown = event.attempt;
     const dropped = this.#words.reset() ? "; what it said so far is dropped" : "";
-    this.#warn(`↻ step ${event.step} again, attempt ${event.attempt}${dropped}`);
+    this.note(this.#style("yellow", `↻ step ${event.step} again, attempt ${event.attempt}${dropped}`));
   }
 
   #isRetry(event: SessionEvent): boolean {
@@ -90,12 +109,11 @@ export class Renderer {
     if (this.#isRetry(event)) return this.#retried(event);
     this.#words.reset();
     if (event.step !== this.#stepShown) {
+      const { costUsd, waiting } = this.#progress;
       const parts = [
-        `${bar(data.estimatedInput, data.limit)} ${percent(data.estimatedInput, data.limit)} of ${tokens(data.limit)}`,
-        ...(this.#costUsd === undefined ? [] : [dollars(this.#costUsd)]),
-        ...(this.#waiting.size > 0
-          ? [this.#style("magenta", `${plural(this.#waiting.size, "message")} waiting`)]
-          : []),
+        ...(data.window === undefined ? [] : [contextText(data.estimatedInput, data.window)]),
+        ...(costUsd === undefined ? [] : [dollars(costUsd)]),
+        ...(waiting.size > 0 ? [this.#style("magenta", `${plural(waiting.size, "message")} waiting`)] : []),
       ];
       this.note(`\n${this.#style("bold", `step ${event.step}`)}  ${this.#style("dim", parts.join(" · "))}`);
     }
@@ -120,15 +138,11 @@ export class Renderer {
     "llm:response": (_event, data) => {
       this.#words.whole(data.content, data.reasoning);
       this.#lastText = data.content;
-      if (data.costUsd !== null) this.#costUsd = (this.#costUsd ?? 0) + data.costUsd;
       this.#words.reset();
     },
-    "llm:tool-call": (event, data) => {
-      this.#open.set(data.callId, { ...data, since: Date.parse(event.at), announcedAt: undefined });
-    },
+    "llm:tool-call": () => undefined,
     "llm:tool-result": (_event, data) => {
-      const about = this.#open.get(data.callId)?.about ?? "";
-      this.#open.delete(data.callId);
+      const about = this.#progress.calls.get(data.callId)?.about ?? "";
       for (const text of resultLines(data, about, this.#style, this.#columns)) this.note(text);
     },
     "llm:error": (_event, { message, class: kind, final, retryInMs }) => {
@@ -141,7 +155,7 @@ export class Renderer {
       this.note(this.#style("cyan", `model: ${from} → ${to}${why}`));
     },
     "limit:near": (_event, { used, max }) =>
-      this.note(
+      this.#aside(
         this.#style("yellow", `! ${dollars(used)} of the ${dollars(max)} that this session may cost`),
       ),
     "llm:unsupported-input": (_event, data) => this.#warn(`! ${oneLine(data.message, 200)}`),
@@ -149,22 +163,15 @@ export class Renderer {
     "context:compressed": (_event, data) => this.note(compressedLine(data, this.#style)),
     "context:pruned": (_event, data) => {
       const what = plural(data.prunedCount, "old tool result");
-      this.note(this.#style("cyan", `✂ ${what} hidden, ${tokens(data.savedTokens)} tokens freed`));
+      this.#aside(this.#style("cyan", `✂ ${what} hidden, ${tokens(data.savedTokens)} tokens freed`));
     },
     "message:queued": (_event, data) => {
-      // Who sends tells afterwards, so a quick step may have taken the message before; sent twice, it waits once.
-      if (this.#delivered.has(data.id) || this.#waiting.has(data.id)) return;
-      this.#waiting.add(data.id);
-      this.note(queuedLine(data, this.#style, this.#columns));
+      if (!this.#progress.knowsMessage(data.id)) this.#aside(queuedLine(data, this.#style, this.#columns));
     },
     "message:dequeued": (_event, data) => {
-      for (const id of data.ids) {
-        this.#delivered.add(id);
-        this.#waiting.delete(id);
-      }
       this.note(`${this.#style("magenta", "▸ you:")} ${oneLine(data.text, this.#columns * 3)}`);
     },
-    "sandbox:created": (_event, data) => this.note(sandboxLine(data, this.#style)),
+    "sandbox:created": (_event, data) => this.#aside(sandboxLine(data, this.#style)),
     "sandbox:adopted": () => undefined,
     "sandbox:lost": (_event, data) => this.#warn(`! sandbox lost: ${oneLine(data.message, 200)}`),
     "sandbox:saved": () => undefined,
@@ -175,7 +182,6 @@ export class Renderer {
     "sandbox:removed": () => undefined,
     "sandbox:not-closed": (_event, data) => this.#warn(`! ${oneLine(data.message, 300)}`),
     "session:ended": (_event, data) => {
-      this.#open.clear();
       for (const text of endLines(data, this.#style)) this.note(text);
     },
   };

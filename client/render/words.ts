@@ -3,21 +3,24 @@
  * dropped, a line says so.
  */
 import type { Style } from "../console/output.ts";
-import { harmless, oneLine } from "../console/format.ts";
+import { oneLine } from "../console/format.ts";
+import type { Answer } from "./answers.ts";
 
 /** Characters of reasoning that are worth showing: its first thought. */
 const REASONING_CHARS = 160;
 
 export class Words {
-  readonly #write: (text: string) => void;
+  readonly #answer: Answer;
+  readonly #line: (text: string) => void;
   readonly #style: Style;
   #shown = "";
-  #lineOpen = false;
   #thought = "";
   #thoughtShown = false;
 
-  constructor(write: (text: string) => void, style: Style) {
-    this.#write = write;
+  /** @param line prints a line of its own */
+  constructor(answer: Answer, line: (text: string) => void, style: Style) {
+    this.#answer = answer;
+    this.#line = line;
     this.#style = style;
   }
 
@@ -26,7 +29,7 @@ export class Words {
     // Blank lines before the first word would only push the answer down.
     const fresh = this.#shown === "" ? delta.trimStart() : delta;
     this.#shown += fresh;
-    this.#print(harmless(fresh));
+    this.#answer.write(fresh);
   }
 
   reasoning(delta: string): void {
@@ -50,7 +53,11 @@ export class Words {
 
   /** Something else is to be printed: ends an open line. */
   pause(): void {
-    if (this.#lineOpen) this.#print("\n");
+    this.#answer.end();
+  }
+
+  isOpen(): boolean {
+    return this.#answer.isOpen();
   }
 
   /** A new step or attempt begins. Returns whether words of the one before are now void. */
@@ -63,16 +70,10 @@ export class Words {
     return had;
   }
 
-  #print(text: string): void {
-    if (text === "") return;
-    this.#write(text);
-    this.#lineOpen = !text.endsWith("\n");
-  }
-
   #showThought(): void {
     if (this.#thoughtShown || this.#thought.trim() === "") return;
     this.#thoughtShown = true;
     this.pause();
-    this.#print(`${this.#style("dim", `thinking: ${oneLine(this.#thought, REASONING_CHARS)}`)}\n`);
+    this.#line(this.#style("dim", `thinking: ${oneLine(this.#thought, REASONING_CHARS)}`));
   }
 }

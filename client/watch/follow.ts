@@ -26,6 +26,8 @@ export type FollowItem =
   | { readonly kind: "lost"; readonly message: string }
   | { readonly kind: "back" }
   | { readonly kind: "tick" }
+  /** What running commands printed last, by the key of their calls. */
+  | { readonly kind: "output"; readonly lines: ReadonlyMap<string, string> }
   /** Nothing comes since an activity fails again and again. */
   | { readonly kind: "trouble"; readonly message: string }
   | FollowEnd;
@@ -132,6 +134,7 @@ class Follower {
       if (run?.trouble !== undefined && run.trouble !== this.#trouble)
         yield { kind: "trouble", message: run.trouble };
       this.#trouble = run?.trouble;
+      if (run?.output !== undefined && run.output.size > 0) yield { kind: "output", lines: run.output };
       const end = endOf(run?.status);
       this.#closedSince = end && (this.#closedSince ?? performance.now());
       if (

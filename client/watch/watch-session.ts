@@ -5,7 +5,7 @@ import type { Services } from "../connect/connection.ts";
 import { exitCodeOf, exitCodes, type ExitCode } from "../console/errors.ts";
 import { follow, type FollowEnd } from "./follow.ts";
 import type { Output } from "../console/output.ts";
-import { Renderer } from "../render/renderer.ts";
+import { forPeople } from "./for-people.ts";
 
 export interface Watch {
   readonly services: Services;
@@ -24,8 +24,8 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
   const onSignal = () => detach.abort();
   process.on("SIGINT", onSignal);
   process.on("SIGTERM", onSignal);
+  const show = watch.json ? jsonLines(output, sessionId) : forPeople(output);
   try {
-    const show = watch.json ? jsonLines(output, sessionId) : forPeople(output);
     for await (const item of follow({
       store: services.store,
       sessionId,
@@ -41,23 +41,29 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
           show.tick();
           break;
         case "lost":
-          output.note(`Postgres does not answer (${item.message}); the task goes on, trying again …\n`);
+          show.note(`Postgres does not answer (${item.message}); the task goes on, trying again …`);
           break;
         case "back":
-          output.note("Postgres is back.\n");
+          show.note("Postgres is back.");
           break;
         case "trouble":
           show.trouble(item.message);
           break;
+        case "output":
+          show.lastOutput(item.lines);
+          break;
         case "caught-up":
+          show.tick();
           break;
         case "ended":
           show.end(item);
+          show.close();
           for (const line of (await watch.closing?.(item)) ?? nextHints(sessionId)) output.note(`${line}\n`);
           return exitCodeOf(item.status);
       }
     }
   } finally {
+    show.close();
     process.off("SIGINT", onSignal);
     process.off("SIGTERM", onSignal);
   }
@@ -79,11 +85,17 @@ function detachedText(sessionId: string): string {
   ].join("\n");
 }
 
-interface Show {
+export interface Show {
   event(event: SessionEvent, live: boolean): void;
   tick(): void;
+  /** What running commands printed last. */
+  lastOutput(lines: ReadonlyMap<string, string>): void;
+  /** A line of the client's own. */
+  note(text: string): void;
   trouble(message: string): void;
   end(end: FollowEnd): void;
+  /** Nothing more comes, or somebody else writes now. */
+  close(): void;
 }
 
 function jsonLines(output: Output, sessionId: string): Show {
@@ -96,6 +108,9 @@ function jsonLines(output: Output, sessionId: string): Show {
       output.json(event);
     },
     tick: () => undefined,
+    lastOutput: () => undefined,
+    close: () => undefined,
+    note: (text) => output.note(`${text}\n`),
     trouble: (message) => output.note(`tried again: ${message}\n`),
     end: (end) => {
       // The last line is always the outcome, also where the run could not write it.
@@ -110,22 +125,6 @@ function jsonLines(output: Output, sessionId: string): Show {
         type: "session:ended",
         data: { status: end.status, reason: end.reason, text: end.result },
       });
-    },
-  };
-}
-
-function forPeople(output: Output): Show {
-  const renderer = new Renderer(output.show, output.style, output.columns);
-  return {
-    event: (event) => renderer.event(event),
-    tick: () => renderer.tick(Date.now()),
-    trouble: (message) => renderer.note(output.style("yellow", `↻ tried again: ${message}`)),
-    end: (end) => {
-      if (end.reason !== undefined) renderer.note(output.style("yellow", `\n■ ${end.status}: ${end.reason}`));
-      // Where both streams are one screen, the words were just read.
-      const read = output.sameScreen && renderer.shownText().trim() === end.result.trim();
-      if (end.result !== "" && !read)
-        output.result(end.result.endsWith("\n") ? end.result : `${end.result}\n`);
     },
   };
 }

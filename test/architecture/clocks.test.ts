@@ -10,7 +10,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "activities/model/ai-sdk.ts": "a retry-after given as a date",
   "activities/store/workspace-pack.ts": "times of files",
   "activities/tools/bash-output.ts": "since when a command runs, by the sandbox's own clock",
-  "client/watch/watch-session.ts": "how long ago an event was",
+  "client/watch/for-people.ts": "how long ago an event was",
   "worker/bundle.ts": "times of files",
   "workflows/coding-agent.ts": "since when a model steps in: the engine's time, which replays",
 };

@@ -1,6 +1,7 @@
+import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
-import { begin, finished, longhaul, starting, statusOf } from "../support/commands/longhaul.ts";
+import { begin, finished, inTerminal, longhaul, starting, statusOf } from "../support/commands/longhaul.ts";
 
 const lines = (out: string) =>
   out
@@ -32,6 +33,36 @@ test("Ctrl-C detaches with 130, and the task goes on", async () => {
   expect((await watching.ended).code).toBe(130);
   expect((await statusOf(id)).status).toBe("active");
   expect((await longhaul(["cancel", id])).code).toBe(0);
+});
+
+const ERASE = "\r\u001b[2K";
+
+test("on a terminal one line is redrawn with a clock, what runs and what that printed last", async () => {
+  const id = await begin(
+    "run: for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 1; done; sleep 100\nsay: Alone.",
+  );
+  const watching = inTerminal(["watch", id], 100);
+  await eventually("the last line of output is shown", () => watching.out().includes("› line 8"), 60_000);
+  expect(watching.out()).toContain(ERASE);
+  const status = stripVTControlCharacters(watching.out().split(ERASE).at(-1) ?? "");
+  expect(status).toMatch(/^\d+:\d\d step 1  bash for i in .* \d+:\d\d › line 8  \d+ %/);
+  expect(status.length).toBeLessThan(100);
+  watching.kill("SIGTERM");
+  await watching.ended;
+  expect((await longhaul(["cancel", id])).code).toBe(0);
+});
+
+test("the final text is laid out on a terminal; narrow, without colours and in a pipe it is as it was written", async () => {
+  const id = await finished("say: **It** is `done`, and every one of its many words stays whole here.");
+  const wide = await inTerminal(["watch", id], 80).ended;
+  expect(wide.out).toContain("\u001b[1mIt\u001b[22m is \u001b[36mdone\u001b[39m, and every");
+  const narrow = await inTerminal(["watch", id], 40).ended;
+  expect(narrow.out).not.toContain(ERASE);
+  expect(narrow.out).toContain("**It** is `done`, and every one of its\r\nmany words stays whole here.\r\n");
+  const plain = await inTerminal(["watch", id], 80, { environment: { NO_COLOR: "1" } }).ended;
+  expect(plain.out).not.toContain("\u001b");
+  const piped = await longhaul(["watch", id]);
+  expect(piped.out).toBe("**It** is `done`, and every one of its many words stays whole here.\n");
 });
 
 test("an unknown session is 5, a wrong --from is 2", async () => {

@@ -43,9 +43,13 @@ export function emptyFolder(): string {
 }
 
 export function starting(words: readonly string[], options: Options = {}): Started {
+  return spawned(process.execPath, clientArgs(words), options);
+}
+
+function spawned(program: string, args: readonly string[], options: Options): Started {
   let out = "";
   let err = "";
-  const child = spawn(process.execPath, clientArgs(words), {
+  const child = spawn(program, args, {
     cwd: options.cwd ?? emptyFolder(),
     env: { PATH: process.env["PATH"], ...inject("commandsEnvironment"), ...options.environment },
     stdio: ["pipe", "pipe", "pipe"],
@@ -61,6 +65,15 @@ export function starting(words: readonly string[], options: Options = {}): Start
     closeOutput: () => child.stdout.destroy(),
     ended: once(child, "close").then(() => ({ code: child.exitCode, out, err })),
   };
+}
+
+/** The same in a terminal of its own, of this width: what it draws comes out as `out`. */
+export function inTerminal(words: readonly string[], columns: number, options: Options = {}): Started {
+  const quoted = [process.execPath, ...clientArgs(words)].map((word) => `'${word.replaceAll("'", "'\\''")}'`);
+  const command = `stty cols ${columns} rows 24; exec ${quoted.join(" ")}`;
+  const environment = { TERM: "xterm-256color", SHELL: "/bin/bash", ...options.environment };
+  // Of util-linux: it gives its child a terminal, and copies what comes out of it.
+  return spawned("script", ["-qfec", command, "/dev/null"], { ...options, environment });
 }
 
 /** Runs a command to its end. */

@@ -7,11 +7,11 @@ const AT = Date.parse("2026-01-02T03:04:05.000Z");
 function recorder() {
   let text = "";
   let seq = 0;
-  const renderer = new Renderer(
-    (piece) => (text += piece),
-    (_look, plain) => plain,
-    80,
-  );
+  const renderer = new Renderer({
+    write: (piece) => (text += piece),
+    style: (_look, plain) => plain,
+    columns: 80,
+  });
   const event = <Type extends EventType>(type: Type, step: number, data: EventData[Type], attempt = 1) => {
     const whole: SessionEvent<Type> = {
       seq: ++seq,
@@ -28,7 +28,12 @@ function recorder() {
   return { event, renderer, text: () => text };
 }
 
-const begin = (estimatedInput: number) => ({ estimatedInput, estimated: false, limit: 10_000 });
+const begin = (estimatedInput: number) => ({
+  estimatedInput,
+  estimated: false,
+  limit: 7_000,
+  window: 10_000,
+});
 const response = (
   content: string,
   costUsd: number | null = null,
@@ -120,7 +125,7 @@ describe("Renderer", () => {
         "▶ task: Build it.",
         "  model openai/gpt-5",
         "",
-        "step 1  ███░░░░░░░ 25 % of 10k",
+        "step 1  context ███░░░░░░░ 25 % of 10k",
         "thinking: First a look.",
         "I run the tests.",
         "  ✗ bash npm test  exit 1 · 1.2 s",
@@ -129,11 +134,11 @@ describe("Renderer", () => {
         "◆ context compacted, round 1: 9k → 3k tokens, 12 messages into a summary (threshold-rounds, threshold)",
         "✉ waits for the next step: use pnpm",
         "",
-        "step 2  ███░░░░░░░ 30 % of 10k · $0.020 · 1 message waiting",
+        "step 2  context ███░░░░░░░ 30 % of 10k · $0.0200 · 1 message waiting",
         "▸ you: use pnpm",
         "Done.",
         "",
-        "✓ completed  2 steps · 1 compaction round · 2k tokens in (50 % cached), 50 out · $0.020 · 1 min 1 s",
+        "✓ completed  2 steps · 1 compaction round · 2k tokens in (50 % cached), 50 out · $0.0200 · 1 min 1 s",
         "",
       ].join("\n"),
     );
@@ -148,7 +153,7 @@ describe("Renderer", () => {
     event("llm:chunk", 1, { chunkType: "text", text: "A whole thought." }, 2);
     event("llm:response", 1, response("A whole thought."), 2);
     expect(text()).toBe(
-      "\nstep 1  █░░░░░░░░░ 0 % of 10k\nHalf a th\n↻ step 1 again, attempt 2; what it said so far is dropped\nA whole thought.\n",
+      "\nstep 1  context █░░░░░░░░░ 0 % of 10k\nHalf a th\n↻ step 1 again, attempt 2; what it said so far is dropped\nA whole thought.\n",
     );
   });
 
@@ -186,6 +191,19 @@ describe("Renderer", () => {
     event("step:started", 2, begin(1));
     expect(text()).toContain("1 message waiting");
     expect(text().match(/waits for the next step/g)).toHaveLength(1);
+  });
+
+  it("writes no note into a sentence: it waits for the line's end, what cannot wait ends the line", () => {
+    const { event, renderer, text } = recorder();
+    event("llm:chunk", 1, { chunkType: "text", text: "I look at the " });
+    event("sandbox:created", 1, { container: "c", workspace: "empty" });
+    event("message:queued", 1, { id: "m", position: 1, excerpt: "use pnpm" });
+    event("llm:chunk", 1, { chunkType: "text", text: "tests.\nThen " });
+    renderer.note("Postgres does not answer");
+    event("llm:response", 1, response("I look at the tests.\nThen I fix them."));
+    expect(text()).toBe(
+      "I look at the tests.\nThen \n  sandbox created\n✉ waits for the next step: use pnpm\nPostgres does not answer\nI fix them.\n",
+    );
   });
 
   it("lets nothing steer the terminal", () => {

@@ -41,7 +41,7 @@ describe("the report", () => {
   });
 
   it("has figures, the window's use with its rounds, what was done, and the change", () => {
-    for (const text of ["3k (40 % cached)", "$0.012", "95k → 20k", "1.2 s", "diff --git a/x b/x"])
+    for (const text of ["3k (40 % cached)", "$0.0123", "95k → 20k", "1.2 s", "diff --git a/x b/x"])
       expect(page).toContain(text);
     expect(page.match(/<polyline/g)).toHaveLength(1);
     expect(page.match(/class="round"/g)).toHaveLength(1);

@@ -1,0 +1,81 @@
+/** The words of an answer as they come: as plain text, or as Markdown block by block. */
+import { harmless } from "../console/format.ts";
+import { lastBlockAt, renderMarkdown, type MarkdownOptions } from "../screen/markdown.ts";
+import type { WordWrap } from "../screen/wrap.ts";
+
+export interface Answer {
+  write(text: string): void;
+  /** Ends an open line; what was held back is shown. */
+  end(): void;
+  /** A sentence is not finished: nothing else may be written now. */
+  isOpen(): boolean;
+}
+
+/** Appends only, so that it reads the same in a pipe and in a log. With `wrap` it breaks between words. */
+export class PlainAnswer implements Answer {
+  readonly #print: (text: string) => void;
+  readonly #wrap: WordWrap | undefined;
+  #open = false;
+
+  constructor(print: (text: string) => void, wrap?: WordWrap) {
+    this.#print = print;
+    this.#wrap = wrap;
+  }
+
+  write(text: string): void {
+    const clean = harmless(text);
+    if (clean === "") return;
+    const ready = this.#wrap?.push(clean) ?? clean;
+    if (ready !== "") this.#print(ready);
+    this.#open = !clean.endsWith("\n");
+  }
+
+  end(): void {
+    if (this.#open) this.#print(`${this.#wrap?.end() ?? ""}\n`);
+    this.#open = false;
+  }
+
+  isOpen(): boolean {
+    return this.#open;
+  }
+}
+
+/** Prints each block once it is complete; until then `pending` has it. */
+export class MarkdownAnswer implements Answer {
+  readonly #print: (text: string) => void;
+  readonly #options: () => MarkdownOptions;
+  #text = "";
+
+  constructor(print: (text: string) => void, options: () => MarkdownOptions) {
+    this.#print = print;
+    this.#options = options;
+  }
+
+  write(text: string): void {
+    this.#text += text;
+    const end = lastBlockAt(this.#text);
+    if (end === 0) return;
+    this.#show(this.#text.slice(0, end), true);
+    this.#text = this.#text.slice(end);
+  }
+
+  end(): void {
+    this.#show(this.#text, false);
+    this.#text = "";
+  }
+
+  isOpen(): boolean {
+    return this.#text.trim() !== "";
+  }
+
+  /** The block that is being written, as far as it is there. */
+  pending(): string[] {
+    return this.isOpen() ? renderMarkdown(this.#text, this.#options()).split("\n") : [];
+  }
+
+  #show(text: string, goesOn: boolean): void {
+    if (text.trim() === "") return;
+    const gap = goesOn && (/\n[ \t]*\n$/.test(text) || text.trimStart().startsWith("#")) ? "\n" : "";
+    this.#print(`${renderMarkdown(text, this.#options())}\n${gap}`);
+  }
+}

@@ -1,0 +1,96 @@
+/** Where a session stands, by its events: what the lines about it are made from. Takes no clock. */
+import type { EventData, SessionEvent } from "../../activities/store/event.ts";
+
+export interface OpenCall {
+  readonly key: string;
+  readonly name: string;
+  readonly about: string;
+  /** ms since 1970, as the event says. */
+  readonly since: number;
+}
+
+export type Phase =
+  | "opening"
+  | "asking"
+  | "thinking"
+  | "writing"
+  | "tools"
+  | "compacting"
+  | "waiting"
+  | "ended";
+
+export class Progress {
+  readonly calls = new Map<string, OpenCall>();
+  /** Ids of messages that no step has taken yet. */
+  readonly waiting = new Set<string>();
+  readonly #delivered = new Set<string>();
+  /** Undefined until a price is known. */
+  costUsd: number | undefined;
+  step = 0;
+  phase: Phase = "opening";
+  /** Since when the run and the phase are, in ms since 1970. */
+  startedAt: number | undefined;
+  phaseSince: number | undefined;
+  context: { readonly used: number; readonly window: number } | undefined;
+
+  /** Who sends tells afterwards, so a quick step may have taken a message before; sent twice, it waits once. */
+  knowsMessage(id: string): boolean {
+    return this.waiting.has(id) || this.#delivered.has(id);
+  }
+
+  event(event: SessionEvent): void {
+    const apply = this.#apply[event.type] as ((event: SessionEvent, data: unknown) => void) | undefined;
+    apply?.(event, event.data);
+  }
+
+  #enter(phase: Phase, event: SessionEvent): void {
+    if (this.phase === phase && this.phaseSince !== undefined) return;
+    this.phase = phase;
+    this.phaseSince = Date.parse(event.at);
+  }
+
+  readonly #apply: { [Type in SessionEvent["type"]]?: (event: SessionEvent, data: EventData[Type]) => void } =
+    {
+      "session:started": (event) => {
+        this.startedAt = Date.parse(event.at);
+        this.calls.clear();
+        this.#enter("opening", event);
+      },
+      "step:started": (event, data) => {
+        this.step = event.step;
+        if (data.window !== undefined) this.context = { used: data.estimatedInput, window: data.window };
+        this.phaseSince = undefined;
+        this.#enter("asking", event);
+      },
+      "llm:chunk": (event, data) => this.#enter(data.chunkType === "text" ? "writing" : "thinking", event),
+      "llm:response": (event, data) => {
+        if (data.costUsd !== null) this.costUsd = (this.costUsd ?? 0) + data.costUsd;
+        this.context = { used: data.contextUsed, window: data.contextLimit };
+        this.#enter("waiting", event);
+      },
+      "llm:tool-call": (event, { callId, index, name, about }) => {
+        const key = `s${event.step}c${index}`;
+        this.calls.set(callId, { key, name, about, since: Date.parse(event.at) });
+        this.#enter("tools", event);
+      },
+      "llm:tool-result": (event, data) => {
+        this.calls.delete(data.callId);
+        if (this.calls.size === 0) this.#enter("waiting", event);
+      },
+      "context:compressing": (event) => this.#enter("compacting", event),
+      "context:compressed": (event) => this.#enter("waiting", event),
+      "message:queued": (_event, { id }) => {
+        if (!this.#delivered.has(id)) this.waiting.add(id);
+      },
+      "message:dequeued": (_event, { ids }) => {
+        for (const id of ids) {
+          this.#delivered.add(id);
+          this.waiting.delete(id);
+        }
+      },
+      "session:ended": (event) => {
+        this.calls.clear();
+        this.#enter("ended", event);
+      },
+    };
+}

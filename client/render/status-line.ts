@@ -1,0 +1,70 @@
+/** The one line that is redrawn: clock, step, what runs, context, queue, cost. Pure. */
+import stringWidth from "string-width";
+import type { Style } from "../console/output.ts";
+import { bar, clock, dollars, oneLine, percent } from "../console/format.ts";
+import { fitted } from "../screen/wrap.ts";
+import type { Phase, Progress } from "./progress.ts";
+
+export interface StatusLine {
+  readonly progress: Progress;
+  /** By the key of a call: what its command printed last. */
+  readonly output: ReadonlyMap<string, string>;
+  readonly nowMs: number;
+  readonly columns: number;
+  readonly style: Style;
+}
+
+/** Below this the facts are figures alone, so that what runs can be read. */
+const ROOMY_COLUMNS = 110;
+
+const doing: Record<Phase, string> = {
+  opening: "opening the session",
+  asking: "waiting for the model",
+  thinking: "the model thinks",
+  writing: "the model writes",
+  tools: "",
+  compacting: "compacting the context",
+  waiting: "next step",
+  ended: "",
+};
+
+/** Fits into `columns`; of what is too long the activity is cut, then the rest. */
+export function statusLine({ progress, output, nowMs, columns, style }: StatusLine): string {
+  const { startedAt, step, context, waiting, costUsd } = progress;
+  const begin = [
+    style("cyan", clock(nowMs - (startedAt ?? nowMs))),
+    ...(step > 0 ? [style("bold", `step ${step}`)] : []),
+  ].join(" ");
+  const roomy = columns >= ROOMY_COLUMNS;
+  const facts = [
+    ...(context === undefined
+      ? []
+      : [
+          `${roomy ? `context ${bar(context.used, context.window, 8)} ` : ""}${percent(context.used, context.window)}`,
+        ]),
+    ...(waiting.size > 0 ? [style("magenta", `✉ ${waiting.size}${roomy ? " waiting" : ""}`)] : []),
+    ...(costUsd === undefined ? [] : [dollars(costUsd)]),
+  ].join(" · ");
+  const ends = stringWidth(`${begin}    ${facts}`);
+  const room = Math.max(12, columns - ends);
+  const activity = oneLine(activityText(progress, output, nowMs, room), room);
+  return fitted([begin, activity, style("dim", facts)].filter((part) => part !== "").join("  "), columns);
+}
+
+function activityText(
+  progress: Progress,
+  output: ReadonlyMap<string, string>,
+  nowMs: number,
+  room: number,
+): string {
+  const [call, ...others] = progress.calls.values();
+  if (call === undefined) {
+    const since = progress.phaseSince === undefined ? 0 : nowMs - progress.phaseSince;
+    const text = doing[progress.phase];
+    return text === "" || since < 2_000 ? text : `${text} ${clock(since)}`;
+  }
+  const more = others.length > 0 ? ` (+${others.length})` : "";
+  const last = output.get(call.key);
+  const about = oneLine(call.about, Math.max(16, last === undefined ? room - 16 : Math.floor(room / 3)));
+  return `${call.name} ${about} ${clock(nowMs - call.since)}${more}${last === undefined ? "" : ` › ${last}`}`;
+}

@@ -1,0 +1,97 @@
+/** A session as a person sees it: with a line that is redrawn where the terminal can, appending only elsewhere. */
+import { MarkdownAnswer, PlainAnswer } from "../render/answers.ts";
+import { Progress } from "../render/progress.ts";
+import { Renderer } from "../render/renderer.ts";
+import { statusLine } from "../render/status-line.ts";
+import type { Output, TerminalSize } from "../console/output.ts";
+import { LiveArea } from "../screen/live-area.ts";
+import { renderMarkdown } from "../screen/markdown.ts";
+import { WordWrap, wrapped } from "../screen/wrap.ts";
+import type { FollowEnd } from "./follow.ts";
+import type { Show } from "./watch-session.ts";
+
+/** A clock that goes. */
+const REDRAW_MS = 1_000;
+/** Lines of an unfinished block that are shown while it is written; the rest comes with its end. */
+const PENDING_LINES = 8;
+
+export function forPeople(output: Output): Show {
+  return output.terminal !== undefined && output.isLive ? live(output, output.terminal) : appending(output);
+}
+
+/** Reads the same in a pipe and in a log; on a terminal it breaks between words. */
+function appending(output: Output): Show {
+  const columns = output.terminal?.().columns;
+  const renderer = new Renderer({
+    write: columns === undefined ? output.show : (text) => output.show(wrapped(text, columns)),
+    style: output.style,
+    columns: output.columns,
+    answer: new PlainAnswer(output.show, columns === undefined ? undefined : new WordWrap(columns)),
+  });
+  return {
+    ...ofRenderer(renderer, output),
+    event: (event) => renderer.event(event),
+    tick: () => renderer.tick(Date.now()),
+    lastOutput: () => undefined,
+    close: () => undefined,
+  };
+}
+
+function live(output: Output, size: () => TerminalSize): Show {
+  const { style } = output;
+  const area = new LiveArea(output.draw, size);
+  const progress = new Progress();
+  // A cell is kept free: some terminals go on in the next row when the last one is written.
+  const columns = () => size().columns - 1;
+  const print = (text: string) => area.print(wrapped(text, columns()));
+  const options = () => ({ style, columns: columns() });
+  const answer = new MarkdownAnswer((text) => area.print(text), options);
+  const renderer = new Renderer({ write: print, style, columns: output.columns, answer, progress });
+  let lastOutput: ReadonlyMap<string, string> = new Map();
+  // The database's clock may be another one than ours.
+  let aheadMs = 0;
+  const draw = () => {
+    const nowMs = Date.now() + aheadMs;
+    const status = statusLine({ progress, output: lastOutput, nowMs, columns: columns(), style });
+    const room = Math.min(PENDING_LINES, size().rows - 2);
+    area.show(progress.phase === "ended" ? [] : [...answer.pending().slice(-room), status]);
+  };
+  const timer = setInterval(draw, REDRAW_MS);
+  timer.unref();
+  return {
+    ...ofRenderer(renderer, output),
+    event: (event, isLive) => {
+      if (isLive) aheadMs = Date.parse(event.at) - Date.now();
+      renderer.event(event);
+      // What happened before is printed at once, and drawn when all of it was read.
+      if (isLive) draw();
+    },
+    tick: draw,
+    lastOutput: (lines) => {
+      lastOutput = lines;
+      draw();
+    },
+    close: () => {
+      clearInterval(timer);
+      area.show([]);
+    },
+  };
+}
+
+function ofRenderer(renderer: Renderer, output: Output): Pick<Show, "note" | "trouble" | "end"> {
+  const { style } = output;
+  return {
+    note: (text) => renderer.note(text),
+    trouble: (message) => renderer.note(style("yellow", `↻ tried again: ${message}`)),
+    end: (end: FollowEnd) => {
+      if (end.reason !== undefined) renderer.note(style("yellow", `\n■ ${end.status}: ${end.reason}`));
+      // Where both streams are one screen, the words were just read.
+      const read = output.sameScreen && renderer.shownText().trim() === end.result.trim();
+      if (end.result === "" || read) return;
+      const text = output.isRich
+        ? renderMarkdown(end.result, { style, columns: output.columns })
+        : end.result;
+      output.result(text.endsWith("\n") ? text : `${text}\n`);
+    },
+  };
+}
