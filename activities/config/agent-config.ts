@@ -8,6 +8,7 @@ import { MAX_HEAD_MESSAGES } from "../transcript/boundary.ts";
 import { gitConfigSchema, sessionGitSchema } from "./git-settings.ts";
 import { isPrefix } from "./ip-prefix.ts";
 import { DEFAULT_IMAGE } from "./default-image.ts";
+import { domainProblem } from "./egress-domains.ts";
 import { strategyNames } from "../contract/strategies.ts";
 import { modelConfigSchema, modelTargetSchema, providerConfigSchema } from "./model-target.ts";
 
@@ -67,10 +68,17 @@ export const toolsConfigSchema = z.strictObject({
   todo: charsOnly,
 });
 
+const domainSchema = z.string().superRefine((text, context) => {
+  const message = domainProblem(text);
+  if (message !== undefined) context.addIssue({ code: "custom", message });
+});
+
 const sandboxConfigSchema = z.strictObject({
   image: z.string().default(DEFAULT_IMAGE),
-  /** Source: requirement D4 (bridge). `none` closes it. */
-  network: z.enum(["bridge", "none"]).default("bridge"),
+  /** Source: requirement D4 (bridge). `none` closes it; `listed` lets `domains` through. */
+  network: z.enum(["bridge", "none", "listed"]).default("bridge"),
+  /** With `listed`: host names, `*.name` for those below one, groups. */
+  domains: z.array(domainSchema).default([]),
   /** Private addresses that a sandbox on the bridge may reach nevertheless, such as a package mirror. */
   allow: z.array(z.string().refine(isPrefix, "an IP address, or a prefix such as 10.1.0.0/16")).default([]),
   /** `required`: no sandbox on the bridge unless it is shut off from private addresses; `best-effort`: then a warning. */

@@ -4,7 +4,7 @@
 export interface SandboxSpec {
   readonly sessionId: string;
   readonly image: string;
-  readonly network: "bridge" | "none";
+  readonly network: "bridge" | "none" | "listed";
   readonly memoryBytes: number;
   readonly cpus: number;
   readonly pids: number;

@@ -21,6 +21,7 @@ const NETWORKS: readonly string[] = ["none", "listed", "bridge"];
 const SANDBOX: { readonly [Key in keyof Sandbox]?: Widens<Exclude<Sandbox[Key], undefined>> } = {
   image: differs,
   network: (value, own) => NETWORKS.indexOf(value) > NETWORKS.indexOf(own),
+  domains: (value, own) => value.some((domain) => !own.includes(domain)),
   allow: (value, own) => value.some((prefix) => !own.includes(prefix)),
   memory: larger,
   disk: larger,
@@ -38,7 +39,10 @@ const HARMLESS: readonly string[] = ["model", "models", "context", "tools", "lim
 export function wideningSettings(file: ConfigFile, own: AgentConfig): SettingPath[] {
   const rules: Readonly<Record<string, Widens<never> | undefined>> = SANDBOX;
   const sandbox = Object.entries(file.sandbox ?? {}).filter(
-    ([key, value]) => rules[key]?.(value as never, own.sandbox[key as keyof Sandbox] as never) ?? true,
+    ([key, value]) =>
+      // Where the whole internet is open, a list of names only narrows.
+      !(key === "domains" && own.sandbox.network === "bridge") &&
+      (rules[key]?.(value as never, own.sandbox[key as keyof Sandbox] as never) ?? true),
   );
   return [
     ...sandbox.map(([key]) => ["sandbox", key]),

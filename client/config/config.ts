@@ -12,6 +12,7 @@ import { type ModelFacts, resolveRun } from "../../activities/config/models.ts";
 import { keyNotes, missingVariables } from "../../activities/config/providers.ts";
 import { layered, parseConfigFile, placeOf, type ConfigFile } from "./config-file.ts";
 import { wideningSettings } from "./config-rights.ts";
+import { type SandboxFlags, withSandboxFlags } from "./sandbox-flags.ts";
 import { ClientError, missing, usageError } from "../console/errors.ts";
 
 /** Plays a written script when there is no model to be had. */
@@ -22,7 +23,7 @@ const CONFIG_NAME = "longhaul.yaml";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-export interface ConfigFlags {
+export interface ConfigFlags extends SandboxFlags {
   readonly config?: string | undefined;
   readonly model?: string | undefined;
   readonly maxSteps?: number | undefined;
@@ -247,11 +248,12 @@ const shown = (path: string, cwd: string) => {
 
 function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment): AgentConfig {
   const model = flags.model ?? setting(environment, "LONGHAUL_MODEL") ?? file.model;
-  const image = setting(environment, "SANDBOX_IMAGE") ?? file.sandbox?.image;
+  const sandbox = withSandboxFlags(file.sandbox, flags);
+  const image = setting(environment, "SANDBOX_IMAGE");
   return agentConfigSchema.parse({
     ...file,
     ...(model === undefined ? {} : { model }),
-    ...(image === undefined ? {} : { sandbox: { ...file.sandbox, image } }),
+    sandbox: image === undefined ? sandbox : { ...sandbox, image },
     ...(flags.maxSteps === undefined ? {} : { limits: { ...file.limits, maxSteps: flags.maxSteps } }),
   });
 }

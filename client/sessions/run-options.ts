@@ -1,6 +1,7 @@
 /** The flags that `run` and `start` share, and what they come to before anything is started. */
-import { InvalidArgumentError, type Command } from "commander";
+import { InvalidArgumentError, Option, type Command } from "commander";
 import { resolveConfig, type ResolvedConfig } from "../config/config.ts";
+import { NETWORKS, type SandboxFlags } from "../config/sandbox-flags.ts";
 import { sessionGit, withGitFlags, type GitFlags } from "./git-flags.ts";
 import { notShown, readAttachments } from "./images.ts";
 import { parseSessionId } from "./session-id.ts";
@@ -8,7 +9,7 @@ import type { Start } from "./start-session.ts";
 import { processStdin, readTask } from "./task-input.ts";
 import { readFolder } from "../workspace/workspace-folder.ts";
 
-export interface RunFlags extends GitFlags {
+export interface RunFlags extends GitFlags, SandboxFlags {
   readonly model?: string;
   readonly workspace?: string;
   readonly maxSteps?: number;
@@ -27,6 +28,18 @@ export function withRunFlags(command: Command): Command {
     .option("--max-steps <n>", "stop after this many steps", positiveInteger)
     .option("--config <file>", "configuration file (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
     .option("--image <file>", "image or PDF that belongs to the task; may be repeated", collect, [])
+    .addOption(
+      new Option(
+        "--network <network>",
+        "what the sandbox reaches: bridge (the internet), listed names, none",
+      ).choices(NETWORKS),
+    )
+    .option(
+      "--allow-domain <name>",
+      "with --network listed: a host name, *.name, or a group; may be repeated",
+      collect,
+      [],
+    )
     .option("--no-setup", "start no services or worker: they run elsewhere (or LONGHAUL_NO_SETUP=1)")
     .option("--id <id>", "id of the session; the same id and task again attaches to it");
 }

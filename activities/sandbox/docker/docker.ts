@@ -85,7 +85,7 @@ export function createDockerHost({
   }
 
   async function openNow(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> {
-    if (spec.network !== "none") firewall.prefetch();
+    if (spec.network === "bridge") firewall.prefetch();
     const { found, started } = await bringUp(spec, signal);
     const id = found.Id;
     const container = found.Name.replace(/^\//, "");
@@ -204,7 +204,7 @@ async function linkTo(
 ): Promise<SandboxLink> {
   const link = (probe: readonly string[], ready: Promise<unknown>) =>
     createSupervisorLink(docker, found.Id, { disk: spec.disk, probe, ready });
-  if (spec.network === "none") {
+  if (spec.network !== "bridge") {
     const none = Promise.resolve(() => ({ reach: "none" }) as const);
     return { link: link([], none), network: none };
   }

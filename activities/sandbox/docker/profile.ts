@@ -65,7 +65,7 @@ export function createOptions(spec: SandboxSpec, now: Date): ContainerCreateOpti
       CapDrop: ["ALL"],
       CapAdd: CAPABILITIES,
       SecurityOpt: ["no-new-privileges:true"],
-      NetworkMode: spec.network,
+      NetworkMode: networkMode(spec),
       Mounts: [
         {
           Type: "volume",
@@ -97,6 +97,9 @@ export function createOptions(spec: SandboxSpec, now: Date): ContainerCreateOpti
     },
   };
 }
+
+/** With `listed` the sandbox has no interface but its own loopback either. */
+const networkMode = ({ network }: SandboxSpec): string => (network === "bridge" ? "bridge" : "none");
 
 const nanoCpus = (spec: SandboxSpec): number => Math.round(spec.cpus * 1e9);
 
@@ -145,8 +148,8 @@ export function differences(
     "dropped capabilities": [upper(host.CapDrop), ["ALL"]],
     "added capabilities": [upper(host.CapAdd), CAPABILITIES],
     "security options": [host.SecurityOpt, ["no-new-privileges:true"]],
-    network: [host.NetworkMode, spec.network],
-    networks: [Object.keys(found.NetworkSettings.Networks), [spec.network]],
+    network: [host.NetworkMode, networkMode(spec)],
+    networks: [Object.keys(found.NetworkSettings.Networks), [networkMode(spec)]],
     "host names": [[...(host.ExtraHosts ?? []), ...(host.Links ?? [])], []],
     nameservers: [[...(host.Dns ?? []), ...(host.DnsOptions ?? []), ...(host.DnsSearch ?? [])], []],
     "published ports": [Object.keys(record(host.PortBindings)), []],

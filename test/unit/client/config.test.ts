@@ -140,12 +140,49 @@ describe("a longhaul.yaml of the current folder that nobody named", () => {
   });
 });
 
+describe("flags of the network", () => {
+  it("lay over the file, and names are added to the file's", () => {
+    file("sandbox: {network: listed, domains: [good.test]}\n");
+    expect(resolveConfig({ allowDomain: ["*.cdn.test"] }, key, folder).run.sandbox).toMatchObject({
+      network: "listed",
+      domains: ["good.test", "*.cdn.test"],
+    });
+    expect(resolveConfig({ network: "none" }, key, folder).run.sandbox.network).toBe("none");
+  });
+
+  it.each([
+    ["*", /everything/],
+    ["*.com", /top-level/],
+  ])("refuse %s with exit code 2 and the reason", (domain, reason) => {
+    const wrong = thrownBy(() => resolveConfig({ network: "listed", allowDomain: [domain] }, key, folder));
+    expect(wrong).toMatchObject({ exitCode: 2, message: expect.stringMatching(reason) });
+    file(`sandbox: {network: listed, domains: ["${domain}"]}\n`);
+    expect(() => resolveConfig({}, key, folder)).toThrow(reason);
+  });
+
+  it("refuse names that would have no effect", () => {
+    expect(() => resolveConfig({ allowDomain: ["good.test"] }, key, folder)).toThrow(/no effect/);
+  });
+});
+
 describe("the person's own file", () => {
   const mine = (text: string, name = ".config/longhaul") => {
     mkdirSync(join(folder, "home", name), { recursive: true });
     writeFileSync(join(folder, "home", name, "longhaul.yaml"), text);
   };
   const environment = () => ({ ...key, HOME: join(folder, "home") });
+
+  it("says which names a sandbox reaches: a project's may not add one, nor open a closed network", () => {
+    mine("sandbox: {network: listed, domains: [good.test]}\n");
+    file("sandbox: {domains: [good.test, evil.test]}\n");
+    expect(() => resolveConfig({}, environment(), folder)).toThrow(/sandbox\.domains/);
+    mine("sandbox: {network: none}\n");
+    file("sandbox: {network: listed}\n");
+    expect(() => resolveConfig({}, environment(), folder)).toThrow(/sandbox\.network/);
+    mine("sandbox: {network: bridge}\n");
+    file("sandbox: {network: listed, domains: [good.test]}\n");
+    expect(resolveConfig({}, environment(), folder).run.sandbox.domains).toEqual(["good.test"]);
+  });
 
   it("says what a session may cost: a project's may say less, not more", () => {
     mine("limits: {maxCostUsd: 5}\n");

@@ -1,0 +1,92 @@
+/** The names that `sandbox.network: listed` lets through: patterns, groups, and what is wrong with one. Pure. */
+
+/** Hosts that package managers ask, by their own default settings. */
+const PACKAGES = [
+  // npm, pnpm, yarn; what corepack and node-gyp fetch.
+  "registry.npmjs.org",
+  "registry.yarnpkg.com",
+  "repo.yarnpkg.com",
+  "nodejs.org",
+  // pip, uv.
+  "pypi.org",
+  "files.pythonhosted.org",
+  // cargo, rustup.
+  "crates.io",
+  "index.crates.io",
+  "static.crates.io",
+  "static.rust-lang.org",
+  // go.
+  "proxy.golang.org",
+  "sum.golang.org",
+  // Maven, Gradle.
+  "repo.maven.apache.org",
+  "repo1.maven.org",
+  "plugins.gradle.org",
+  "services.gradle.org",
+  "downloads.gradle.org",
+  // RubyGems, Packagist, NuGet.
+  "rubygems.org",
+  "index.rubygems.org",
+  "repo.packagist.org",
+  "api.nuget.org",
+  // Debian and Ubuntu.
+  "deb.debian.org",
+  "security.debian.org",
+  "archive.ubuntu.com",
+  "security.ubuntu.com",
+];
+
+/** Forges over https, with the hosts that serve their archives, releases and large files. */
+const GIT = [
+  "github.com",
+  "codeload.github.com",
+  "raw.githubusercontent.com",
+  "objects.githubusercontent.com",
+  "release-assets.githubusercontent.com",
+  "media.githubusercontent.com",
+  "github-cloud.githubusercontent.com",
+  "gitlab.com",
+  "bitbucket.org",
+  "codeberg.org",
+];
+
+const GROUPS: Readonly<Record<string, readonly string[]>> = {
+  "group:packages": PACKAGES,
+  "group:git": GIT,
+};
+
+/** Source: RFC 1035, 2.3.4. */
+const MAX_NAME_CHARS = 253;
+const LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;
+const IPV4 = /^\d{1,3}(\.\d{1,3}){3}$/;
+
+/**
+ * Why this cannot be in `sandbox.domains`; undefined where it can: a host name, `*.name` for the names below one, an IPv4
+ * address, or a group.
+ */
+export function domainProblem(text: string): string | undefined {
+  if (text.startsWith("group:"))
+    return text in GROUPS ? undefined : `no such group: there are ${Object.keys(GROUPS).join(" and ")}`;
+  const pattern = normalDomain(text);
+  if (pattern === "*")
+    return "* would let everything through: use sandbox.network: bridge for the whole internet";
+  const name = pattern.startsWith("*.") ? pattern.slice(2) : pattern;
+  const labels = name.split(".");
+  if (/[:/@]/.test(name)) return "expected a host name alone, without scheme, port or path";
+  if (name.includes("*")) return "* stands only in front, as in *.example.com, which means every name below";
+  if (name.length > MAX_NAME_CHARS || !labels.every((label) => LABEL.test(label)))
+    return "expected a host name such as registry.npmjs.org (international names as xn--…)";
+  if (/^(\d+|0x[0-9a-f]*)$/.test(labels.at(-1) ?? "") && (pattern !== name || !IPV4.test(name)))
+    return "its last part is a number: expected a host name, or an IPv4 address of four parts";
+  if (pattern !== name && labels.length < 2)
+    return `${pattern} would let a whole top-level domain through: name the hosts, or *.name below it`;
+  return undefined;
+}
+
+/** As the proxy compares it: lower case, without the dot at the end. */
+const normalDomain = (text: string): string => text.toLowerCase().replace(/\.$/, "");
+
+/** Patterns alone, groups replaced by what is in them, each once. */
+export function expandDomains(domains: readonly string[]): string[] {
+  return [...new Set(domains.flatMap((each) => GROUPS[each] ?? [normalDomain(each)]))];
+}

@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import { domainProblem, expandDomains } from "../../activities/config/egress-domains.ts";
+
+test.each([
+  "registry.npmjs.org",
+  "*.pypi.org",
+  "Good.Test.",
+  "xn--bcher-kva.example",
+  "localhost",
+  "10.1.2.3",
+  "group:git",
+])("%s can be allowed", (domain) => expect(domainProblem(domain)).toBeUndefined());
+
+test.each([
+  ["*", /everything/],
+  ["*.com", /top-level domain/],
+  ["*.com.", /top-level domain/],
+  ["a.*.com", /in front/],
+  ["https://good.test", /host name alone/],
+  ["good.test:443", /host name alone/],
+  ["2001:db8::1", /host name alone/],
+  ["bücher.example", /xn--/],
+  ["", /host name/],
+  ["127.1", /number/],
+  ["0x7f000001", /number/],
+  ["*.1.2.3.4", /number/],
+  ["group:everything", /group:packages and group:git/],
+])("%s is refused with the reason", (domain, reason) => expect(domainProblem(domain)).toMatch(reason));
+
+test("groups are replaced by their names, and each name stands once", () => {
+  const all = expandDomains(["group:packages", "PyPI.org.", "*.Example.com"]);
+  expect(all).toContain("registry.npmjs.org");
+  expect(all.filter((name) => name === "pypi.org")).toHaveLength(1);
+  expect(all).toContain("*.example.com");
+  expect(all.filter((name) => domainProblem(name) !== undefined)).toEqual([]);
+});
