@@ -22,6 +22,7 @@ import { fatal, retryable, superseded } from "./contract/failures.ts";
 import { createSessionMemory } from "./store/session-memory.ts";
 import { saveSandbox } from "./workspace/save-files.ts";
 import { abortable } from "./sandbox/shared-work.ts";
+import { watchEgress } from "./workspace/egress.ts";
 import { withoutLost, type SessionSandboxes } from "./workspace/session-sandbox.ts";
 import { keepWhole } from "./step/store-full-output.ts";
 import type { Session } from "./store/sessions.ts";
@@ -114,6 +115,7 @@ async function invoke(
     if (scope.signal.aborted) onAbort();
     scope.signal.addEventListener("abort", onAbort, { once: true });
   });
+  const egress = watchEgress(deps, session, row.step);
   const context = {
     callKey: callKey(row),
     resumed,
@@ -121,7 +123,9 @@ async function invoke(
     // Not while a save is in progress, which would get half of what a call changes. A stop is heard while either is waited for.
     sandbox: async () => {
       await abortable(saved, stop.signal);
-      return (await sandboxes.open(session, row.step, stop.signal)).sandbox;
+      const { sandbox } = await sandboxes.open(session, row.step, stop.signal);
+      await egress.begin(sandbox);
+      return sandbox;
     },
     limits: toolLimitsOf(session.config, tool?.name ?? call.toolName),
     signal: stop.signal,
@@ -136,7 +140,13 @@ async function invoke(
     if (!scope.stoppedByPerson()) throw error;
     return interrupted("The user stopped this call before it finished.");
   });
-  return Promise.race([running, detached, unconfirmed.promise]);
+  try {
+    const result = await Promise.race([running, detached, unconfirmed.promise]);
+    const note = await egress.end();
+    return note === undefined ? result : { ...result, text: `${result.text}\n${note}` };
+  } finally {
+    egress.stop();
+  }
 }
 
 const interrupted = (text: string): InvokedTool => ({

@@ -139,6 +139,12 @@ export const commandList: readonly CommandEntry[] = [
     load: async () => (await import("./commands/diff.ts")).diffCommand,
   },
   {
+    name: "allow",
+    usage: "<id> <domain>",
+    about: "let a name through to a session's sandbox with --network listed, also while it runs",
+    load: async () => (await import("./commands/allow.ts")).allowCommand,
+  },
+  {
     name: "worker",
     usage: "",
     about: "run a worker in the foreground until it is stopped",

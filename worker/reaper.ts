@@ -75,6 +75,7 @@ export async function reapSandboxes(options: RoundOptions): Promise<string[]> {
       options.logger.info({ session: id }, why);
     });
   }
+  for (const line of await host.removeUnused()) options.logger.info(line);
   return removed;
 }
 

@@ -39,6 +39,8 @@ export interface SandboxHost {
   remove(sessionId: string): Promise<void>;
   /** Sessions that have a container or a volume here, in any state, by label. @throws SandboxUnavailable */
   sessions(): Promise<readonly string[]>;
+  /** Removes what sandboxes of this host shared and none uses any more. @returns a line for each */
+  removeUnused(): Promise<readonly string[]>;
   /** Identity of the session's volume on this host, as in `Sandbox.identity`; undefined where there is none. */
   volume(sessionId: string): Promise<string | undefined>;
   /** Closes open streams; sandboxes stay. */
@@ -96,14 +98,31 @@ export interface Sandbox {
   /** Deletes the kept output of an ended command; its id stays taken. For our own helpers. Never rejects. */
   discard(id: string): Promise<void>;
   readonly files: SandboxFiles;
+  /** With `network: listed` alone. */
+  readonly egress?: SandboxEgress;
+}
+
+/** What a sandbox without a network of its own may ask a proxy for. Both methods bring up a proxy that is gone. */
+export interface SandboxEgress {
+  /** Replaces the names: host names, and `*.name` for those below one. Until then, nothing is let through. */
+  allow(domains: readonly string[]): Promise<void>;
+  /** Requests refused since the last call: each host and reason at most once a minute, with its count. */
+  refused(): Promise<readonly RefusedRequests[]>;
+}
+
+export interface RefusedRequests {
+  readonly host: string;
+  readonly port: number;
+  readonly reason: string;
+  readonly count: number;
 }
 
 interface NetworkFacts {
   /**
-   * Nothing (`none`); only the internet (`internet`); that and what `sandbox.allow` opens (`allowed`); or private addresses
-   * and the host too (`everything`): see `why`.
+   * Nothing (`none`); nothing but what the proxy lets through (`listed`); only the internet (`internet`); that and what
+   * `sandbox.allow` opens (`allowed`); or private addresses and the host too (`everything`): see `why`.
    */
-  readonly reach: "none" | "internet" | "allowed" | "everything";
+  readonly reach: "none" | "listed" | "internet" | "allowed" | "everything";
   readonly why?: string;
   /** How many addresses outside the public internet were tried from the sandbox's network namespace. */
   readonly tried?: number;

@@ -86,6 +86,9 @@ export interface EventData {
   "sandbox:removed": { container: string };
   /** At a run's end: the last files may be in no save, and the container may be there still. */
   "sandbox:not-closed": { message: string };
+  /** `allow`: the command that lets it through, where a person can. At most one a minute for each host and reason. */
+  "egress:denied": { host: string; port: number; reason: string; count: number; allow?: string };
+  "egress:allowed": { domain: string; by: string };
   "session:ended": {
     status: string;
     /** Which limit, where it was not the steps'. */

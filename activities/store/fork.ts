@@ -66,6 +66,9 @@ export async function forkSession(store: Pick<Store, "db">, fork: Fork): Promise
         insert into guidance (session_id, id, parts, queued_at, delivered_sequence)
         select ${to}, id, parts, queued_at, delivered_sequence from guidance where session_id = ${from}
         and delivered_sequence in (select sequence from stored_messages where session_id = ${to}) order by ordinal`);
+      await tx.execute(sql`
+        insert into egress_rules (session_id, epoch, step, domain, by) select ${to}, epoch, step, domain, by
+        from egress_rules where session_id = ${from} and superseded_epoch is null and step < ${beforeStep} order by id`);
       await copyFiles(tx, fork);
       await tx.execute(sql`
         insert into cursors (session_id, message_sequence) select ${to}, greatest(

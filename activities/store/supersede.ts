@@ -53,6 +53,7 @@ export async function supersede(tx: Queryable, id: string, epoch: number, at: St
   );
   const saved = await mark(sql`checkpoints`, sql`step >= ${at.step}`);
   await supersedeCalls(tx, id, epoch, at);
+  await mark(sql`egress_rules`, at.phase === "model" ? sql`step >= ${at.step}` : sql`step > ${at.step}`);
   if (messages + rounds + saved === 0) return false;
   if (at.phase === "model") await tellModel(tx, id, epoch, at.step);
   return true;

@@ -7,6 +7,7 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { fatal } from "../contract/failures.ts";
 import type { SandboxSpec, Sandbox, SandboxHost } from "../sandbox/sandbox.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
+import { allowListed } from "./egress.ts";
 import { restoreWorkspace } from "./workspace.ts";
 import { endingWith, type ProgramSandbox } from "./workspace-program.ts";
 import { REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
@@ -193,6 +194,7 @@ async function openIn(
   if (session.restoreWorkspace) await host.remove(id);
   else await removeStray(tx, host, id);
   const sandbox = await host.open(sandboxSpec(id, session.config), signal);
+  await allowListed(tx, session, sandbox);
   const checkpoint = await latestCheckpoint(tx, id);
   const loss =
     before === undefined || before.closedRun !== null || session.restoreWorkspace

@@ -56,6 +56,12 @@ export function sandboxLine(
   return `${made}\n${style("yellow", `! it can reach private addresses: ${oneLine(network.why, 200)}`)}`;
 }
 
+export function refusedLine({ host, port, reason, count, allow }: EventData["egress:denied"]): string {
+  const times = count > 1 ? `, ${count} times` : "";
+  const fix = allow === undefined ? "" : `; to allow it: ${oneLine(allow, 400)}`;
+  return `! network: ${oneLine(host, 253)}:${port} was refused (${oneLine(reason, 60)}${times})${fix}`;
+}
+
 const endings: Record<string, { readonly text: string; readonly look: "green" | "red" | "yellow" }> = {
   completed: { text: "✓ completed", look: "green" },
   failed: { text: "✗ failed", look: "red" },

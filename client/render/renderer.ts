@@ -6,7 +6,7 @@
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
 import type { Style } from "../console/output.ts";
 import { contextText, dollars, duration, oneLine, plural, tokens } from "../console/format.ts";
-import { compressedLine, endLines, queuedLine, sandboxLine, startLine } from "./lines.ts";
+import { compressedLine, endLines, queuedLine, refusedLine, sandboxLine, startLine } from "./lines.ts";
 import { PlainAnswer, type Answer } from "./answers.ts";
 import { Progress } from "./progress.ts";
 import { resultLines, waitingLine } from "./tools.ts";
@@ -181,6 +181,9 @@ export class Renderer {
     },
     "sandbox:removed": () => undefined,
     "sandbox:not-closed": (_event, data) => this.#warn(`! ${oneLine(data.message, 300)}`),
+    "egress:denied": (_event, data) => this.#warn(refusedLine(data)),
+    "egress:allowed": (_event, { domain, by }) =>
+      this.note(this.#style("cyan", `network: ${oneLine(domain, 253)} is allowed (${oneLine(by, 80)})`)),
     "session:ended": (_event, data) => {
       for (const text of endLines(data, this.#style)) this.note(text);
     },

@@ -29,7 +29,7 @@ test("[R52] a sandbox is as the profile says, and from inside nothing can be gai
   const spec = sandboxes.spec();
   const sandbox = await sandboxes.host.open(spec);
   const found = await sandboxes.docker.getContainer(sandbox.container).inspect();
-  expect(differences(found, spec, await createSurroundings(sandboxes.docker)(found))).toEqual([]);
+  expect(differences(found, spec, await createSurroundings(sandboxes.docker, "")(found))).toEqual([]);
   expect(found.Config.Labels).toMatchObject({ "longhaul.session": spec.sessionId });
   const { out } = await bash(
     sandbox,

@@ -185,6 +185,7 @@ function hostOf(sandbox: Sandbox): SandboxHost {
     async remove() {
       isThere = false;
     },
+    removeUnused: async () => [],
     sessions: async () => [],
     volume: async () => (isThere ? sandbox.identity.volume : undefined),
     close: async () => {},

@@ -35,6 +35,7 @@ export function createFakeEngine(name = "engine"): FakeEngine {
         found.isGone = true;
         await found.fake.dispose();
       },
+      removeUnused: async () => [],
       sessions: async () => [...fakes.keys()],
       volume: async (sessionId) => fakes.get(sessionId)?.fake.root,
       close: async () => {},

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import Dockerode from "dockerode";
 import { inject } from "vitest";
-import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
+import { createDockerHost, type DockerHostOptions } from "../../activities/sandbox/docker/docker.ts";
 import type { SandboxSpec, CommandState, Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
 
 export interface TestSandboxes {
@@ -19,13 +19,14 @@ export interface TestSandboxes {
   dispose(): Promise<void>;
 }
 
-export function createTestSandboxes(): TestSandboxes {
+/** @param egress the proxy of this file, where it needs one with names of its own */
+export function createTestSandboxes(egress?: DockerHostOptions["egress"]): TestSandboxes {
   const docker = new Dockerode();
   const run = randomBytes(4).toString("hex");
   const hosts: SandboxHost[] = [];
   const sessions: string[] = [];
   const newHost = (): SandboxHost => {
-    const host = createDockerHost({ docker, name: "test" });
+    const host = createDockerHost({ docker, name: "test", ...(egress && { egress }) });
     hosts.push(host);
     return host;
   };

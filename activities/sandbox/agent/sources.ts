@@ -1,4 +1,4 @@
-/** The Python programs that run inside the sandbox, read from the files beside this one. */
+/** The Python programs that run inside containers, read from the files beside this one. */
 import { readFileSync } from "node:fs";
 
 /** In the order in which they are joined: each may use those above it. */
@@ -15,6 +15,8 @@ const SUPERVISOR_PARTS = [
   "command",
   "client",
   "reach",
+  "../egress/splice",
+  "../egress/forwarder",
   "supervisor",
 ];
 
@@ -34,6 +36,11 @@ export const relaySource = part("relay");
 
 /** Loads a sandbox's network rules into its namespace, and probes what they block. */
 export const firewallSource = ["reach", "firewall"].map(part).join("\n\n");
+
+/** The proxy of `network: listed`. */
+export const egressProxySource = ["decision", "client_hello", "splice", "request", "proxy", "control"]
+  .map((name) => part(`../egress/${name}`))
+  .join("\n\n");
 
 /** The rules, with a placeholder for each set of addresses. */
 export const networkTemplate = readFileSync(new URL("./network.nft", import.meta.url), "utf8");

@@ -26,12 +26,18 @@ MAX_READ_BYTES_OF_OUTPUT = 1 << 20
 MAX_ENDED_BYTES = 1 << 30
 # Of the programs that save and restore the workspace (workspace-program.ts): no tool's command has a dash.
 SAVE_PREFIX = "ws-"
+# Before a forwarder that ended is started again.
+FORWARDER_PAUSE_SECONDS = 1
 COMMAND_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}")
 
 
 class Supervisor:
     def __init__(self):
         self.loop = Loop()
+        # Not for the tools' environment.
+        self.credentials = os.environ.pop("LONGHAUL_EGRESS", None)
+        self.listener = egress_listener() if self.credentials else None
+        self.forwarder = None
         # Identifies this start of the sandbox: a worker that finds another one knows that all processes are gone.
         self.boot = os.urandom(8).hex()
         self.base_env = tool_environment()
@@ -215,6 +221,9 @@ class Supervisor:
         most = self.disk.file_limit()
         return Child(self.loop, lambda link: answer_line(link, operation, request, most), finished)
 
+    def forward(self):
+        self.forwarder = start_forwarder(self.listener, self.credentials)
+
     def reap(self):
         while True:
             try:
@@ -223,11 +232,16 @@ class Supervisor:
                 return
             if pid == 0:
                 return
+            if pid == self.forwarder:
+                self.loop.after(FORWARDER_PAUSE_SECONDS, self.forward)
             command = self.running.pop(pid, None)
             if command:
                 command.reaped(status)
 
     def run(self):
+        if self.credentials:
+            replace_ssh_in_git()
+            self.forward()
         wakeup_reader, wakeup_writer = socket.socketpair()
         wakeup_reader.setblocking(False)
         wakeup_writer.setblocking(False)

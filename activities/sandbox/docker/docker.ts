@@ -1,14 +1,14 @@
 /** The Docker adapter of the sandbox port: one container and one volume for each session. */
+import { randomBytes } from "node:crypto";
 import type Dockerode from "dockerode";
 import { fatal, retryable } from "../../contract/failures.ts";
 import { abortable, shareWork, type SharedWork } from "../shared-work.ts";
-import { createSupervisorLink } from "./supervisor-link.ts";
-import type { SupervisorLink } from "./supervisor-link.ts";
 import { statusOf, unless } from "./docker-errors.ts";
 import { createDockerSandbox } from "./docker-sandbox.ts";
-import { createFirewall, type Firewall } from "./firewall.ts";
+import { EGRESS_TOKEN_LABEL } from "./egress-place.ts";
+import { EgressProxy } from "./egress-proxy.ts";
+import { createFirewall } from "./firewall.ts";
 import { isolationGaps } from "./isolation-checks.ts";
-import { measuredReach } from "./firewall-rules.ts";
 import {
   sandboxLabels,
   sandboxName,
@@ -17,6 +17,7 @@ import {
   SESSION_LABEL,
   type Surroundings,
 } from "./profile.ts";
+import { linkTo, type SandboxLink } from "./sandbox-link.ts";
 import { labelledSessions, removeSandbox, volumeIdentity } from "./docker-containers.ts";
 import { type SandboxSpec, type Sandbox, type SandboxHost } from "../sandbox.ts";
 import { DEFAULT_IMAGE } from "../../config/default-image.ts";
@@ -29,6 +30,8 @@ export interface DockerHostOptions {
   readonly name: string;
   /** The operator's image that runs the firewall, with python3 and nft; default the one that the set-up builds. */
   readonly guardImage?: string;
+  /** The proxy of `network: listed`: its container, and further `name:address` for its look-ups. */
+  readonly egress?: { readonly name: string; readonly hosts: readonly string[] };
   /** Called with one line for each action. */
   readonly say?: (line: string) => void;
 }
@@ -40,15 +43,19 @@ const ROUND_MS = 100;
 const SHORT_ID = 12;
 /** Of the container's init process, where its program does not exist. */
 const NOT_FOUND_EXIT_CODE = 127;
+/** One on each host, for the workers of all installations. */
+const EGRESS = { name: "longhaul-egress", hosts: [] };
 
 export function createDockerHost({
   docker,
   name,
   guardImage = DEFAULT_IMAGE,
+  egress = EGRESS,
   say = () => undefined,
 }: DockerHostOptions): SandboxHost {
   const firewall = createFirewall(docker, guardImage);
-  const surroundingsOf = createSurroundings(docker);
+  const proxy = new EgressProxy({ docker, firewall, image: guardImage, say, ...egress });
+  const surroundingsOf = createSurroundings(docker, egress.name);
   /** By container id, so that a new sandbox of the same name gets its own link. */
   const links = new Map<string, SandboxLink>();
   /** By session and the rest of the spec. */
@@ -64,7 +71,7 @@ export function createDockerHost({
       signal.throwIfAborted();
       const found = await unless([404], () => container.inspect());
       if (found === undefined) {
-        await create(docker, spec, surroundingsOf);
+        await create(docker, spec, surroundingsOf, egress.name);
         say(`sandbox: created ${sandboxName(spec.sessionId)} from ${spec.image}`);
         continue;
       }
@@ -85,7 +92,7 @@ export function createDockerHost({
   }
 
   async function openNow(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> {
-    if (spec.network === "bridge") firewall.prefetch();
+    if (spec.network !== "none") firewall.prefetch();
     const { found, started } = await bringUp(spec, signal);
     const id = found.Id;
     const container = found.Name.replace(/^\//, "");
@@ -109,7 +116,10 @@ export function createDockerHost({
       if (started) await unless([404, 409], () => docker.getContainer(id).remove({ force: true }));
       throw unguarded(gaps, guardImage);
     }
-    return createDockerSandbox({ container, identity, empty, network, gaps }, link);
+    const facts = { container, identity, empty, network, gaps };
+    if (spec.network !== "listed") return createDockerSandbox(facts, link);
+    const token = found.Config.Labels[EGRESS_TOKEN_LABEL] ?? "";
+    return createDockerSandbox({ ...facts, egress: proxy.of(spec, token) }, link);
   }
 
   async function connect(
@@ -118,7 +128,7 @@ export function createDockerHost({
     known: SandboxLink | undefined,
   ) {
     const id = found.Id;
-    const opened = known ?? (await linkTo(docker, firewall, found, spec));
+    const opened = known ?? (await linkTo(docker, { firewall, proxy }, found, spec));
     links.set(id, opened);
     try {
       const [handshake, network] = await Promise.all([opened.link.connect(), opened.network]);
@@ -148,6 +158,7 @@ export function createDockerHost({
     await Promise.all([...(opening.get(sessionId)?.values() ?? [])].map(({ over }) => over));
     const removed = await removeSandbox(docker, sessionId);
     if (removed !== undefined) drop(removed, "the sandbox was removed");
+    proxy.forget(sessionId);
   }
 
   function share(spec: SandboxSpec): SharedWork<Sandbox> {
@@ -172,8 +183,11 @@ export function createDockerHost({
     },
     remove,
     sessions: () => labelledSessions(docker),
+    removeUnused: async () =>
+      (await proxy.removeUnused()) ? [`removed the egress proxy ${egress.name}`] : [],
     volume: (sessionId) => volumeIdentity(docker, sessionId),
     close() {
+      proxy.close("the worker is stopping");
       for (const id of links.keys()) drop(id, "the worker is stopping; commands in the sandbox continue");
       return Promise.resolve();
     },
@@ -189,42 +203,6 @@ function withoutPython({ image }: SandboxSpec, cause: unknown): Error {
   );
 }
 
-/** A link to one start of a sandbox, and what it can reach once its network rules are in force. */
-interface SandboxLink {
-  readonly link: SupervisorLink;
-  readonly network: Promise<(reachableFromInside: readonly string[]) => Sandbox["network"]>;
-}
-
-/** The rules are applied while the link is made. */
-async function linkTo(
-  docker: Dockerode,
-  firewall: Firewall,
-  found: Dockerode.ContainerInspectInfo,
-  spec: SandboxSpec,
-): Promise<SandboxLink> {
-  const link = (probe: readonly string[], ready: Promise<unknown>) =>
-    createSupervisorLink(docker, found.Id, { disk: spec.disk, probe, ready });
-  if (spec.network !== "bridge") {
-    const none = Promise.resolve(() => ({ reach: "none" }) as const);
-    return { link: link([], none), network: none };
-  }
-  const rules = await firewall.rules(found, spec);
-  const applied = firewall.apply(found, spec, rules);
-  // Probed from inside too: a runtime may have a network of its own, to which the namespace's rules do not apply.
-  const network = applied.then(
-    ({ troubles, reachable }) =>
-      (fromInside: readonly string[]) =>
-        measuredReach(rules, [...new Set([...reachable, ...fromInside])], [...rules.troubles, ...troubles]),
-  );
-  return {
-    link: link(
-      rules.probe,
-      applied.catch(() => undefined),
-    ),
-    network,
-  };
-}
-
 function unguarded(gaps: readonly string[], guardImage: string): Error {
   return fatal(
     "SandboxUnguarded",
@@ -238,6 +216,7 @@ async function create(
   docker: Dockerode,
   spec: SandboxSpec,
   surroundingsOf: ReturnType<typeof createSurroundings>,
+  egressVolume: string,
 ): Promise<void> {
   const now = new Date();
   const volume = sandboxName(spec.sessionId);
@@ -251,7 +230,9 @@ async function create(
       `the volume ${volume} belongs to another session or program; rename or remove it`,
     );
   }
-  const container = await unless([409], () => createContainer(docker, spec, now));
+  const egress = { volume: egressVolume, token: randomBytes(16).toString("hex") };
+  const options = createOptions(spec, now, spec.network === "listed" ? egress : undefined);
+  const container = await unless([409], () => createContainer(docker, spec, options));
   // 409: another worker was faster; the next round adopts its sandbox.
   if (container === undefined) return;
   const found = await unless([404], () => container.inspect());
@@ -264,10 +245,10 @@ async function create(
 async function createContainer(
   docker: Dockerode,
   spec: SandboxSpec,
-  now: Date,
+  options: Dockerode.ContainerCreateOptions,
 ): Promise<Dockerode.Container> {
   try {
-    return await docker.createContainer(createOptions(spec, now));
+    return await docker.createContainer(options);
   } catch (error) {
     if (statusOf(error) !== 404) throw error;
     throw fatal(

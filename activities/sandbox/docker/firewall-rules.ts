@@ -72,7 +72,16 @@ export interface NetworkSettings {
   readonly allow: readonly string[];
 }
 
+/** Prefixes as text, IPv4 in its NAT64 form too. Decided in the order of network.nft. */
+export interface AddressSets {
+  readonly named: readonly string[];
+  readonly protected: readonly string[];
+  readonly allowed: readonly string[];
+  readonly special: readonly string[];
+}
+
 export interface NetworkRules {
+  readonly sets: AddressSets;
   /** For `nft -f`. */
   readonly ruleset: string;
   /** Probed from inside the sandbox and from its namespace. */
@@ -99,12 +108,37 @@ export function networkRules({ host, subnets, allow }: NetworkSettings): Network
   ]);
   return {
     ruleset: rulesetOf(sets),
+    sets: {
+      named: texts(named),
+      protected: texts(protectedOnes),
+      allowed: texts(wanted),
+      special: texts(special),
+    },
     probe: [...probe],
     open: [...probe].filter((at) => isNamed(at) || (isAllowed(at) && !isProtected(at))),
   };
 }
 
 type Contains = (address: string) => boolean;
+
+/** Also tried from a sandbox that has no interface: addresses of the public internet, whoever has them. */
+const PUBLIC = ["1.1.1.1", "2606:4700:4700::1111"];
+
+/** What is tried from inside a sandbox that is to reach nothing but its proxy. */
+export const closedProbe = (): string[] => [
+  ...networkRules({ host: [], subnets: [], allow: [] }).probe,
+  ...PUBLIC,
+];
+
+/** What a sandbox behind the proxy can reach, judged by the probes that got out of it. */
+export function measuredListed(
+  probe: readonly string[],
+  reachable: readonly string[],
+  troubles: readonly string[],
+): Sandbox["network"] {
+  const { reach, ...measured } = measuredReach({ probe, open: [] }, reachable, troubles);
+  return { reach: reach === "internet" ? "listed" : reach, ...measured };
+}
 
 /** What a sandbox can reach, judged by the probes that got out. */
 export function measuredReach(
@@ -129,6 +163,8 @@ function rulesetOf(sets: Readonly<Record<string, readonly Prefix[]>>): string {
     return elements.length === 0 ? "" : `elements = { ${elements.map(prefixText).join(", ")} }`;
   });
 }
+
+const texts = (prefixes: readonly Prefix[]): string[] => withNat64(prefixes).map(prefixText);
 
 const withNat64 = (prefixes: readonly Prefix[]): Prefix[] =>
   prefixes.flatMap((each) => [each, ...nat64(each)]);

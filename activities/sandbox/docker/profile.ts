@@ -8,6 +8,7 @@ import type { ContainerCreateOptions, ContainerInspectInfo, Ulimit } from "docke
 import { cutChars } from "../../contract/cut-text.ts";
 import { PROTOCOL, pythonArguments, supervisorSource } from "../agent/sources.ts";
 import type { SandboxSpec } from "../sandbox.ts";
+import { EGRESS_FOLDER, EGRESS_TOKEN_LABEL, egressEnvironment, type EgressPlace } from "./egress-place.ts";
 
 export const SESSION_LABEL = "longhaul.session";
 export const CREATED_LABEL = "longhaul.created";
@@ -44,8 +45,8 @@ export function sandboxLabels(sessionId: string, now: Date): Record<string, stri
   };
 }
 
-/** The request that makes the session's sandbox. */
-export function createOptions(spec: SandboxSpec, now: Date): ContainerCreateOptions {
+/** The request that makes the session's sandbox. @param egress with `network: listed` */
+export function createOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace): ContainerCreateOptions {
   return {
     name: sandboxName(spec.sessionId),
     Image: spec.image,
@@ -54,8 +55,14 @@ export function createOptions(spec: SandboxSpec, now: Date): ContainerCreateOpti
     WorkingDir: "/workspace",
     Entrypoint: ENTRYPOINT,
     Cmd: [],
-    Env: [`${SOURCE_VARIABLE}=${supervisorSource}`],
-    Labels: sandboxLabels(spec.sessionId, now),
+    Env: [
+      `${SOURCE_VARIABLE}=${supervisorSource}`,
+      ...(egress === undefined ? [] : egressEnvironment(sandboxName(spec.sessionId), egress.token)),
+    ],
+    Labels: {
+      ...sandboxLabels(spec.sessionId, now),
+      ...(egress === undefined ? {} : { [EGRESS_TOKEN_LABEL]: egress.token }),
+    },
     Healthcheck: { Test: ["NONE"] },
     StopSignal: "SIGTERM",
     StopTimeout: 1,
@@ -78,6 +85,9 @@ export function createOptions(spec: SandboxSpec, now: Date): ContainerCreateOpti
             DriverConfig: { Name: "local", Options: {} },
           },
         },
+        ...(egress === undefined
+          ? []
+          : [{ Type: "volume" as const, Source: egress.volume, Target: EGRESS_FOLDER, ReadOnly: true }]),
       ],
       Tmpfs: { "/tmp": tmpOptions(spec) },
       PidsLimit: spec.pids,
@@ -113,6 +123,8 @@ export interface Surroundings {
   readonly appArmor: boolean;
   /** `NAME=value`, from the image. */
   readonly imageEnvironment: readonly string[];
+  /** The volume with the egress proxy's socket. */
+  readonly egressVolume?: string;
 }
 
 /**
@@ -122,18 +134,25 @@ export interface Surroundings {
 export function differences(
   found: ContainerInspectInfo,
   spec: SandboxSpec,
-  { defaultRuntime, appArmor, imageEnvironment }: Surroundings,
+  { defaultRuntime, appArmor, imageEnvironment, egressVolume }: Surroundings,
 ): string[] {
   const host = found.HostConfig;
   const name = sandboxName(spec.sessionId);
-  const [mount, ...moreMounts] = found.Mounts.filter((each) => each.Destination !== "/tmp");
+  const mounts = found.Mounts.filter((each) => each.Destination !== "/tmp");
+  const mount = mounts.find((each) => each.Destination === "/workspace");
+  const moreMounts = mounts.filter((each) => each !== mount);
+  const isListed = spec.network === "listed";
+  const own = isListed ? egressEnvironment(name, found.Config.Labels[EGRESS_TOKEN_LABEL]) : [];
   const wanted: Record<string, [actual: unknown, expected: unknown]> = {
     session: [found.Config.Labels[SESSION_LABEL], spec.sessionId],
     protocol: [found.Config.Labels[PROTOCOL_LABEL], String(PROTOCOL)],
     image: [found.Config.Image, spec.image],
     user: [found.Config.User, "0:0"],
     "working folder": [found.Config.WorkingDir, "/workspace"],
-    environment: [environment(found.Config.Env), environment([`${SOURCE_VARIABLE}=`, ...imageEnvironment])],
+    environment: [
+      environment(found.Config.Env),
+      environment([`${SOURCE_VARIABLE}=`, ...own, ...without(imageEnvironment, own)]),
+    ],
     "health check": [found.Config.Healthcheck?.Test ?? [], ["NONE"]],
     terminal: [found.Config.Tty ?? false, false],
     program: [found.Config.Entrypoint, ENTRYPOINT],
@@ -166,7 +185,10 @@ export function differences(
       [mount?.Type, mount?.Name, mount?.Destination],
       ["volume", name, "/workspace"],
     ],
-    "further mounts": [moreMounts.map((each) => each.Destination), []],
+    "further mounts": [
+      moreMounts.map((each) => [each.Destination, each.Type, each.Name, each.RW]),
+      isListed ? [[EGRESS_FOLDER, "volume", egressVolume, false]] : [],
+    ],
     "temporary folders": [host.Tmpfs, { "/tmp": tmpOptions(spec) }],
     processes: [host.PidsLimit, spec.pids],
     memory: [host.Memory, spec.memoryBytes],
@@ -211,6 +233,12 @@ const limits = (ulimits: Ulimit[] | null | undefined): string[] =>
 /** Sorted; of the supervisor's program, which differs between versions, only the name. */
 const environment = (entries: readonly string[] | null | undefined): string[] =>
   (entries ?? []).map((entry) => (entry.startsWith(`${SOURCE_VARIABLE}=`) ? SOURCE_VARIABLE : entry)).sort();
+
+/** Of the image's variables, those that ours do not replace. */
+function without(entries: readonly string[], replaced: readonly string[]): string[] {
+  const names = new Set(replaced.map((entry) => entry.split("=")[0]));
+  return entries.filter((entry) => !names.has(entry.split("=")[0]));
+}
 
 function pathsOf(host: object, name: "MaskedPaths" | "ReadonlyPaths"): readonly unknown[] {
   const paths: unknown = Object.entries(host).find(([key]) => key === name)?.[1];

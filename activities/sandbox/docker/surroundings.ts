@@ -15,6 +15,7 @@ interface EngineFacts {
 /** @returns a function that gives one container's surroundings; it throws SandboxUnavailable (retryable) */
 export function createSurroundings(
   docker: Dockerode,
+  egressVolume: string,
 ): (found: ContainerInspectInfo) => Promise<Surroundings> {
   let engine: { readonly facts: Promise<EngineFacts | undefined>; readonly atMs: number } | undefined;
   /** By the image's id, which names its content. */
@@ -44,6 +45,7 @@ export function createSurroundings(
       defaultRuntime: facts?.DefaultRuntime ?? "runc",
       appArmor: facts?.SecurityOptions?.some((option) => option.startsWith("name=apparmor")) === true,
       imageEnvironment: environment,
+      egressVolume,
     };
   };
 }

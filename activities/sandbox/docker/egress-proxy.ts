@@ -1,0 +1,204 @@
+/**
+ * The egress proxy of this Docker host, for sandboxes with `network: listed`: one container of the operator's image, which
+ * outlives workers. Sandboxes reach it over a socket in a volume, so they need no network at all.
+ */
+import type Dockerode from "dockerode";
+import type { ContainerInspectInfo } from "dockerode";
+import { fatal, retryable } from "../../contract/failures.ts";
+import { egressProxySource, PROTOCOL, pythonArguments } from "../agent/sources.ts";
+import type { RefusedRequests, SandboxEgress, SandboxSpec } from "../sandbox.ts";
+import { SandboxLost } from "../sandbox-lost.ts";
+import { statusOf, unless } from "./docker-errors.ts";
+import type { Firewall } from "./firewall.ts";
+import type { AddressSets } from "./firewall-rules.ts";
+import { EGRESS_FOLDER } from "./egress-place.ts";
+import { sandboxName, SESSION_LABEL } from "./profile.ts";
+import type { Answer } from "./supervisor-stream.ts";
+import { createSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
+
+/** On the proxy's container and its volume. */
+const EGRESS_LABEL = "longhaul.egress";
+const SOURCE_VARIABLE = "LONGHAUL_PROXY";
+/** Of the control socket, which `relay.py` connects to. */
+const CONTROL_FOLDER = "/var/lib/longhaul";
+const ROUNDS = 20;
+const ROUND_MS = 100;
+
+interface EgressProxyOptions {
+  readonly docker: Dockerode;
+  readonly firewall: Firewall;
+  /** The operator's image, with python3 of 3.11 or newer; never the session's. */
+  readonly image: string;
+  /** Of the container and of its volume. */
+  readonly name: string;
+  /** Further `name:address` for the proxy's look-ups. */
+  readonly hosts: readonly string[];
+  readonly say: (line: string) => void;
+}
+
+interface Opened {
+  readonly found: ContainerInspectInfo;
+  readonly link: SupervisorLink;
+}
+
+export class EgressProxy {
+  readonly #options: EgressProxyOptions;
+  #opening: Promise<Opened> | undefined;
+
+  constructor(options: EgressProxyOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Brings the proxy up where it is not.
+   * @returns which addresses the session's requests may go to, and what of that could not be found out
+   * @throws ImageMissing (fatal) where its image is not there, SandboxUnavailable (retryable)
+   */
+  async addresses(
+    spec: SandboxSpec,
+  ): Promise<{ readonly sets: AddressSets; readonly troubles: readonly string[] }> {
+    const { found } = await this.#open();
+    return this.#options.firewall.rules(found, spec);
+  }
+
+  /** The proxy as one session's sandbox has it. @param token what that sandbox shows */
+  of(spec: SandboxSpec, token: string): SandboxEgress {
+    const session = sandboxName(spec.sessionId);
+    return {
+      allow: async (domains) => {
+        // Sent each time: a proxy that was started again knows nothing of before.
+        const { sets } = await this.addresses(spec);
+        await this.#request("set", { session, id: spec.sessionId, token, domains, ...sets });
+      },
+      refused: async () => {
+        const { denials } = await this.#request("denials", { session, everything: false });
+        return denials as RefusedRequests[];
+      },
+    };
+  }
+
+  /** Soon, and only where this worker has asked it before: a sandbox that is gone asks for nothing. */
+  forget(sessionId: string): void {
+    this.#opening
+      ?.then(({ link }) => link.request("forget", { session: sandboxName(sessionId) }))
+      .catch(() => undefined);
+  }
+
+  /** Removes the proxy where no sandbox on this host uses it. @returns whether there was one to remove */
+  async removeUnused(): Promise<boolean> {
+    const { docker, name } = this.#options;
+    const filters = { volume: [name], label: [SESSION_LABEL] };
+    const users = await unless([], () => docker.listContainers({ all: true, filters }));
+    if (users === undefined || users.length > 0) return false;
+    const container = docker.getContainer(name);
+    const found = await unless([404], () => container.inspect());
+    if (found !== undefined && !isOurs(found)) return false;
+    await unless([404, 409], () => container.remove({ force: true }));
+    // 409: a sandbox that was made meanwhile has it; its opening starts a new proxy.
+    await unless([404, 409], () => docker.getVolume(name).remove());
+    return found !== undefined;
+  }
+
+  close(why: string): void {
+    this.#opening?.then(
+      ({ link }) => link.close(why),
+      () => undefined,
+    );
+    this.#opening = undefined;
+  }
+
+  async #request(op: string, fields: object): Promise<Answer> {
+    const opening = this.#open();
+    try {
+      return await (await opening).link.request(op, fields);
+    } catch (error) {
+      if (!(error instanceof SandboxLost)) throw error;
+      if (this.#opening === opening) this.close("the egress proxy ended");
+      return (await this.#open()).link.request(op, fields);
+    }
+  }
+
+  #open(): Promise<Opened> {
+    this.#opening ??= this.#bringUp();
+    const mine = this.#opening;
+    mine.catch(() => {
+      if (this.#opening === mine) this.#opening = undefined;
+    });
+    return mine;
+  }
+
+  async #bringUp(): Promise<Opened> {
+    const { docker, name, say } = this.#options;
+    const container = docker.getContainer(name);
+    for (let round = 0; round < ROUNDS; round++) {
+      const found = await unless([404], () => container.inspect());
+      if (found === undefined) {
+        await this.#create();
+        say(`egress: created the proxy ${name}`);
+        continue;
+      }
+      if (!isOurs(found)) {
+        throw fatal(
+          "SandboxRefused",
+          `the container ${name} is not the egress proxy of this version; rename or remove it`,
+        );
+      }
+      if (found.State.Running) {
+        const link = createSupervisorLink(docker, found.Id, { probe: [], ready: Promise.resolve() });
+        await link.connect();
+        return { found, link };
+      }
+      await unless([304, 404, 409], () => container.start());
+      if (round > 1) await new Promise((resolve) => setTimeout(resolve, ROUND_MS));
+    }
+    throw retryable("SandboxUnavailable", `the egress proxy ${name} does not start`);
+  }
+
+  async #create(): Promise<void> {
+    const { docker, image, name, hosts } = this.#options;
+    const Labels = { [EGRESS_LABEL]: String(PROTOCOL) };
+    try {
+      await unless([], () => docker.createVolume({ Name: name, Labels }));
+      // 409: another worker was faster.
+      await unless([409], () =>
+        docker.createContainer({
+          name,
+          Image: image,
+          User: "0:0",
+          WorkingDir: "/",
+          Entrypoint: pythonArguments(SOURCE_VARIABLE),
+          Cmd: [],
+          Env: [`${SOURCE_VARIABLE}=${egressProxySource}`],
+          Labels,
+          Healthcheck: { Test: ["NONE"] },
+          HostConfig: {
+            Init: true,
+            NetworkMode: "bridge",
+            CapDrop: ["ALL"],
+            SecurityOpt: ["no-new-privileges:true"],
+            ReadonlyRootfs: true,
+            Mounts: [{ Type: "volume", Source: name, Target: EGRESS_FOLDER }],
+            Tmpfs: { [CONTROL_FOLDER]: "rw,nosuid,nodev,noexec,mode=700,size=1m" },
+            ExtraHosts: [...hosts],
+            PidsLimit: 64,
+            Memory: 512 * 2 ** 20,
+            Ulimits: [{ Name: "nofile", Soft: 4_096, Hard: 4_096 }],
+            RestartPolicy: { Name: "no" },
+            LogConfig: { Type: "none", Config: {} },
+          },
+        }),
+      );
+    } catch (error) {
+      if (statusOf(error) !== 404) throw error;
+      throw fatal(
+        "ImageMissing",
+        `sandbox.network: listed needs the image ${image} for its proxy, which does not exist on this Docker host; ` +
+          "nothing was run; build it (npm start does) or set LONGHAUL_GUARD_IMAGE",
+        error,
+      );
+    }
+  }
+}
+
+const isOurs = (found: ContainerInspectInfo): boolean =>
+  found.Config.Labels[EGRESS_LABEL] === String(PROTOCOL);

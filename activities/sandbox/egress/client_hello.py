@@ -1,0 +1,73 @@
+"""The server's name in a TLS client hello. Part of the egress proxy: see sources.ts. Source: RFC 8446, 4.1.2; RFC 6066, 3."""
+
+HANDSHAKE = 22
+CLIENT_HELLO = 1
+SERVER_NAME = 0
+HOST_NAME = 0
+# Source: RFC 9849: encrypted client hello.
+ENCRYPTED_CLIENT_HELLO = 0xFE0D
+MAX_HELLO_BYTES = 1 << 16
+
+
+class Fields:
+    """Reads one after the other. @raises ValueError beyond the end"""
+
+    def __init__(self, data):
+        self.data = data
+        self.at = 0
+
+    def take(self, count):
+        if self.at + count > len(self.data):
+            raise ValueError("it ends too soon")
+        self.at += count
+        return self.data[self.at - count : self.at]
+
+    def number(self, count):
+        return int.from_bytes(self.take(count), "big")
+
+    def vector(self, count):
+        """A field that follows its length of `count` bytes."""
+        return self.take(self.number(count))
+
+    def more(self):
+        return self.at < len(self.data)
+
+
+def hello_of(records):
+    """@returns the hello's body once the records hold all of it, None before @raises ValueError where it is none"""
+    fields, body = Fields(records), bytearray()
+    while True:
+        if fields.more() and fields.data[fields.at] != HANDSHAKE or len(records) > MAX_HELLO_BYTES:
+            raise ValueError("this is no TLS client hello")
+        try:
+            fields.take(3)
+            body += fields.vector(2)
+        except ValueError:
+            return None
+        if body and body[0] != CLIENT_HELLO:
+            raise ValueError("this is no TLS client hello")
+        if len(body) >= 4 and len(body) >= 4 + int.from_bytes(body[1:4], "big"):
+            return bytes(body[4 : 4 + int.from_bytes(body[1:4], "big")])
+
+
+def server_name(hello):
+    """@returns the name, or None where there is none; and whether a part of the hello is encrypted @raises ValueError"""
+    fields = Fields(hello)
+    fields.take(2 + 32)
+    for length_bytes in (1, 2, 1):
+        fields.vector(length_bytes)
+    extensions = Fields(fields.vector(2) if fields.more() else b"")
+    names, encrypted = [], False
+    while extensions.more():
+        kind, value = extensions.number(2), Fields(extensions.vector(2))
+        encrypted |= kind == ENCRYPTED_CLIENT_HELLO
+        if kind == SERVER_NAME:
+            entries = Fields(value.vector(2))
+            while entries.more():
+                is_host = entries.number(1) == HOST_NAME
+                name = entries.vector(2)
+                if is_host:
+                    names.append(name.decode("ascii"))
+    if len(names) > 1:
+        raise ValueError("it has several server names")
+    return (names[0] if names else None), encrypted

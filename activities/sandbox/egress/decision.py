@@ -1,0 +1,90 @@
+"""Who may be asked for: by name before it is looked up, by all its addresses after that. Part of the egress proxy: see
+sources.ts. Knows no connections.
+"""
+
+import ipaddress
+import re
+
+LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+# Source: RFC 1035, 2.3.4.
+MAX_NAME_CHARS = 253
+# What is left of IPv6: the public range, and NAT64's well-known prefix.
+PUBLIC6 = [ipaddress.ip_network("2000::/3"), ipaddress.ip_network("64:ff9b::/96")]
+
+
+class Refused(Exception):
+    """`reason` is for programs, the text for people and models."""
+
+    def __init__(self, reason, text):
+        super().__init__(text)
+        self.reason = reason
+
+
+class Rules:
+    """Of one session. `named`: single addresses that are allowed, `protected`: the host and metadata services, `allowed`:
+    ranges, `special`: not of the public internet. Their order is that of network.nft."""
+
+    def __init__(self, order):
+        self.exact = {name for name in order["domains"] if not name.startswith("*.")}
+        self.below = tuple(name[1:] for name in order["domains"] if name.startswith("*."))
+        self.sets = {name: [ipaddress.ip_network(each) for each in order[name]] for name in SETS}
+
+    def check_name(self, text):
+        """@returns the name as it is looked up and compared @raises Refused"""
+        address = literal(text)
+        if address:
+            listed = str(address) in self.exact or self.contains("named", address) or self.contains("allowed", address)
+            name = str(address)
+        else:
+            name = normal_name(text)
+            listed = name in self.exact or name.endswith(self.below)
+        if not listed:
+            raise Refused("blocked-by-allowlist", f"{name} is not among the names that this sandbox may ask for")
+        return name
+
+    def check_addresses(self, name, addresses):
+        """One that is not allowed refuses them all: whoever serves the name chooses which is tried first. @raises Refused"""
+        for address in map(unmapped, addresses):
+            if not self.is_open(address):
+                raise Refused("blocked-private-address", f"{name} resolves to {address}, which is not of the public internet")
+
+    def is_open(self, address):
+        if self.contains("named", address):
+            return True
+        if self.contains("protected", address):
+            return False
+        if self.contains("allowed", address):
+            return True
+        if self.contains("special", address):
+            return False
+        return address.version == 4 or any(address in network for network in PUBLIC6)
+
+    def contains(self, name, address):
+        return any(address in network for network in self.sets[name])
+
+
+SETS = ("named", "protected", "allowed", "special")
+
+
+def literal(text):
+    """@returns the address that the text is, or None"""
+    try:
+        return unmapped(text.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return None
+
+
+def unmapped(text):
+    """IPv4 written in IPv6 is that IPv4 address. @raises ValueError"""
+    address = ipaddress.ip_address(text.partition("%")[0])
+    return (address.version == 6 and address.ipv4_mapped) or address
+
+
+def normal_name(text):
+    """@raises Refused for what is no host name; other notations of addresses, such as 0x7f000001 and 127.1, are none"""
+    name = text.lower().removesuffix(".")
+    labels = name.split(".")
+    is_name = len(name) <= MAX_NAME_CHARS and all(LABEL.fullmatch(label) for label in labels)
+    if not is_name or re.fullmatch(r"\d+|0x[0-9a-f]*", labels[-1]):
+        raise Refused("invalid-name", "this is no host name")
+    return name

@@ -1,0 +1,86 @@
+"""Gives the tools of a sandbox without a network a proxy at 127.0.0.1: each connection goes on to the egress proxy's socket,
+with the line that says which sandbox it is from. Part of the supervisor: see sources.ts.
+"""
+
+import os
+import re
+import signal
+import socket
+
+EGRESS_SOCKET = "/run/longhaul/egress.sock"
+# The port that squid has made usual for proxies.
+EGRESS_PORT = 3128
+# Nobody: neither root nor any id that the tools or their signals reach.
+FORWARDER_UID = 65534
+GIT_CONFIG = "/etc/gitconfig"
+# Proxies carry https, not ssh. `git@host:path` can be replaced for known hosts only.
+GIT_HOSTS = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org")
+
+
+def egress_listener():
+    """Held by the supervisor: connections wait for a forwarder that is only just starting, and no tool can take the port."""
+    return socket.create_server(("127.0.0.1", EGRESS_PORT), backlog=128)
+
+
+def start_forwarder(listener, credentials):
+    """@returns the process id"""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        for name in os.listdir("/proc/self/fd"):
+            if int(name) > 2 and int(name) != listener.fileno():
+                try:
+                    os.close(int(name))
+                except OSError:
+                    # The one that listed them.
+                    pass
+        os.setgroups([])
+        os.setgid(FORWARDER_UID)
+        os.setuid(FORWARDER_UID)
+        forward_all(listener, credentials)
+    finally:
+        os._exit(1)
+
+
+def forward_all(listener, credentials):
+    import asyncio
+
+    async def accept(reader, writer):
+        upstream = None
+        try:
+            upstream = await asyncio.open_unix_connection(EGRESS_SOCKET)
+            upstream[1].write(f"longhaul {credentials}\n".encode())
+            await splice((reader, writer), upstream)
+        except OSError:
+            if upstream is None:
+                text = b"The egress proxy is not running; the next command starts it again.\n"
+                head = f"HTTP/1.1 502 Bad Gateway\r\nx-proxy-error: no-proxy\r\nContent-Length: {len(text)}\r\nConnection: close"
+                writer.write(head.encode() + b"\r\n\r\n" + text)
+        finally:
+            writer.close()
+            if upstream:
+                upstream[1].close()
+
+    async def serve():
+        server = await asyncio.start_server(accept, sock=listener)
+        await server.serve_forever()
+
+    asyncio.run(serve())
+
+
+def replace_ssh_in_git():
+    """Once: a sandbox may be started again."""
+    hosts = "".join(f'[url "https://{host}/"]\n\tinsteadOf = git@{host}:\n' for host in GIT_HOSTS)
+    text = f'# By longhaul: the network lets https through.\n[url "https://"]\n\tinsteadOf = ssh://git@\n{hosts}'
+    try:
+        with open(GIT_CONFIG, "a+", encoding="utf-8") as file:
+            file.seek(0)
+            if not re.search("^# By longhaul", file.read(), re.MULTILINE):
+                file.write(text)
+    except OSError:
+        # An image without /etc has no git that reads it.
+        pass

@@ -1,0 +1,242 @@
+"""The egress proxy of `sandbox.network: listed`: one on each Docker host, in a container of the operator's image. Sandboxes
+reach it over a socket in a volume. See sources.ts.
+"""
+
+import asyncio
+import hmac
+import os
+import re
+import socket
+import time
+
+MAX_HEAD_BYTES = 1 << 16
+# Of a session, and of all: each takes some 100 KB at most.
+MAX_CONNECTIONS = 128
+MAX_ALL_CONNECTIONS = 1024
+HEAD_SECONDS = 60
+CONNECT_SECONDS = 15
+# A refusal is reported once in this time for each host and reason, with its count.
+REPORT_SECONDS = 60
+MAX_REPORTED = 50
+# TLS: a fatal alert, access denied.
+ALERT = bytes([21, 3, 3, 0, 2, 2, 49])
+
+
+class Session:
+    def __init__(self, order):
+        self.denials = {}
+        self.connections = 0
+        self.update(order)
+
+    def update(self, order):
+        self.id = order["id"]
+        self.token = order["token"]
+        self.rules = Rules(order)
+
+    def deny(self, host, port, reason):
+        key = (host, port, reason)
+        if key not in self.denials and len(self.denials) >= MAX_REPORTED:
+            key = ("further hosts", 0, reason)
+        count, reported = self.denials.get(key, (0, None))
+        self.denials[key] = (count + 1, reported)
+
+    def report(self, everything):
+        """Refusals that are due, each counted once."""
+        now, due = time.monotonic(), []
+        for key, (count, reported) in list(self.denials.items()):
+            waited = reported is None or now - reported >= REPORT_SECONDS
+            if count and (waited or everything):
+                due.append(dict(zip(("host", "port", "reason"), key), count=count))
+                self.denials[key] = (0, now)
+            elif waited and not count:
+                del self.denials[key]
+        return due
+
+
+class Proxy:
+    def __init__(self):
+        self.boot = os.urandom(8).hex()
+        self.sessions = {}
+        self.connections = 0
+
+    async def accept(self, reader, writer):
+        """One connection of a sandbox. Its first line says which, with what only that sandbox was given."""
+        session = None
+        self.connections += 1
+        try:
+            async with asyncio.timeout(HEAD_SECONDS):
+                _, name, token = (await reader.readuntil(b"\n")).decode("ascii").split()
+                session = self.sessions.get(name)
+                if session is None or not hmac.compare_digest(session.token, token):
+                    session = None
+                    return await answer(writer, 403, "unknown-session", "The proxy does not know this sandbox.")
+                session.connections += 1
+                if session.connections > MAX_CONNECTIONS or self.connections > MAX_ALL_CONNECTIONS:
+                    return await answer(writer, 503, "too-many-connections", "Too many connections are open; try again.")
+                head = await read_head(reader)
+            await self.exchange(session, head, reader, writer)
+        except (Malformed, asyncio.LimitOverrunError, UnicodeDecodeError, ValueError):
+            await answer(writer, 400, "malformed-request", "The proxy does not understand this request.")
+        except (OSError, EOFError, TimeoutError):
+            # One of the sides went away, or was silent for too long.
+            pass
+        finally:
+            self.connections -= 1
+            if session:
+                session.connections -= 1
+            writer.close()
+
+    async def exchange(self, session, head, reader, writer):
+        method, target, _ = (*head.first, "", "")[:3]
+        is_tunnel = method == "CONNECT"
+        scheme, _, rest = target.partition("://")
+        if is_tunnel:
+            host, port = authority(target, 443)
+        elif scheme.lower() == "http":
+            place, slash, path = rest.partition("/")
+            host, port = authority(place, 80)
+        else:
+            raise Malformed
+        name = host
+        try:
+            name = session.rules.check_name(host)
+            upstream = await self.connect(session, name, port)
+        except Refused as refused:
+            shown = "(invalid name)" if refused.reason == "invalid-name" else literal_or_normal(name)
+            session.deny(shown, port, refused.reason)
+            return await answer(writer, 403, refused.reason, help_text(session, shown, refused))
+        except (OSError, TimeoutError) as error:
+            return await answer(writer, 502, "unreachable", f"{name}:{port} cannot be reached: {error}")
+        try:
+            if is_tunnel:
+                await self.tunnel(session, name, port, (reader, writer), upstream)
+            else:
+                await forward(head, f"{slash or '/'}{path}", name, port, (reader, writer), upstream)
+        except (Malformed, asyncio.LimitOverrunError, ValueError):
+            # The answer may have begun: all that is left is to end it.
+            pass
+        finally:
+            upstream[1].close()
+
+    async def connect(self, session, name, port):
+        """Looks the name up once, and connects to what was found: a second look-up could say something else."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(CONNECT_SECONDS):
+            found = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+        addresses = list(dict.fromkeys(info[4][0] for info in found))
+        session.rules.check_addresses(name, addresses)
+        trouble = None
+        for address in addresses:
+            try:
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    return await asyncio.open_connection(address, port, limit=MAX_HEAD_BYTES)
+            except (OSError, TimeoutError) as error:
+                trouble = error
+        raise trouble or OSError("no address")
+
+    async def tunnel(self, session, name, port, sandbox, upstream):
+        reader, writer = sandbox
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        try:
+            async with asyncio.timeout(HEAD_SECONDS):
+                head, data = await opening(reader, name)
+        except Refused as refused:
+            session.deny(name, port, refused.reason)
+            return writer.write(ALERT)
+        if head:
+            return await forward(head, head.first[1], name, port, sandbox, upstream)
+        upstream[1].write(data)
+        await splice(sandbox, upstream)
+
+
+async def opening(reader, name):
+    """How a tunnel begins: with TLS for that name, or with plain HTTP, for which some clients open one, too.
+    @returns the request's head and no bytes, or no head and the bytes of the client hello @raises Refused"""
+    data = await reader.readexactly(1)
+    if data[0] != HANDSHAKE:
+        data += await reader.readuntil(b"\r\n")
+        if not re.fullmatch(rb"[A-Z]+ \S+ HTTP/1\.[01]\r\n", data):
+            raise Refused("not-tls", "neither TLS nor HTTP is spoken")
+        return await read_head(reader, data), b""
+    try:
+        while (hello := hello_of(data)) is None:
+            piece = await reader.read(MAX_HEAD_BYTES)
+            if not piece:
+                raise EOFError
+            data += piece
+        check_hello(hello, name)
+    except ValueError as error:
+        raise Refused("malformed-client-hello", str(error)) from None
+    return None, data
+
+
+def check_hello(hello, name):
+    """@raises Refused where the server would be asked for another name than the tunnel was"""
+    asked, encrypted = server_name(hello)
+    if encrypted:
+        raise Refused("encrypted-client-hello", "the server's name is hidden")
+    # Clients name no server where they ask for an address.
+    if asked is None and literal(name) is None:
+        raise Refused("no-server-name", "no server is named")
+    if asked is not None and literal_or_normal(asked) != name:
+        raise Refused("server-name-mismatch", "another server is named")
+
+
+def literal_or_normal(text):
+    try:
+        return str(literal(text) or normal_name(text))
+    except Refused:
+        return "(invalid name)"
+
+
+async def forward(head, path, name, port, sandbox, upstream):
+    """One request and its answer. Both sides end with it, so that nothing behind it reaches the server."""
+    if not path.startswith("/") and path != "*":
+        raise Malformed
+    place = f"[{name}]" if ":" in name else name
+    first = f"{head.first[0]} {path} HTTP/1.1"
+    upstream[1].write(head.forwarded(first, place if port == 80 else f"{place}:{port}"))
+
+    async def answer_back():
+        while True:
+            answered = await read_head(upstream[0])
+            if len(answered.first) < 2:
+                raise Malformed
+            sandbox[1].write(answered.forwarded(" ".join(answered.first)))
+            # 100 Continue and the like come before the answer.
+            if not answered.first[1].startswith("1"):
+                break
+        while data := await asyncio.wait_for(upstream[0].read(CHUNK_BYTES), IDLE_SECONDS):
+            sandbox[1].write(data)
+            await sandbox[1].drain()
+
+    body = asyncio.ensure_future(copy_body(head, sandbox[0], upstream[1]))
+    back = asyncio.ensure_future(answer_back())
+    try:
+        done, _ = await asyncio.wait({body, back}, return_when=asyncio.FIRST_COMPLETED)
+        if body in done:
+            body.result()
+        # A server may answer before it has read all.
+        await back
+    finally:
+        body.cancel()
+        back.cancel()
+
+
+def help_text(session, host, refused):
+    fix = {
+        "blocked-by-allowlist": f"A person can allow it: longhaul allow {session.id} {host}",
+        "blocked-private-address": "The person's configuration can allow the address: sandbox.allow",
+    }.get(refused.reason, "")
+    return f"Refused by the sandbox's network: {refused}. {fix}".strip()
+
+
+async def answer(writer, status, reason, text):
+    phrases = {400: "Bad Request", 403: "Forbidden", 502: "Bad Gateway", 503: "Service Unavailable"}
+    body = f"{text}\n".encode()
+    fields = f"x-proxy-error: {reason}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close"
+    writer.write(f"HTTP/1.1 {status} {phrases[status]}\r\n{fields}\r\n\r\n".encode() + body)
+    try:
+        await writer.drain()
+    except OSError:
+        pass

@@ -1,0 +1,93 @@
+"""Heads and bodies of HTTP/1.1 as a proxy has to understand them. Part of the egress proxy: see sources.ts.
+
+What two readers could understand differently is refused, since a request's end decides where the next one goes.
+"""
+
+import re
+import urllib.parse
+
+TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+# Between two neighbours; the proxy speaks for itself on either side. An upgrade would end what is understood here.
+HOP_BY_HOP = {"connection", "keep-alive", "proxy-connection", "proxy-authorization", "upgrade", "te"}
+
+
+class Malformed(Exception):
+    pass
+
+
+class Head:
+    """Of a request or an answer: its first line in three parts, and its fields in order."""
+
+    def __init__(self, data):
+        lines = data.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+        self.first = lines[0].split(" ", 2)
+        self.fields = []
+        for line in lines[1:]:
+            name, colon, value = line.partition(":")
+            if not colon or not TOKEN.fullmatch(name) or re.search(r"[\0\r\n]", value):
+                raise Malformed
+            self.fields.append((name, value.strip(" \t")))
+
+    def values(self, name):
+        return [value for each, value in self.fields if each.lower() == name]
+
+    def forwarded(self, first, host=None):
+        """As it is sent on: for one exchange, and in a request for that host whatever was asked for."""
+        drop = HOP_BY_HOP | ({"host"} if host else set())
+        fields = [(name, value) for name, value in self.fields if name.lower() not in drop]
+        lines = [first, *([f"Host: {host}"] if host else []), *(f"{name}: {value}" for name, value in fields)]
+        return "\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1")
+
+
+async def read_head(reader, begun=b""):
+    return Head(begun + await reader.readuntil(b"\r\n\r\n"))
+
+
+def authority(text, default_port):
+    """@returns host and port @raises Malformed"""
+    try:
+        parts = urllib.parse.urlsplit(f"//{text}")
+        if parts.path or parts.query or parts.fragment or "@" in text or not parts.hostname:
+            raise Malformed
+        return parts.hostname, parts.port or default_port
+    except ValueError:
+        raise Malformed from None
+
+
+async def copy_body(head, reader, writer):
+    """A request's body to its end, and no byte beyond. @raises Malformed"""
+    lengths, codings = head.values("content-length"), head.values("transfer-encoding")
+    if codings:
+        if lengths or [each.lower() for each in codings] != ["chunked"]:
+            raise Malformed
+        while size := await copy_chunk(reader, writer):
+            await copy_bytes(size + 2, reader, writer)
+        while (line := await reader.readuntil(b"\r\n")) != b"\r\n":
+            writer.write(line)
+        writer.write(line)
+    elif lengths:
+        if len(set(lengths)) != 1 or not re.fullmatch(r"\d{1,18}", lengths[0]):
+            raise Malformed
+        await copy_bytes(int(lengths[0]), reader, writer)
+    await writer.drain()
+
+
+async def copy_chunk(reader, writer):
+    """@returns the chunk's size, 0 at the end"""
+    line = await reader.readuntil(b"\r\n")
+    size = line[:-2].partition(b";")[0].strip()
+    if not re.fullmatch(rb"[0-9a-fA-F]{1,12}", size):
+        raise Malformed
+    # Without its extensions, which nobody needs.
+    writer.write(size + b"\r\n")
+    return int(size, 16)
+
+
+async def copy_bytes(count, reader, writer):
+    while count:
+        data = await reader.read(min(count, 1 << 16))
+        if not data:
+            raise Malformed
+        count -= len(data)
+        writer.write(data)
+        await writer.drain()

@@ -1,0 +1,35 @@
+"""Copies between two connections. Part of the egress proxy and of the supervisor: see sources.ts."""
+
+CHUNK_BYTES = 1 << 16
+# Longer than a server works on an answer without a byte. Source: ours.
+IDLE_SECONDS = 900
+
+
+async def splice(one, other):
+    """Until both sides have ended, one fails, or nothing has come from either for IDLE_SECONDS. Each side is a reader and a
+    writer; they stay open."""
+    import asyncio
+
+    copied = 0
+
+    async def copy(reader, writer):
+        nonlocal copied
+        while data := await reader.read(CHUNK_BYTES):
+            copied += len(data)
+            writer.write(data)
+            # Waits where the other side reads slowly, so that no more is held than the streams' own limits.
+            await writer.drain()
+        writer.write_eof()
+
+    running = {asyncio.ensure_future(copy(one[0], other[1])), asyncio.ensure_future(copy(other[0], one[1]))}
+    try:
+        while running:
+            before = copied
+            done, running = await asyncio.wait(running, timeout=IDLE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+            if not done and copied == before:
+                return
+    finally:
+        for task in running:
+            task.cancel()

@@ -1,0 +1,104 @@
+/**
+ * Keeps the names that a sandbox may ask for as the session's configuration and its rows say, while a call runs in it, and
+ * writes down what was refused.
+ */
+import { log } from "@temporalio/activity";
+import { expandDomains } from "../config/egress-domains.ts";
+import type { RefusedRequests, Sandbox } from "../sandbox/sandbox.ts";
+import { allowedDomains } from "../store/egress.ts";
+import type { Queryable } from "../store/db.ts";
+import type { NewEvent } from "../store/event.ts";
+import { appendEvents } from "../store/events.ts";
+import type { Session } from "../store/sessions.ts";
+import type { WorkspaceDeps } from "./session-sandbox.ts";
+
+/** How soon `longhaul allow` holds for a command that runs, and how soon a refusal shows. */
+const LOOK_MS = 1_000;
+/** Hosts that one result names to the model. */
+const MAX_NAMED = 5;
+
+/** Gives the proxy the session's names as they are now; brings it up where it is gone. */
+export async function allowListed(db: Queryable, session: Session, sandbox: Sandbox): Promise<void> {
+  if (sandbox.egress === undefined) return;
+  const { domains } = session.config.sandbox;
+  await sandbox.egress.allow(expandDomains([...domains, ...(await allowedDomains(db, session.id))]));
+}
+
+interface EgressWatch {
+  /** Begins with the first sandbox that it is given, where that has a list. */
+  begin(sandbox: Sandbox): Promise<void>;
+  /** Looks once more. @returns what was refused, for the model; undefined where nothing was */
+  end(): Promise<string | undefined>;
+  stop(): void;
+}
+
+/** Over one call; a proxy that fails in between is brought up by the next look, and fails no call. */
+export function watchEgress(
+  deps: Pick<WorkspaceDeps, "store" | "notifier">,
+  session: Session,
+  step: number,
+): EgressWatch {
+  const { db } = deps.store;
+  const seen: RefusedRequests[] = [];
+  let watched: Sandbox | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let looking: Promise<void> = Promise.resolve();
+
+  async function look(sandbox: Sandbox): Promise<void> {
+    try {
+      await allowListed(db, session, sandbox);
+      const refused = await sandbox.egress?.refused();
+      if (refused === undefined || refused.length === 0) return;
+      seen.push(...refused);
+      await appendEvents(
+        db,
+        session.id,
+        session.epoch,
+        refused.map((each) => denied(session.id, step, each)),
+      );
+      deps.notifier.wake(session.id);
+    } catch (error) {
+      log.warn("the egress proxy did not answer; it is asked again", { reason: String(error) });
+    }
+  }
+
+  return {
+    async begin(sandbox) {
+      if (watched !== undefined || sandbox.egress === undefined) return;
+      watched = sandbox;
+      await allowListed(db, session, sandbox);
+      let busy = false;
+      timer = setInterval(() => {
+        if (busy) return;
+        busy = true;
+        looking = look(sandbox).finally(() => (busy = false));
+      }, LOOK_MS);
+    },
+    async end() {
+      if (watched === undefined) return undefined;
+      clearInterval(timer);
+      await looking;
+      await look(watched);
+      return seen.length === 0 ? undefined : noteFor(session.id, seen);
+    },
+    stop() {
+      clearInterval(timer);
+    },
+  };
+}
+
+function denied(sessionId: string, step: number, { host, port, reason, count }: RefusedRequests): NewEvent {
+  const allow = reason === BY_LIST ? { allow: `longhaul allow ${sessionId} ${host}` } : {};
+  return { type: "egress:denied", step, data: { host, port, reason, count, ...allow } };
+}
+
+const BY_LIST = "blocked-by-allowlist";
+
+function noteFor(sessionId: string, seen: readonly RefusedRequests[]): string {
+  const named = [...new Set(seen.map(({ host, port, reason }) => `${host}:${port} (${reason})`))];
+  const more = named.length > MAX_NAMED ? ` and ${named.length - MAX_NAMED} more` : "";
+  const fix = seen.some(({ reason }) => reason === BY_LIST)
+    ? ` Only a person can allow a name: longhaul allow ${sessionId} NAME.`
+    : "";
+  return `[The sandbox's network refused ${named.slice(0, MAX_NAMED).join(", ")}${more}.${fix}]`;
+}

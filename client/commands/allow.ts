@@ -1,0 +1,34 @@
+/** `longhaul allow ID DOMAIN`: one more name for a session's sandbox with `network: listed`. */
+import type { Command } from "commander";
+import { runConfigSchema } from "../../activities/config/agent-config.ts";
+import { domainProblem } from "../../activities/config/egress-domains.ts";
+import { allowDomain } from "../../activities/store/egress.ts";
+import { notPossible, usageError } from "../console/errors.ts";
+import type { Output } from "../console/output.ts";
+import { withSession } from "../sessions/with-session.ts";
+
+export function allowCommand(command: Command, output: Output) {
+  command
+    .argument("<id>", "session")
+    .argument("<domain>", "a host name, *.name for those below one, or a group");
+  return (id: string, domain: string) => {
+    const problem = domainProblem(domain);
+    if (problem !== undefined) throw usageError(`${domain} cannot be allowed: ${problem}.`);
+    return withSession(id, async ({ store }, row) => {
+      const { network } = runConfigSchema.parse(row.config).sandbox;
+      if (network !== "listed") {
+        throw notPossible(
+          network === "none"
+            ? `The sandbox of ${id} has no network (sandbox.network: none).`
+            : `The sandbox of ${id} reaches every public name already (sandbox.network: bridge).`,
+          "Names are listed for sessions that are started with --network listed.",
+        );
+      }
+      await allowDomain(store, { sessionId: id, domain, by: "person" });
+      await store.pool.query("select pg_notify('longhaul_events', $1)", [id]);
+      output.note(
+        `${domain} is allowed for ${id}: from its next command on, and within a second in one that runs.\n`,
+      );
+    });
+  };
+}
