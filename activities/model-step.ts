@@ -30,7 +30,6 @@ import type { Session } from "./store/sessions.ts";
 import { appendEvents } from "./store/events.ts";
 import { loadView } from "./store/load-view.ts";
 import { callsOf, lockRun } from "./store/transcript.ts";
-import { systemPrompt } from "./config/system-prompt.ts";
 
 export function createModelStep(deps: AgentDeps) {
   const prefixFor = prefixMaker(deps.tools);
@@ -50,7 +49,7 @@ async function modelStep(
     ...(input.round === undefined ? {} : { round: input.round }),
   });
   const session = await withAskedModel(deps, entered, input.fallback);
-  const prefix = prefixFor(systemPrompt(session));
+  const prefix = prefixFor(session.system);
   const budget = budgetOf(session.config, prefix.tokens);
   // What compaction keeps word for word of a person's messages is what one step takes of them.
   const parked = await deliverGuidance(deps, scope, session, input, budget.userTokens);

@@ -24,7 +24,6 @@ import { isCold } from "./store/model-calls.ts";
 import { countParked } from "./store/guidance.ts";
 import { loadView } from "./store/load-view.ts";
 import { lockRun } from "./store/transcript.ts";
-import { systemPrompt } from "./config/system-prompt.ts";
 
 export function createOpenSession(deps: AgentDeps) {
   const prefixFor = prefixMaker(deps.tools);
@@ -53,7 +52,7 @@ async function openSession(
     if (await lockRun(tx, session.id, scope.runId)) await interruptOpenCalls(tx, session.id, session.epoch);
   });
 
-  const prefix = prefixFor(systemPrompt(session));
+  const prefix = prefixFor(session.system);
   const policy = runPolicyOf(session.config, prefix.tokens, {
     prefix: prefixShares(prefix, session.learnt?.ratio),
     searchAttributes: deps.searchAttributes,

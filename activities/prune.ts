@@ -15,7 +15,6 @@ import { prefixMaker, type Prefix } from "./context/request.ts";
 import { budgetOf } from "./config/run-policy.ts";
 import { storePrune } from "./store/compactions.ts";
 import { loadView } from "./store/load-view.ts";
-import { systemPrompt } from "./config/system-prompt.ts";
 
 export function createPrune(deps: AgentDeps) {
   const prefixFor = prefixMaker(deps.tools);
@@ -33,7 +32,7 @@ async function prune(
   // The step's results are all there: a run that was reset to here keeps them.
   const session = await enterSession(deps, scope, { step: step + 1, phase: "model", round: "earlier" });
   const rows = await loadView(db, session.id);
-  const prefix = prefixFor(systemPrompt(session));
+  const prefix = prefixFor(session.system);
   const budget = budgetOf(session.config, prefix.tokens);
   const { sequences, savedTokens } = planPrune(rows, budget);
   if (sequences.length > 0) {

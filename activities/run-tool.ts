@@ -24,6 +24,7 @@ import { saveSandbox } from "./workspace/save-files.ts";
 import { abortable } from "./sandbox/shared-work.ts";
 import { watchEgress } from "./workspace/egress.ts";
 import { withoutLost, type SessionSandboxes } from "./workspace/session-sandbox.ts";
+import { createFolderNotes, openedSkill, type FoundNotes } from "./step/folder-notes.ts";
 import { keepWhole } from "./step/store-full-output.ts";
 import type { Session } from "./store/sessions.ts";
 import { commitResult } from "./store/commit-step.ts";
@@ -44,14 +45,20 @@ const UNCONFIRMED =
   "The user stopped this call, and the sandbox has not confirmed that it ended. Look at what it has done before you repeat it.";
 
 export function createRunTool(deps: AgentDeps, sandboxes: SessionSandboxes, saves: BackgroundSaves) {
+  const notesFor = createFolderNotes(deps);
   return (input: RunToolInput): Promise<ToolFacts> =>
-    inScope(deps, (scope) => runTool(deps, sandboxes, saves, scope, input));
+    inScope(deps, (scope) => runTool(deps, { sandboxes, saves, notesFor }, scope, input));
+}
+
+interface Helpers {
+  readonly sandboxes: SessionSandboxes;
+  readonly saves: BackgroundSaves;
+  readonly notesFor: ReturnType<typeof createFolderNotes>;
 }
 
 async function runTool(
   deps: AgentDeps,
-  sandboxes: SessionSandboxes,
-  saves: BackgroundSaves,
+  { sandboxes, saves, notesFor }: Helpers,
   scope: ActivityScope,
   input: RunToolInput,
 ): Promise<ToolFacts> {
@@ -77,13 +84,22 @@ async function runTool(
       log.warn("the workspace was not saved; the next save makes up for it", { step: input.step, reason });
       throw error;
     });
-  const result = await saves.around(session.id, { changes, save }, (saved) =>
+  const invoked = await saves.around(session.id, { changes, save }, (saved) =>
     withoutLost(sandboxes, session.id, () =>
       invoke(deps, sandboxes, scope, { session, call, row: before, resumed, saved }),
     ),
   );
   const durationMs = Math.round(performance.now() - begun);
-  return store(deps, scope, { session, call, row: before, fence, durationMs }, result);
+  const calls = answer?.role === "assistant" ? callsOf(answer.content) : [];
+  const notes =
+    invoked.outcome === "completed" || invoked.outcome === "error"
+      ? await notesFor(
+          session,
+          { calls, index: input.index },
+          async () => (await sandboxes.open(session, input.step)).sandbox,
+        )
+      : undefined;
+  return store(deps, scope, { session, call, row: before, fence, durationMs, notes }, invoked);
 }
 
 interface CallInHand {
@@ -160,6 +176,7 @@ const interrupted = (text: string): InvokedTool => ({
 interface Finished extends CallInHand {
   readonly fence: number;
   readonly durationMs: number;
+  readonly notes: FoundNotes | undefined;
 }
 
 async function store(
@@ -168,7 +185,7 @@ async function store(
   done: Finished,
   result: InvokedTool,
 ): Promise<ToolFacts> {
-  const { session, call, row, fence, durationMs } = done;
+  const { session, call, row, fence, durationMs, notes } = done;
   if (result.truncated && result.whole)
     await keepWhole(deps, session.id, callKey(row), result.whole.pieces());
   const part: ToolResultPart = {
@@ -176,7 +193,7 @@ async function store(
     toolCallId: call.toolCallId,
     toolName: call.toolName,
     outcome: result.outcome,
-    text: result.text,
+    text: result.text + (notes?.text ?? ""),
     ...(result.files.length > 0 ? { files: result.files } : {}),
   };
   const message = { role: "tool", content: [part] } as const;
@@ -192,7 +209,11 @@ async function store(
     truncated,
     excerpt: cutTail(result.text, 300),
   };
-  const event = { type: "llm:tool-result", step: row.step, attempt: scope.attempt, data } as const;
+  const events = [
+    { type: "llm:tool-result", data } as const,
+    ...(notes?.events ?? []),
+    ...(outcome === "completed" ? openedSkill(session, call) : []),
+  ];
   const { runId } = scope;
   const { epoch } = session;
   const end = {
@@ -205,11 +226,13 @@ async function store(
     content: message.content,
     tokens,
     epoch,
-    event,
+    attempt: scope.attempt,
+    events,
+    ...(notes === undefined || notes.notes.length === 0 ? {} : { meta: { notes: notes.notes } }),
   };
   if (!(await commitResult(deps.store.pool, end, durationMs))) return storedElsewhere(deps, scope, done);
   deps.notifier.wake(session.id);
-  return { outcome: result.outcome, tokens, ms: durationMs, hash: hashOf(call, result.text) };
+  return { outcome: result.outcome, tokens, ms: durationMs, hash: hashOf(call, part.text) };
 }
 
 /**

@@ -28,7 +28,6 @@ import { appendEvents } from "./store/events.ts";
 import { loadRatio } from "./store/model-calls.ts";
 import type { Session } from "./store/sessions.ts";
 import { loadView } from "./store/load-view.ts";
-import { systemPrompt } from "./config/system-prompt.ts";
 
 export function createSummarize(deps: AgentDeps) {
   const prefixFor = prefixMaker(deps.tools);
@@ -49,7 +48,7 @@ async function summarize(
   const session = await withAskedModel(deps, entered, input.fallback);
   const learnt = await learntOfSummariser(deps, session);
   const { config } = session;
-  const prefix = prefixFor(systemPrompt(session));
+  const prefix = prefixFor(session.system);
   const budget = budgetOf(config, prefix.tokens);
   const measure = measureOf(session, prefix);
   const context = contextSizeOf(rows, measure);

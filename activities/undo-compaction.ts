@@ -14,7 +14,6 @@ import { prefixMaker, type Prefix } from "./context/request.ts";
 import { loadView } from "./store/load-view.ts";
 import { lockRun } from "./store/transcript.ts";
 import { undoAndTell } from "./store/undo-compaction.ts";
-import { systemPrompt } from "./config/system-prompt.ts";
 
 export function createUndoCompaction(deps: AgentDeps) {
   const prefixFor = prefixMaker(deps.tools);
@@ -38,7 +37,7 @@ async function undoCompaction(
   });
   deps.notifier.wake(session.id);
   const rows = await loadView(db, session.id);
-  const prefix = prefixFor(systemPrompt(session));
+  const prefix = prefixFor(session.system);
   const context = contextSizeOf(rows, measureOf(session, prefix));
   return undone === undefined
     ? { kind: "nothing", reason: "No compaction round is left to take back.", context }

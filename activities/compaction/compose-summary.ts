@@ -1,6 +1,7 @@
 /** Puts a summary together: what a model said, and what code knows better. Pure: no clock, no I/O. */
 import type { StoredMessage } from "../contract/message.ts";
 import { SAID_HEADER, saidLines } from "./user-message-excerpts.ts";
+import { isStandingRule, standingRules } from "./standing-rules.ts";
 import { filesIn, textOf, todoIn } from "./session-facts.ts";
 import {
   excerpt,
@@ -63,11 +64,18 @@ export function composeSummary(material: SummaryMaterial, written: WrittenSectio
     "Errors & Resolutions": written["Errors & Resolutions"] ?? "",
   };
   const room = maxChars * FULL_SHARE - renderSummary(material.round, sections, material.previous).length;
-  const decided = decisions(
+  const rules = standingRules(
+    [...material.replaced, ...material.kept],
     before["Key Technical Decisions"] ?? "",
-    sections["Key Technical Decisions"],
-    Math.min(room, maxChars / 4),
   );
+  const decided = [
+    ...rules,
+    ...decisions(
+      before["Key Technical Decisions"] ?? "",
+      sections["Key Technical Decisions"],
+      Math.min(room - rules.join("\n").length, maxChars / 4),
+    ),
+  ].join("\n");
   return renderSummary(
     material.round,
     { ...sections, "Key Technical Decisions": decided },
@@ -76,7 +84,7 @@ export function composeSummary(material: SummaryMaterial, written: WrittenSectio
 }
 
 /** Decisions of earlier rounds that the model did not write anew, oldest first, as many of the newest as there is room for. */
-function decisions(before: string, written: string, maxChars: number): string {
+function decisions(before: string, written: string, maxChars: number): string[] {
   const fresh = linesOf(written);
   const kept: string[] = [];
   let room = maxChars;
@@ -86,11 +94,13 @@ function decisions(before: string, written: string, maxChars: number): string {
     if (room < 0) break;
     kept.unshift(line);
   }
-  return [...kept, ...fresh].join("\n");
+  return [...kept, ...fresh];
 }
 
 function linesOf(section: string): string[] {
-  return section.split("\n").filter((line) => line.trim() !== "" && !/^(- )?none\.?$/i.test(line.trim()));
+  return section
+    .split("\n")
+    .filter((line) => line.trim() !== "" && !/^(- )?none\.?$/i.test(line.trim()) && !isStandingRule(line));
 }
 
 function originalTask({ replaced, kept }: SummaryMaterial, before: string, maxChars: number): string {

@@ -12,6 +12,9 @@ import { domainProblem } from "./egress-domains.ts";
 import { strategyNames } from "../contract/strategies.ts";
 import { modelConfigSchema, modelTargetSchema, providerConfigSchema } from "./model-target.ts";
 
+/** Of a text that the operator writes into the system prompt. Source: ours, some 5,000 tokens. */
+const MAX_OWN_PROMPT_CHARS = 20_000;
+
 const tokens = z.number().int().positive();
 const ms = z.number().int().positive();
 const size = z.string().regex(/^\d+(m|g)$/, "a number with m or g, such as 2g");
@@ -142,6 +145,31 @@ const contextConfigSchema = z.strictObject({
     .default({}),
 });
 
+/** A file name of a folder of the workspace, without a path. */
+const fileName = z.string().regex(/^[\w][\w.-]{0,99}$/, "a file name such as AGENTS.md");
+/** A folder of the workspace. */
+const folderPath = z
+  .string()
+  .regex(/^(?!.*(^|\/)\.\.(\/|$))[\w.][\w./-]{0,199}$/, "a folder of the workspace such as .agents/skills");
+
+/** Instructions that stand in the system prompt, and those that the project's folders bring. */
+const instructionsSchema = z.strictObject({
+  /** The operator's own, for every session. */
+  text: z.string().min(1).max(MAX_OWN_PROMPT_CHARS).optional(),
+  /** Names under which a project keeps its instructions: the first that a folder has counts. */
+  files: z.array(fileName).default(["AGENTS.md"]),
+  /** Those of a folder below the workspace's own are shown when the agent first works there. */
+  nested: z.boolean().default(true),
+  /** Of the workspace's own. Source: survey of command lines, 1. */
+  maxBytes: z.number().int().min(0).max(262_144).default(32_768),
+});
+
+const skillsSchema = z.strictObject({
+  enabled: z.boolean().default(true),
+  /** Folders of the workspace with one folder a skill. Source: agentskills.io. */
+  paths: z.array(folderPath).default([".agents/skills"]),
+});
+
 const mcpServerSchema = z.union([
   z.strictObject({
     command: z.string(),
@@ -160,6 +188,10 @@ export const agentConfigSchema = z.strictObject({
   sandbox: sandboxConfigSchema.prefault({}),
   limits: limitsConfigSchema.prefault({}),
   git: gitConfigSchema.prefault({}),
+  /** Stands instead of our own words on how to work. */
+  systemPrompt: z.string().min(1).max(MAX_OWN_PROMPT_CHARS).optional(),
+  instructions: instructionsSchema.prefault({}),
+  skills: skillsSchema.prefault({}),
   mcpServers: z
     .record(z.string(), mcpServerSchema)
     .default({})
@@ -183,5 +215,9 @@ export const runConfigSchema = z.object({
   limits: limitsConfigSchema,
   /** Of a session that works on a repository. */
   repository: sessionGitSchema.optional(),
+  systemPrompt: z.string().optional(),
+  /** Sessions from before there was this have the defaults. */
+  instructions: instructionsSchema.optional(),
+  skills: skillsSchema.optional(),
 });
 export type RunConfig = z.infer<typeof runConfigSchema>;

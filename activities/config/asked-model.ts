@@ -1,6 +1,6 @@
 /** Which of a session's models is asked. Pure. */
 import type { RunConfig } from "./agent-config.ts";
-import type { ModelTarget } from "./model-target.ts";
+import { modelTargetSchema, type ModelTarget } from "./model-target.ts";
 
 /**
  * The configuration with the model that steps in, in the place of the session's own.
@@ -9,17 +9,9 @@ import type { ModelTarget } from "./model-target.ts";
 export function withFallback(config: RunConfig, fallback: number | undefined): RunConfig {
   const target = fallback === undefined ? undefined : config.fallback?.[fallback - 1];
   if (target === undefined) return config;
-  const { context, tools, sandbox, limits, summariser } = config;
-  // Who writes the summaries need not be the one that failed.
-  return {
-    ...target,
-    context,
-    tools,
-    sandbox,
-    limits,
-    fallback: config.fallback,
-    ...(summariser === undefined ? {} : { summariser }),
-  };
+  // All that is not the model's stays, also who writes the summaries: that need not be the one that failed.
+  const settings = Object.entries(config).filter(([name]) => !(name in modelTargetSchema.shape));
+  return { ...(Object.fromEntries(settings) as Omit<RunConfig, keyof ModelTarget>), ...target };
 }
 
 const CACHE_SECONDS = { "5m": 300, "30m": 1_800, "1h": 3_600, "24h": 86_400 } as const;

@@ -139,11 +139,20 @@ export function resolveRun(
   env: Environment = {},
   facts: ModelFacts = publishedFacts,
 ): RunResolution {
-  const { context, tools, sandbox, limits } = settings;
+  const { context, tools, sandbox, limits, systemPrompt, instructions, skills } = settings;
   const own = resolveModel(name, settings, env, facts);
   if (!own.ok) return own;
   const notes = [...own.notes];
-  const run: RunConfig = { ...own.model, context, tools, sandbox, limits };
+  const run: RunConfig = {
+    ...own.model,
+    context,
+    tools,
+    sandbox,
+    limits,
+    instructions,
+    skills,
+    ...(systemPrompt === undefined ? {} : { systemPrompt }),
+  };
   const { summaryModel } = context.options;
   if (summaryModel !== undefined && fullModelName(summaryModel.trim()) !== own.model.model) {
     const other = resolveModel(summaryModel, settings, env, facts);

@@ -9,7 +9,6 @@ import { recentCalls, type CallEstimate } from "../store/reading.ts";
 import type { Database } from "../store/db.ts";
 import { findSession } from "../store/sessions.ts";
 import { loadView } from "../store/load-view.ts";
-import { systemPrompt } from "../config/system-prompt.ts";
 
 /** Tokens throughout. */
 export interface ContextReport {
@@ -49,7 +48,7 @@ export async function readContext(db: Database, id: string): Promise<ContextRepo
   const session = await findSession(db, id);
   if (session === undefined) return undefined;
   const { config } = session;
-  const prefix = prefixMaker()(systemPrompt(session));
+  const prefix = prefixMaker()(session.system);
   const [rows, calls] = await Promise.all([loadView(db, id), recentCalls(db, id, LAST_CALLS)]);
   const measure = measureOf(session, prefix);
   const { ratio } = measure;

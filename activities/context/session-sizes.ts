@@ -7,7 +7,7 @@ import { prefixMaker } from "./request.ts";
 import type { Queryable } from "../store/db.ts";
 import { loadViewSizes } from "../store/load-view.ts";
 import { loadSettings } from "../store/reading.ts";
-import { systemPrompt } from "../config/system-prompt.ts";
+import { promptOf } from "../store/sessions.ts";
 
 /** By id; a session whose configuration is of another version has no entry. */
 export async function sessionSizes(
@@ -19,10 +19,10 @@ export async function sessionSizes(
   const views = new Map(await Promise.all(ids.map(async (id) => [id, await loadViewSizes(db, id)] as const)));
   const prefixFor = prefixMaker();
   const sizes = new Map<string, NextInputEstimate>();
-  for (const { id, config, instructions, learnt } of known) {
+  for (const { id, config, learnt, ...prompt } of known) {
     const parsed = runConfigSchema.safeParse(config);
     if (!parsed.success) continue;
-    const prefix = prefixFor(systemPrompt({ instructions, config: parsed.data }));
+    const prefix = prefixFor(promptOf(prompt, parsed.data));
     const measure = measureOf({ config: parsed.data, learnt }, prefix);
     sizes.set(id, requestSize({ rows: views.get(id) ?? [], ...measure }).next);
   }

@@ -61,6 +61,7 @@ export type AssistantPart = TextPart | ReasoningPart | ToolCallPart;
 
 /** What a row is, beside its role. `summary` stands for a compaction round, `nudge` and `wrap-up` are ours. */
 export type MessageKind =
+  | "system"
   | "task"
   | "guidance"
   | "answer"
@@ -95,4 +96,6 @@ export type StoredMessage = Message & {
   readonly usage?: { readonly input: number; readonly output: number } | undefined;
   /** Of an answer: the model that gave it. */
   readonly model?: string | undefined;
+  /** Of a result: paths of the instructions that it carries. */
+  readonly notes?: readonly string[];
 };

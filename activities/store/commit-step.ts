@@ -102,7 +102,9 @@ export interface StoredResult {
   readonly content: readonly [ToolResultPart];
   readonly tokens: number;
   readonly epoch: number;
-  readonly event: NewEvent;
+  readonly meta?: MessageMeta;
+  readonly attempt: number;
+  readonly events: readonly Pick<NewEvent, "type" | "data">[];
 }
 
 const COMMIT_RESULT = `
@@ -115,13 +117,15 @@ with run as (
     and fence = $10 and status in ('pending', 'running') and exists (select 1 from run)
   returning sequence
 ), result as (
-  insert into stored_messages (session_id, sequence, position, epoch, step, slot, role, kind, content, token_count)
-  select $1, sequence, sequence, $7, $8, 'tool:' || $9, 'tool', 'tool', $11::json, $12 from ended
+  insert into stored_messages (session_id, sequence, position, epoch, step, slot, role, kind, content, token_count, meta)
+  select $1, sequence, sequence, $7, $8, 'tool:' || $9, 'tool', 'tool', $11::json, $12, $16::json from ended
 ), c as (
-  update cursors set event_seq = event_seq + 1 where session_id = $1 and exists (select 1 from ended) returning event_seq
+  update cursors set event_seq = event_seq + json_array_length($15::json)
+  where session_id = $1 and exists (select 1 from ended) returning event_seq - json_array_length($15::json) as seq
 ), log as (
   insert into events (session_id, seq, epoch, step, attempt, type, data)
-  select $1, event_seq, $13, $8, $14, $15, $16::json from c
+  select $1, c.seq + t.place, $13, $8, $14, t.event->>'type', t.event->'data'
+  from c, json_array_elements($15::json) with ordinality as t(event, place)
 )
 select sequence from ended`;
 
@@ -134,7 +138,7 @@ export async function commitResult(
   result: StoredResult,
   durationMs: number,
 ): Promise<boolean> {
-  const { call, event } = result;
+  const { call } = result;
   const { rowCount } = await pool.query({
     name: "commit_result",
     text: COMMIT_RESULT,
@@ -152,9 +156,9 @@ export async function commitResult(
       JSON.stringify(result.content),
       result.tokens,
       result.epoch,
-      event.attempt ?? 1,
-      event.type,
-      JSON.stringify(event.data),
+      result.attempt,
+      JSON.stringify(result.events.map(({ type, data }) => ({ type, data }))),
+      result.meta === undefined ? null : JSON.stringify(result.meta),
     ],
   });
   return rowCount === 1;

@@ -34,6 +34,10 @@ export interface EventData {
   };
   /** `about`: a command's first line, a path. */
   "llm:tool-call": { callId: string; index: number; name: string; about: string };
+  /** Instructions of a folder that a result carries; `path` relative to the workspace. */
+  "instructions:loaded": { path: string; bytes: number };
+  /** The agent has read a skill's file. */
+  "skill:opened": { name: string; path: string };
   /** `excerpt`: the result's end, at most 300 characters. */
   "llm:tool-result": {
     callId: string;

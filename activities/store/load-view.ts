@@ -61,7 +61,8 @@ async function run(
  */
 function viewOf(db: Queryable, contents: SQL) {
   const sessionId = sql.placeholder("sessionId");
-  const live = and(eq(session, sessionId), isNull(supersededEpoch));
+  // The system prompt is not one of the messages that are sent.
+  const live = and(eq(session, sessionId), isNull(supersededEpoch), ne(role, "system"));
   const gone = db.$with("gone").as(outOfView(sessionId));
   const inView = and(live, sql`not ${sequence} <@ (select sequences from gone)`);
   const edge = db.$with("edge").as(

@@ -17,6 +17,7 @@ import {
   tokenRatios,
   toolCalls,
 } from "./schema/index.ts";
+import { promptColumns } from "./sessions.ts";
 
 export interface SessionRow {
   readonly id: string;
@@ -232,7 +233,9 @@ export interface SessionSettings {
   readonly id: string;
   /** As it is stored, by whichever version. */
   readonly config: unknown;
-  readonly instructions: string | undefined;
+  readonly prompt: string | null;
+  /** Where no prompt is stored: what one is made of. */
+  readonly instructions: string | null;
   readonly learnt: TokenRatio | undefined;
 }
 
@@ -241,16 +244,15 @@ export async function loadSettings(db: Queryable, ids: readonly string[]): Promi
     .select({
       id: sessions.id,
       config: sessions.config,
-      instructions: sessions.instructions,
+      ...promptColumns,
       ratio: tokenRatios.ratio,
       samples: tokenRatios.samples,
     })
     .from(sessions)
     .leftJoin(tokenRatios, eq(tokenRatios.model, sql`${sessions.config}->>'model'`))
     .where(inArray(sessions.id, [...ids]));
-  return rows.map(({ instructions, ratio, samples, ...row }) => ({
+  return rows.map(({ ratio, samples, ...row }) => ({
     ...row,
-    instructions: instructions ?? undefined,
     learnt: ratio === null || samples === null ? undefined : { ratio, samples },
   }));
 }

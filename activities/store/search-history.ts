@@ -65,7 +65,7 @@ export async function searchHistory(
         select string_agg(concat_ws(' ', part->>'toolName', part->>'text', part->>'input', part->>'filename'), E'\n') as body
         from json_array_elements(m.content) part
       ) t
-      where m.session_id = ${sessionId} and m.superseded_epoch is null
+      where m.session_id = ${sessionId} and m.superseded_epoch is null and m.role <> 'system'
         and m.content::text ilike all (${list(escaped)}) and t.body ilike all (${list(patterns)})
       union all
       select w.sequence, w.step, 'tool', w.handle, hit."offset" + ${found(content)} - 1, ${excerptOf(content)}

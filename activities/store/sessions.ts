@@ -1,9 +1,11 @@
 /** Sessions and the runs that may write to them. */
-import { and, eq, isNull, max, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, isNull, max, sql } from "drizzle-orm";
 import type { RunConfig } from "../config/agent-config.ts";
 import { runConfigSchema } from "../config/agent-config.ts";
+import type { Skill } from "../config/skills.ts";
+import { systemPrompt } from "../config/system-prompt.ts";
 import type { UserPart } from "../contract/message.ts";
-import { estimateMessage, type TokenRatio } from "../transcript/tokens.ts";
+import { estimateMessage, estimateText, type TokenRatio } from "../transcript/tokens.ts";
 import type { SessionStatus } from "../contract/activities.ts";
 import type { Queryable, Store } from "./db.ts";
 import { boxes, checkpoints, cursors, sessions, storedMessages, tokenRatios } from "./schema/index.ts";
@@ -15,6 +17,7 @@ export interface NewSession {
   readonly parts?: readonly UserPart[];
   readonly config: RunConfig;
   readonly instructions?: string;
+  readonly skills?: readonly Skill[];
   /** Files to start with, as a checkpoint of step 0. */
   readonly workspace?: { readonly manifest: Uint8Array; readonly pack: Uint8Array };
 }
@@ -24,7 +27,8 @@ export interface Session {
   readonly status: SessionStatus;
   readonly task: string;
   readonly config: RunConfig;
-  readonly instructions: string | undefined;
+  /** The system prompt that it runs with. */
+  readonly system: string;
   readonly epoch: number;
   readonly runId: string | undefined;
   /** The sandbox it last had; none once it ended. */
@@ -41,7 +45,7 @@ export interface Session {
   readonly learnt: TokenRatio | undefined;
 }
 
-/** Stores a session with its task as the first message. @returns false where the id is taken already */
+/** Stores a session with its system prompt as the first message and its task as the second. @returns false where the id is taken already */
 export async function createSession(store: Pick<Store, "db">, session: NewSession): Promise<boolean> {
   const content: UserPart[] = [{ type: "text", text: session.task }, ...(session.parts ?? [])];
   return store.db.transaction(async (tx) => {
@@ -56,19 +60,35 @@ export async function createSession(store: Pick<Store, "db">, session: NewSessio
       .onConflictDoNothing()
       .returning({ id: sessions.id });
     if (made.length === 0) return false;
-    await tx.insert(cursors).values({ sessionId: session.id, messageSequence: 1 });
-    await tx.insert(storedMessages).values({
-      sessionId: session.id,
-      sequence: 1,
-      position: 1,
-      epoch: 1,
-      step: 0,
-      slot: "user",
-      role: "user",
-      kind: "task",
-      content,
-      tokenCount: estimateMessage({ role: "user", content }, session.config),
+    await tx.insert(cursors).values({ sessionId: session.id, messageSequence: 2 });
+    const first = { sessionId: session.id, epoch: 1, step: 0 };
+    const system = systemPrompt({
+      config: session.config,
+      instructions: session.instructions,
+      ...(session.skills === undefined ? {} : { skills: session.skills }),
     });
+    await tx.insert(storedMessages).values([
+      {
+        ...first,
+        sequence: SYSTEM_SEQUENCE,
+        position: SYSTEM_SEQUENCE,
+        slot: "system",
+        role: "system",
+        kind: "system",
+        content: [{ type: "text", text: system }],
+        tokenCount: estimateText(system),
+      },
+      {
+        ...first,
+        sequence: SYSTEM_SEQUENCE + 1,
+        position: SYSTEM_SEQUENCE + 1,
+        slot: "user",
+        role: "user",
+        kind: "task",
+        content,
+        tokenCount: estimateMessage({ role: "user", content }, session.config),
+      },
+    ]);
     if (session.workspace) {
       await tx.insert(checkpoints).values({ sessionId: session.id, epoch: 1, step: 0, ...session.workspace });
     }
@@ -76,10 +96,31 @@ export async function createSession(store: Pick<Store, "db">, session: NewSessio
   });
 }
 
+/** Sessions from before the prompt was stored have their task there. */
+const SYSTEM_SEQUENCE = 1;
+const { instructions, ...columns } = getTableColumns(sessions);
+/** The stored prompt's text; null where there is none. */
+const storedPrompt = sql<string | null>`(select content->0->>'text' from stored_messages as m
+  where m.session_id = ${sessions.id} and m.sequence = ${SYSTEM_SEQUENCE} and m.role = 'system')`;
+/** What a prompt is made of, in the order in which `promptOf` takes it: the stored one, else the notes to make it anew. */
+export const promptColumns = {
+  prompt: storedPrompt,
+  instructions: sql<string | null>`case when ${storedPrompt} is null then ${instructions} end`,
+};
+
+/** The prompt that a session runs with; one from before prompts were stored has that of this version. */
+export function promptOf(
+  row: { readonly prompt: string | null; readonly instructions: string | null },
+  config: RunConfig,
+): string {
+  return row.prompt ?? systemPrompt({ instructions: row.instructions ?? undefined, config });
+}
+
 export async function findSession(db: Queryable, id: string): Promise<Session | undefined> {
   const [found] = await db
     .select({
-      row: sessions,
+      row: columns,
+      ...promptColumns,
       ratio: tokenRatios.ratio,
       samples: tokenRatios.samples,
       queue: boxes.taskQueue,
@@ -93,12 +134,13 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
     .where(eq(sessions.id, id));
   if (!found) return undefined;
   const { row, ratio, samples, queue, hasNotice, hasWaiting } = found;
+  const config = runConfigSchema.parse(row.config);
   return {
     id: row.id,
     status: row.status as SessionStatus,
     task: row.task,
-    config: runConfigSchema.parse(row.config),
-    instructions: row.instructions ?? undefined,
+    config,
+    system: promptOf(found, config),
     epoch: row.epoch,
     runId: row.runId ?? undefined,
     container: row.container ?? undefined,

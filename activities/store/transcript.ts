@@ -11,6 +11,14 @@ import { dropChunks } from "./events.ts";
 import type { Queryable } from "./db.ts";
 import { cursors, sessions, storedMessages } from "./schema/index.ts";
 
+/** A file of instructions that a result carries. */
+export interface FolderNotes {
+  /** Relative to the workspace. */
+  readonly path: string;
+  /** Of it in the result; 0 where the call itself read the file. */
+  readonly bytes: number;
+}
+
 /** What a row remembers beside its content. */
 export interface MessageMeta {
   readonly usage?: { readonly input: number; readonly output: number } | undefined;
@@ -21,6 +29,8 @@ export interface MessageMeta {
   readonly ids?: readonly string[];
   readonly firstQueuedAt?: string;
   readonly lastQueuedAt?: string;
+  /** Of a result: instructions of folders that it carries. */
+  readonly notes?: readonly FolderNotes[];
   /** More waited than the step had room for. */
   readonly leftSome?: boolean;
 }
@@ -48,6 +58,7 @@ export function toStoredMessage(row: MessageRow): StoredMessage {
     prunedStep: row.prunedStep ?? undefined,
     ...(meta.usage ? { usage: meta.usage } : {}),
     ...(meta.model === undefined ? {} : { model: meta.model }),
+    ...(meta.notes === undefined ? {} : { notes: meta.notes.map(({ path }) => path) }),
   } as StoredMessage;
 }
 

@@ -7,7 +7,6 @@ import { budgetOf } from "../../activities/config/run-policy.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { readWhole } from "../../activities/store/reading.ts";
 import { findSession } from "../../activities/store/sessions.ts";
-import { systemPrompt } from "../../activities/config/system-prompt.ts";
 import type { Services } from "../connect/connection.ts";
 import { noSuchSession } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
@@ -39,7 +38,7 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
   const known = await findSession(db, id);
   if (known === undefined) throw noSuchSession(id);
   const { config } = known;
-  const prefix = prefixMaker()(systemPrompt(known));
+  const prefix = prefixMaker()(known.system);
   const { triggerTokens } = budgetOf(config, prefix.tokens);
   const bills = whole.modelCalls.filter((call) => call.inputTokens !== null);
   const sum = (pick: (call: (typeof bills)[number]) => number | null) =>

@@ -32,8 +32,16 @@ const SANDBOX: { readonly [Key in keyof Sandbox]?: Widens<Exclude<Sandbox[Key], 
   guard: (value, own) => value !== own && value === "best-effort",
 };
 
-/** Everything else widens rights: providers and MCP servers reach out and run programs. */
-const HARMLESS: readonly string[] = ["model", "models", "context", "tools", "limits"];
+/** Everything else widens rights: providers and MCP servers reach out and run programs, a prompt ranks above the user's word. */
+const HARMLESS: readonly string[] = [
+  "model",
+  "models",
+  "context",
+  "tools",
+  "limits",
+  "instructions",
+  "skills",
+];
 
 /** The settings of a file that give a session more than it has with the person's own. */
 export function wideningSettings(file: ConfigFile, own: AgentConfig): SettingPath[] {
@@ -46,6 +54,8 @@ export function wideningSettings(file: ConfigFile, own: AgentConfig): SettingPat
   );
   return [
     ...sandbox.map(([key]) => ["sandbox", key]),
+    // It would speak as the operator does.
+    ...(file.instructions?.text === undefined ? [] : [["instructions", "text"]]),
     ...(spendsMore(file, own) ? [["limits", "maxCostUsd"]] : []),
     ...Object.entries(file.models ?? {}).flatMap(([id, model]) =>
       ASKED_FOR.filter((key) => model[key] !== undefined).map((key) => ["models", id, key]),

@@ -145,6 +145,9 @@ export class Renderer {
       const about = this.#progress.calls.get(data.callId)?.about ?? "";
       for (const text of resultLines(data, about, this.#style, this.#columns)) this.note(text);
     },
+    "instructions:loaded": (_event, { path }) =>
+      this.note(this.#style("dim", `  ${oneLine(path, 200)} is shown`)),
+    "skill:opened": (_event, { name }) => this.note(this.#style("dim", `  skill ${oneLine(name, 80)}`)),
     "llm:error": (_event, { message, class: kind, final, retryInMs }) => {
       const wait = retryInMs === null ? "" : `; again in ${duration(retryInMs)}`;
       const text = `${final ? "✗" : "↻"} model: ${oneLine(message, 300)} (${kind})${wait}`;

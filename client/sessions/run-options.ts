@@ -7,6 +7,7 @@ import { notShown, readAttachments } from "./images.ts";
 import { parseSessionId } from "./session-id.ts";
 import type { Start } from "./start-session.ts";
 import { processStdin, readTask } from "./task-input.ts";
+import { projectFiles } from "../workspace/project-files.ts";
 import { readFolder } from "../workspace/workspace-folder.ts";
 
 export interface RunFlags extends GitFlags, SandboxFlags {
@@ -77,10 +78,7 @@ export async function prepareStart(
     for (const server of await findLocalServers()) note(`${serverNote(server)}\n`);
   }
   const attachments = await readAttachments(flags.image);
-  const folder =
-    flags.workspace === undefined
-      ? undefined
-      : { ...(await readFolder(flags.workspace)), path: flags.workspace };
+  const folder = flags.workspace === undefined ? undefined : await readProject(flags.workspace, config);
   for (const line of folder?.notes ?? []) note(`${line}\n`);
   for (const line of notShown(attachments, config.run)) note(`${line}\n`);
   const task = await readTask(words, processStdin(), note);
@@ -88,6 +86,11 @@ export async function prepareStart(
   const { checkRepository } = await import("../setup/repository-check.ts");
   await checkRepository(git, flags);
   return { start: { id, task, config: { ...config.run, repository: git }, attachments, folder }, config };
+}
+
+async function readProject(path: string, { run }: ResolvedConfig) {
+  const folder = await readFolder(path);
+  return { ...folder, ...projectFiles(folder.files, run), path };
 }
 
 /** Printed first where no model was named and there is no key. */

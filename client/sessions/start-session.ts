@@ -17,6 +17,7 @@ import { cleanAttachment, type Attachment } from "./images.ts";
 import { createSessionId } from "./session-id.ts";
 import { taskDetails, taskSummary } from "./session-text.ts";
 import { isMissingTable } from "./with-session.ts";
+import type { ProjectFiles } from "../workspace/project-files.ts";
 import type { FolderContent } from "../workspace/workspace-folder.ts";
 
 export interface Start {
@@ -25,7 +26,7 @@ export interface Start {
   readonly task: string;
   readonly config: RunConfig;
   readonly attachments: readonly Attachment[];
-  readonly folder: (FolderContent & { readonly path: string }) | undefined;
+  readonly folder: (FolderContent & ProjectFiles & { readonly path: string }) | undefined;
   /** A session of the same id and task that has ended is attached to, for its outcome. */
   readonly acceptEnded?: boolean;
 }
@@ -62,6 +63,7 @@ function cleaned({ id, task, config, attachments, folder, acceptEnded = false }:
       ...folder,
       path: clean(folder.path),
       instructions: instructions === undefined ? undefined : clean(instructions),
+      skills: cleanDeep(folder.skills, clean) as typeof folder.skills,
     },
   };
 }
@@ -84,6 +86,7 @@ async function store(services: Services, start: Start): Promise<string | undefin
       parts,
       config: start.config,
       ...(instructions === undefined ? {} : { instructions }),
+      ...(start.folder === undefined ? {} : { skills: start.folder.skills }),
       ...(workspace === undefined ? {} : { workspace }),
     });
     if (made) return id;

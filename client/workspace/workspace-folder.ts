@@ -12,14 +12,10 @@ const MAX_WORKSPACE_BYTES = 256 * 1024 * 1024;
 const MAX_FILES = 200_000;
 /** Never of use in the sandbox: rebuilt there, or our own. `.git` goes along: agents read its history. */
 const ALWAYS_OUT = ["node_modules", ".longhaul"];
-/** Source: survey of command lines, 1, AGENTS.md. */
-const MAX_INSTRUCTION_BYTES = 32 * 1024;
 
 export interface FolderContent {
   readonly files: readonly WorkspaceFile[];
   readonly bytes: number;
-  /** Text of the folder's AGENTS.md, bounded. */
-  readonly instructions: string | undefined;
   /** What the person should know, a line each. */
   readonly notes: readonly string[];
 }
@@ -50,7 +46,6 @@ export async function readFolder(folder: string): Promise<FolderContent> {
   return {
     files: safe.files,
     bytes: total.bytes,
-    instructions: instructionsOf(safe.files),
     notes: notesOf(safe.files, safe.leftOut),
   };
 }
@@ -142,12 +137,4 @@ function isIgnored(rules: readonly Rules[], path: string): boolean {
     if (verdict.unignored) return false;
   }
   return false;
-}
-
-function instructionsOf(files: readonly WorkspaceFile[]): string | undefined {
-  const file = files.find((entry) => entry.path === "AGENTS.md");
-  if (file?.kind !== "file" || file.bytes.length === 0) return undefined;
-  // A cut in the middle of a character leaves a replacement character at the end, which goes.
-  const text = new TextDecoder().decode(file.bytes.slice(0, MAX_INSTRUCTION_BYTES)).replace(/\uFFFD+$/, "");
-  return text.replaceAll("\0", "");
 }

@@ -36,8 +36,8 @@ describe("summarize", () => {
       status: "compacted",
       strategy: "threshold-rounds",
       trigger: "threshold",
-      fromSequence: 2,
-      toSequence: 51,
+      fromSequence: 3,
+      toSequence: 52,
     });
     expect(round?.summaryContent).toContain("Session Summary (Compaction Round 1)");
     expect(round?.summaryContent).toContain("Half done");

@@ -10,6 +10,7 @@ import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { findSession, readWhole } from "../../activities/store/reading.ts";
 import { resolveConfig } from "../../client/config/config.ts";
 import { exportDocument } from "../../client/sessions/session-export.ts";
+import { projectFiles } from "../../client/workspace/project-files.ts";
 import { readFolder } from "../../client/workspace/workspace-folder.ts";
 import { createLogger } from "../../worker/logger.ts";
 import { chainOf } from "../support/chain-of.ts";
@@ -175,7 +176,7 @@ describe("a hostile repository", () => {
       const session = await agent.start(script, {
         task: "Look at the project.",
         workspace: await packWorkspace(content.files),
-        instructions: content.instructions,
+        instructions: projectFiles(content.files, resolved.run).instructions,
       });
       expect((await session.result()).status).toBe("completed");
       const [listed = "", read = ""] = await resultTexts(agent.database.store, session.id);

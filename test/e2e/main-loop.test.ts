@@ -1,18 +1,14 @@
 import { and, asc, eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
-import { messages, sessions, toolCalls } from "../../activities/store/schema/index.ts";
+import { sessions, toolCalls } from "../../activities/store/schema/index.ts";
 import { CANARY, eventually, useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
+import { transcriptOf } from "../support/stored.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 
 const agent = useAgent();
 
-const transcript = (id: string) =>
-  agent.database.store.db
-    .select()
-    .from(messages)
-    .where(eq(messages.sessionId, id))
-    .orderBy(asc(messages.sequence));
+const transcript = (id: string) => transcriptOf(agent.database.store, id);
 
 describe("the main loop", () => {
   it("turns a task into working files, and says how it went", async () => {
@@ -26,12 +22,12 @@ describe("the main loop", () => {
     expect(closed.usage.calls).toBe(3);
     const rows = await transcript(session.id);
     expect(rows.map((row) => `${row.sequence} ${row.role} ${row.kind}`)).toEqual([
-      "1 user task",
-      "2 assistant answer",
-      "3 tool tool",
-      "4 assistant answer",
-      "5 tool tool",
-      "6 assistant answer",
+      "2 user task",
+      "3 assistant answer",
+      "4 tool tool",
+      "5 assistant answer",
+      "6 tool tool",
+      "7 assistant answer",
     ]);
     expect(JSON.stringify(rows[4]?.content)).toContain("hello world");
     const last = session.model.requests.at(-1);

@@ -86,7 +86,14 @@ it("what the client sends is clean and masked in Postgres and in Temporal's hist
     const services = clientServices(agent);
     const odd = (name: string) => `${name} ${secret}\0\ud83d`;
     const picture = { bytes: DOT_PNG, mediaType: "image/png", filename: odd("a.png") };
-    const folder = { files: [], bytes: 0, instructions: odd("Rules:"), path: odd("src"), notes: [] };
+    const folder = {
+      files: [],
+      bytes: 0,
+      instructions: odd("Rules:"),
+      skills: [],
+      path: odd("src"),
+      notes: [],
+    };
     await startSession(services, { ...order(made.id, odd("Build")), attachments: [picture], folder });
     const row = await sessionRow(agent, made.id);
     await sendGuidance(services, row, { id: odd("mine"), text: odd("use"), attachments: [picture] });

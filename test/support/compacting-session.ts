@@ -1,7 +1,7 @@
 /** A stored session of some steps, and its compaction and prune over a model that follows a script. Real Postgres. */
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger } from "@temporalio/worker";
-import { asc, eq } from "drizzle-orm";
+import { and, asc, eq, ne } from "drizzle-orm";
 import { agentConfigSchema, type RunConfig } from "../../activities/config/agent-config.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type { Message } from "../../activities/contract/message.ts";
@@ -136,7 +136,13 @@ export async function compactingSession(database: TestDatabase, steps: Message[]
       environment(1).run(createUndoCompaction(deps), { step: 40, requestId }) as Promise<UndoneFacts>,
     prune: () => environment(1).run(createPrune(deps), { step: 40 }) as Promise<PruneFacts>,
     view: () => loadView(db, id),
-    all: () => db.select().from(messages).where(eq(messages.sessionId, id)).orderBy(asc(messages.sequence)),
+    /** All that is said: the prompt is not. */
+    all: () =>
+      db
+        .select()
+        .from(messages)
+        .where(and(eq(messages.sessionId, id), ne(messages.role, "system")))
+        .orderBy(asc(messages.sequence)),
     rounds: () =>
       db
         .select()

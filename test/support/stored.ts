@@ -1,5 +1,5 @@
 /** What a session left behind: rows in order, and everything as text for looking for what must not be there. */
-import { and, asc, eq } from "drizzle-orm";
+import { and, asc, eq, ne } from "drizzle-orm";
 import type { WorkflowHandle } from "@temporalio/client";
 import type { Store } from "../../activities/store/db.ts";
 import { messages, toolCalls } from "../../activities/store/schema/index.ts";
@@ -7,9 +7,13 @@ import { messages, toolCalls } from "../../activities/store/schema/index.ts";
 type MessageRow = typeof messages.$inferSelect;
 type CallRow = typeof toolCalls.$inferSelect;
 
-/** All messages of a session, those of abandoned lines too, in order. */
+/** All that was said in a session, abandoned lines too, in order; not its prompt. */
 export function transcriptOf({ db }: Pick<Store, "db">, sessionId: string): Promise<MessageRow[]> {
-  return db.select().from(messages).where(eq(messages.sessionId, sessionId)).orderBy(asc(messages.sequence));
+  return db
+    .select()
+    .from(messages)
+    .where(and(eq(messages.sessionId, sessionId), ne(messages.role, "system")))
+    .orderBy(asc(messages.sequence));
 }
 
 export async function answersOf(store: Pick<Store, "db">, sessionId: string): Promise<MessageRow[]> {

@@ -32,7 +32,7 @@ export const storedMessages = pgTable(
     position: doublePrecision().notNull(),
     epoch: integer().notNull(),
     step: integer().notNull(),
-    /** Which message of the step: `user`, `assistant`, `tool:0` …, `summary:3`, `nudge`. */
+    /** Which message of the step: `system`, `user`, `assistant`, `tool:0` …, `summary:3`, `nudge`. */
     slot: text().notNull(),
     role: text().notNull(),
     kind: text().notNull(),
@@ -56,7 +56,11 @@ export const storedMessages = pgTable(
     index("messages_summary_idx")
       .on(t.sessionId, t.position)
       .where(sql`superseded_epoch is null and kind = 'summary'`),
-    check("messages_role_check", sql`${t.role} in ('user','assistant','tool')`),
+    // Asked for where a folder's instructions were found: which of them a result has carried already.
+    index("messages_notes_idx")
+      .on(t.sessionId)
+      .where(sql`superseded_epoch is null and role = 'tool' and meta is not null`),
+    check("messages_role_check", sql`${t.role} in ('system','user','assistant','tool')`),
   ],
 );
 

@@ -77,9 +77,9 @@ export interface BoxEvidence {
   readonly name: string;
 }
 
-/** Message rows of the line in force, by sequence; compacted ones too. */
+/** What was said in the line in force, by sequence; compacted rows too, the prompt not. */
 export function liveRows({ messages: rows }: Pick<Evidence, "messages">): MessageRow[] {
-  return rows.filter((row) => row.supersededEpoch === null);
+  return rows.filter((row) => row.supersededEpoch === null && row.role !== "system");
 }
 
 /** The words a fork's own first message begins with. */

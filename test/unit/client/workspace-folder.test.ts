@@ -37,12 +37,6 @@ it("takes files as .gitignore has them, nested ones too, without node_modules", 
   ]);
 });
 
-it("takes AGENTS.md as instructions, at most 32 KiB of it", async () => {
-  put("AGENTS.md", "ä".repeat(40_000));
-  const { instructions } = await readFolder(folder);
-  expect(instructions).toBe("ä".repeat(16_384));
-});
-
 it("refuses what is no folder as wrong usage", async () => {
   put("file");
   for (const path of ["none", "file"]) {

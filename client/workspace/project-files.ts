@@ -1,0 +1,49 @@
+/** What a project's files say to the agent from the start: its instructions and its skills. Pure. */
+import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { isSkillFile, parseSkill, type Skill } from "../../activities/config/skills.ts";
+import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
+
+type Settings = Pick<RunConfig, "instructions" | "skills">;
+
+export interface ProjectFiles {
+  /** Text of the folder's AGENTS.md, bounded. */
+  readonly instructions: string | undefined;
+  readonly skills: readonly Skill[];
+}
+
+/** Front matter stands at a file's beginning, and is short. */
+const MAX_SKILL_BYTES = 16 * 1024;
+
+/** @param files with paths relative to the workspace */
+export function projectFiles(files: readonly WorkspaceFile[], settings: Settings): ProjectFiles {
+  return { instructions: instructionsOf(files, settings), skills: skillsOf(files, settings) };
+}
+
+function instructionsOf(files: readonly WorkspaceFile[], { instructions }: Settings): string | undefined {
+  const { files: names = [], maxBytes = 0 } = instructions ?? {};
+  for (const name of names) {
+    const file = files.find((entry) => entry.path === name);
+    const text = file?.kind === "file" ? textOf(file.bytes, maxBytes) : "";
+    if (text !== "") return text;
+  }
+  return undefined;
+}
+
+/** Sorted by path, so that a prompt does not depend on the order of a folder. */
+function skillsOf(files: readonly WorkspaceFile[], { skills }: Settings): Skill[] {
+  const found: Skill[] = [];
+  for (const file of files) {
+    if (file.kind !== "file" || !isSkillFile(file.path, skills)) continue;
+    const skill = parseSkill(file.path, textOf(file.bytes, MAX_SKILL_BYTES));
+    if (skill !== undefined) found.push(skill);
+  }
+  return found.toSorted((left, right) => (left.path < right.path ? -1 : 1));
+}
+
+/** A cut in the middle of a character leaves a replacement character at the end, which goes. */
+function textOf(bytes: Uint8Array, maxBytes: number): string {
+  return new TextDecoder()
+    .decode(bytes.subarray(0, maxBytes))
+    .replace(/\uFFFD+$/, "")
+    .replaceAll("\0", "");
+}

@@ -1,0 +1,79 @@
+import { expect, it } from "vitest";
+import { parseSkill, skillsPrompt, type Skill } from "../../activities/config/skills.ts";
+import { systemPrompt } from "../../activities/config/system-prompt.ts";
+import { estimateText } from "../../activities/transcript/tokens.ts";
+import { projectFiles } from "../../client/workspace/project-files.ts";
+import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
+
+const skillText = (name: string, description: string) =>
+  `---\nname: ${name}\ndescription: ${description}\n---\n\n# How\n`;
+const file = (path: string, text: string): WorkspaceFile => ({
+  kind: "file",
+  path,
+  mode: 0o644,
+  bytes: new TextEncoder().encode(text),
+  mtimeMs: 0,
+});
+const settings = {
+  instructions: { files: ["AGENTS.md", "CLAUDE.md"], nested: true, maxBytes: 32_768 },
+  skills: { enabled: true, paths: [".agents/skills"] },
+};
+const config = { sandbox: { image: "node:24" }, contextWindow: 16_000 };
+
+it("reads a skill's name and description from its front matter, and nothing from what has none", () => {
+  const path = ".agents/skills/pdf/SKILL.md";
+  expect(parseSkill(path, skillText("pdf", "Fill  in <forms>"))).toEqual({
+    name: "pdf",
+    description: "Fill in forms",
+    path,
+  });
+  for (const text of ["# no front matter", "---\nname: x\n---\n", "---\nname: [\n---\n", "---\n- a\n---\n"])
+    expect(parseSkill(path, text)).toBeUndefined();
+});
+
+it("finds skills one folder below the configured ones, sorted by path, and none where they are off", () => {
+  const files = [
+    file(".agents/skills/b/SKILL.md", skillText("b", "B.")),
+    file(".agents/skills/a/SKILL.md", skillText("a", "A.")),
+    file(".agents/skills/a/deeper/SKILL.md", skillText("no", "No.")),
+    file("skills/c/SKILL.md", skillText("c", "C.")),
+  ];
+  expect(projectFiles(files, settings).skills.map(({ name }) => name)).toEqual(["a", "b"]);
+  expect(projectFiles(files, { ...settings, skills: { enabled: false, paths: [] } }).skills).toEqual([]);
+});
+
+it("takes the first of the configured instruction files, up to its bound and no half of a character", () => {
+  const files = [file("CLAUDE.md", "other"), file("AGENTS.md", "ä".repeat(40_000))];
+  expect(projectFiles(files, settings).instructions).toBe("ä".repeat(16_384));
+  expect(projectFiles(files.slice(0, 1), settings).instructions).toBe("other");
+  expect(projectFiles([], settings).instructions).toBeUndefined();
+});
+
+it("names as many skills as 2 % of the window has room for, and the rest by count [I5]", () => {
+  const skills = Array.from({ length: 300 }, (_, place): Skill => {
+    const name = `skill-${place}`;
+    return { name, description: "d ".repeat(100), path: `.agents/skills/${name}/SKILL.md` };
+  });
+  const part = skillsPrompt(skills, 320);
+  expect(estimateText(part)).toBeLessThanOrEqual(320);
+  const shown = part.match(/^- skill-/gm)?.length ?? 0;
+  expect(shown).toBeGreaterThan(0);
+  expect(part).toContain(`- and ${300 - shown} more`);
+  expect(systemPrompt({ instructions: undefined, skills, config })).toContain(part);
+  expect(skillsPrompt([], 320)).toBe("");
+});
+
+it("puts the operator's words in front of the project's, or in the place of ours", () => {
+  const ours = systemPrompt({ instructions: undefined, config });
+  const withText = systemPrompt({
+    instructions: "Use tabs.",
+    config: { ...config, instructions: { text: "Answer in French." } },
+  });
+  expect(withText.startsWith(ours)).toBe(true);
+  expect(withText.indexOf("Answer in French.")).toBeLessThan(withText.indexOf("Use tabs."));
+  const replaced = systemPrompt({
+    instructions: undefined,
+    config: { ...config, systemPrompt: "You are X." },
+  });
+  expect(replaced).toMatch(/^You are X\.\n\nYou are not root/);
+});
