@@ -17,7 +17,20 @@ import { type Environment, findProvider, fullModelName } from "./providers.ts";
 export interface ModelFacts {
   readonly catalogue: Catalogue;
   readonly now: number;
+  /** What servers said of models in no table, by `provider/model`. */
+  readonly served?: Readonly<Record<string, ServedWindow>> | undefined;
 }
+
+/** A model's window by the word of its server. */
+export interface ServedWindow {
+  /** Tokens that the server gives it now. */
+  readonly window?: number | undefined;
+  /** What the model could take, where the server does not say what it gives it. */
+  readonly most?: number | undefined;
+  /** The server's address. */
+  readonly from: string;
+}
+
 /** On the day that it was made. */
 const publishedFacts: ModelFacts = {
   catalogue: publishedCatalogue,
@@ -57,8 +70,13 @@ function largestOutput(
 }
 
 export type ModelResolution =
-  /** `notes`: what is assumed of it, with the lines to add to longhaul.yaml. */
-  | { readonly ok: true; readonly model: ModelTarget; readonly notes: readonly string[] }
+  /** `notes`: what is assumed of it, with the lines to add to longhaul.yaml; `isAssumed`: its window is, at least in part. */
+  | {
+      readonly ok: true;
+      readonly model: ModelTarget;
+      readonly notes: readonly string[];
+      readonly isAssumed: boolean;
+    }
   /** `nearest` are known names, nearest first. */
   | { readonly ok: false; readonly message: string; readonly nearest: readonly string[] };
 
@@ -95,7 +113,12 @@ export function resolveModel(
     return { ok: false, message: shutDown(model, known, near), nearest: near };
   }
   const { contextWindow: ownWindow, maxOutput: ownOutput, tools: _, fallback: __, ...asked } = config;
-  const contextWindow = ownWindow ?? known?.window ?? ASSUMED.contextWindow;
+  const told = facts.served?.[model];
+  const contextWindow =
+    ownWindow ??
+    known?.window ??
+    told?.window ??
+    Math.min(ASSUMED.contextWindow, told?.most ?? ASSUMED.contextWindow);
   const maxOutput =
     ownOutput ?? known?.maxOutput ?? Math.min(ASSUMED.maxOutput, Math.floor(contextWindow / 3));
   const moreOutput = largestOutput(known, ownOutput, contextWindow);
@@ -118,15 +141,22 @@ export function resolveModel(
       api: config.api ?? found.api,
       input: [...(config.input ?? known?.input ?? ["text" as const])],
     },
+    isAssumed: assumes,
     notes: [
-      ...(assumes ? [assumed(model, { contextWindow, maxOutput }, nearest())] : []),
+      ...(assumes ? [assumed(model, { contextWindow, maxOutput }, told, nearest())] : []),
       ...(ending === undefined ? [] : [ending]),
     ],
   };
 }
 
 export type RunResolution =
-  | { readonly ok: true; readonly run: RunConfig; readonly notes: readonly string[] }
+  | {
+      readonly ok: true;
+      readonly run: RunConfig;
+      readonly notes: readonly string[];
+      /** The models whose windows are assumed. */
+      readonly assumed: readonly ModelTarget[];
+    }
   | { readonly ok: false; readonly message: string };
 
 /**
@@ -142,7 +172,7 @@ export function resolveRun(
   const { context, tools, sandbox, limits, systemPrompt, instructions, skills } = settings;
   const own = resolveModel(name, settings, env, facts);
   if (!own.ok) return own;
-  const notes = [...own.notes];
+  const resolved = [own];
   const run: RunConfig = {
     ...own.model,
     context,
@@ -158,7 +188,7 @@ export function resolveRun(
     const other = resolveModel(summaryModel, settings, env, facts);
     if (!other.ok) return { ok: false, message: `context.options.summaryModel: ${other.message}` };
     run.summariser = other.model;
-    notes.push(...other.notes);
+    resolved.push(other);
   }
   const config = Object.entries(settings.models).find(([key]) => fullModelName(key) === own.model.model)?.[1];
   for (const [index, id] of (config?.fallback ?? []).entries()) {
@@ -167,7 +197,7 @@ export function resolveRun(
     if (other.model.model === own.model.model)
       return { ok: false, message: `models.${name}.fallback[${index}] is the model itself.` };
     run.fallback = [...(run.fallback ?? []), other.model];
-    notes.push(...other.notes);
+    resolved.push(other);
   }
   const unpriced = [own.model, ...(run.summariser ? [run.summariser] : []), ...(run.fallback ?? [])].find(
     (target) => target.provider?.name !== "rehearsal" && costUsd(target.price, NOTHING, target) === null,
@@ -176,7 +206,12 @@ export function resolveRun(
     const message = `limits.maxCostUsd is set, and the price of ${unpriced.model} is not known: nothing was started. Add models.${unpriced.model}.${missingPrice(unpriced)}, or take limits.maxCostUsd away.`;
     return { ok: false, message };
   }
-  return { ok: true, run, notes };
+  return {
+    ok: true,
+    run,
+    notes: resolved.flatMap(({ notes }) => notes),
+    assumed: resolved.flatMap(({ isAssumed, model }) => (isAssumed ? [model] : [])),
+  };
 }
 
 /** A call whose price alone is asked for. */
@@ -204,9 +239,19 @@ function unknownProvider(model: string, nearest: readonly string[]): string {
   ].join("\n");
 }
 
-function assumed(model: string, assumption: typeof ASSUMED, nearest: readonly string[]): string {
+function assumed(
+  model: string,
+  assumption: typeof ASSUMED,
+  told: ServedWindow | undefined,
+  nearest: readonly string[],
+): string {
+  const { contextWindow, maxOutput } = assumption;
+  const window =
+    told?.window === undefined
+      ? `${told?.most === undefined ? "" : `its server ${told.from} says that it could take ${told.most} tokens, and not how many it gives it; `}a window of ${contextWindow} tokens and answers of ${maxOutput} are assumed`
+      : `its server ${told.from} gives it a window of ${contextWindow} tokens; answers of ${maxOutput} are assumed`;
   return [
-    `${model} is in no table: a window of ${assumption.contextWindow} tokens and answers of ${assumption.maxOutput} are assumed, its price is unknown.${hintOf(nearest)} If that is wrong, add to longhaul.yaml:`,
+    `${model} is in no table: ${window}, its price is unknown.${hintOf(told?.window === undefined ? nearest : [])} If that is wrong, add to longhaul.yaml:`,
     "models:",
     `  ${model}:`,
     `    contextWindow: ${assumption.contextWindow}`,

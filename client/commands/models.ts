@@ -113,7 +113,7 @@ export function modelsText(rows: readonly ModelRow[], style: Style, dated: strin
     ...cells.map((row, index) => (rows[index]?.usable ? line(row) : style("dim", line(row)))),
     style(
       "dim",
-      `✓ its key is there. Prices in USD per million tokens, as of ${dated}; some cost more in long requests.`,
+      `${rows.some(({ usable }) => usable) ? "✓ its key is there. " : ""}Prices in USD per million tokens, as of ${dated}; some cost more in long requests.`,
     ),
   ].join("\n");
 }

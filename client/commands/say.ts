@@ -2,11 +2,10 @@
 import type { Command } from "commander";
 import { runConfigSchema } from "../../activities/config/agent-config.ts";
 import { switchModel } from "../../activities/store/switch-model.ts";
-import { resolveConfig } from "../config/config.ts";
 import { usageError } from "../console/errors.ts";
 import { notShown, readAttachments } from "../sessions/images.ts";
 import type { Output } from "../console/output.ts";
-import { collect } from "../sessions/run-options.ts";
+import { collect, resolveAsking } from "../sessions/run-options.ts";
 import { sendGuidance, type Sent } from "../sessions/send-guidance.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
 import { SESSION, requireSession, withSession } from "../sessions/with-session.ts";
@@ -35,7 +34,7 @@ export function sayCommand(command: Command, output: Output) {
       throw usageError("--id has 1 to 128 letters, digits, dots, colons, dashes and underscores.");
     }
     // What is wrong with the order is found before anything is sent.
-    const model = flags.model === undefined ? undefined : resolveConfig(flags).run;
+    const model = flags.model === undefined ? undefined : (await resolveAsking(flags)).run;
     await withSession(reference, async (services, found) => {
       const sessionId = found.id;
       let row = found;

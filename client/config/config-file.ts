@@ -1,4 +1,5 @@
 /** Reads `longhaul.yaml`: errors name file, line and column, and the known key that is nearest to an unknown one. */
+import { readFileSync } from "node:fs";
 import { isMap, isNode, isScalar, LineCounter, parseDocument } from "yaml";
 import type { Document } from "yaml";
 import type { z } from "zod";
@@ -121,4 +122,15 @@ const count = (number: number) => (number === 1 ? "a mistake" : `${number} mista
 
 function inPlainWords(message: string): string {
   return message.replace(/^Invalid (input|option): /, "");
+}
+
+/** The file's text. @throws ClientError (usage) where it cannot be read */
+export function readConfig(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw usageError(
+      `The configuration file ${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`,
+    );
+  }
 }

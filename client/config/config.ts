@@ -2,15 +2,16 @@
  * What a session is to run by: the person's own file, a project's file, environment and flags, in that order of increasing
  * weight. The client's only reader of the environment. Nothing is ever read from a workspace.
  */
-import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { isAbsolute, join, relative, resolve } from "node:path";
 import { agentConfigSchema, type AgentConfig, type RunConfig } from "../../activities/config/agent-config.ts";
 import { secretsOf } from "../../activities/redaction/secret-values.ts";
 import { createSanitizer, type Sanitizer } from "../../activities/redaction/sanitizer.ts";
 import { currentModelFacts } from "../../activities/config/catalogue/load-catalogue.ts";
-import { type ModelFacts, resolveRun } from "../../activities/config/models.ts";
+import type { ModelTarget } from "../../activities/config/model-target.ts";
+import { type ModelFacts, resolveRun, type RunResolution } from "../../activities/config/models.ts";
 import { keyNotes, missingVariables } from "../../activities/config/providers.ts";
-import { layered, parseConfigFile, placeOf, type ConfigFile } from "./config-file.ts";
+import { layered, parseConfigFile, placeOf, readConfig, type ConfigFile } from "./config-file.ts";
 import { wideningSettings } from "./config-rights.ts";
 import { type SandboxFlags, withSandboxFlags } from "./sandbox-flags.ts";
 import { ClientError, missing, usageError } from "../console/errors.ts";
@@ -31,6 +32,8 @@ export interface ConfigFlags extends SandboxFlags {
   readonly setup?: boolean | undefined;
   /** The folder that is put in: no configuration is read from it. */
   readonly workspace?: string | undefined;
+  /** What servers said of models in no table. */
+  readonly served?: ModelFacts["served"];
 }
 
 export interface ResolvedConfig {
@@ -42,6 +45,8 @@ export interface ResolvedConfig {
   readonly file: string | undefined;
   /** What the person should know, a line each. */
   readonly notes: readonly string[];
+  /** The models whose windows are assumed. */
+  readonly assumed: readonly ModelTarget[];
 }
 
 /**
@@ -57,7 +62,7 @@ export function resolveConfig(
   const settings = overlaid(layered(own.settings, file), flags, environment);
   const chosen = settings.model ?? (hasCredentials(environment) ? DEFAULT_MODEL : undefined);
   // First what is wrong with the order, then what it lacks.
-  const { run, notes: assumed } = runConfigOf(settings, chosen ?? REHEARSAL_MODEL, environment);
+  const { run, ...resolved } = runConfigOf(settings, chosen ?? REHEARSAL_MODEL, environment, flags.served);
   // Where the workers are elsewhere, so are the keys.
   if (flags.setup !== false && !isSetupOff(environment)) requireCredentials(run, environment);
   return {
@@ -65,7 +70,8 @@ export function resolveConfig(
     settings,
     rehearsal: chosen === undefined,
     file: path ?? own.path,
-    notes: [...notes, ...assumed, ...(chosen === undefined ? keyNotes(environment) : [])],
+    assumed: resolved.assumed,
+    notes: [...notes, ...resolved.notes, ...(chosen === undefined ? keyNotes(environment) : [])],
   };
 }
 
@@ -231,16 +237,6 @@ function isInside(folder: string, outer: string): boolean {
   return path === "" || (!path.startsWith("..") && !isAbsolute(path));
 }
 
-function readConfig(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    throw usageError(
-      `The configuration file ${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`,
-    );
-  }
-}
-
 const shown = (path: string, cwd: string) => {
   const short = relative(cwd, path);
   return short === "" || short.startsWith("..") ? path : short;
@@ -292,8 +288,9 @@ function runConfigOf(
   settings: AgentConfig,
   name: string,
   environment: Environment,
-): { readonly run: RunConfig; readonly notes: readonly string[] } {
-  const resolution = resolveRun(settings, name, environment, modelFacts(environment));
+  served?: ModelFacts["served"],
+): Extract<RunResolution, { ok: true }> {
+  const resolution = resolveRun(settings, name, environment, { ...modelFacts(environment), served });
   if (!resolution.ok) throw usageError(resolution.message);
   return resolution;
 }

@@ -1,6 +1,6 @@
 /** The flags that `run` and `start` share, and what they come to before anything is started. */
 import { InvalidArgumentError, Option, type Command } from "commander";
-import { resolveConfig, type ResolvedConfig } from "../config/config.ts";
+import { resolveConfig, type ConfigFlags, type ResolvedConfig } from "../config/config.ts";
 import { NETWORKS, type SandboxFlags } from "../config/sandbox-flags.ts";
 import { sessionGit, withGitFlags, type GitFlags } from "./git-flags.ts";
 import { notShown, readAttachments } from "./images.ts";
@@ -69,7 +69,7 @@ export async function prepareStart(
   note: (text: string) => void,
 ): Promise<{ readonly start: Start; readonly config: ResolvedConfig }> {
   const id = flags.id === undefined ? undefined : parseSessionId(flags.id);
-  const config = resolveConfig(flags);
+  const config = await resolveAsking(flags);
   const git = sessionGit(flags, config.settings.git);
   for (const line of config.notes) note(`${line}\n`);
   if (config.rehearsal && flags.setup !== false) {
@@ -91,6 +91,15 @@ export async function prepareStart(
 async function readProject(path: string, { run }: ResolvedConfig) {
   const folder = await readFolder(path);
   return { ...folder, ...projectFiles(folder.files, run), path };
+}
+
+/** The configuration, in which models in no table have the window that their server says. @throws ClientError */
+export async function resolveAsking(flags: ConfigFlags): Promise<ResolvedConfig> {
+  const config = resolveConfig(flags);
+  if (config.assumed.length === 0) return config;
+  const { askWindows } = await import("../setup/model-check.ts");
+  const served = await askWindows(config.assumed);
+  return Object.keys(served).length === 0 ? config : resolveConfig({ ...flags, served });
 }
 
 /** Printed first where no model was named and there is no key. */

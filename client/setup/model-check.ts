@@ -1,31 +1,59 @@
 /** What `doctor` says of the server of the session's model: whether it has the model, and what window it really has. */
-import type { RunConfig } from "../../activities/config/agent-config.ts";
+import type { ModelTarget } from "../../activities/config/model-target.ts";
+import type { ModelFacts, ServedWindow } from "../../activities/config/models.ts";
 import type { Environment } from "../../activities/config/providers.ts";
 import { withoutPassword } from "../../worker/connect/probe.ts";
 import type { Diagnosis } from "./doctor.ts";
-import { askServer, type ServedModel } from "./model-servers.ts";
+import { askOllama, askServer, servedAs, type ServedModel } from "./model-servers.ts";
 
 type Check = Diagnosis["checks"][number];
-type Asked = Pick<RunConfig, "model" | "modelName" | "contextWindow" | "api" | "provider">;
+type Asked = Pick<ModelTarget, "model" | "modelName" | "contextWindow" | "api" | "provider">;
 
 const SERVER_MS = 3_000;
 
 /** @returns undefined where the provider has no address of its own, or not one that lists models */
 export async function modelServerCheck(run: Asked, environment: Environment): Promise<Check | undefined> {
-  const { provider, api } = run;
+  const server = serverOf(run, environment);
+  if (server === undefined) return undefined;
+  const { address, headers } = server;
+  const models = await askServer(address, { timeoutMs: SERVER_MS, headers });
+  return serverFinding(run, withoutPassword(address), models);
+}
+
+/** A person waits for it before each start with such a model. */
+const START_MS = 1_000;
+
+/** What the servers of models in no table say of their windows, asked at the same time; those that say nothing are left out. */
+export async function askWindows(
+  targets: readonly Asked[],
+  environment: Environment = process.env,
+): Promise<NonNullable<ModelFacts["served"]>> {
+  const asked = targets.map(async (target): Promise<[string, ServedWindow][]> => {
+    const server = serverOf(target, environment);
+    if (server === undefined) return [];
+    const { address, headers } = server;
+    const { modelName = target.model, provider } = target;
+    const options = { timeoutMs: START_MS, headers };
+    const served = servedAs((await askServer(address, options)) ?? [], modelName, provider?.name);
+    const facts = served?.window === undefined ? await askOllama(address, modelName, options) : undefined;
+    const { window = served?.window, most = served?.most } = facts ?? {};
+    if (window === undefined && most === undefined) return [];
+    return [[target.model, { window, most, from: withoutPassword(address) }]];
+  });
+  return Object.fromEntries((await Promise.all(asked)).flat());
+}
+
+function serverOf({ provider, api }: Asked, environment: Environment) {
   const address = provider?.baseUrl ?? (provider?.baseUrlEnv && environment[provider.baseUrlEnv]);
   if (!address || provider?.name === "rehearsal" || (api !== "chat" && api !== "responses")) return undefined;
   const key = provider?.keyEnv && environment[provider.keyEnv];
-  const models = await askServer(address, {
-    timeoutMs: SERVER_MS,
-    headers: key ? { authorization: `Bearer ${key}` } : {},
-  });
-  return serverFinding(run, withoutPassword(address), models);
+  const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {};
+  return { address, headers };
 }
 
 /** Pure. */
 export function serverFinding(
-  { model, modelName = model, contextWindow }: Asked,
+  { model, modelName = model, contextWindow, provider }: Asked,
   address: string,
   models: readonly ServedModel[] | undefined,
 ): Check {
@@ -37,7 +65,7 @@ export function serverFinding(
       warning: true,
       found: `${address} lists no models: not there, or it has no /models`,
     };
-  const served = models.find(({ id }) => id === modelName);
+  const served = servedAs(models, modelName, provider?.name);
   const count = `${models.length} ${models.length === 1 ? "model" : "models"} at ${address}`;
   if (served === undefined) {
     const some = models.slice(0, 3).map(({ id }) => id);

@@ -5,6 +5,8 @@ export interface ServedModel {
   readonly id: string;
   /** Tokens that the server takes for this model; undefined where it does not say. */
   readonly window?: number | undefined;
+  /** What the model could take, where the server does not say what it gives it. */
+  readonly most?: number | undefined;
 }
 
 export interface ModelServer {
@@ -40,6 +42,7 @@ export function serverNote({ provider, baseUrl, models }: ModelServer): string {
 }
 
 interface AskOptions {
+  /** For all that is asked. */
   readonly timeoutMs: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -48,7 +51,11 @@ interface AskOptions {
  * The models of a compatible server, with their windows where it or its own interface says them.
  * @returns undefined where nothing answers, or something else than a model server
  */
-export async function askServer(baseUrl: string, options: AskOptions): Promise<ServedModel[] | undefined> {
+export async function askServer(
+  baseUrl: string,
+  { timeoutMs, headers = {} }: AskOptions,
+): Promise<ServedModel[] | undefined> {
+  const options = { signal: AbortSignal.timeout(timeoutMs), headers };
   const root = baseUrl.replace(/\/+$/, "").replace(/\/v1$/, "");
   const listed = await getJson(`${baseUrl.replace(/\/+$/, "")}/models`, options);
   const models = modelsOf(listed);
@@ -60,7 +67,46 @@ export async function askServer(baseUrl: string, options: AskOptions): Promise<S
   return models.map((model) => ({
     ...model,
     window: model.window ?? windowOf(model.id, { props, loaded, studio }),
+    ...mostOf(model.id, studio),
   }));
+}
+
+/**
+ * What Ollama knows of a model that it has not loaded: the window of its Modelfile, else what the model could take.
+ * @returns undefined where the server is another
+ */
+export async function askOllama(
+  baseUrl: string,
+  model: string,
+  { timeoutMs, headers = {} }: AskOptions,
+): Promise<Omit<ServedModel, "id"> | undefined> {
+  const root = baseUrl.replace(/\/+$/, "").replace(/\/v1$/, "");
+  const shown = fieldsOf(
+    await getJson(`${root}/api/show`, {
+      signal: AbortSignal.timeout(timeoutMs),
+      headers: { ...headers, "content-type": "application/json" },
+      method: "POST",
+      body: JSON.stringify({ model }),
+    }),
+  );
+  const facts = fieldsOf(shown["model_info"]);
+  const most = count(facts[`${String(facts["general.architecture"])}.context_length`]);
+  const given = /^num_ctx\s+(\d+)$/m.exec(String(shown["parameters"] ?? ""))?.[1];
+  if (most === undefined && given === undefined) return undefined;
+  return { window: given === undefined ? undefined : Number(given), most };
+}
+
+/** The model of a list that a name means: Ollama's `latest` may be left out, and llama.cpp serves its one model by any name. */
+export function servedAs(
+  models: readonly ServedModel[],
+  name: string,
+  provider: string | undefined,
+): ServedModel | undefined {
+  return (
+    models.find(({ id }) => id === name) ??
+    models.find(({ id }) => id === `${name}:latest`) ??
+    (provider === "llamacpp" && models.length === 1 ? models[0] : undefined)
+  );
 }
 
 /** OpenAI's list of models; vLLM adds `max_model_len`, routers `context_length`. Pure. */
@@ -73,6 +119,15 @@ function modelsOf(list: unknown): ServedModel[] | undefined {
       count(one["max_model_len"]) ?? count(one["context_length"]) ?? count(one["context_window"]);
     return [{ id: one["id"], ...(window === undefined ? {} : { window }) }];
   });
+}
+
+/** LM Studio says it of models that it has not loaded. Pure. */
+function mostOf(id: string, studio: unknown): Pick<ServedModel, "most"> {
+  const { data } = fieldsOf(studio);
+  const most = Array.isArray(data)
+    ? count(data.map(fieldsOf).find((one) => one["id"] === id)?.["max_context_length"])
+    : undefined;
+  return most === undefined ? {} : { most };
 }
 
 /** What servers say at their own addresses: llama.cpp `/props`, Ollama `/api/ps`, LM Studio `/api/v0/models`. Pure. */
@@ -91,9 +146,9 @@ function windowOf(
   );
 }
 
-async function getJson(url: string, { timeoutMs, headers = {} }: AskOptions): Promise<unknown> {
+async function getJson(url: string, request: RequestInit): Promise<unknown> {
   try {
-    const response = await fetch(url, { headers, signal: AbortSignal.timeout(timeoutMs) });
+    const response = await fetch(url, request);
     return response.ok ? await response.json() : undefined;
   } catch {
     // Nothing there, something slow, or not JSON: no model server for us.

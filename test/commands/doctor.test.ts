@@ -5,10 +5,14 @@ test("says what is there and where each setting comes from; secrets are masked",
   const { out, err } = await longhaul(["doctor", "--json"]);
   expect(err).toBe("");
   const { checks, settings } = JSON.parse(out) as {
-    checks: { name: string; ok: boolean }[];
+    checks: { name: string; ok: boolean; found: string }[];
     settings: { name: string; value: string; source: string }[];
   };
   expect(checks.filter(({ ok }) => ok).length).toBeGreaterThan(2);
+  expect(checks.find(({ name }) => name === "Model server")).toMatchObject({
+    ok: true,
+    found: expect.stringContaining("gpt-4o has a window of 128000 tokens"),
+  });
   expect(settings.find(({ name }) => name === "model")).toMatchObject({
     value: "gpt-4o",
     source: "environment",

@@ -38,3 +38,10 @@ it("shows prices as their lists do", () => {
   expect(head).toMatch(/MODEL +WINDOW +OUTPUT +\$ IN +CACHED +OUT/);
   expect(line).toMatch(/^✓ +openai\/gpt-6.1-sol \(default\) +1.1M +128k +2 +0.1 +10 +yes +yes$/);
 });
+
+it("explains the mark where one is shown", () => {
+  const legend = (rows: ReturnType<typeof rowsOf>) =>
+    modelsText(rows, plain, "2026-11-22").split("\n").at(-1);
+  expect(legend(rowsOf({ OPENAI_API_KEY: "k" }))).toMatch(/^✓ its key is there/);
+  expect(legend(rowsOf({}).filter(({ usable }) => !usable))).toMatch(/^Prices in USD/);
+});

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { serverFinding } from "../../../client/setup/model-check.ts";
+import { askWindows, serverFinding } from "../../../client/setup/model-check.ts";
 import { askServer, findLocalServers, serverNote } from "../../../client/setup/model-servers.ts";
 
 /** A server that has these documents and nothing else; a null one never answers. */
@@ -47,7 +47,7 @@ describe("what a model server says of itself", () => {
   ])("is the window that is really there: %s", async (_, documents, window) => {
     const models = await askServer(await serverWith(documents), { timeoutMs: 2_000 });
     expect(models).toEqual([
-      window === undefined ? expect.objectContaining({ id: "m" }) : { id: "m", window },
+      expect.objectContaining(window === undefined ? { id: "m" } : { id: "m", window }),
     ]);
   });
 
@@ -68,6 +68,66 @@ describe("what a model server says of itself", () => {
     ];
     const notes = (await findLocalServers(servers)).map(serverNote);
     expect(notes).toEqual([expect.stringContaining("--model ollama/qwen3:8b (and 1 more)")]);
+  });
+});
+
+describe("the window of a model in no table", () => {
+  const ask = async (provider: string, modelName: string, documents: Readonly<Record<string, unknown>>) => {
+    const baseUrl = await serverWith(documents);
+    const target = {
+      model: `${provider}/${modelName}`,
+      modelName,
+      contextWindow: 32_000,
+      api: "chat",
+    } as const;
+    const served = await askWindows([{ ...target, provider: { name: provider, baseUrl } }], {});
+    return served[target.model];
+  };
+  const ollama = (parameters: string) => ({
+    "/v1/models": list("qwen3:latest"),
+    "/api/ps": { models: [] },
+    "/api/show": {
+      parameters,
+      model_info: { "general.architecture": "qwen3", "qwen3.context_length": 40_960 },
+    },
+  });
+
+  it.each([
+    [
+      "ollama",
+      "qwen3",
+      ollama('stop "x"\nnum_ctx                        8192'),
+      { window: 8_192, most: 40_960 },
+    ],
+    ["ollama", "qwen3", ollama(""), { window: undefined, most: 40_960 }],
+    [
+      "ollama",
+      "qwen3",
+      { ...ollama(""), "/api/ps": { models: [{ name: "qwen3:latest", context_length: 4_096 }] } },
+      { window: 4_096, most: undefined },
+    ],
+    [
+      "llamacpp",
+      "any",
+      { "/v1/models": list("m.gguf"), "/props": { default_generation_settings: { n_ctx: 16_384 } } },
+      { window: 16_384, most: undefined },
+    ],
+    [
+      "lmstudio",
+      "m",
+      { "/v1/models": list("m"), "/api/v0/models": { data: [{ id: "m", max_context_length: 131_072 }] } },
+      { window: undefined, most: 131_072 },
+    ],
+  ])("is what its server gives it, or could: %s", async (provider, name, documents, facts) => {
+    expect(await ask(provider, name, documents)).toEqual({
+      ...facts,
+      from: expect.stringContaining("127.0.0.1"),
+    });
+  });
+
+  it("stays assumed where the server does not say it", async () => {
+    expect(await ask("vllm", "m", { "/v1/models": list("m") })).toBeUndefined();
+    expect(await ask("vllm", "m", { "/v1/models": null })).toBeUndefined();
   });
 });
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { agentConfigSchema } from "../../../activities/config/agent-config.ts";
 import { resolveModel as resolve, resolveRun } from "../../../activities/config/models.ts";
+import { publishedCatalogue } from "../../../activities/config/catalogue/catalogue.ts";
 import type { ModelConfig } from "../../../activities/config/model-target.ts";
 import { type Environment, fullModelName } from "../../../activities/config/providers.ts";
 
@@ -41,6 +42,7 @@ describe("resolving a model [U21]", () => {
     );
     expect(resolved).toEqual({
       ok: true,
+      isAssumed: false,
       notes: [],
       model: {
         model: "local/qwen",
@@ -136,6 +138,7 @@ describe("resolving a model [U21]", () => {
   it("knows the rehearsal model, which costs nothing", () => {
     expect(resolveModel("rehearsal/flashcards", {})).toEqual({
       ok: true,
+      isAssumed: false,
       notes: [],
       model: {
         model: "rehearsal/flashcards",
@@ -220,5 +223,37 @@ describe("models that step in", () => {
     });
     const price = { input: 2, cached: 0.5, output: 8, tiers: { flex: 0.5 } };
     expect(resolveRun(limited(price), "gpt-4.1").ok).toBe(true);
+  });
+});
+
+describe("a model in no table whose server was asked", () => {
+  const settings = agentConfigSchema.parse({});
+  const ask = (served: { window?: number; most?: number }) =>
+    resolve(
+      "ollama/qwen3",
+      settings,
+      {},
+      {
+        catalogue: publishedCatalogue,
+        now: 0,
+        served: { "ollama/qwen3": { ...served, from: "http://x/v1" } },
+      },
+    );
+
+  it("has the window that the server gives it", () => {
+    expect(ask({ window: 8_192 })).toMatchObject({
+      ok: true,
+      isAssumed: true,
+      model: { contextWindow: 8_192, maxOutput: 2_730 },
+      notes: [expect.stringContaining("its server http://x/v1 gives it a window of 8192 tokens")],
+    });
+  });
+
+  it("has the assumed one, and no more than it could take, where the server says that alone", () => {
+    expect(ask({ most: 131_072 })).toMatchObject({ model: { contextWindow: 32_000 } });
+    expect(ask({ most: 16_000 })).toMatchObject({
+      model: { contextWindow: 16_000 },
+      notes: [expect.stringContaining("could take 16000 tokens, and not how many it gives it")],
+    });
   });
 });
