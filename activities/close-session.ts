@@ -10,7 +10,7 @@ import type { ClosedSession, CloseSessionInput } from "./contract/activities.ts"
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterToClose } from "./runtime/enter-session.ts";
 import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
-import { sessionCostUsd } from "./config/cost.ts";
+import { lostRate, sessionCostUsd } from "./config/cost.ts";
 import { lastRound } from "./store/compactions.ts";
 import type { NewEvent } from "./store/event.ts";
 import { appendEvents, dropStoredChunks } from "./store/events.ts";
@@ -50,7 +50,7 @@ async function closeSession(
       if (!(await lockRun(tx, session.id, scope.runId))) return;
       await interruptOpenCalls(tx, session.id, session.epoch);
       await dropStoredChunks(tx, session.id);
-      await recordLostCalls(tx, session.id, session.config.model);
+      await recordLostCalls(tx, session.id, lostRate(session.config));
       const usage = await totalUsage(tx, session.id);
       const bill = await loadBill(tx, session.id);
       const end = await endSession(tx, session.id, scope.runId, ended);

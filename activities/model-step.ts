@@ -18,7 +18,8 @@ import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
 import { budgetOf, modelDeadlines } from "./config/run-policy.ts";
 import { emptyAnswer, roomFor } from "./step/empty-answer.ts";
 import { answerFacts, keepInterrupted, storeAnswer } from "./step/store-answer.ts";
-import { failedAlike, recordWasted, thoughtInVain } from "./step/wasted-call.ts";
+import { estimatedCostUsd, failedAlike, recordWasted, thoughtInVain } from "./step/wasted-call.ts";
+import { fallbackOf } from "./config/asked-model.ts";
 import { withAskedModel } from "./step/asked-model.ts";
 import { tellSwitch } from "./store/switch-model.ts";
 import { createChunkWriter } from "./step/chunk-writer.ts";
@@ -48,7 +49,8 @@ async function modelStep(
     phase: "model",
     ...(input.round === undefined ? {} : { round: input.round }),
   });
-  const session = await withAskedModel(deps, entered, input.fallback);
+  const fallback = fallbackOf(entered.config, input);
+  const session = await withAskedModel(deps, entered, fallback);
   const prefix = prefixFor(session.system);
   const budget = budgetOf(session.config, prefix.tokens);
   // What compaction keeps word for word of a person's messages is what one step takes of them.
@@ -59,6 +61,7 @@ async function modelStep(
   return {
     ...outcome,
     ...(parked > 0 ? { parked } : {}),
+    ...(fallback === input.fallback ? {} : { isOwn: true as const }),
     ...(isSwitched ? { policy: { model, budget, prefix: prefixShares(prefix, session.learnt?.ratio) } } : {}),
   };
 }
@@ -91,7 +94,7 @@ async function takeStep(
     return { kind: "overflow", by: "estimate", context, epoch: session.epoch };
 
   const built = await buildMessages(db, rows, session.config.input, session.config.model);
-  if (input.switched !== undefined && input.model !== undefined) {
+  if (input.switched !== undefined && input.model !== undefined && input.model !== session.config.model) {
     const data = { from: input.model, to: session.config.model, reason: input.switched };
     await tellSwitch(deps.store, session, input.step, data);
   }
@@ -106,10 +109,15 @@ async function takeStep(
     built.unsupported,
   );
   announced.catch(() => undefined);
-  const at = { sessionId: session.id, epoch: session.epoch, step: input.step, attempt: scope.attempt };
-  const chunks = createChunkWriter(deps, at);
+  const chunks = createChunkWriter(deps, {
+    sessionId: session.id,
+    epoch: session.epoch,
+    step: input.step,
+    attempt: scope.attempt,
+    model: session.config.model,
+  });
   const room = roomFor(session.config, budget, context.used, await thoughtInVain(step));
-  let said = "";
+  let [said, thought] = ["", ""];
   let answer: ModelAnswer;
   try {
     answer = await deps.model.ask(
@@ -126,6 +134,7 @@ async function takeStep(
       },
       (delta) => {
         if (delta.type === "text") said += delta.text;
+        if (delta.type === "reasoning") thought += delta.text;
         if (delta.type === "tool-call") scope.note(`asks for ${deps.sanitizer.clean(delta.toolName)}`);
         if (delta.type === "thinking") scope.note("thinks where nobody sees it; the provider is alive");
         chunks.push(delta);
@@ -136,11 +145,15 @@ async function takeStep(
     await chunks.end();
     if (scope.signal.aborted) {
       if (!scope.stoppedByPerson()) return scope.stopped();
-      return { kind: "interrupted", context: await keepInterrupted(step, said), epoch: session.epoch };
+      return {
+        kind: "interrupted",
+        context: await keepInterrupted(step, said, estimatedCostUsd(step, said + thought)),
+        epoch: session.epoch,
+      };
     }
     if (!(error instanceof ModelError)) throw error;
     const isLast = await failedAlike(step, error.class);
-    await recordWasted(step, error.message, { finish: error.class });
+    await recordWasted(step, error.message, { finish: error.class, said: said + thought });
     if (error.class === "overflow")
       return { kind: "overflow", by: "provider", context, epoch: session.epoch };
     const failure = failureOf(error, isLast);

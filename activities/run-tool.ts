@@ -31,6 +31,7 @@ import { commitResult } from "./store/commit-step.ts";
 import { runInCharge } from "./store/runs.ts";
 import { callKey, claimCall, findCall, resultOf, type LedgerRow } from "./store/tool-calls.ts";
 import { callsOf, findAnswer } from "./store/transcript.ts";
+import { withFallback } from "./config/asked-model.ts";
 import { toolLimitsOf } from "./config/run-policy.ts";
 import { findTool } from "./tools/index.ts";
 import { LeaveRunning } from "./tools/failure.ts";
@@ -63,7 +64,9 @@ async function runTool(
   input: RunToolInput,
 ): Promise<ToolFacts> {
   const { db } = deps.store;
-  const session = await enterSession(deps, scope, { step: input.step, phase: "tools" });
+  const entered = await enterSession(deps, scope, { step: input.step, phase: "tools" });
+  // What it may take goes by the window of the model that will read it.
+  const session = { ...entered, config: withFallback(entered.config, input.fallback) };
   const isReadOnly = (name: string) => findTool(deps.tools, name)?.readOnly ?? false;
   const [claim, answer] = await Promise.all([
     claimCall(db, session.id, input.step, input.index, isReadOnly),

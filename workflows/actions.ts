@@ -193,6 +193,8 @@ export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<b
   enterPhase(run, "running tools");
   if (!keepsInterrupt(run)) await run.opening;
   const { step } = state;
+  const { fallback } = askedModel(state, run.policy);
+  const asked = fallback === undefined ? {} : { fallback };
   await interruptible(run, async () => {
     const scope = CancellationScope.current();
     if (state.interrupting) scope.cancel();
@@ -204,7 +206,7 @@ export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<b
         const facts = await onHost(
           run,
           () => openSandbox(run),
-          () => perform("runTool", optionsOf(run), summary, { step, index }),
+          () => perform("runTool", optionsOf(run), summary, { step, index, ...asked }),
         );
         applyToolResult(state, call, facts);
         showDetails(run);

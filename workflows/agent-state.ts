@@ -119,6 +119,7 @@ export function applyOpened(state: AgentState, session: OpenedSession): void {
 export function applyStep(state: AgentState, facts: ModelStepFacts): void {
   state.epoch = facts.epoch;
   state.inbox.parked += facts.parked ?? 0;
+  if (facts.isOwn) state.fallback = undefined;
   if (facts.kind === "empty" || facts.kind === "answered") {
     const { usage } = state;
     state.usage = {

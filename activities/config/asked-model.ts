@@ -1,5 +1,6 @@
 /** Which of a session's models is asked. Pure. */
 import type { RunConfig } from "./agent-config.ts";
+import type { ModelStepInput } from "../contract/activities.ts";
 import { modelTargetSchema, type ModelTarget } from "./model-target.ts";
 
 /**
@@ -12,6 +13,18 @@ export function withFallback(config: RunConfig, fallback: number | undefined): R
   // All that is not the model's stays, also who writes the summaries: that need not be the one that failed.
   const settings = Object.entries(config).filter(([name]) => !(name in modelTargetSchema.shape));
   return { ...(Object.fromEntries(settings) as Omit<RunConfig, keyof ModelTarget>), ...target };
+}
+
+/**
+ * Which model steps in. None does where a person gave the session another model meanwhile: neither that nor what steps in for it
+ * is the model that worked last. (The first step of a run that continues another knows the session's own alone.)
+ */
+export function fallbackOf(
+  config: RunConfig,
+  { fallback, switched, model }: Pick<ModelStepInput, "fallback" | "switched" | "model">,
+): number | undefined {
+  if (fallback === undefined || switched === "fallback" || model === undefined) return fallback;
+  return model === config.model || model === withFallback(config, fallback).model ? fallback : undefined;
 }
 
 const CACHE_SECONDS = { "5m": 300, "30m": 1_800, "1h": 3_600, "24h": 86_400 } as const;

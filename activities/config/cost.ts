@@ -38,10 +38,32 @@ export function costUsd(
   );
 }
 
+/** USD of an answer: by its router's word, else by the tier that served it, else by the one that was asked for. */
+export function answerCostUsd(
+  target: { readonly price?: Price | undefined; readonly tier?: string | undefined },
+  answer:
+    | { readonly usage: StepUsage | undefined; readonly costUsd?: number; readonly tier?: string }
+    | undefined,
+): number | null {
+  return answer?.costUsd ?? costUsd(target.price, answer?.usage, { tier: answer?.tier ?? target.tier });
+}
+
+/** What a request is reckoned at that was lost with its worker: at most its input, none of it from the cache. */
+export function lostRate(target: {
+  readonly model: string;
+  readonly price?: Price | undefined;
+  readonly tier?: string | undefined;
+}): { readonly model: string; readonly usdPerToken: number | undefined } {
+  const ofOne = costUsd(target.price, { input: 1, cached: 0, output: 0 }, target);
+  return { model: target.model, usdPerToken: ofOne ?? undefined };
+}
+
 /** What a session's calls were billed. */
 export interface SessionBill {
   /** Sum over the calls whose cost is stored with them. */
   readonly costUsd: number;
+  /** How much of that is our estimate, of requests that failed or were lost without a bill. */
+  readonly estimatedUsd: number;
   /** The calls with a bill and no cost: from before costs were stored, or of a model without a price. */
   readonly uncosted: Pick<StepUsage, "input" | "cached" | "output"> & { readonly calls: number };
 }

@@ -105,6 +105,8 @@ export interface CallFacts {
 export interface StepNews {
   /** Messages that wait in Postgres for the next step: more had come than one step takes. */
   readonly parked?: number;
+  /** A person gave the session another model while one stepped in for it: none does any more. */
+  readonly isOwn?: true;
   /** The session was given another model: the figures from now on. */
   readonly policy?: Pick<RunPolicy, "model" | "budget" | "prefix">;
 }
@@ -151,6 +153,8 @@ export interface RunToolInput {
   readonly step: number;
   /** Which of the step's calls, from 0. */
   readonly index: number;
+  /** As in `ModelStepInput`: the result is to fit that model's window. */
+  readonly fallback?: number;
 }
 
 export interface ToolFacts {

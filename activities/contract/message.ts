@@ -93,7 +93,7 @@ export type StoredMessage = Message & {
   /** The step at which prune hid its content, where it did. */
   readonly prunedStep: number | undefined;
   /** Of an answer: the provider's bill for the request it answered, in tokens, where it can be trusted. */
-  readonly usage?: { readonly input: number; readonly output: number } | undefined;
+  readonly usage?: { readonly input: number; readonly output: number; readonly cached?: number } | undefined;
   /** Of an answer: the model that gave it. */
   readonly model?: string | undefined;
   /** Of a result: paths of the instructions that it carries. */

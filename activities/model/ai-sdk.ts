@@ -16,6 +16,7 @@ import { toModelMessages } from "./request/to-model-messages.ts";
 import { reportedCostUsd, trustedUsage } from "./usage.ts";
 import { Watchdog } from "./watchdog.ts";
 import { cacheMark, rulesOf, type WireRules } from "./request/wire-rules.ts";
+import { ServedTier } from "./served-tier.ts";
 import type { Repair } from "./stream-events.ts";
 import { loadWire, type Wire } from "./wires/wire.ts";
 
@@ -102,10 +103,16 @@ async function askOnce(
 
   const collector = new AnswerCollector(fullModelName(request.target.model), onDelta);
   const reading = asking.wire.reading?.();
+  const tier = request.target.tier === undefined ? undefined : new ServedTier();
   let firstTokenAt: number | undefined;
   let end: { reason: string; usage: ModelAnswer["usage"]; costUsd: number | undefined } | undefined;
   try {
-    const reader = startStream(asking, call.signal, watchdog, reading?.repair).getReader();
+    const reader = startStream(
+      asking,
+      call.signal,
+      watchdog,
+      tier?.around(reading?.repair) ?? reading?.repair,
+    ).getReader();
     for (;;) {
       const { done, value } = await Promise.race([reader.read(), aborted]);
       if (call.signal.aborted) throw call.signal.reason;
@@ -137,6 +144,7 @@ async function askOnce(
       finish: finishOf(end.reason, content),
       usage: end.usage,
       ...(end.costUsd === undefined ? {} : { costUsd: end.costUsd }),
+      ...(tier?.name === undefined ? {} : { tier: tier.name }),
       firstTokenMs: (firstTokenAt ?? startedAt + durationMs) - startedAt,
       durationMs,
     };

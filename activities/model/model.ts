@@ -45,6 +45,8 @@ export interface ModelAnswer {
   readonly usage: StepUsage | undefined;
   /** What a router says that the call cost, in USD. */
   readonly costUsd?: number;
+  /** The tier of service that answered, where one was asked for and the provider says: that is what it bills. */
+  readonly tier?: string;
   readonly firstTokenMs: number;
   readonly durationMs: number;
 }

@@ -1,7 +1,7 @@
 /** Live pieces of an answer on their way to watchers: gathered, masked, written in the background. */
 import type { Sanitizer } from "../redaction/sanitizer.ts";
 import type { Store } from "../store/db.ts";
-import { appendChunks, type ChunkRow, type Notifier } from "../store/events.ts";
+import { appendChunks, appendEvents, type ChunkRow, type Notifier } from "../store/events.ts";
 import type { ModelDelta } from "../model/model.ts";
 
 /** Source: survey of durable engines, D16 (50–100 ms); watchers are to see a piece within 300 ms. */
@@ -16,7 +16,13 @@ export interface ChunkWriter {
 
 export function createChunkWriter(
   deps: { readonly store: Store; readonly notifier: Notifier; readonly sanitizer: Sanitizer },
-  at: { readonly sessionId: string; readonly epoch: number; readonly step: number; readonly attempt: number },
+  at: {
+    readonly sessionId: string;
+    readonly epoch: number;
+    readonly step: number;
+    readonly attempt: number;
+    readonly model: string;
+  },
 ): ChunkWriter {
   const streams = { text: deps.sanitizer.stream(), reasoning: deps.sanitizer.stream() };
   let waiting: ChunkRow[] = [];
@@ -30,19 +36,26 @@ export function createChunkWriter(
     else waiting.push({ chunkType, text });
     timer ??= setTimeout(flush, GATHER_MS);
   };
+  const write = (append: () => Promise<unknown>) => {
+    writing = writing
+      .then(append)
+      .then(() => deps.notifier.wake(at.sessionId))
+      .catch(() => undefined);
+  };
   const flush = () => {
     timer = undefined;
     const chunks = waiting;
     waiting = [];
-    writing = writing
-      .then(() => appendChunks(deps.store.db, at, chunks))
-      .then(() => deps.notifier.wake(at.sessionId))
-      .catch(() => undefined);
+    write(() => appendChunks(deps.store.db, at, chunks));
   };
+  const { sessionId, epoch, step, attempt, model } = at;
+  const hidden = { type: "llm:thinking", step, attempt, data: { model, hidden: true } } as const;
   return {
     push(delta) {
       if (delta.type === "text" || delta.type === "reasoning")
         add(delta.type, streams[delta.type].push(delta.text));
+      // Rare: at most once in each 5 s without a piece.
+      if (delta.type === "thinking") write(() => appendEvents(deps.store.db, sessionId, epoch, [hidden]));
     },
     async end() {
       add("reasoning", streams.reasoning.end());

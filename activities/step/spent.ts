@@ -1,6 +1,7 @@
 /** What a session has cost against its limit. */
+import { lostRate } from "../config/cost.ts";
 import type { NewEvent } from "../store/event.ts";
-import { spentUsd } from "../store/model-calls.ts";
+import { recordLostCalls, spentUsd } from "../store/model-calls.ts";
 import type { StepContext } from "./step-context.ts";
 
 interface Spent {
@@ -13,6 +14,13 @@ export async function spentWith({ deps, session }: StepContext, costUsd: number)
   if (session.config.limits.maxCostUsd === undefined) return undefined;
   const before = await spentUsd(deps.store.db, session.id);
   return { before, after: before + costUsd };
+}
+
+/** The same with the requests that earlier attempts lost with their workers. To be called once this answer is stored. */
+export async function withLost({ deps, session, scope }: StepContext, spent: Spent): Promise<number> {
+  if (scope.attempt === 1) return spent.after;
+  await recordLostCalls(deps.store.db, session.id, lostRate(session.config));
+  return spentUsd(deps.store.db, session.id);
 }
 
 /** Share of the limit at which people are told. Source: ours, as alarms of budgets have it. */

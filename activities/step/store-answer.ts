@@ -1,14 +1,13 @@
 /** An answer on its way into the transcript: one transaction, then facts for the workflow. */
-import { log } from "@temporalio/activity";
 import { cleanDeep } from "../redaction/clean-deep.ts";
 import { cutChars } from "../contract/cut-text.ts";
 import type { AssistantPart, StoredMessage, ToolCallPart } from "../contract/message.ts";
 import { contextSizeOf, sizeFacts } from "../context/context-size.ts";
-import { contradicts, estimateMessage } from "../transcript/tokens.ts";
+import { estimateMessage } from "../transcript/tokens.ts";
 import type { CallFacts, ContextSize, StepOutcome, StepUsage } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { superseded } from "../contract/failures.ts";
-import { costUsd } from "../config/cost.ts";
+import { answerCostUsd } from "../config/cost.ts";
 import { logCall } from "./log-call.ts";
 import type { ModelAnswer } from "../model/model.ts";
 import { commitAnswer } from "../store/commit-step.ts";
@@ -17,7 +16,8 @@ import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { callsOf, findAnswer, insertPartialAnswer, lockRun } from "../store/transcript.ts";
 import { aboutCall } from "../tools/invoke.ts";
-import { nearLimit, spentWith } from "./spent.ts";
+import { doubtOf } from "./doubtful-bill.ts";
+import { nearLimit, spentWith, withLost } from "./spent.ts";
 import type { StepContext } from "./step-context.ts";
 
 const NO_USAGE: StepUsage = { input: 0, output: 0, cached: 0, reasoning: 0 };
@@ -35,14 +35,16 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
   const text = content.map((part) => (part.type === "text" ? part.text : "")).join("");
   const reasoning = content.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
   const usage = answer.usage ?? NO_USAGE;
-  const row = { ...message, usage: answer.usage, tokens };
+  const doubt = await doubtOf(step, answer);
+  const believed = doubt.isDoubtful ? undefined : answer.usage;
+  const row = { ...message, usage: believed, tokens };
   const context = nextContext(step, row);
   const bill: ModelCallRow = {
     ...billOf(step),
     status: "kept",
     finish: answer.finish,
     usage: answer.usage,
-    costUsd: answer.costUsd ?? costUsd(session.config.price, answer.usage, session.config),
+    costUsd: answerCostUsd(session.config, answer),
     firstTokenMs: answer.firstTokenMs,
     durationMs: answer.durationMs,
   };
@@ -52,7 +54,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
     content,
     tokens,
     meta: {
-      ...(answer.usage ? { usage: answer.usage } : {}),
+      ...(believed ? { usage: believed } : {}),
       finish: answer.finish,
       model: session.config.model,
     },
@@ -70,7 +72,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
           contextUsed: context.used,
           contextEstimated: context.estimated,
           contextLimit: step.measure.windowTokens,
-          ...(isDoubtful(step, answer) ? { usageDoubtful: true } : {}),
+          ...(doubt.isNews ? { usageDoubtful: true } : {}),
           costUsd: bill.costUsd ?? null,
           durationMs: Math.round(answer.durationMs),
         },
@@ -89,12 +91,12 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
   // A wrap-up may be asked without the tools that the estimate counts: some servers take no other refusal of calls.
   const learnt = input.wrapUp
     ? step.learnt
-    : await learnFrom(deps.store.db, session.config.model, step.learnt, size.pureTokens, answer.usage);
+    : await learnFrom(deps.store.db, session.config.model, step.learnt, size.pureTokens, believed);
   // What comes from now on is estimated by what this bill has taught, here as in every display.
   const measure = { ...step.measure, ratio: learnt?.ratio ?? step.measure.ratio };
   return {
     ...facts(step, calls, answer.finish, usage, nextContext({ ...step, measure }, row)),
-    ...(spent === undefined ? {} : { costUsd: spent.after }),
+    ...(spent === undefined ? {} : { costUsd: await withLost(step, spent) }),
   };
 }
 
@@ -112,21 +114,6 @@ export function billOf({ session, input, scope, size }: StepContext): Omit<Model
   };
 }
 
-/** A bill that contradicts our count by far: noted, and nothing is worked out from it. */
-function isDoubtful({ session, size, input }: StepContext, { usage }: ModelAnswer): boolean {
-  if (usage === undefined || !contradicts(usage.input, size.pureTokens)) return false;
-  log.warn(
-    "the provider's token count contradicts ours by far; the estimate is used. A count that stays low while the session grows means that the server cuts requests to its own window: longhaul doctor shows it",
-    {
-      model: session.config.model,
-      step: input.step,
-      billedTokens: usage.input,
-      countedTokens: size.pureTokens,
-    },
-  );
-  return true;
-}
-
 /** Facts of an answer that an earlier attempt stored: nothing is sent again. */
 export async function answerFacts(step: StepContext, paid: StoredMessage): Promise<StepOutcome> {
   const stored = await findAnswer(step.deps.store.db, step.session.id, step.input.step);
@@ -140,8 +127,16 @@ export async function answerFacts(step: StepContext, paid: StoredMessage): Promi
   };
 }
 
-/** Keeps what was said before a person stopped it; nothing said leaves no row. @returns the context's size with it */
-export async function keepInterrupted(step: StepContext, said: string): Promise<ContextSize> {
+/**
+ * Keeps what was said before a person stopped it; nothing said leaves no row.
+ * @param costUsd what the request is reckoned to have cost
+ * @returns the context's size with it
+ */
+export async function keepInterrupted(
+  step: StepContext,
+  said: string,
+  costUsd: number | null,
+): Promise<ContextSize> {
   const { deps, session, input } = step;
   const text = `${deps.sanitizer.clean(said)}${INTERRUPTED}`;
   const message = { role: "assistant", content: [{ type: "text", text }] } as const;
@@ -153,6 +148,7 @@ export async function keepInterrupted(step: StepContext, said: string): Promise<
     status: "wasted",
     finish: "interrupted",
     usage: undefined,
+    costUsd,
   };
   await write(step, async (tx) => {
     if (wasSaid) {

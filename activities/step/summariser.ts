@@ -1,5 +1,5 @@
 /** The model as a summariser: one request, its bill, and its failures as the ladder understands them. */
-import { costUsd } from "../config/cost.ts";
+import { answerCostUsd } from "../config/cost.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { ModelTarget } from "../config/model-target.ts";
@@ -62,7 +62,7 @@ export function createSummariser({ deps, scope, session, step, learnt, later }: 
       estimatedInput: request.tokens,
       estimatePure: true,
       usage: answer?.usage,
-      costUsd: answer?.costUsd ?? costUsd(target.price, answer?.usage, target),
+      costUsd: answerCostUsd(target, answer),
       ...(answer === undefined
         ? {}
         : { finish: answer.finish, firstTokenMs: answer.firstTokenMs, durationMs: answer.durationMs }),

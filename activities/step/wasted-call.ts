@@ -1,27 +1,53 @@
 /** Requests that came to nothing: their bill, and what they tell of the next attempt. */
-import { costUsd } from "../config/cost.ts";
+import { answerCostUsd, costUsd } from "../config/cost.ts";
 import { cutChars } from "../contract/cut-text.ts";
 import type { ModelAnswer, ModelErrorClass } from "../model/model.ts";
 import { hasEarlierCall, type ModelCallRow, recordCall } from "../store/model-calls.ts";
+import { estimateText } from "../transcript/tokens.ts";
 import { logCall } from "./log-call.ts";
 import { ONE_MORE_TRY } from "./model-failure.ts";
 import type { StepContext } from "./step-context.ts";
 import { billOf } from "./store-answer.ts";
 
-/** A request that was, or may have been, billed for nothing. */
+/** Failures after which a provider bills what it read and wrote, though nobody says how much. Source: ours, by what they mean. */
+const BILLED: ReadonlySet<string> = new Set<ModelErrorClass>(["silent", "too-long", "malformed"]);
+
+/**
+ * What a request without a bill is reckoned to have cost in USD: by our count of it, as much of it from the cache as of the
+ * last one that was billed. Null where the price is not known.
+ * @param said what came of the answer
+ */
+export function estimatedCostUsd({ session, size, rows }: StepContext, said: string): number | null {
+  const { price, tier } = session.config;
+  const last = rows.findLast((row) => row.usage !== undefined)?.usage;
+  const share = last === undefined || !(last.input > 0) ? 0 : (last.cached ?? 0) / last.input;
+  const input = size.next.tokens;
+  return costUsd(price, { input, cached: Math.round(share * input), output: estimateText(said) }, { tier });
+}
+
+/**
+ * A request that was, or may have been, billed for nothing. Without a bill its cost is an estimate, which a row with a cost and
+ * no tokens means.
+ * @param said what came of the answer before it failed
+ */
 export async function recordWasted(
   step: StepContext,
   error: string,
-  { answer, finish }: { readonly answer?: ModelAnswer; readonly finish: string },
+  {
+    answer,
+    finish,
+    said = "",
+  }: { readonly answer?: ModelAnswer; readonly finish: string; readonly said?: string },
 ): Promise<void> {
   const { sanitizer, store } = step.deps;
+  const unbilled = said !== "" || BILLED.has(finish) ? estimatedCostUsd(step, said) : null;
   const bill: ModelCallRow = {
     ...billOf(step),
     status: "wasted",
     error: cutChars(sanitizer.clean(error), 1_000),
     finish,
     usage: answer?.usage,
-    costUsd: answer?.costUsd ?? costUsd(step.session.config.price, answer?.usage, step.session.config),
+    costUsd: answer === undefined ? unbilled : answerCostUsd(step.session.config, answer),
   };
   logCall(bill);
   await recordCall(store.db, bill);

@@ -14,15 +14,15 @@ export interface EventData {
   "session:started": { task: string; model: string; continued: boolean; resetTo?: number };
   /** Tokens: `limit` is where compaction starts, `window` the model's whole window. `window` is absent in events of earlier versions. */
   "step:started": { estimatedInput: number; estimated: boolean; limit: number; window?: number };
-  /** The request is on its way. */
-  "llm:thinking": { model: string };
+  /** The request is on its way; `hidden`: bytes come and have long brought nothing to show, so it thinks where nobody sees it. */
+  "llm:thinking": { model: string; hidden?: true };
   "llm:chunk": { chunkType: "text" | "reasoning"; text: string };
   "llm:response": {
     content: string;
     reasoning: string;
     finish: string;
     tokenUsage: { input: number; output: number; cached: number; reasoning: number };
-    /** The provider's count contradicts ours by far; nothing is worked out from it. */
+    /** The provider's counts contradict ours over several calls: they are not reckoned with. Told once a session. */
     usageDoubtful?: true;
     /** The next request as it stands with this answer, in tokens. */
     contextUsed: number;

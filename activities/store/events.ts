@@ -2,7 +2,7 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { NewEvent, SessionEvent } from "./event.ts";
 import type { Queryable, Store } from "./db.ts";
-import { streamChunks } from "./schema/index.ts";
+import { events, streamChunks } from "./schema/index.ts";
 
 const EVENT_CHANNEL = "longhaul_events";
 
@@ -60,6 +60,22 @@ export async function appendChunks(
     insert into stream_chunks (session_id, seq, epoch, step, attempt, chunk_type, text)
     select ${at.sessionId}, c.event_seq - ${chunks.length} + t.place, ${at.epoch}, ${at.step}, ${at.attempt}, t.e->>'chunkType', t.e->>'text'
     from c, json_array_elements(${JSON.stringify(chunks)}::json) with ordinality as t(e, place)`);
+}
+
+/** Whether people were told of this session that its provider's token counts are not believed. */
+export async function wasDoubted(db: Queryable, sessionId: string): Promise<boolean> {
+  const found = await db
+    .select({ seq: events.seq })
+    .from(events)
+    .where(
+      and(
+        eq(events.sessionId, sessionId),
+        eq(events.type, "llm:response"),
+        sql`${events.data}->>'usageDoubtful' = 'true'`,
+      ),
+    )
+    .limit(1);
+  return found.length > 0;
 }
 
 /** Pieces of steps whose answers are stored: some may have come later, from a worker that was thought dead. */

@@ -91,13 +91,19 @@ export async function hasEarlierCall(
 /**
  * Lists as wasted what was asked and never billed: its worker was killed, or told to end, before it could say so. Each
  * request is announced by a `step:started`. Idempotent. To be called when no request of the session is in flight.
+ * @param target.usdPerToken of input: what a lost request is reckoned to have cost; undefined where that is not known
  */
-export async function recordLostCalls(db: Queryable, sessionId: string, model: string): Promise<void> {
+export async function recordLostCalls(
+  db: Queryable,
+  sessionId: string,
+  { model, usdPerToken }: { readonly model: string; readonly usdPerToken: number | undefined },
+): Promise<void> {
   await db.execute(sql`
-    insert into model_calls (session_id, epoch, step, attempt, purpose, model, status, error, estimated_input, estimate_pure)
+    insert into model_calls (session_id, epoch, step, attempt, purpose, model, status, error, estimated_input, estimate_pure, cost_usd)
     select session_id, epoch, step, attempt, 'step', ${model}, 'wasted',
       'Nothing of the answer was kept: its worker ended before it was stored.',
-      coalesce((data->>'estimatedInput')::int, 0), coalesce((data->>'estimated')::boolean, true)
+      coalesce((data->>'estimatedInput')::int, 0), coalesce((data->>'estimated')::boolean, true),
+      coalesce((data->>'estimatedInput')::int, 0) * ${usdPerToken ?? null}::float8
     from (select *, row_number() over (partition by epoch, step order by seq desc) as back,
         count(*) over (partition by epoch, step) as asked
       from events where session_id = ${sessionId} and type = 'step:started') started
@@ -111,6 +117,7 @@ const uncosted = (column: AnyPgColumn) =>
 
 /** Sums over calls for what a session cost. */
 export const costColumns = {
+  estimatedUsd: sql<number>`coalesce(sum(${modelCalls.costUsd}) filter (where ${modelCalls.inputTokens} is null and ${modelCalls.status} = 'wasted'), 0)::float8`,
   costUsd: sql<number>`coalesce(sum(${modelCalls.costUsd}), 0)::float8`,
   uncostedCalls: sql<number>`(count(*) filter (where ${isUncosted}))::int`,
   uncostedInput: uncosted(modelCalls.inputTokens),
@@ -124,6 +131,7 @@ export function sessionBill(
 ): SessionBill {
   return {
     costUsd: row?.costUsd ?? 0,
+    estimatedUsd: row?.estimatedUsd ?? 0,
     uncosted: {
       calls: row?.uncostedCalls ?? 0,
       input: row?.uncostedInput ?? 0,

@@ -206,7 +206,12 @@ export interface CallEstimate {
 }
 
 /** The last billed requests of steps, newest first. */
-export async function recentCalls(db: Queryable, sessionId: string, limit: number): Promise<CallEstimate[]> {
+export async function recentCalls(
+  db: Queryable,
+  sessionId: string,
+  limit: number,
+  model?: string,
+): Promise<CallEstimate[]> {
   return db
     .select({
       step: modelCalls.step,
@@ -222,6 +227,7 @@ export async function recentCalls(db: Queryable, sessionId: string, limit: numbe
         eq(modelCalls.sessionId, sessionId),
         eq(modelCalls.purpose, "step"),
         isNotNull(modelCalls.inputTokens),
+        model === undefined ? undefined : eq(modelCalls.model, model),
       ),
     )
     .orderBy(desc(modelCalls.id))

@@ -21,7 +21,7 @@ export interface FolderNotes {
 
 /** What a row remembers beside its content. */
 export interface MessageMeta {
-  readonly usage?: { readonly input: number; readonly output: number } | undefined;
+  readonly usage?: { readonly input: number; readonly output: number; readonly cached?: number } | undefined;
   readonly finish?: string;
   /** Of an answer: the model that gave it. */
   readonly model?: string;

@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import { prefixMaker } from "../../activities/context/request.ts";
 import { budgetOf } from "../../activities/config/run-policy.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
+import { wasDoubted } from "../../activities/store/events.ts";
 import { readWhole } from "../../activities/store/reading.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import type { Services } from "../connect/connection.ts";
@@ -49,6 +50,10 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
     cached: sum((call) => call.cachedTokens),
     output: sum((call) => call.outputTokens),
   };
+  const isEstimate = (call: (typeof bills)[number]) => call.inputTokens === null && call.status === "wasted";
+  const estimatedUsd = whole.modelCalls
+    .filter(isEstimate)
+    .reduce((total, call) => total + (call.costUsd ?? 0), 0);
   const paid = bills.map((call) => costOfCall(call, config));
   const after = (await readWorkspace(db, id)) ?? [];
   const before = (await readWorkspace(db, id, { atStep: 0 })) ?? [];
@@ -64,8 +69,10 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
       ...usage,
       costUsd: paid.some((cost) => cost === null)
         ? null
-        : paid.reduce<number>((total, cost) => total + (cost ?? 0), 0),
+        : paid.reduce<number>((total, cost) => total + (cost ?? 0), estimatedUsd),
+      estimatedUsd,
     },
+    usageDoubtful: await wasDoubted(db, id),
     windowTokens: config.contextWindow,
     triggerTokens,
     callMs: new Map(

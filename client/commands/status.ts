@@ -1,5 +1,6 @@
 /** `longhaul status ID`: where a session stands. */
 import type { Command } from "commander";
+import { doubtText } from "../console/doubt-text.ts";
 import type { Output, Style } from "../console/output.ts";
 import { bar, dollars, duration, oneLine, percent, plural, tokens } from "../console/format.ts";
 import { readStatus, type SessionStatusDocument } from "../sessions/session-status.ts";
@@ -40,8 +41,9 @@ export function statusText(
     ["model", document.model ?? "–"],
     [
       "used",
-      `${tokens(usage.input)} tokens in (${percent(usage.cached, usage.input)} cached), ${tokens(usage.output)} out, ${plural(usage.calls, "call")}${document.costUsd === null ? "" : `, ${dollars(document.costUsd)}`}`,
+      `${tokens(usage.input)} tokens in (${percent(usage.cached, usage.input)} cached), ${tokens(usage.output)} out, ${plural(usage.calls, "call")}${document.costUsd === null ? "" : `, ${dollars(document.costUsd)}${estimatedPart(document.costEstimatedUsd)}`}`,
     ],
+    ...(document.usageDoubtful ? [["counts", doubtText()] satisfies [string, string]] : []),
     ["queue", queueText(document)],
     ...document.queue.map(({ text }, index): [string, string] => ["", `${index + 1}. ${oneLine(text, 100)}`]),
     ...(document.result === null || document.result === ""
@@ -52,6 +54,11 @@ export function statusText(
   ];
   const title = style("bold", document.id);
   return [title, ...rows.map(([name, value]) => `  ${style("dim", name.padEnd(10))}${value}`)].join("\n");
+}
+
+/** Less than a cent in ten thousand is noise. */
+function estimatedPart(usd: number): string {
+  return usd < 0.000_1 ? "" : ` (${dollars(usd)} of it estimated: requests without a bill)`;
 }
 
 function queueText({ id, queue, endedAt }: SessionStatusDocument): string {

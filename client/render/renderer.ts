@@ -5,6 +5,7 @@
  */
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
 import type { Style } from "../console/output.ts";
+import { doubtText } from "../console/doubt-text.ts";
 import { contextText, dollars, duration, oneLine, plural, tokens } from "../console/format.ts";
 import { compressedLine, endLines, queuedLine, refusedLine, sandboxLine, startLine } from "./lines.ts";
 import { PlainAnswer, type Answer } from "./answers.ts";
@@ -127,8 +128,9 @@ export class Renderer {
       for (const text of startLine(event, data, this.#style, this.#columns)) this.note(text);
     },
     "step:started": (event, data) => this.#stepLine(event, data),
-    "llm:thinking": (event) => {
+    "llm:thinking": (event, { hidden }) => {
       if (this.#isRetry(event)) this.#retried(event);
+      if (hidden) this.note(this.#style("dim", "thinking: nothing to show yet, and the provider is alive"));
     },
     "llm:chunk": (event, data) => {
       if (event.step === this.#stepShown && event.attempt < this.#attemptShown) return;
@@ -138,6 +140,7 @@ export class Renderer {
     "llm:response": (_event, data) => {
       this.#words.whole(data.content, data.reasoning);
       this.#lastText = data.content;
+      if (data.usageDoubtful) this.#warn(`! ${doubtText(data.tokenUsage.input)}`);
       this.#words.reset();
     },
     "llm:tool-call": () => undefined,

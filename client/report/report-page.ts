@@ -1,6 +1,7 @@
 /** A session as one page that needs nothing else: figures, the window's use, what was done, the change. Pure. */
 import { cutChars } from "../../activities/contract/cut-text.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
+import { doubtText } from "../console/doubt-text.ts";
 import { dollars, duration, percent, plural, tokens } from "../console/format.ts";
 import type { TrajectoryStep } from "../sessions/trajectory.ts";
 import { contextPlot, type PlotPoint, type PlotRound } from "./context-plot.ts";
@@ -26,7 +27,11 @@ export interface ReportData {
     readonly cached: number;
     readonly output: number;
     readonly costUsd: number | null;
+    /** How much of it is our estimate, of requests without a bill. */
+    readonly estimatedUsd: number;
   };
+  /** The provider's token counts contradict the session's size. */
+  readonly usageDoubtful: boolean;
   readonly windowTokens: number;
   readonly triggerTokens: number;
   readonly callMs: ReadonlyMap<string, number>;
@@ -52,6 +57,10 @@ export function reportPage(data: ReportData): string {
     ["tokens out", tokens(usage.output)],
     ["model calls", String(usage.calls)],
     ["cost", usage.costUsd === null ? "price unknown" : dollars(usage.costUsd)],
+    ...(usage.estimatedUsd > 0
+      ? [["of it estimated", dollars(usage.estimatedUsd)] satisfies [string, string]]
+      : []),
+    ...(data.usageDoubtful ? [["token counts", doubtText()] satisfies [string, string]] : []),
   ];
   const page = html`<html lang="en">
     <head>

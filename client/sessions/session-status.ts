@@ -2,6 +2,7 @@
 import type { Price } from "../../activities/config/model-target.ts";
 import { sessionCostUsd } from "../../activities/config/cost.ts";
 import type { NextInputEstimate } from "../../activities/transcript/tokens.ts";
+import { wasDoubted } from "../../activities/store/events.ts";
 import { sessionBill } from "../../activities/store/model-calls.ts";
 import { readFigures, type SessionFigures, type SessionRow } from "../../activities/store/reading.ts";
 import { readParked, readWaiting } from "../../activities/store/waiting.ts";
@@ -31,6 +32,10 @@ export interface SessionStatusDocument {
   readonly usage: SessionFigures["usage"];
   /** USD so far; null where the model's price is not known. */
   readonly costUsd: number | null;
+  /** How much of it is our estimate, of requests that failed or were lost without a bill. */
+  readonly costEstimatedUsd: number;
+  /** The provider's token counts contradict the session's size, so they are not reckoned with. */
+  readonly usageDoubtful: boolean;
   readonly result: string | null;
   /** Which limit ended it, of `max_steps`. */
   readonly limit: "steps" | "cost" | null;
@@ -48,15 +53,16 @@ export interface SessionStatusDocument {
 export async function readStatus(services: Services, row: SessionRow): Promise<SessionStatusDocument> {
   const ended = hasEnded(row);
   const { sessionSizes } = await import("../../activities/context/session-sizes.ts");
-  const [figures, size, waiting, parked, run, view] = await Promise.all([
+  const [figures, size, waiting, parked, run, view, isDoubted] = await Promise.all([
     readFigures(services.store.db, [row.id]).then((all) => all.get(row.id)),
     sessionSizes(services.store.db, [row.id]).then((all) => all.get(row.id)),
     readWaiting(services.store.db, row.id),
     readParked(services.store.db, row.id),
     withTimeout(describeRun(services.temporal, row.id), 3_500).catch(() => undefined),
     ended ? undefined : askWorkflow(services, row.id),
+    wasDoubted(services.store.db, row.id),
   ]);
-  const document = statusDocument(row, figures, size, run);
+  const document = statusDocument(row, figures, size, run, isDoubted);
   if (view === undefined) return { ...document, queue: waiting };
   return {
     ...document,
@@ -87,8 +93,10 @@ export function statusDocument(
   figures: SessionFigures | undefined,
   size: NextInputEstimate | undefined,
   run?: RunDescription,
+  isDoubted = false,
 ): SessionStatusDocument {
   const config = knownConfig(row.config);
+  const bill = figures?.bill ?? sessionBill(undefined);
   const usage = figures?.usage ?? { input: 0, cached: 0, output: 0, reasoning: 0, calls: 0 };
   return {
     id: row.id,
@@ -108,7 +116,9 @@ export function statusDocument(
     },
     compactionRounds: figures?.compactionRounds ?? 0,
     usage,
-    costUsd: sessionCostUsd(figures?.bill ?? sessionBill(undefined), config),
+    costUsd: sessionCostUsd(bill, config),
+    costEstimatedUsd: bill.estimatedUsd,
+    usageDoubtful: isDoubted,
     result: row.result,
     limit: limitOf(row),
     error: row.error ?? null,

@@ -223,9 +223,29 @@ describe("bills of ten times the requests", () => {
     expect(await roundsOf(agent)).toEqual([]);
     const events = await readEvents(database.store.db, agent.id, 0, 1_000);
     const answers = events.filter(({ type }) => type === "llm:response");
-    expect(answers.map(({ data }) => (data as { usageDoubtful?: true }).usageDoubtful)).toEqual(
-      answers.map(() => true),
+    // Four in a row are no accident; then people are told, once.
+    const told = answers.map(({ data }) => (data as { usageDoubtful?: true }).usageDoubtful === true);
+    expect(told).toEqual(answers.map((_, index) => index === 3));
+    await agent.close();
+  });
+});
+
+describe("bills of a server that cuts requests to its own window", () => {
+  it("are told once, and neither learnt from nor in the way of a compaction [S11]", async () => {
+    let step = 0;
+    const agent = await start((request) => {
+      if (isSummaryRequest(request)) return goodSummary(request);
+      step += 1;
+      const input = Math.min(request.inputTokens, 8_000);
+      return { ...(step < 40 ? read(step, 30) : says("It is done.")), usage: { input, cached: 0 } };
+    });
+    expect(await playLoop(agent)).toMatchObject({ status: "completed", state: { step: 40 } });
+    expect((await roundsOf(agent)).length).toBeGreaterThan(0);
+    const events = await readEvents(database.store.db, agent.id, 0, 10_000);
+    const told = events.filter(
+      ({ type, data }) => type === "llm:response" && (data as { usageDoubtful?: true }).usageDoubtful,
     );
+    expect(told).toHaveLength(1);
     await agent.close();
   });
 });

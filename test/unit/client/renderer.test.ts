@@ -67,6 +67,16 @@ describe("Renderer", () => {
     expect(text()).toBe("! The sandbox was not closed (no answer).\n");
   });
 
+  it("says that hidden thinking goes on, and that a server's token counts are not believed", () => {
+    const { event, text } = recorder();
+    event("llm:thinking", 1, { model: "openai/o3" });
+    expect(text()).toBe("");
+    event("llm:thinking", 1, { model: "openai/o3", hidden: true });
+    expect(text()).toContain("thinking: nothing to show yet, and the provider is alive");
+    event("llm:response", 1, { ...response("Well.", 0.02), usageDoubtful: true });
+    expect(text()).toMatch(/! The server counts 10 tokens, .* doctor shows the server's window/);
+  });
+
   it("says where a sandbox can reach more than was wanted, and only there", () => {
     const { event, text } = recorder();
     event("sandbox:created", 1, { container: "c", workspace: "empty", network: { reach: "internet" } });

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { escapeHtml, html } from "../../../client/report/html.ts";
-import { reportPage } from "../../../client/report/report-page.ts";
+import { reportPage, type ReportData } from "../../../client/report/report-page.ts";
 import { trajectoryDocument } from "../../../client/sessions/trajectory.ts";
 import { AT, sessionRow, wholeSession } from "../../support/stored-whole.ts";
 
-const page = reportPage({
+const DATA: ReportData = {
   session: sessionRow,
   model: "openai/gpt-4o",
   steps: trajectoryDocument(sessionRow, wholeSession, "1.2.3").steps,
@@ -23,13 +23,15 @@ const page = reportPage({
       tokensAfter: 20_000,
     },
   ],
-  usage: { calls: 3, input: 3_000, cached: 1_200, output: 150, costUsd: 0.0123 },
+  usage: { calls: 3, input: 3_000, cached: 1_200, output: 150, costUsd: 0.0123, estimatedUsd: 0 },
+  usageDoubtful: false,
   windowTokens: 128_000,
   triggerTokens: 93_600,
   callMs: new Map([["c1", 1_234]]),
   patch: "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-<i>old</i>\n+new\n",
   madeAt: AT,
-});
+};
+const page = reportPage(DATA);
 
 describe("the report", () => {
   it("shows what others wrote as text, and can neither run nor fetch anything", () => {
@@ -49,6 +51,15 @@ describe("the report", () => {
     expect(page).not.toMatch(/undefined|NaN|\[object/);
   });
 
+  it("folds reasoning, and says what of the cost is estimated and that token counts are not believed", () => {
+    expect(page).toMatch(/<details>\s*<summary>reasoning<\/summary>/);
+    expect(page).not.toContain("of it estimated");
+    const usage = { calls: 2, input: 10, cached: 0, output: 1, costUsd: 0.5, estimatedUsd: 0.2 };
+    const doubtful = reportPage({ ...DATA, usage, usageDoubtful: true });
+    expect(doubtful).toMatch(/of it estimated<\/dt>\s*<dd>\$0\.20/);
+    expect(doubtful).toContain("token counts contradict");
+  });
+
   it("is made of a session without a single request, too", () => {
     const fresh = { ...sessionRow, status: "active", endedAt: null, result: null } as const;
     const empty = reportPage({
@@ -57,7 +68,8 @@ describe("the report", () => {
       steps: [],
       points: [],
       rounds: [],
-      usage: { calls: 0, input: 0, cached: 0, output: 0, costUsd: null },
+      usage: { calls: 0, input: 0, cached: 0, output: 0, costUsd: null, estimatedUsd: 0 },
+      usageDoubtful: false,
       windowTokens: 128_000,
       triggerTokens: 93_600,
       callMs: new Map(),

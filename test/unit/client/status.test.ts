@@ -18,6 +18,8 @@ const DOCUMENT: SessionStatusDocument = {
   compactionRounds: 0,
   usage: { input: 1, cached: 0, output: 1, reasoning: 0, calls: 1 },
   costUsd: null,
+  costEstimatedUsd: 0,
+  usageDoubtful: false,
   result: null,
   limit: null,
   error: null,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { agentConfigSchema } from "../../../activities/config/agent-config.ts";
-import { cacheSeconds, withFallback } from "../../../activities/config/asked-model.ts";
+import { cacheSeconds, fallbackOf, withFallback } from "../../../activities/config/asked-model.ts";
 import { resolveRun } from "../../../activities/config/models.ts";
 
 function runOf(models: object, name: string) {
@@ -23,6 +23,28 @@ describe("the model that is asked", () => {
   it("is the session's own where none steps in, or the one that did is not there any more", () => {
     expect(withFallback(run, undefined)).toBe(run);
     expect(withFallback(run, 2)).toBe(run);
+  });
+});
+
+describe("who steps in", () => {
+  const config = runOf({ "openai/gpt-5.4": { fallback: ["anthropic/claude-opus-5"] } }, "openai/gpt-5.4");
+  const [own, other] = ["openai/gpt-5.4", "anthropic/claude-opus-5"];
+
+  it("is who worked last, who takes over now, and who is carried into a run that continues another", () => {
+    expect(fallbackOf(config, { fallback: 1, model: other })).toBe(1);
+    expect(fallbackOf(config, { fallback: 1, model: own, switched: "fallback" })).toBe(1);
+    expect(fallbackOf(config, { fallback: 1, model: own })).toBe(1);
+    expect(fallbackOf(config, { model: own })).toBeUndefined();
+  });
+
+  it("is nobody where a person gave the session another model meanwhile, with a list of its own or without", () => {
+    const alone = runOf({}, "google/gemini-3.8-flash");
+    const listed = runOf(
+      { "google/gemini-3.8-flash": { fallback: ["openai/gpt-5.4"] } },
+      "google/gemini-3.8-flash",
+    );
+    for (const given of [alone, listed])
+      expect(fallbackOf(given, { fallback: 1, model: other })).toBeUndefined();
   });
 });
 

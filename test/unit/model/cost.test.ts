@@ -53,19 +53,19 @@ describe("the cost of a session", () => {
   const none = { calls: 0, input: 0, cached: 0, output: 0 };
 
   it("is the sum of what its calls cost when they were made", () => {
-    expect(sessionCostUsd({ costUsd: 3.25, uncosted: none }, { price: tiered })).toBe(3.25);
-    expect(sessionCostUsd({ costUsd: 3.25, uncosted: none }, {})).toBe(3.25);
+    expect(sessionCostUsd({ costUsd: 3.25, estimatedUsd: 0, uncosted: none }, { price: tiered })).toBe(3.25);
+    expect(sessionCostUsd({ costUsd: 3.25, estimatedUsd: 0, uncosted: none }, {})).toBe(3.25);
   });
 
   it("counts calls from before they had a cost by the price, never as one large request", () => {
     const uncosted = { calls: 40, input: 1_000_000, cached: 0, output: 0 };
-    expect(sessionCostUsd({ costUsd: 1, uncosted }, { price: tiered })).toBe(5);
+    expect(sessionCostUsd({ costUsd: 1, estimatedUsd: 0, uncosted }, { price: tiered })).toBe(5);
   });
 
   it("is not known where one of its calls is not", () => {
     const uncosted = { calls: 1, input: 10, cached: 0, output: 1 };
-    expect(sessionCostUsd({ costUsd: 1, uncosted }, {})).toBeNull();
-    expect(sessionCostUsd({ costUsd: 0, uncosted: none }, {})).toBeNull();
-    expect(sessionCostUsd({ costUsd: 0, uncosted: none }, { price: tiered })).toBe(0);
+    expect(sessionCostUsd({ costUsd: 1, estimatedUsd: 0, uncosted }, {})).toBeNull();
+    expect(sessionCostUsd({ costUsd: 0, estimatedUsd: 0, uncosted: none }, {})).toBeNull();
+    expect(sessionCostUsd({ costUsd: 0, estimatedUsd: 0, uncosted: none }, { price: tiered })).toBe(0);
   });
 });

@@ -1,12 +1,14 @@
-/** A model that thinks until its output is used up, and says nothing [S13]. */
+/** Requests that are paid for nothing, and thinking that nobody sees: more room once, estimates, a sign of life [S13]. */
 import { asc, eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { createChunkWriter } from "../../activities/step/chunk-writer.ts";
+import { loadBill } from "../../activities/store/model-calls.ts";
 import { modelCalls } from "../../activities/store/schema/index.ts";
 import { readEvents } from "../../activities/store/events.ts";
 import { directConfig, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { playLoop } from "../support/direct-loop.ts";
-import { scriptedModel, thought } from "../support/scripted-model.ts";
+import { scriptedModel, text, thought } from "../support/scripted-model.ts";
 import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase();
@@ -97,6 +99,59 @@ describe("an answer used up by thinking", () => {
       "openai/other",
     ]);
     expect(rooms(agent)).toEqual([4_000, 16_000, 4_000]);
+    await agent.close();
+  });
+});
+
+describe("a request without a bill", () => {
+  const price = { input: 10, cached: 1, output: 20 };
+
+  it("counts by an estimate towards the session's cost, which says so", async () => {
+    const script = scriptedModel()
+      .answers(text("I begin to"), { type: "drop" })
+      .fails(503, "Down.", { headers: { "retry-after-ms": "1" } })
+      .says("Done.");
+    const agent = await startDirectAgent(database, script, {
+      config: { price, limits: { ...directConfig().limits, maxCostUsd: 5 } },
+    });
+    await agent.perform("openSession", { chain: agent.runId });
+    const step = { step: 1, guidance: [] };
+    await expect(agent.perform("modelStep", step)).rejects.toThrow();
+    await expect(agent.perform("modelStep", step, { attempt: 2 })).rejects.toThrow();
+    const facts = await agent.perform("modelStep", step, { attempt: 3 });
+    const bill = await loadBill(database.store.db, agent.id);
+    // What was cut off had begun to answer; what was refused with a 503 costs nothing.
+    const [cut, refused] = await database.store.db
+      .select({ costUsd: modelCalls.costUsd, estimated: modelCalls.estimatedInput })
+      .from(modelCalls)
+      .where(eq(modelCalls.sessionId, agent.id))
+      .orderBy(asc(modelCalls.id));
+    expect(refused?.costUsd).toBeNull();
+    expect(bill.estimatedUsd).toBeCloseTo(((cut?.estimated ?? 0) * 10) / 1e6, 3);
+    expect(bill.estimatedUsd).toBeGreaterThan(0);
+    expect(facts).toMatchObject({ kind: "answered", costUsd: expect.closeTo(bill.costUsd) });
+    await agent.close();
+  });
+});
+
+describe("thinking that nobody sees", () => {
+  it("is told to watchers while it goes on", async () => {
+    const agent = await startDirectAgent(database, scriptedModel());
+    const writer = createChunkWriter(agent.deps, {
+      sessionId: agent.id,
+      epoch: 1,
+      step: 1,
+      attempt: 1,
+      model: "openai/o3",
+    });
+    writer.push({ type: "thinking" });
+    await writer.end();
+    const events = await readEvents(database.store.db, agent.id, 0, 10);
+    expect(events.at(-1)).toMatchObject({
+      type: "llm:thinking",
+      step: 1,
+      data: { model: "openai/o3", hidden: true },
+    });
     await agent.close();
   });
 });

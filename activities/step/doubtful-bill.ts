@@ -1,0 +1,33 @@
+/** A bill that is not believed: noted, nothing is worked out from it, and people are told once a session. */
+import { log } from "@temporalio/activity";
+import type { ModelAnswer } from "../model/model.ts";
+import { wasDoubted } from "../store/events.ts";
+import { recentCalls } from "../store/reading.ts";
+import { areDoubtful, isSuspicious, JUDGED_CALLS } from "../transcript/doubtful-bills.ts";
+import type { StepContext } from "./step-context.ts";
+
+export interface Doubt {
+  /** The bill is listed and not reckoned with. */
+  readonly isDoubtful: boolean;
+  /** Nobody was told before. */
+  readonly isNews: boolean;
+}
+
+const NONE: Doubt = { isDoubtful: false, isNews: false };
+
+/** Reads the bills before it only where this one gives reason to. */
+export async function doubtOf(step: StepContext, { usage }: ModelAnswer): Promise<Doubt> {
+  const { deps, session, size, input } = step;
+  if (usage === undefined) return NONE;
+  const call = { estimated: size.next.tokens, actual: usage.input };
+  if (!isSuspicious(call, size.pureTokens)) return NONE;
+  const { model } = session.config;
+  const before = await recentCalls(deps.store.db, session.id, JUDGED_CALLS - 1, model);
+  if (!areDoubtful([call, ...before])) return NONE;
+  if (await wasDoubted(deps.store.db, session.id)) return { isDoubtful: true, isNews: false };
+  log.warn(
+    "the provider's token counts contradict ours; the estimate is used. A count that stays low while the session grows means that the server cuts requests to its own window: longhaul doctor shows it",
+    { model, step: input.step, billedTokens: usage.input, countedTokens: size.pureTokens },
+  );
+  return { isDoubtful: true, isNews: true };
+}
