@@ -194,8 +194,11 @@ export function useAgent(): AgentHarness {
   return perFile(startAgent, (agent) => agent.close());
 }
 
+/** Without a network: what guards one is a container more for each sandbox, and has tests of its own. */
 export function runConfig(): RunConfig {
-  const settings = agentConfigSchema.parse({ sandbox: { image: inject("sandboxImage"), memory: "512m" } });
+  const settings = agentConfigSchema.parse({
+    sandbox: { image: inject("sandboxImage"), memory: "512m", network: "none" },
+  });
   return {
     model: "openai/gpt-4o",
     contextWindow: 128_000,
