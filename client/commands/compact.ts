@@ -5,7 +5,7 @@ import { clientSanitizer } from "../config/config.ts";
 import { usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { withRunning } from "../sessions/running-session.ts";
-import { SESSION, withSession } from "../sessions/with-session.ts";
+import { SESSION, withWorkingSession } from "../sessions/with-session.ts";
 
 const MAX_FOCUS_CHARS = 2_000;
 
@@ -16,7 +16,7 @@ export function compactCommand(command: Command, output: Output) {
     if (focus.length > MAX_FOCUS_CHARS)
       throw usageError(`The focus has ${focus.length} characters; at most ${MAX_FOCUS_CHARS} are allowed.`);
     const request = focus === "" ? undefined : { focus: clientSanitizer().clean(focus) };
-    await withSession(reference, async (services, row) => {
+    await withWorkingSession(reference, async (services, row) => {
       const { id } = row;
       await withRunning(services, row, (handle) => handle.signal(compactSignal, request));
       output.note(

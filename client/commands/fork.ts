@@ -6,7 +6,7 @@ import type { Output } from "../console/output.ts";
 import { positiveInteger } from "../sessions/run-options.ts";
 import { parseSessionId } from "../sessions/session-id.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
-import { SESSION, withSession } from "../sessions/with-session.ts";
+import { SESSION, withWorkingSession } from "../sessions/with-session.ts";
 import { watchSession } from "../watch/watch-session.ts";
 
 interface ForkFlags {
@@ -29,7 +29,7 @@ export function forkCommand(command: Command, output: Output) {
     const chosen = flags.id === undefined ? undefined : parseSessionId(flags.id);
     const message =
       flags.message === undefined ? undefined : await readMessage([flags.message], processStdin());
-    return withSession(reference, async (services, row) => {
+    return withWorkingSession(reference, async (services, row) => {
       const from = row.id;
       const id = await forkSession(services, row, { fromStep, message, id: chosen });
       output.note(`${id} continues from ${from}, which is unchanged.\n`);

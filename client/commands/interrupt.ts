@@ -1,12 +1,13 @@
 /** `longhaul interrupt ID [MESSAGE]`: aborts the step in flight; the session goes on with its queue. */
 import type { Command } from "commander";
+import { tellNoWorker } from "../connect/no-worker.ts";
 import { clientSanitizer } from "../config/config.ts";
 import { usageError } from "../console/errors.ts";
 import { describeKept } from "../sessions/describe-kept.ts";
 import { interruptSession } from "../sessions/interrupt-session.ts";
 import type { Output } from "../console/output.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
-import { SESSION, withSession } from "../sessions/with-session.ts";
+import { SESSION, withWorkingSession } from "../sessions/with-session.ts";
 
 /** Longer ones go through `say`, which stores them. */
 const MAX_BYTES = 16_384;
@@ -25,8 +26,9 @@ export function interruptCommand(command: Command, output: Output) {
       );
     }
     const message = text === undefined ? undefined : clientSanitizer().clean(text);
-    await withSession(reference, async (services, row) => {
+    await withWorkingSession(reference, async (services, row) => {
       const { id } = row;
+      await tellNoWorker(services, output);
       const interrupted = await interruptSession(services, row, message);
       if (flags.json === true) output.json({ id, ...interrupted });
       else if (interrupted.acknowledged)

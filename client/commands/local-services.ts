@@ -1,5 +1,6 @@
 /** `longhaul worker`, `up`, `down`: the worker and the services of this machine. */
 import type { Command } from "commander";
+import { exitCodes, type ExitCode } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 
 /** A worker in the foreground, on the services that are there. */
@@ -10,18 +11,21 @@ export function workerCommand() {
   };
 }
 
-/** Local services and a worker in the foreground; ends them on Ctrl-C. */
-export function upCommand(_command: Command, output: Output) {
-  return async () => {
+/** Local services and a worker; in the foreground Ctrl-C ends them. */
+export function upCommand(command: Command, output: Output) {
+  command.option("--detach", "leave them running and return; `longhaul down` ends them");
+  return async ({ detach = false }: { readonly detach?: boolean }): Promise<ExitCode> => {
     const { up } = await import("../setup/up.ts");
-    await up({ say: (line) => output.note(`${line}\n`) });
+    const code = await up({ say: (line) => output.note(`${line}\n`), detach });
+    return code === 0 ? exitCodes.completed : exitCodes.failed;
   };
 }
 
 /** Ends the worker and the services that were brought up; data stays. */
-export function downCommand(_command: Command, output: Output) {
-  return async () => {
+export function downCommand(command: Command, output: Output) {
+  command.option("--all", "also a Temporal server that another installation on this machine uses");
+  return async ({ all = false }: { readonly all?: boolean }) => {
     const { down } = await import("../setup/up.ts");
-    await down({ say: (line) => output.note(`${line}\n`) });
+    await down({ say: (line) => output.note(`${line}\n`), all });
   };
 }

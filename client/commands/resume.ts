@@ -5,7 +5,7 @@ import type { Output } from "../console/output.ts";
 import { sendGuidance } from "../sessions/send-guidance.ts";
 import { hasEnded } from "../sessions/start-session.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
-import { SESSION, withSession } from "../sessions/with-session.ts";
+import { SESSION, withWorkingSession } from "../sessions/with-session.ts";
 import { sentNotes } from "./say.ts";
 
 const CONTINUE = "Continue where you left off.";
@@ -17,7 +17,7 @@ export function resumeCommand(command: Command, output: Output) {
     .option("--json", "one JSON document");
   return async (reference: string, words: readonly string[], flags: { readonly json?: boolean }) => {
     const text = words.length === 0 ? CONTINUE : await readMessage(words, processStdin());
-    await withSession(reference, async (services, row) => {
+    await withWorkingSession(reference, async (services, row) => {
       const { id } = row;
       if (!hasEnded(row))
         throw notPossible(`${id} has not ended (${row.status}).`, `Guide it: longhaul say ${id} "…"`);

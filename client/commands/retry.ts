@@ -5,7 +5,7 @@ import { exitCodes } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { retrySession } from "../sessions/retry-session.ts";
 import { positiveInteger } from "../sessions/run-options.ts";
-import { SESSION, withSession } from "../sessions/with-session.ts";
+import { SESSION, withWorkingSession } from "../sessions/with-session.ts";
 import { watchSession } from "../watch/watch-session.ts";
 
 interface RetryFlags {
@@ -23,7 +23,7 @@ export function retryCommand(command: Command, output: Output) {
     .option("--detach", "do not watch it; print only the id")
     .option("--json", "one event a line on stdout; with --detach one JSON document");
   return (reference: string, { fromStep, dropMessages = false, detach = false, json = false }: RetryFlags) =>
-    withSession(reference, async (services, row) => {
+    withWorkingSession(reference, async (services, row) => {
       const { id } = row;
       const afterSeq = (await readFigures(services.store.db, [id])).get(id)?.lastSeq ?? 0;
       const { step, fromRun, runId, epoch } = await retrySession(services, row, { fromStep, dropMessages });

@@ -8,7 +8,7 @@ import type { Output } from "../console/output.ts";
 import { collect, resolveAsking } from "../sessions/run-options.ts";
 import { sendGuidance, type Sent } from "../sessions/send-guidance.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
-import { SESSION, requireSession, withSession } from "../sessions/with-session.ts";
+import { SESSION, requireSession, withWorkingSession } from "../sessions/with-session.ts";
 
 interface SayFlags {
   readonly image: readonly string[];
@@ -35,7 +35,7 @@ export function sayCommand(command: Command, output: Output) {
     }
     // What is wrong with the order is found before anything is sent.
     const model = flags.model === undefined ? undefined : (await resolveAsking(flags)).run;
-    await withSession(reference, async (services, found) => {
+    await withWorkingSession(reference, async (services, found) => {
       const sessionId = found.id;
       let row = found;
       if (model !== undefined && (await switchModel(services.store, sessionId, model))) {

@@ -1,6 +1,8 @@
 /** `longhaul watch ID`: attaches to a session, from its beginning or from an event on. */
 import type { Command } from "commander";
 import type { Output } from "../console/output.ts";
+import { tellNoWorker } from "../connect/no-worker.ts";
+import { hasEnded } from "../sessions/start-session.ts";
 import { wholeNumber } from "../sessions/run-options.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 import { watchSession } from "../watch/watch-session.ts";
@@ -14,7 +16,8 @@ export function watchCommand(command: Command, output: Output) {
     reference: string,
     { from = 0, json = false }: { readonly from?: number; readonly json?: boolean },
   ) =>
-    withSession(reference, (services, { id }) =>
-      watchSession({ services, sessionId: id, afterSeq: from, json, output }),
-    );
+    withSession(reference, async (services, row) => {
+      if (!hasEnded(row)) await tellNoWorker(services, output);
+      return watchSession({ services, sessionId: row.id, afterSeq: from, json, output });
+    });
 }

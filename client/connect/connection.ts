@@ -11,7 +11,7 @@ import { openStore, type Store } from "../../activities/store/db.ts";
 import { withoutPassword } from "../../worker/connect/probe.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
-import { findServices, type LocalServices } from "../setup/services.ts";
+import { findServices, settingOf, type LocalServices } from "../setup/services.ts";
 import { dataConverter } from "../../worker/connect/data-converter.ts";
 import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
 import { isNamespaceMissing } from "./missing-service.ts";
@@ -53,7 +53,7 @@ export async function openServices(services: LocalServices = findServices()): Pr
       service: "Postgres",
       address: withoutPassword(services.databaseUrl),
       reason: reasonOf(error),
-      fix: "Correct DATABASE_URL, or unset it and run `longhaul up`, which brings up a server of its own.",
+      fix: fixOf("DATABASE_URL"),
       cause: error,
     });
   }
@@ -101,7 +101,7 @@ function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
         service: "Temporal",
         address,
         reason: reasonOf(error),
-        fix: "Correct TEMPORAL_ADDRESS, or unset it and run `longhaul up`, which brings up a server of its own.",
+        fix: fixOf("TEMPORAL_ADDRESS"),
         cause: error,
       });
     }
@@ -120,6 +120,12 @@ function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
     },
   };
 }
+
+/** What is wrong where its address was given, or not. */
+const fixOf = (variable: "DATABASE_URL" | "TEMPORAL_ADDRESS") =>
+  settingOf(variable) === undefined
+    ? "Bring it up: longhaul up --detach"
+    : `Correct ${variable}, or unset it and bring up a server of your own: longhaul up --detach`;
 
 /** The innermost words of an error, on one line. */
 function reasonOf(error: unknown): string {

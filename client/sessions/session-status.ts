@@ -119,11 +119,11 @@ export function statusDocument(
     costUsd: sessionCostUsd(bill, config),
     costEstimatedUsd: bill.estimatedUsd,
     usageDoubtful: isDoubted,
-    result: row.result,
+    result: isTakenUp(row, run) ? null : row.result,
     limit: limitOf(row),
     error: row.error ?? null,
     createdAt: row.createdAt.toISOString(),
-    endedAt: row.endedAt?.toISOString() ?? null,
+    endedAt: isTakenUp(row, run) ? null : (row.endedAt?.toISOString() ?? null),
     live: false,
     workflowStatus: run?.status ?? null,
     lastSeq: figures?.lastSeq ?? 0,
@@ -135,8 +135,14 @@ function limitOf({ status, error }: SessionRow): "steps" | "cost" | null {
   return (error as { type?: string } | null)?.type === "CostLimit" ? "cost" : "steps";
 }
 
+/** A new run of a session that had ended, which no worker has taken up: the row is still the one before's. */
+function isTakenUp(row: SessionRow, run: RunDescription | undefined): boolean {
+  return hasEnded(row) && run?.status === "RUNNING" && run.runId !== row.runId;
+}
+
 /** A run that was ended from outside could not write so itself. */
 function statusOf(row: SessionRow, run: RunDescription | undefined): string {
+  if (isTakenUp(row, run)) return "active";
   if (hasEnded(row)) return row.status;
   switch (run?.status ?? "") {
     case "TERMINATED":

@@ -1,6 +1,7 @@
 /** What a command works with: the services, and the session it is about. */
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { isSetupOff } from "../config/config.ts";
+import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { openServices, type Services } from "../connect/connection.ts";
 import { noSuchSession } from "../console/errors.ts";
 import { findByReference } from "./find-by-reference.ts";
@@ -8,16 +9,48 @@ import { findByReference } from "./find-by-reference.ts";
 /** Of the argument that names a session, in every help text. */
 export const SESSION = "session: its id, the beginning of it, or @last";
 
-/** Opens the services for as long as `use` takes. @throws ServiceMissing */
+const say = (line: string) => void process.stderr.write(`${line}\n`);
+
+/**
+ * Opens the services for as long as `use` takes. This installation's own are brought back where they were ended, by
+ * `longhaul down` or with the machine.
+ * @throws ServiceMissing
+ */
 export async function withServices<T>(
   use: (services: Services) => Promise<T>,
-  open: () => Promise<Services> = openServices,
+  open: () => Promise<Services> = openOrBringBack,
 ): Promise<T> {
   const services = await open();
   try {
     return await use(services);
   } finally {
     await services.close();
+  }
+}
+
+async function openOrBringBack(): Promise<Services> {
+  try {
+    return await openServices();
+  } catch (error) {
+    if (!(error instanceof ServiceMissing) || isSetupOff()) throw error;
+    const { hasOwnServices, prepareStores } = await import("../setup/up.ts");
+    if (!hasOwnServices()) throw error;
+    return openServices(await prepareStores({ say }));
+  }
+}
+
+/** For what a worker has to take: one that is missing, or has other settings than this shell, comes up first. */
+async function openWithWorker(): Promise<Services> {
+  if (isSetupOff()) return openServices();
+  const { lacksWorker, prepare } = await import("../setup/up.ts");
+  if (!(await lacksWorker())) return openOrBringBack();
+  try {
+    return await openServices(await prepare({ say }));
+  } catch (error) {
+    if (!(error instanceof ServiceMissing)) throw error;
+    // A cancel, for one, is heard by Temporal also while Docker is away.
+    say(`No worker could be started: ${error.message}`);
+    return openOrBringBack();
   }
 }
 
@@ -47,6 +80,17 @@ export function withSession<T>(
   use: (services: Services, row: SessionRow) => Promise<T>,
 ): Promise<T> {
   return withServices(async (services) => use(services, await requireSession(services, reference)));
+}
+
+/** As `withSession`, for what only a worker can do. */
+export function withWorkingSession<T>(
+  reference: string,
+  use: (services: Services, row: SessionRow) => Promise<T>,
+): Promise<T> {
+  return withServices(
+    async (services) => use(services, await requireSession(services, reference)),
+    openWithWorker,
+  );
 }
 
 /** @throws ClientError (impossible) where there is no such session */

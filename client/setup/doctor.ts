@@ -10,13 +10,14 @@ import {
   probeTemporal,
   withoutPassword,
 } from "../../worker/connect/probe.ts";
-import { findOnPath, isAlive } from "./processes.ts";
+import { describeDifference, isDifferent } from "./fingerprint.ts";
+import { findOnPath } from "./processes.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { checkSandbox, runcFinding, runcVersion, type Finding } from "./sandbox-check.ts";
 import { findServices, type LocalServices, projectHome, settingOf } from "./services.ts";
-import { readState } from "./state.ts";
 import { cacheFolder } from "./temporal-binary.ts";
 import { configuredTemporal } from "./temporal.ts";
+import { runningWorker } from "./worker-process.ts";
 
 interface Check extends Finding {
   readonly name: string;
@@ -48,7 +49,7 @@ export async function diagnose(options: {
     probed("Postgres", () => probePostgres(services.databaseUrl), "DATABASE_URL"),
     probed("Temporal", () => probeTemporal(services.temporalAddress), "TEMPORAL_ADDRESS"),
     probed("Docker", () => probeDocker(services.dockerHost), "DOCKER_HOST"),
-    workerCheck(home),
+    workerCheck(home, services),
   ]);
   const sandbox = options.sandbox ?? agentConfigSchema.parse({}).sandbox;
   const sandboxes = docker.ok ? await sandboxChecks(services, sandbox) : [];
@@ -99,10 +100,19 @@ async function sandboxChecks(services: LocalServices, sandbox: AgentConfig["sand
   ];
 }
 
-async function workerCheck(home: string): Promise<Check> {
-  const worker = readState(home).services.worker;
-  if (worker !== undefined && (await isAlive(worker))) {
-    return { name: "Worker", ok: true, found: `process ${worker.pid}, log ${worker.log}` };
+async function workerCheck(home: string, services: LocalServices): Promise<Check> {
+  const running = await runningWorker(home, services);
+  if (running !== undefined) {
+    const { worker, difference } = running;
+    const found = `process ${worker.pid}, log ${worker.log}`;
+    if (!isDifferent(difference)) return { name: "Worker", ok: true, found };
+    return {
+      name: "Worker",
+      ok: true,
+      warning: true,
+      found: `${found}; started before ${describeDifference(difference)} changed, or from a shell with others`,
+      fix: "The next `longhaul run`, `say` or `up --detach` from this shell renews it; what it does is finished first.",
+    };
   }
   return {
     name: "Worker",

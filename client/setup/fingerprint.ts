@@ -6,18 +6,57 @@ import { WORKER_SETTINGS } from "./environment.ts";
 import { projectFolder } from "./services.ts";
 
 const SOURCES = ["activities", "workflows", "worker", "package-lock.json"];
+/** Enough to tell two values apart, too little to find one by. */
+const HASH_CHARS = 12;
 
-/** A hash; secrets go into it and cannot be read from it. */
-export function workerFingerprint(environment: Readonly<Record<string, string | undefined>>): string {
-  const hash = createHash("sha256").update(process.version);
-  for (const source of SOURCES) addFile(hash, join(projectFolder, source));
-  for (const name of Object.keys(environment)
-    .filter((key) => WORKER_SETTINGS.test(key))
-    .sort()) {
-    hash.update(`${name}=${environment[name] ?? ""}\0`);
-  }
-  return hash.digest("hex").slice(0, 24);
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface WorkerOrigin {
+  readonly code: string;
+  /** A hash of each setting: secrets go into it and cannot be read from it. */
+  readonly settings: Readonly<Record<string, string>>;
 }
+
+export function workerOrigin(environment: Environment): WorkerOrigin {
+  const code = createHash("sha256").update(process.version);
+  for (const source of SOURCES) addFile(code, join(projectFolder, source));
+  const settings = Object.keys(environment)
+    // An empty one counts as not set, as everywhere.
+    .filter((name) => WORKER_SETTINGS.test(name) && environment[name])
+    .sort()
+    .map((name) => [name, hashOf(`${name}=${environment[name] ?? ""}`)] as const);
+  return { code: code.digest("hex").slice(0, HASH_CHARS), settings: Object.fromEntries(settings) };
+}
+
+export interface OriginDifference {
+  readonly code: boolean;
+  /** Settings that are another or new now. */
+  readonly changed: readonly string[];
+  /** Settings that the worker has and this environment lacks. */
+  readonly lacking: readonly string[];
+}
+
+/** How what a worker was started from differs from what one would be started from now. */
+export function differenceOf(running: Partial<WorkerOrigin>, now: WorkerOrigin): OriginDifference {
+  const had = running.settings ?? {};
+  return {
+    code: running.code !== now.code,
+    changed: Object.keys(now.settings).filter((name) => had[name] !== now.settings[name]),
+    lacking: Object.keys(had).filter((name) => !(name in now.settings)),
+  };
+}
+
+export function isDifferent({ code, changed, lacking }: OriginDifference): boolean {
+  return code || changed.length > 0 || lacking.length > 0;
+}
+
+/** Such as `the code and OPENAI_API_KEY`. */
+export function describeDifference({ code, changed, lacking }: OriginDifference): string {
+  const names = [...(code ? ["the code"] : []), ...changed, ...lacking];
+  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+}
+
+const hashOf = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, HASH_CHARS);
 
 function addFile(hash: ReturnType<typeof createHash>, path: string): void {
   const found = statSync(path);

@@ -9,9 +9,10 @@ import { ensureRoleAndDatabase, WORKER_ROLE } from "./postgres-role.ts";
 import { PRIVATE_FILE } from "./private-folder.ts";
 import { probePostgres } from "../../worker/connect/probe.ts";
 import { birthOf, freePort, run } from "./processes.ts";
+import { succeeds } from "../../worker/connect/until.ts";
 import { type Say, slowly } from "./progress.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
-import { logOf, startService } from "./start-service.ts";
+import { answersWhileAlive, logOf, startService } from "./start-service.ts";
 import { readState, remember } from "./state.ts";
 
 export interface PostgresOptions {
@@ -32,6 +33,8 @@ export interface Binaries {
 }
 
 const DATABASE = "longhaul";
+/** Who listens on a port that a dead server had. */
+const OTHERS_MS = 2_000;
 
 /** @returns the address of a database `longhaul` that is there, for the worker. @throws ServiceMissing */
 export async function ensurePostgres(options: PostgresOptions): Promise<string> {
@@ -41,8 +44,11 @@ export async function ensurePostgres(options: PostgresOptions): Promise<string> 
   const running = readPidFile(data);
   if (running !== undefined && existsSync(secret)) {
     const url = urlOf(running.port, "superuser", readFileSync(secret, "utf8"));
-    const found = await probePostgres(maintenance(url), 2_000).catch(() => undefined);
-    if (found !== undefined) {
+    const known = readState(home).services.postgres;
+    const probe = () => probePostgres(maintenance(url), OTHERS_MS);
+    const found =
+      known?.pid === running.pid ? await answersWhileAlive(known, probe) : await succeeds(probe());
+    if (found) {
       await adopt(home, running);
       return prepared(home, running.port, url);
     }

@@ -1,5 +1,5 @@
 /** Processes that outlive us: started detached, named by pid and start time so that a recycled pid is never killed. */
-import { execFile, type ExecFileOptions, spawn } from "node:child_process";
+import { type ChildProcess, execFile, type ExecFileOptions, spawn } from "node:child_process";
 import { accessSync, closeSync, constants, fchmodSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { delimiter, dirname, join } from "node:path";
@@ -16,7 +16,25 @@ export function run(
   args: readonly string[],
   options: ExecFileOptions = {},
 ): Promise<{ stdout: string; stderr: string }> {
-  return execute(command, [...args], { env: childEnvironment("service"), ...options, encoding: "utf8" });
+  const work = execute(command, [...args], {
+    env: childEnvironment("service"),
+    ...options,
+    encoding: "utf8",
+  });
+  const { child } = work;
+  programs.add(child);
+  return work.finally(() => programs.delete(child));
+}
+
+/** Programs that run to their end and are waited for. */
+const programs = new Set<ChildProcess>();
+
+/** Ends them with ourselves: nobody waits for what they do. Resolves when they are gone. */
+export async function endPrograms(): Promise<void> {
+  for (const signal of ["SIGTERM", "SIGKILL"] as const) {
+    for (const child of programs) child.kill(signal);
+    if (await until(() => programs.size === 0, 10_000)) return;
+  }
 }
 
 /** A process as it can be found again: `born` is its start time as the system tells it. */
@@ -36,20 +54,28 @@ export interface Launch {
   readonly gid?: number;
 }
 
+/** Becomes the program once it is told so; where nobody can tell it any more, it ends. */
+const GATE = 'read -r go && exec "$@" </dev/null';
+
 /**
  * Starts a process in its own session, with its output in `log`: Ctrl-C in our terminal does not reach it. The files that
  * it makes are its user's alone.
+ * @param record writes it down. The program runs only after that: whenever we are killed, nothing runs that nobody knows
  */
-export async function launch(what: Launch): Promise<ProcessMark> {
+export async function launch(
+  what: Launch,
+  record: (mark: ProcessMark) => void = () => undefined,
+): Promise<ProcessMark> {
+  requireProgram(what.command);
   mkdirSync(dirname(what.log), { recursive: true, mode: PRIVATE_FOLDER });
   const log = openSync(what.log, "a", PRIVATE_FILE);
   // A child inherits it, and nothing else runs while it differs from ours.
   const umask = process.umask(0o077);
   try {
     fchmodSync(log, PRIVATE_FILE);
-    const child = spawn(what.command, what.args, {
+    const child = spawn("/bin/sh", ["-c", GATE, "sh", what.command, ...what.args], {
       detached: true,
-      stdio: ["ignore", log, log],
+      stdio: ["pipe", log, log],
       env: what.env ?? childEnvironment("service"),
       ...(what.cwd === undefined ? {} : { cwd: what.cwd }),
       ...(what.uid === undefined ? {} : { uid: what.uid }),
@@ -62,7 +88,17 @@ export async function launch(what: Launch): Promise<ProcessMark> {
     });
     child.unref();
     const pid = child.pid ?? 0;
-    return { pid, born: (await birthOf(pid)) ?? "gone" };
+    const mark = { pid, born: (await birthOf(pid)) ?? "gone" };
+    const { stdin } = child;
+    stdin?.on("error", () => undefined);
+    try {
+      record(mark);
+    } catch (error) {
+      stdin?.destroy();
+      throw error;
+    }
+    await new Promise<void>((resolve) => stdin?.end("go\n", resolve));
+    return mark;
   } finally {
     process.umask(umask);
     closeSync(log);
@@ -137,17 +173,27 @@ function tryListen(port: number): Promise<number | undefined> {
   });
 }
 
+/** @throws Error ENOENT, as a start without a shell does */
+function requireProgram(command: string): void {
+  const isThere = command.includes("/") ? isExecutable(command) : findOnPath(command) !== undefined;
+  if (!isThere) throw Object.assign(new Error(`spawn ${command} ENOENT`), { code: "ENOENT" });
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** A program by its name. */
 export function findOnPath(name: string): string | undefined {
   for (const folder of (process.env["PATH"] ?? "").split(delimiter)) {
     if (folder === "") continue;
     const file = join(folder, name);
-    try {
-      accessSync(file, constants.X_OK);
-      return file;
-    } catch {
-      // Not in this folder.
-    }
+    if (isExecutable(file)) return file;
   }
   return undefined;
 }

@@ -1,9 +1,8 @@
 /** The rehearsal model as a service: started only where no real model is configured. */
 import { childEnvironment } from "./environment.ts";
-import { freePort, isAlive } from "./processes.ts";
+import { freePort } from "./processes.ts";
 import type { Say } from "./progress.ts";
-import { succeeds } from "../../worker/connect/until.ts";
-import { startService } from "./start-service.ts";
+import { answersWhileAlive, startService } from "./start-service.ts";
 import { readState } from "./state.ts";
 
 const REHEARSAL_PORT = 8_788;
@@ -21,7 +20,7 @@ export async function ensureRehearsal(options: {
 }): Promise<string> {
   const { home } = options;
   const running = readState(home).services.rehearsal;
-  if (running !== undefined && (await isAlive(running)) && (await succeeds(probe(running.address))))
+  if (running !== undefined && (await answersWhileAlive(running, () => probe(running.address))))
     return running.address;
   const port = await freePort(options.ports === "fixed" ? REHEARSAL_PORT : 0);
   const address = `http://127.0.0.1:${port}/v1`;

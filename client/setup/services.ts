@@ -115,25 +115,27 @@ export function findServices(home: string = projectHome, ports: "fixed" | "free"
 export async function bringDown(options: {
   readonly home?: string;
   readonly say: Say;
+  /** What stays up. */
+  readonly keep?: readonly ServiceName[];
 }): Promise<{ readonly ended: readonly string[] }> {
   const home = options.home ?? projectHome;
   return locked(home, options.say, async () => {
     const ended: string[] = [];
-    const order: readonly ServiceName[] = ["worker", "rehearsal", "temporal", "postgres"];
-    for (const name of order) {
+    const order: readonly ServiceName[] = ["next-worker", "worker", "rehearsal", "temporal", "postgres"];
+    for (const name of order.filter((each) => options.keep?.includes(each) !== true)) {
       const service = readState(home).services[name];
       if (service === undefined) continue;
       // SIGINT is Postgres' fast shutdown: it does not wait for its clients.
       const signal = name === "postgres" ? "SIGINT" : "SIGTERM";
-      if (await endProcess(service, { signal, graceMs: name === "worker" ? 20_000 : 10_000 }))
-        ended.push(name);
+      if (await endProcess(service, { signal, graceMs: name.endsWith("worker") ? 20_000 : 10_000 }))
+        ended.push(name === "next-worker" ? "worker" : name);
       remember(home, name, undefined);
     }
     // The Docker engine is left running: other work on the machine may use it by now.
     if (readState(home).services.docker !== undefined) {
       options.say("The Docker engine keeps running; stop it with `kill $(cat /var/run/docker.pid)`.");
     }
-    return { ended };
+    return { ended: [...new Set(ended)] };
   });
 }
 

@@ -19,20 +19,35 @@ export interface ServiceStart extends Omit<Launch, "log"> {
   readonly otherwise: string;
   /** What else its entry says. */
   readonly facts?: Partial<RunningService>;
-  /** Its predecessor keeps the entry until this one answers. */
-  readonly replaces?: boolean;
+  /** Its entry until it answers, where its predecessor keeps the other meanwhile. */
+  readonly comesUpAs?: ServiceName;
 }
 
 export const logOf = (home: string, name: ServiceName) => join(home, "logs", `${name}.log`);
+
+/** A service that lives may still be coming up, or the machine is busy: a second one on its data could not start. */
+const ANSWER_MS = 30_000;
+
+/** Whether a service that was started before answers; waits as long as it lives. */
+export async function answersWhileAlive(mark: ProcessMark, probe: () => Promise<unknown>): Promise<boolean> {
+  let answered = false;
+  await until(async () => {
+    if (!(await isAlive(mark))) return true;
+    answered = await succeeds(probe());
+    return answered;
+  }, ANSWER_MS);
+  return answered;
+}
 
 /** Returns once it answers. @throws ServiceMissing with the end of its log where it exits or stays silent */
 export async function startService(start: ServiceStart): Promise<ProcessMark> {
   const { home, name, address, timeoutMs } = start;
   const log = logOf(home, name);
-  const mark = await launch({ ...start, log });
-  const entry = { ...mark, address, log, ...start.facts };
-  // Known before it answers: whoever is interrupted in between can still end it.
-  if (start.replaces !== true) remember(home, name, entry);
+  const entryOf = (mark: ProcessMark): RunningService => ({ ...mark, address, log, ...start.facts });
+  // Known before it runs: whoever is interrupted from here on can still end it.
+  const mark = await launch({ ...start, log }, (one) =>
+    remember(home, start.comesUpAs ?? name, entryOf(one)),
+  );
   const failed = (what: string) =>
     new ServiceMissing({
       service: start.title,
@@ -46,9 +61,10 @@ export async function startService(start: ServiceStart): Promise<ProcessMark> {
     return succeeds(start.probe(mark));
   }, timeoutMs);
   if (!answered) {
-    if (start.replaces === true) await endProcess(mark, { graceMs: 1_000 });
+    if (start.comesUpAs !== undefined) await endProcess(mark, { graceMs: 1_000 });
     throw failed(`did not answer within ${timeoutMs / 1_000} s`);
   }
-  remember(home, name, entry);
+  remember(home, name, entryOf(mark));
+  if (start.comesUpAs !== undefined) remember(home, start.comesUpAs, undefined);
   return mark;
 }

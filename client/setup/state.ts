@@ -6,7 +6,8 @@ import { birthOf, isAlive, type ProcessMark } from "./processes.ts";
 import { PRIVATE_FILE, PRIVATE_FOLDER } from "./private-folder.ts";
 import type { Say } from "./progress.ts";
 
-export type ServiceName = "postgres" | "temporal" | "docker" | "rehearsal" | "worker";
+/** `next-worker` is one that comes up while its predecessor still works. */
+export type ServiceName = "postgres" | "temporal" | "docker" | "rehearsal" | "worker" | "next-worker";
 
 export type FoundName = ServiceName | "queue";
 
@@ -15,8 +16,9 @@ export interface RunningService extends ProcessMark {
   readonly address: string;
   readonly log: string;
   readonly uiUrl?: string;
-  /** Of the worker: what it was started from. */
-  readonly fingerprint?: string;
+  /** Of the worker: the code and the settings it was started from, hashed. */
+  readonly code?: string;
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
 export interface LocalState {

@@ -37,20 +37,27 @@ async function pollers(address: string, ownPid: number | undefined): Promise<str
   let connection: Connection | undefined;
   try {
     connection = await withTimeout(Connection.connect({ ...options, connectTimeout: ASK_MS }), ASK_MS);
-    const { workflowService } = connection;
-    const answer = await connection.withDeadline(Date.now() + ASK_MS, () =>
-      workflowService.describeTaskQueue({
-        namespace,
-        taskQueue: { name: DEFAULT_QUEUE },
-        taskQueueType: WORKFLOW,
-      }),
-    );
-    return (answer.pollers ?? [])
-      .map((poller) => poller.identity ?? "")
-      .filter((identity) => identity !== "" && !identity.startsWith(`${ownPid}@`));
+    const identities = await pollersOf(connection, namespace, DEFAULT_QUEUE);
+    return identities.filter((identity) => !identity.startsWith(`${ownPid}@`));
   } catch {
     return [];
   } finally {
     await connection?.close().catch(() => {});
   }
+}
+
+/** Identities of the workers that have polled a queue in the last minutes. */
+export async function pollersOf(
+  connection: Pick<Connection, "workflowService" | "withDeadline">,
+  namespace: string,
+  queue: string,
+): Promise<readonly string[]> {
+  const { pollers: found } = await connection.withDeadline(Date.now() + ASK_MS, () =>
+    connection.workflowService.describeTaskQueue({
+      namespace,
+      taskQueue: { name: queue },
+      taskQueueType: WORKFLOW,
+    }),
+  );
+  return (found ?? []).map((poller) => poller.identity ?? "").filter((identity) => identity !== "");
 }

@@ -2,10 +2,10 @@
 import { join } from "node:path";
 import { loadClientConfigProfile } from "@temporalio/envconfig";
 import { probeTemporal } from "../../worker/connect/probe.ts";
-import { freePort, isAlive } from "./processes.ts";
+import { freePort } from "./processes.ts";
 import { succeeds } from "../../worker/connect/until.ts";
 import type { Say } from "./progress.ts";
-import { startService } from "./start-service.ts";
+import { answersWhileAlive, startService } from "./start-service.ts";
 import { readState, rememberFound } from "./state.ts";
 import { temporalBinary } from "./temporal-binary.ts";
 import { SEARCH_ATTRIBUTES } from "../../worker/search-attributes.ts";
@@ -56,7 +56,7 @@ export async function ensureTemporal(options: TemporalOptions): Promise<Temporal
     return { address: configured, uiUrl: undefined };
   }
   const ours = readState(home).services.temporal;
-  if (ours !== undefined && (await isAlive(ours)) && (await succeeds(probe(ours.address)))) {
+  if (ours !== undefined && (await answersWhileAlive(ours, () => probe(ours.address)))) {
     return { address: ours.address, uiUrl: ours.uiUrl };
   }
   const standard = `127.0.0.1:${TEMPORAL_PORT}`;

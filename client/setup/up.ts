@@ -1,6 +1,23 @@
-/** What `run`, `start`, `up`, `down` and `worker` do with this machine's services. */
-import { bringDown, bringUp, type LocalServices, type Need, type Say } from "./services.ts";
-import { ensureWorker, runWorker } from "./worker-process.ts";
+/** What the verbs do with this machine's services: one way to bring up what is missing, for all of them. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { isDifferent } from "./fingerprint.ts";
+import { followWorker } from "./follow-worker.ts";
+import { tellingWhatStays } from "./interrupted.ts";
+import {
+  bringDown,
+  bringUp,
+  findServices,
+  type LocalServices,
+  type Need,
+  projectHome,
+  type Say,
+  settingOf,
+} from "./services.ts";
+import { readState } from "./state.ts";
+import { configuredTemporal } from "./temporal.ts";
+import { describeUse, serverUse } from "./server-use.ts";
+import { ensureWorker, lastWorker } from "./worker-process.ts";
 
 const ALL: readonly Need[] = ["postgres", "temporal", "docker", "image", "model"];
 
@@ -10,30 +27,61 @@ export interface LocalOptions {
 }
 
 /** Everything a task needs, running and left running. @throws ServiceMissing */
-export async function prepare(options: LocalOptions): Promise<LocalServices> {
-  const services = await bringUp({ ...options, need: ALL });
-  await ensureWorker({ ...options, services });
-  return services;
+export function prepare(options: LocalOptions): Promise<LocalServices> {
+  return tellingWhatStays(options, async () => {
+    const services = await bringUp({ ...options, need: ALL });
+    await ensureWorker({ ...options, services });
+    return services;
+  });
 }
 
-/** `longhaul up`: services and a worker until SIGINT or SIGTERM, then both are ended. */
-export async function up(options: LocalOptions): Promise<number> {
-  const services = await bringUp({ ...options, need: ALL });
+/** Postgres and Temporal, for who only looks. @throws ServiceMissing */
+export function prepareStores(options: LocalOptions): Promise<LocalServices> {
+  return tellingWhatStays(options, () => bringUp({ ...options, need: ["postgres", "temporal"] }));
+}
+
+/** True where this installation's own services hold sessions: what is not running was ended, and can come back. */
+export function hasOwnServices(home = projectHome): boolean {
+  return settingOf("DATABASE_URL") === undefined && existsSync(join(home, "postgres"));
+}
+
+/**
+ * Whether a verb that needs a worker has to prepare first: none of ours runs where services are ours, or one whose settings
+ * this shell has otherwise. A shell that only lacks some, such as the key, takes nothing from a worker that has them.
+ */
+export async function lacksWorker(home = projectHome): Promise<boolean> {
+  const last = await lastWorker(home, findServices(home));
+  if (last !== undefined && last.difference.lacking.length > 0) return false;
+  if (last?.isAlive !== true) return hasOwnServices(home) && configuredTemporal() === undefined;
+  return isDifferent(last.difference);
+}
+
+/** `longhaul up`: services and a worker, until SIGINT or SIGTERM ends both; detached, they stay. */
+export async function up(options: LocalOptions & { readonly detach: boolean }): Promise<number> {
+  const services = await prepare(options);
   const ui = services.uiUrl === undefined ? "" : ` The Web UI is at ${services.uiUrl}.`;
-  options.say(
-    `Everything is running.${ui} Ctrl-C ends the worker and these services; data stays in .longhaul.`,
-  );
-  try {
-    return await runWorker({ services });
-  } finally {
-    await bringDown(options);
-  }
+  const end = options.detach ? "`longhaul down` ends" : "Ctrl-C ends";
+  options.say(`Everything is running.${ui} ${end} the worker and these services; data stays in .longhaul.`);
+  if (options.detach) return 0;
+  const lost = await followWorker(options);
+  await down({ ...options, all: false });
+  return lost ? 1 : 0;
 }
 
-/** `longhaul down`: ends the worker and the services that we started. */
-export async function down(options: LocalOptions): Promise<number> {
-  const { ended } = await bringDown(options);
-  options.say(
+/**
+ * `longhaul down`: ends the worker and the services that we started, and names the tasks that wait from then on. A Temporal
+ * server of ours that another installation uses stays, unless `all` says otherwise.
+ */
+export async function down(options: LocalOptions & { readonly all: boolean }): Promise<number> {
+  const { say } = options;
+  const home = options.home ?? projectHome;
+  const services = findServices(home);
+  const ours = readState(home).services;
+  const use = Object.keys(ours).length === 0 ? undefined : await serverUse(services);
+  const shared = ours.temporal !== undefined && use !== undefined && use.others.length > 0;
+  for (const line of use === undefined ? [] : describeUse(use, { shared, all: options.all })) say(line);
+  const { ended } = await bringDown({ home, say, keep: shared && !options.all ? ["temporal"] : [] });
+  say(
     ended.length === 0
       ? "Nothing started by longhaul was running."
       : `Stopped: ${ended.join(", ")}. Data stays in .longhaul.`,

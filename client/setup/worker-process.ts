@@ -4,12 +4,19 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { childEnvironment } from "./environment.ts";
-import { workerFingerprint } from "./fingerprint.ts";
+import {
+  describeDifference,
+  differenceOf,
+  isDifferent,
+  workerOrigin,
+  type OriginDifference,
+  type WorkerOrigin,
+} from "./fingerprint.ts";
 import { endProcess, isAlive, type ProcessMark } from "./processes.ts";
 import type { Say } from "./progress.ts";
 import { findServices, type LocalServices, projectHome } from "./services.ts";
 import { logOf, startService } from "./start-service.ts";
-import { locked, readState } from "./state.ts";
+import { locked, readState, remember, type RunningService } from "./state.ts";
 
 const MAIN = fileURLToPath(new URL("../../worker/main.ts", import.meta.url));
 const QUICK_START = new URL("../../scripts/quick-start.mjs", import.meta.url).href;
@@ -32,18 +39,52 @@ export async function ensureWorker(options: {
   const home = options.home ?? projectHome;
   const log = logOf(home, "worker");
   return locked(home, options.say, async () => {
-    const environment = { ...childEnvironment("worker"), ...options.services.environment };
-    const fingerprint = workerFingerprint(environment);
-    const old = readState(home).services.worker;
-    const oldRuns = old !== undefined && (await isAlive(old));
-    if (oldRuns && old.fingerprint === fingerprint) return { pid: old.pid, started: false, log: old.log };
-    if (oldRuns) options.say("The code or the settings changed: a new worker replaces the running one.");
+    await endBrokenOff(home);
+    const running = await runningWorker(home, options.services);
+    if (running !== undefined) {
+      const { worker, difference } = running;
+      if (!isDifferent(difference)) return { pid: worker.pid, started: false, log: worker.log };
+      options.say(`A new worker replaces the running one: ${describeDifference(difference)} changed.`);
+    }
     // The new one polls before the old one drains: nothing waits in between.
-    const fresh = await start(home, environment, fingerprint);
-    if (oldRuns) void endProcess(old, { graceMs: END_MS });
+    const fresh = await start(home, environmentOf(options.services));
+    if (running !== undefined) void endProcess(running.worker, { graceMs: END_MS });
     options.say(`Worker started (process ${fresh.pid}, log in .longhaul/logs/worker.log).`);
     return { pid: fresh.pid, started: true, log };
   });
+}
+
+interface LastWorker {
+  readonly worker: RunningService;
+  readonly difference: OriginDifference;
+  readonly isAlive: boolean;
+}
+
+/** The worker of this installation, where one runs, and how its settings differ from this environment's. */
+export async function runningWorker(home: string, services: LocalServices): Promise<LastWorker | undefined> {
+  const last = await lastWorker(home, services);
+  return last?.isAlive === true ? last : undefined;
+}
+
+/** As `runningWorker`, also of one that ended with the machine. */
+export async function lastWorker(home: string, services: LocalServices): Promise<LastWorker | undefined> {
+  const { worker } = readState(home).services;
+  if (worker === undefined) return undefined;
+  const difference = differenceOf(worker, workerOrigin(environmentOf(services)));
+  return { worker, difference, isAlive: await isAlive(worker) };
+}
+
+const environmentOf = (services: LocalServices): NodeJS.ProcessEnv => ({
+  ...childEnvironment("worker"),
+  ...services.environment,
+});
+
+/** One that came up when its set-up was interrupted: nobody waits for it any more. */
+async function endBrokenOff(home: string): Promise<void> {
+  const left = readState(home).services["next-worker"];
+  if (left === undefined) return;
+  await endProcess(left, { graceMs: END_MS });
+  remember(home, "next-worker", undefined);
 }
 
 /** `longhaul worker`: one in the foreground, on services that are there already. @throws ServiceMissing */
@@ -59,11 +100,8 @@ export async function runWorker(options: { readonly services?: LocalServices } =
   return 0;
 }
 
-async function start(
-  home: string,
-  environment: NodeJS.ProcessEnv,
-  fingerprint: string,
-): Promise<ProcessMark> {
+async function start(home: string, environment: NodeJS.ProcessEnv): Promise<ProcessMark> {
+  const origin: WorkerOrigin = workerOrigin(environment);
   const readyFile = join(home, "worker.ready");
   rmSync(readyFile, { force: true });
   return startService({
@@ -74,8 +112,8 @@ async function start(
     args: ["--import", QUICK_START, MAIN],
     env: { ...environment, LONGHAUL_READY_FILE: readyFile },
     address: "",
-    facts: { fingerprint },
-    replaces: true,
+    facts: origin,
+    comesUpAs: "next-worker",
     probe: async ({ pid }) => {
       if (Number(await readFile(readyFile, "utf8")) !== pid) throw new Error("not ready");
     },

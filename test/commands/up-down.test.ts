@@ -1,11 +1,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
-import { emptyFolder } from "../support/commands/longhaul.ts";
+import { emptyFolder, temporal } from "../support/commands/longhaul.ts";
+import { birthOf } from "../../client/setup/processes.ts";
+import { readState } from "../../client/setup/state.ts";
 
 const project = fileURLToPath(new URL("../..", import.meta.url));
 const SOURCES = /^(activities|client|scripts|worker|workflows|docs)$|^(package(-lock)?|tsconfig)\.json$/;
@@ -19,7 +21,12 @@ function clone(): string {
   return folder;
 }
 
-function start(folder: string, words: readonly string[]) {
+/** What the clone has written down. */
+function stateOf(folder: string) {
+  return readState(join(folder, ".longhaul")).services;
+}
+
+function start(folder: string, words: readonly string[], own: Readonly<Record<string, string>> = {}) {
   let err = "";
   const { OPENAI_API_KEY: key, OPENAI_BASE_URL: url, ...rest } = inject("commandsEnvironment");
   const child = spawn(
@@ -27,7 +34,7 @@ function start(folder: string, words: readonly string[]) {
     ["--import", join(folder, "scripts", "quick-start.mjs"), join(folder, "client", "main.ts"), ...words],
     {
       cwd: folder,
-      env: { PATH: process.env["PATH"], ...rest, OPENAI_API_KEY: key, OPENAI_BASE_URL: url },
+      env: { PATH: process.env["PATH"], ...rest, OPENAI_API_KEY: key, OPENAI_BASE_URL: url, ...own },
       stdio: ["ignore", "pipe", "pipe"],
     },
   );
@@ -38,17 +45,83 @@ function start(folder: string, words: readonly string[]) {
   return { child, err: () => err, ended };
 }
 
-test("up stays until Ctrl-C and ends what it started; down says that nothing runs that longhaul started", async () => {
+test("up shows what its worker does until Ctrl-C ends what it started; down then says that nothing runs", async () => {
   const folder = clone();
   const up = start(folder, ["up"]);
-  await eventually("its worker polls", () => up.err().includes("worker polls"), 110_000);
-  expect(up.err()).toContain("Everything is running");
+  await eventually("it is up", () => up.err().includes("Everything is running"), 110_000);
+  const worker = stateOf(folder).worker;
   up.child.kill("SIGINT");
   const { code, err } = await up.ended;
-  expect({ code, stack: /^ {4}at /m.test(err) }).toEqual({ code: 0, stack: false });
+  expect({ code, stack: /^ {4}at /m.test(err), raw: err.includes('{"level"') }).toEqual({
+    code: 0,
+    stack: false,
+    raw: false,
+  });
+  expect(err).toContain("Stopped: worker.");
+  expect(await birthOf(worker?.pid ?? 0)).toBeUndefined();
   const down = await start(folder, ["down"]).ended;
   expect(down.code).toBe(0);
   expect(down.err).toContain("Nothing started by longhaul was running.");
-  const state = join(folder, ".longhaul", "state.json");
-  if (existsSync(state)) expect(readFileSync(state, "utf8")).not.toContain('"worker"');
+});
+
+test("a worker that was left up serves the next verb; with another key doctor says so and the verb renews it", async () => {
+  const folder = clone();
+  const setUp = { LONGHAUL_NO_SETUP: "" };
+  expect((await start(folder, ["up", "--detach"], setUp).ended).code).toBe(0);
+  const first = stateOf(folder).worker;
+  expect((await start(folder, ["up", "--detach"], setUp).ended).code).toBe(0);
+  expect(stateOf(folder).worker?.pid).toBe(first?.pid);
+
+  const other = { ...setUp, OPENAI_API_KEY: "sk-another" };
+  expect((await start(folder, ["doctor"], other).ended).err).toMatch(/!\s+Worker .*OPENAI_API_KEY/);
+  const lacking = await start(folder, ["cancel", "no-such-session"], { ...setUp, OPENAI_API_KEY: "" }).ended;
+  expect(lacking.code).toBe(5);
+  expect(stateOf(folder).worker?.pid).toBe(first?.pid);
+  const renewing = await start(folder, ["cancel", "no-such-session"], other).ended;
+  expect(renewing.code).toBe(5);
+  expect(renewing.err).toContain("OPENAI_API_KEY changed");
+  const second = stateOf(folder).worker;
+  expect(second?.pid).not.toBe(first?.pid);
+  await eventually(
+    "the first worker is gone",
+    async () => (await birthOf(first?.pid ?? 0)) === undefined,
+    30_000,
+  );
+  expect((await start(folder, ["down"]).ended).err).toContain("Stopped: worker.");
+  expect(await birthOf(second?.pid ?? 0)).toBeUndefined();
+});
+
+test("down names what is not finished, and leaves a Temporal up that another installation uses, unless told all", async () => {
+  const folder = clone();
+  // A process that stands for the server that this clone started.
+  const server = spawn("sleep", ["600"], { stdio: "ignore" });
+  onTestFinished(() => void server.kill("SIGKILL"));
+  const pid = server.pid ?? 0;
+  const entry = { pid, born: (await birthOf(pid)) ?? "", address: "", log: "" };
+  mkdirSync(join(folder, ".longhaul"));
+  writeFileSync(
+    join(folder, ".longhaul", "services.json"),
+    JSON.stringify({ services: { temporal: entry }, found: {} }),
+  );
+  const client = await temporal();
+  const queues = { mine: `mine-${pid}`, theirs: `theirs-${pid}` };
+  for (const [id, taskQueue] of Object.entries(queues)) {
+    const handle = await client.workflow.start("codingAgent", { workflowId: `${id}-${pid}`, taskQueue });
+    onTestFinished(() => void handle.terminate("the test is over").catch(() => undefined));
+  }
+  const own = { LONGHAUL_TASK_QUEUE: queues.mine };
+  await eventually("both are listed", async () => {
+    let count = 0;
+    for await (const run of client.workflow.list({ query: "ExecutionStatus = 'Running'" }))
+      if (Object.values(queues).includes(run.taskQueue)) count += 1;
+    return count === 2;
+  });
+  const first = await start(folder, ["down"], own).ended;
+  expect(first.err).toContain(`Not finished: mine-${pid}.`);
+  expect(first.err).toContain(`${queues.theirs} (open tasks: 1)`);
+  expect(first.err).toContain("Temporal stays up");
+  expect(await birthOf(pid)).toBe(entry.born);
+  const second = await start(folder, ["down", "--all"], own).ended;
+  expect(second.err).toContain("Stopped: temporal.");
+  expect(await birthOf(pid)).toBeUndefined();
 });

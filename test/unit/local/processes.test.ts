@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { endProcess, freePort, isAlive, launch } from "../../../client/setup/processes.ts";
+import { birthOf, endProcess, freePort, isAlive, launch } from "../../../client/setup/processes.ts";
 import { until } from "../../../worker/connect/until.ts";
 
 let folder: string;
@@ -42,6 +42,32 @@ test("a process that does not listen to TERM is killed after the grace", async (
   await until(() => readFileSync(join(folder, "log"), "utf8").includes("up"), 5_000);
   await endProcess(mark, { graceMs: 100 });
   expect(await isAlive(mark)).toBe(false);
+});
+
+test("a process that could not be written down never runs", async () => {
+  let pid = 0;
+  const command = { command: process.execPath, args: ["-e", "console.log('ran')"], log: join(folder, "log") };
+  const launched = launch(command, (mark) => {
+    pid = mark.pid;
+    throw new Error("no room");
+  });
+  await expect(launched).rejects.toThrow("no room");
+  await until(async () => (await birthOf(pid)) === undefined, 5_000);
+  expect(await birthOf(pid)).toBeUndefined();
+  expect(readFileSync(join(folder, "log"), "utf8")).toBe("");
+});
+
+test("a process is what was written down, before and after it became its program", async () => {
+  const recorded: object[] = [];
+  const command = {
+    command: process.execPath,
+    args: ["-e", "setInterval(() => {}, 1000)"],
+    log: join(folder, "log"),
+  };
+  const mark = await launch(command, (one) => recorded.push(one));
+  expect(recorded).toEqual([mark]);
+  expect(await isAlive(mark)).toBe(true);
+  await endProcess(mark);
 });
 
 test("a command that is not there is an error, not a crash", async () => {

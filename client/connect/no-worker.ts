@@ -1,0 +1,32 @@
+/** Whether a worker is there to do what a person asks for. */
+import { hostname } from "node:os";
+import { birthOf } from "../setup/processes.ts";
+import { pollersOf } from "../setup/task-queue.ts";
+import type { Output } from "../console/output.ts";
+import type { Services } from "./connection.ts";
+
+/** Says at once where no worker is there, before a wait for one begins. */
+export async function tellNoWorker(services: Services, output: Pick<Output, "note">): Promise<void> {
+  if (await isServed(services)) return;
+  output.note(
+    `No worker serves the queue ${services.taskQueue}: it waits until one runs. Start one: longhaul up --detach\n`,
+  );
+}
+
+/** True also where Temporal cannot say: nothing is claimed then. */
+async function isServed({ temporal, taskQueue }: Services): Promise<boolean> {
+  try {
+    const { connection } = await temporal.client();
+    const pollers = await pollersOf(connection, temporal.namespace, taskQueue);
+    const alive = await Promise.all(pollers.map(mayLive));
+    return alive.includes(true);
+  } catch {
+    return true;
+  }
+}
+
+/** Temporal names who polled in the last minutes; of this machine's processes we know more. */
+async function mayLive(identity: string): Promise<boolean> {
+  const [pid, host] = identity.split("@");
+  return host !== hostname() || (await birthOf(Number(pid))) !== undefined;
+}

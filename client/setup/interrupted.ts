@@ -1,0 +1,40 @@
+/** A Ctrl-C in the middle of set-up: what is up by then is known, stays, and is named. */
+import { endPrograms, isAlive } from "./processes.ts";
+import { projectHome, type Say } from "./services.ts";
+import { readState } from "./state.ts";
+
+const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
+
+/** Does set-up work; a signal meanwhile says what stays up and ends this process. */
+export async function tellingWhatStays<T>(
+  { home = projectHome, say }: { readonly home?: string; readonly say: Say },
+  work: () => Promise<T>,
+): Promise<T> {
+  let interrupted = false;
+  const onSignal = (signal: keyof typeof EXIT_CODES) => {
+    interrupted = true;
+    void endPrograms()
+      .then(() => whatStays(home))
+      .then(say)
+      .finally(() => process.exit(EXIT_CODES[signal]));
+  };
+  process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
+  try {
+    return await work();
+  } catch (error) {
+    // What fails now fails for the signal, which has the last word.
+    if (interrupted) await new Promise(() => undefined);
+    throw error;
+  } finally {
+    process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
+  }
+}
+
+async function whatStays(home: string): Promise<string> {
+  const names: string[] = [];
+  for (const [name, service] of Object.entries(readState(home).services))
+    if (await isAlive(service)) names.push(`${name.replace("next-", "")} (process ${service.pid})`);
+  return names.length === 0
+    ? "Interrupted: nothing that longhaul started is running."
+    : `Interrupted. What is up stays up for the next start: ${names.join(", ")}. End it with: longhaul down`;
+}

@@ -1,0 +1,79 @@
+/** Who has work on a Temporal server: what `down` has to say before it ends one. */
+import { Client, Connection } from "@temporalio/client";
+import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
+import { withTimeout } from "../../worker/connect/with-timeout.ts";
+import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
+import { pollersOf } from "./task-queue.ts";
+
+const ASK_MS = 3_000;
+/** Runs that are looked at, newest first, for queues of other installations. */
+const LOOKED_AT = 500;
+const NAMED = 5;
+
+export interface ServerUse {
+  /** Sessions of this installation whose runs are open. */
+  readonly running: readonly string[];
+  /** Task queues of others that have open runs or a worker. */
+  readonly others: readonly { readonly queue: string; readonly running: number }[];
+}
+
+/** Undefined where the server cannot be asked. */
+export async function serverUse(server: {
+  readonly temporalAddress: string;
+  readonly taskQueue: string;
+}): Promise<ServerUse | undefined> {
+  const { connection: options, namespace } = temporalConnection(server.temporalAddress);
+  let connection: Connection | undefined;
+  try {
+    connection = await withTimeout(Connection.connect({ ...options, connectTimeout: ASK_MS }), ASK_MS);
+    const client = new Client({ connection, namespace });
+    const runs: { id: string; queue: string; isOpen: boolean }[] = [];
+    const listed = client.workflow.list({ query: `WorkflowType = '${WORKFLOW_TYPE}'` });
+    for await (const { workflowId, taskQueue, status } of listed) {
+      runs.push({ id: workflowId, queue: taskQueue, isOpen: status.name === "RUNNING" });
+      if (runs.length === LOOKED_AT) break;
+    }
+    const open = (queue: string) => runs.filter((run) => run.queue === queue && run.isOpen);
+    const others = [];
+    for (const queue of new Set(runs.map((run) => run.queue))) {
+      if (queue === server.taskQueue) continue;
+      const running = open(queue).length;
+      if (running > 0 || (await pollersOf(connection, namespace, queue)).length > 0)
+        others.push({ queue, running });
+    }
+    return { running: open(server.taskQueue).map(({ id }) => id), others };
+  } catch {
+    return undefined;
+  } finally {
+    await connection?.close().catch(() => {});
+  }
+}
+
+/** What a person is told before the end. */
+export function describeUse(
+  { running, others }: ServerUse,
+  { shared, all }: { readonly shared: boolean; readonly all: boolean },
+): string[] {
+  const named = running.slice(0, NAMED).join(", ");
+  const more = running.length > NAMED ? ` and ${running.length - NAMED} more` : "";
+  const queues = others
+    .map(
+      ({ queue, running: count }) =>
+        `${queue} (${count === 0 ? "a worker, no open task" : `open tasks: ${count}`})`,
+    )
+    .join(", ");
+  return [
+    ...(running.length === 0
+      ? []
+      : [
+          `Not finished: ${named}${more}. Nothing is lost; \`longhaul up --detach\` or any verb goes on with it.`,
+        ]),
+    ...(!shared
+      ? []
+      : all
+        ? [`Temporal ends for another installation too, by --all: ${queues}.`]
+        : [
+            `Temporal stays up: another installation uses it, ${queues}. End it all the same: longhaul down --all`,
+          ]),
+  ];
+}

@@ -1,0 +1,16 @@
+/** A set-up of its own, as a program that a test interrupts: Postgres, Temporal and a worker in the folder that it is told. */
+import { once } from "node:events";
+import { bringUp } from "../../client/setup/services.ts";
+import { tellingWhatStays } from "../../client/setup/interrupted.ts";
+import { ensureWorker } from "../../client/setup/worker-process.ts";
+
+const home = process.argv[2] ?? "";
+const say = (line: string) => void process.stdout.write(`${line}\n`);
+
+await tellingWhatStays({ home, say }, async () => {
+  const services = await bringUp({ home, ports: "free", say, need: ["postgres", "temporal"] });
+  await ensureWorker({ home, services, say });
+  say("Everything is running.");
+  // The last line is interrupted too: set-up is over when the test says so.
+  await once(process.stdin.resume(), "end");
+});

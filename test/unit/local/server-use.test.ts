@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { describeUse } from "../../../client/setup/server-use.ts";
+
+test("tasks that are not finished are named, five of them", () => {
+  const running = ["a", "b", "c", "d", "e", "f", "g"];
+  const [line, ...more] = describeUse({ running, others: [] }, { shared: false, all: false });
+  expect(line).toContain("Not finished: a, b, c, d, e and 2 more.");
+  expect(more).toEqual([]);
+});
+
+test("a server that others use stays, and --all says whom it ends", () => {
+  const use = {
+    running: [],
+    others: [
+      { queue: "longhaul-1", running: 2 },
+      { queue: "longhaul-2", running: 0 },
+    ],
+  };
+  expect(describeUse(use, { shared: true, all: false })).toEqual([
+    "Temporal stays up: another installation uses it, longhaul-1 (open tasks: 2), longhaul-2 (a worker, no open task). End it all the same: longhaul down --all",
+  ]);
+  expect(describeUse(use, { shared: true, all: true })[0]).toContain("ends for another installation too");
+});
