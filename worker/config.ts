@@ -5,7 +5,7 @@ import { gitAccessOf, type GitAccess } from "../activities/git/git-access.ts";
 import { secretsOf } from "../activities/redaction/secret-values.ts";
 import { isKeyVariable } from "../activities/config/model-target.ts";
 import { providerVariables } from "../activities/config/providers.ts";
-import { DEFAULT_IMAGE } from "../activities/config/default-image.ts";
+import { DEFAULT_IMAGE, imageNamed } from "../activities/config/default-image.ts";
 import { ServiceMissing } from "./connect/service-missing.ts";
 
 const positive = z.coerce.number().int().positive();
@@ -124,7 +124,7 @@ export function readWorkerConfig(
     ),
     model: e.LONGHAUL_MODEL,
     catalogue: e.LONGHAUL_CATALOGUE,
-    sandboxImage: e.SANDBOX_IMAGE,
+    sandboxImage: e.SANDBOX_IMAGE && imageNamed(e.SANDBOX_IMAGE),
     guardImage: e.LONGHAUL_GUARD_IMAGE ?? DEFAULT_IMAGE,
     host: e.LONGHAUL_HOST ?? hostname(),
     buildId: e.LONGHAUL_BUILD_ID ?? "local",

@@ -1,5 +1,5 @@
 /** What the model is told about itself. Constant within a session, so that providers can reuse the prefix. */
-import { DEFAULT_IMAGE } from "./default-image.ts";
+import { DEFAULT_IMAGE, FULL_IMAGE } from "./default-image.ts";
 import { skillsPrompt, type Skill } from "./skills.ts";
 
 /** What of a session its prompt depends on. */
@@ -36,17 +36,24 @@ When the task is done, answer without calling tools: what was done, how it was c
 
 /** Of every image: the tools' user is fixed. */
 const NO_ROOT = "You are not root, and there is no sudo.";
-/** What client/setup/sandbox-image installs; a test asks the image for each. */
+/** What client/setup/sandbox-image installs, by image; a test asks the image for each. A session keeps its image. */
 const DEFAULT_TOOLS =
-  "Installed are Node 24 with npm, Python 3 with pip and venv, gcc, g++, make, cmake, git, curl, wget, jq, ripgrep, sqlite3, zip, unzip and ssh; `npm install -g` and `pip install` go to ~/.local.";
+  "Installed are Node 24 with npm, pnpm and yarn, Python 3 with pip, venv and uv, gcc, g++, make, cmake, pkg-config, git, git-lfs, curl, wget, jq, ripgrep, fd, sqlite3, file, tree, zip, unzip, xz, nano, ip, ss, nc and ssh";
+const HOME_INSTALLS = "`npm install -g`, `pip install` and `uv tool install` go to ~/.local.";
+const TOOLS: Readonly<Record<string, string>> = {
+  "longhaul-sandbox:3":
+    "Installed are Node 24 with npm, Python 3 with pip and venv, gcc, g++, make, cmake, git, curl, wget, jq, ripgrep, sqlite3, zip, unzip and ssh; `npm install -g` and `pip install` go to ~/.local.",
+  [DEFAULT_IMAGE]: `${DEFAULT_TOOLS}; ${HOME_INSTALLS}`,
+  [FULL_IMAGE]: `${DEFAULT_TOOLS}, and Go, Rust with cargo, and a JDK with Maven; ${HOME_INSTALLS} So do \`cargo install\` and \`go install\`.`,
+};
 
 /** The prompt of a new session. It is stored as the session's first message, so that an upgrade does not change it. */
 export function systemPrompt({ instructions, skills, config }: Prompted): string {
-  const tools = config.sandbox.image === DEFAULT_IMAGE ? `${NO_ROOT} ${DEFAULT_TOOLS}` : NO_ROOT;
+  const installed = TOOLS[config.sandbox.image];
   const own = config.instructions?.text;
   return [
     config.systemPrompt ?? PROMPT,
-    tools,
+    installed === undefined ? NO_ROOT : `${NO_ROOT} ${installed}`,
     own === undefined ? "" : `The operator's instructions\n${own.trim()}`,
     instructions ? `${ABOUT_NOTES}\n\n${quoteNotes(ROOT_NOTES, instructions)}` : "",
     skillsPrompt(skills ?? [], Math.floor((config.contextWindow ?? 0) * SKILLS_SHARE)),

@@ -20,7 +20,7 @@ export function runCommand(command: Command, output: Output) {
       import("../watch/watch-session.ts"),
     ]);
     const say = (line: string) => output.note(`${output.style("dim", line)}\n`);
-    return withPreparedServices(flags, say, async (services) => {
+    return withPreparedServices({ ...flags, image: config.run.sandbox.image }, say, async (services) => {
       const { id, attached } = await startSession(services, { ...start, acceptEnded: true });
       announce(id, attached, services, output);
       return watchSession({

@@ -16,7 +16,7 @@ export function startCommand(command: Command, output: Output) {
       import("../sessions/start-session.ts"),
     ]);
     const say = (line: string) => output.note(`${line}\n`);
-    await withPreparedServices(flags, say, async (services) => {
+    await withPreparedServices({ ...flags, image: config.run.sandbox.image }, say, async (services) => {
       const { id, attached } = await startSession(services, start);
       const ui = services.uiUrl(id);
       if (flags.json === true)

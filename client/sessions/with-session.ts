@@ -59,14 +59,15 @@ async function openWithWorker(): Promise<Services> {
  * @throws ServiceMissing
  */
 export function withPreparedServices<T>(
-  flags: { readonly setup: boolean },
+  flags: { readonly setup: boolean; readonly image?: string },
   say: (line: string) => void,
   use: (services: Services) => Promise<T>,
 ): Promise<T> {
   return withServices(use, async () => {
     if (!flags.setup || isSetupOff()) return openServices();
     const { prepare } = await import("../setup/up.ts");
-    return openServices(await prepare({ say }));
+    const image = flags.image === undefined ? {} : { image: flags.image };
+    return openServices(await prepare({ say, ...image }));
   });
 }
 

@@ -2,14 +2,15 @@
 import { fileURLToPath } from "node:url";
 import type Dockerode from "dockerode";
 import { cutChars } from "../../activities/contract/cut-text.ts";
-import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
+import { DEFAULT_IMAGE, FULL_IMAGE } from "../../activities/config/default-image.ts";
 import { type Say, slowly } from "./progress.ts";
+import { registriesOfMachine } from "../registries/registries-of-machine.ts";
 import { bootstrapImage, bootstrapObstacle, followProgress } from "./sandbox-image/bootstrap-image.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 
 /** What the Dockerfile begins with. */
-const BASE_IMAGES = ["debian:bookworm-slim", "node:24-bookworm-slim"];
-const CONTEXT = ["Dockerfile", "packages.txt", "setup.sh"];
+const BASE_IMAGES = ["debian:trixie-slim", "node:24-trixie-slim"];
+const CONTEXT = ["Dockerfile", "packages.txt", "packages-full.txt", "setup.sh"];
 /** So long a registry may take for its first word; one that is not reachable often says nothing at all. */
 const REGISTRY_TIMEOUT_MS = 15_000;
 
@@ -29,24 +30,26 @@ export interface SandboxImageOptions {
 export async function ensureSandboxImage(options: SandboxImageOptions): Promise<void> {
   const { docker, tag, say } = options;
   if (await isThere(docker, tag)) return;
-  if (tag !== DEFAULT_IMAGE) {
+  const full = tag === FULL_IMAGE;
+  if (tag !== DEFAULT_IMAGE && !full) {
     const trouble = await pull(docker, tag, say);
     if (trouble !== undefined) throw missing(tag, trouble, `docker pull ${tag}, or unset SANDBOX_IMAGE`);
     return;
   }
   const trouble = await pullMissing(docker, BASE_IMAGES, say);
   if (trouble === undefined) {
-    await slowly(say, `Building the sandbox image ${tag}`, () => build(docker, tag));
+    await slowly(say, `Building the sandbox image ${tag}`, () => build(docker, tag, full));
     return;
   }
   const mayInstall = options.mayInstall ?? process.env["LONGHAUL_NO_INSTALL"] !== "1";
   const obstacle = bootstrapObstacle(mayInstall);
   if (obstacle !== undefined) {
-    const fix = `With a registry: docker build -t ${tag} client/setup/sandbox-image. Without one, as root on Debian: apt-get install debootstrap, then try again.`;
+    const variant = full ? "--build-arg VARIANT=full " : "";
+    const fix = `With a registry: docker build ${variant}-t ${tag} client/setup/sandbox-image. Without one, as root on Debian: apt-get install debootstrap, then try again.`;
     throw missing(tag, `no image registry answers (${trouble}), and ${obstacle}`, fix);
   }
   say(`No image registry answers (${trouble}): making the sandbox image from Debian packages.`);
-  await bootstrapImage({ docker, tag, say, mayInstall });
+  await bootstrapImage({ docker, tag, say, mayInstall, full });
 }
 
 /** @returns why the first that could not be pulled was not, or undefined where all are there */
@@ -88,9 +91,15 @@ async function pull(docker: Dockerode, tag: string, say: Say): Promise<string | 
   }
 }
 
-async function build(docker: Dockerode, tag: string): Promise<void> {
+async function build(docker: Dockerode, tag: string, full: boolean): Promise<void> {
   const context = fileURLToPath(new URL("sandbox-image", import.meta.url));
-  await followProgress(docker, await docker.buildImage({ context, src: CONTEXT }, { t: tag }));
+  const { npm, pip } = registriesOfMachine(process.env).registries;
+  const buildargs = {
+    ...(full ? { VARIANT: "full" } : {}),
+    ...(npm?.[0] === undefined ? {} : { NPM_CONFIG_REGISTRY: npm[0] }),
+    ...(pip?.[0] === undefined ? {} : { PIP_INDEX_URL: pip[0] }),
+  };
+  await followProgress(docker, await docker.buildImage({ context, src: CONTEXT }, { t: tag, buildargs }));
 }
 
 function missing(tag: string, reason: string, fix: string): ServiceMissing {

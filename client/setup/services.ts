@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ensureDocker } from "./docker-engine.ts";
 import { ensurePostgres, ownPostgresUrl, POSTGRES_PORT } from "./postgres.ts";
-import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
+import { DEFAULT_IMAGE, imageNamed } from "../../activities/config/default-image.ts";
 import { dockerHasImage, probePostgres } from "../../worker/connect/probe.ts";
 import { makePrivate } from "./private-folder.ts";
 import { endProcess } from "./processes.ts";
@@ -25,6 +25,8 @@ export interface BringUpOptions {
   readonly ports?: "fixed" | "free";
   readonly say: Say;
   readonly need: readonly Need[];
+  /** Of a session's sandbox, where it is not the usual one. */
+  readonly image?: string;
 }
 
 export interface LocalServices {
@@ -58,7 +60,7 @@ export async function bringUp(options: BringUpOptions): Promise<LocalServices> {
       if (!need.includes("docker") && !need.includes("image")) return undefined;
       const mayInstall = settingOf("LONGHAUL_NO_INSTALL") !== "1";
       await ensureDocker({ home, say, dockerHost, mayInstall });
-      return need.includes("image") ? ensureImages(say, dockerHost) : undefined;
+      return need.includes("image") ? ensureImages(options, dockerHost) : undefined;
     };
     // Each writes its own entry of the state, synchronously: they do not overwrite each other's.
     const [, temporal, image] = await allOrFirstFailure([
@@ -154,10 +156,10 @@ async function postgres(home: string, ports: "fixed" | "free", say: Say): Promis
   });
 }
 
-/** The image of sandboxes, and the one that sets up their firewall. */
-async function ensureImages(say: Say, dockerHost: string | undefined): Promise<string> {
-  const tag = settingOf("SANDBOX_IMAGE") ?? DEFAULT_IMAGE;
-  for (const each of new Set([tag, settingOf("LONGHAUL_GUARD_IMAGE") ?? DEFAULT_IMAGE])) {
+/** The images of sandboxes, and the one that sets up their firewall. @returns the usual one of sandboxes */
+async function ensureImages({ say, image }: BringUpOptions, dockerHost: string | undefined): Promise<string> {
+  const tag = imageNamed(settingOf("SANDBOX_IMAGE") ?? DEFAULT_IMAGE);
+  for (const each of new Set([image ?? tag, settingOf("LONGHAUL_GUARD_IMAGE") ?? DEFAULT_IMAGE])) {
     if (await dockerHasImage(each, dockerHost)) continue;
     // Loaded only now: a start with everything there does not pay for the engine's client.
     const [{ connectDocker }, { ensureSandboxImage }] = await Promise.all([

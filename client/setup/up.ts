@@ -24,6 +24,8 @@ const ALL: readonly Need[] = ["postgres", "temporal", "docker", "image", "model"
 export interface LocalOptions {
   readonly say: Say;
   readonly home?: string;
+  /** As for `bringUp`. */
+  readonly image?: string;
 }
 
 /** Everything a task needs, running and left running. @throws ServiceMissing */

@@ -13,13 +13,27 @@ afterAll(() => sandboxes.dispose());
 test("the default image has what the system prompt says", async () => {
   const { out: said } = await bash(
     sandbox,
-    `for tool in npm npx pip gcc g++ make cmake git curl wget jq rg sqlite3 zip unzip xz file tree ssh python pkg-config
+    `for tool in npm npx corepack pnpm yarn pip uv uvx gcc g++ make cmake git git-lfs curl wget jq rg fd sqlite3 zip unzip \
+       xz file tree less nano ps ip ss nc ssh python pkg-config
      do command -v $tool > /dev/null || echo "no $tool"; done
      python -m venv /tmp/venv && /tmp/venv/bin/pip --version | cut -d' ' -f1
      node --version | cut -d. -f1; python -c 'import sys; print(sys.version_info.major)'`,
     90_000,
   );
   expect(said.trim().split("\n")).toEqual(["pip", "v24", "3"]);
+});
+
+test("pnpm and yarn work without a network, and native modules find Node's headers", async () => {
+  const { out } = await bash(
+    sandbox,
+    `cd /tmp && pnpm --version && yarn --version
+     mkdir addon && cd addon && echo '{"targets":[{"target_name":"addon","sources":["addon.c"]}]}' > binding.gyp
+     printf '#include <node_api.h>\\nNAPI_MODULE_INIT() { napi_value v; napi_create_int32(env, 7, &v); return v; }\\n' > addon.c
+     node /usr/local/lib/node_modules/npm/node_modules/node-gyp/bin/node-gyp.js rebuild > log 2>&1 || tail log
+     node -p 'require("./build/Release/addon.node")'`,
+    90_000,
+  );
+  expect(out).toMatch(/^\d+\.\d+\.\d+\n1\.22\.\d+\n7\n$/);
 });
 
 test("what the tools install globally lands in the home, on their path, without root", async () => {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
+import { DEFAULT_IMAGE, FULL_IMAGE, imageNamed } from "../../activities/config/default-image.ts";
 import { systemPrompt } from "../../activities/config/system-prompt.ts";
 
 const promptOf = (instructions: string | undefined, image = DEFAULT_IMAGE) =>
@@ -8,8 +8,16 @@ const promptOf = (instructions: string | undefined, image = DEFAULT_IMAGE) =>
 it("says what is installed in the default image alone, and of every image that there is no root", () => {
   expect(promptOf(undefined)).toContain("Node 24 with npm");
   expect(promptOf(undefined, "node:24")).not.toContain("Installed are");
-  for (const image of [DEFAULT_IMAGE, "node:24"])
+  expect(promptOf(undefined, imageNamed("longhaul-sandbox:full"))).toContain("Rust with cargo");
+  expect(promptOf(undefined)).not.toContain("Rust");
+  for (const image of [DEFAULT_IMAGE, FULL_IMAGE, "node:24"])
     expect(promptOf(undefined, image)).toContain("You are not root");
+});
+
+it("says to a session of an earlier image what that one has, so that its prefix stays", () => {
+  const prompt = promptOf(undefined, "longhaul-sandbox:3");
+  expect(prompt).toContain("Python 3 with pip and venv, gcc");
+  expect(prompt).not.toContain("uv");
 });
 
 it("quotes a workspace's AGENTS.md as data below the user's word", () => {

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { mkdtemp, readFile, rename, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import type Dockerode from "dockerode";
@@ -11,25 +11,28 @@ import { aptInstall, MAX_LOG_BYTES } from "../apt.ts";
 import { childEnvironment } from "../environment.ts";
 import { findOnPath, run } from "../processes.ts";
 import { type Say, slowly } from "../progress.ts";
+import { registriesOfMachine } from "../../registries/registries-of-machine.ts";
 import { type AptSource, findAptSource } from "./apt-source.ts";
 
-/** The release of the Dockerfile, where the machine's own is not known. */
-const DEFAULT_SUITE = "bookworm";
-/** On a disk, unlike /tmp on many machines: it takes 900 MB for a while. */
+/** The release of the Dockerfile. */
+const SUITE = "trixie";
+/** On a disk, unlike /tmp on many machines: it takes up to 2.5 GB for a while. */
 const WORK_FOLDER = "/var/tmp";
-/** Of Node's long-term line 24 (until 2028-04), as in the Dockerfile; npm is the newest of its line 11 (2026-11). */
+/**
+ * Of Node's long-term line 24 (until 2028-04), as in the Dockerfile: npm's registry has no release of line 26 since that became
+ * long-term (2026-11). npm is the newest of its line 11.
+ */
 const NODE_VERSION = "24.21.0";
 const NPM_VERSION = "11.21.2";
 const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const TIMEOUT_MS = 15 * 60_000;
-/** As in the Dockerfile. */
-const CHANGES = ["ENV LANG=C.UTF-8 PATH=/usr/local/bin:/usr/bin:/bin", "WORKDIR /workspace", 'CMD ["bash"]'];
-
 export interface BootstrapOptions {
   readonly docker: Dockerode;
   readonly tag: string;
   readonly say: Say;
   readonly mayInstall: boolean;
+  /** With Go, Rust and a JDK. */
+  readonly full: boolean;
 }
 
 /** Why an image cannot be made this way here, or undefined where it can. */
@@ -40,29 +43,22 @@ export function bootstrapObstacle(mayInstall: boolean): string | undefined {
   return mayInstall ? undefined : "debootstrap is not installed, and LONGHAUL_NO_INSTALL is set";
 }
 
-/** Makes the image `tag`: about a minute. Leaves nothing else behind. */
-export async function bootstrapImage({ docker, tag, say, mayInstall }: BootstrapOptions): Promise<void> {
+/** Makes the image `tag`: about two minutes, five with all languages. Leaves nothing else behind. */
+export async function bootstrapImage(options: BootstrapOptions): Promise<void> {
+  const { docker, tag, say, mayInstall } = options;
   if (findOnPath("debootstrap") === undefined && mayInstall)
     await aptInstall(say, "Installing debootstrap with apt-get: it makes the sandbox image", ["debootstrap"]);
-  const packages = (await readBeside("packages.txt")).split("\n").filter((line) => line !== "");
   const root = await mkdtemp(join(WORK_FOLDER, "longhaul-image-"));
   try {
-    const source = machineSource();
-    const suite = source?.suite ?? DEFAULT_SUITE;
+    await layOut(root, options);
     await slowly(
       say,
-      `Sandbox image: laying out ${suite} with ${packages.length} packages (debootstrap)`,
-      () =>
-        run("debootstrap", debootstrapArguments(root, suite, packages, source), {
-          env: { ...childEnvironment("installer"), PATH: SYSTEM_PATH },
-          maxBuffer: MAX_LOG_BYTES,
-          timeout: TIMEOUT_MS,
-        }),
+      `Sandbox image: adding Node ${NODE_VERSION}, npm ${NPM_VERSION}, pnpm, yarn and uv`,
+      async () => {
+        await addNode(root);
+        await setUp(root);
+      },
     );
-    await slowly(say, `Sandbox image: adding Node ${NODE_VERSION} and npm ${NPM_VERSION}`, () =>
-      addNode(root),
-    );
-    await setUp(root);
     await slowly(say, `Sandbox image: importing it into Docker as ${tag}`, () =>
       importFolder(docker, root, tag),
     );
@@ -71,10 +67,48 @@ export async function bootstrapImage({ docker, tag, say, mayInstall }: Bootstrap
   }
 }
 
-/** The machine's own release from where the machine gets its packages; undefined = debootstrap's default. */
-function machineSource(): AptSource | undefined {
+/** The Debian system, or where that cannot be had, one of the machine's own release. */
+async function layOut(root: string, { say, full }: BootstrapOptions): Promise<void> {
+  const lists = ["packages.txt", ...(full ? ["packages-full.txt"] : [])];
+  const packages = (await Promise.all(lists.map(readBeside)))
+    .join("\n")
+    .split("\n")
+    .filter((line) => line !== "");
+  const sources = packageSources();
+  for (const [at, source] of sources.entries()) {
+    try {
+      const what = `Sandbox image: laying out ${source.suite} with ${packages.length} packages (debootstrap)`;
+      await slowly(say, what, () =>
+        run("debootstrap", debootstrapArguments(root, packages, source), {
+          env: { ...childEnvironment("installer"), PATH: SYSTEM_PATH },
+          maxBuffer: MAX_LOG_BYTES,
+          timeout: TIMEOUT_MS,
+        }),
+      );
+      return;
+    } catch (error) {
+      if (at === sources.length - 1) throw error;
+      await rm(root, { recursive: true, force: true });
+    }
+  }
+}
+
+/** A release and, where it is known, where its packages are; without an address it is debootstrap's own. */
+type PackageSource = Pick<AptSource, "suite"> & Partial<AptSource>;
+
+/** From the machine's own mirror, which has all releases of its distribution. */
+function packageSources(): PackageSource[] {
+  const machine = machineSource();
+  if (machine === undefined) return [{ suite: SUITE }];
+  if (machine.suite === SUITE || !machine.isDebian) return [machine];
+  return [{ ...machine, suite: SUITE }, machine];
+}
+
+/** The machine's own release from where the machine gets its packages. */
+function machineSource(): (AptSource & { readonly isDebian: boolean }) | undefined {
   try {
-    const codename = /^VERSION_CODENAME=(\S+)/m.exec(readFileSync("/etc/os-release", "utf8"))?.[1] ?? "";
+    const release = readFileSync("/etc/os-release", "utf8");
+    const codename = /^VERSION_CODENAME=(\S+)/m.exec(release)?.[1] ?? "";
     const folder = "/etc/apt/sources.list.d";
     const files = ["/etc/apt/sources.list"].concat(
       existsSync(folder)
@@ -84,27 +118,23 @@ function machineSource(): AptSource | undefined {
         : [],
     );
     const texts = files.filter((file) => existsSync(file)).map((file) => readFileSync(file, "utf8"));
-    return findAptSource(texts, codename);
+    const found = findAptSource(texts, codename);
+    return found === undefined ? undefined : { ...found, isDebian: /^ID="?debian"?$/m.test(release) };
   } catch {
     return undefined;
   }
 }
 
-function debootstrapArguments(
-  root: string,
-  suite: string,
-  packages: readonly string[],
-  source: AptSource | undefined,
-): string[] {
-  const keyring = source?.keyring;
+function debootstrapArguments(root: string, packages: readonly string[], source: PackageSource): string[] {
+  const { suite, components, keyring, address } = source;
   return [
     "--variant=minbase",
     `--include=${packages.join(",")}`,
-    ...(source === undefined ? [] : [`--components=${source.components.join(",")}`]),
+    ...(components === undefined ? [] : [`--components=${components.join(",")}`]),
     ...(keyring !== undefined && existsSync(keyring) ? [`--keyring=${keyring}`] : []),
     suite,
     root,
-    ...(source === undefined ? [] : [source.address]),
+    ...(address === undefined ? [] : [address]),
   ];
 }
 
@@ -123,6 +153,11 @@ async function addNode(root: string): Promise<void> {
   // setup.sh makes the links of npm, as it does after `docker build`.
   for (const name of ["npm", "npx", "node"]) await rm(join(local, "bin", name), { force: true });
   await rename(join(local, "lib", "node_modules", program, "bin", "node"), join(local, "bin", "node"));
+  await mkdir(join(local, "include"), { recursive: true });
+  await rename(
+    join(local, "lib", "node_modules", program, "include", "node"),
+    join(local, "include", "node"),
+  );
   await rm(join(local, "lib", "node_modules", program), { recursive: true });
 }
 
@@ -134,14 +169,33 @@ function npmCommand(): { readonly command: string; readonly args: readonly strin
     : { command: "npm", args: [] };
 }
 
+/** Fetches from the registries of this machine, as the person's own tools would. */
 async function setUp(root: string): Promise<void> {
+  const { registries, certificates } = registriesOfMachine(process.env);
+  const file = "/tmp/longhaul-certificates.pem";
+  const trust = Object.fromEntries(["NODE_EXTRA_CA_CERTS", "PIP_CERT"].map((name) => [name, file]));
+  if (certificates !== undefined) {
+    const known = await readFile(join(root, "etc/ssl/certs/ca-certificates.crt"), "utf8");
+    await writeFile(join(root, file), `${known}\n${certificates}`);
+  }
   const child = spawn("chroot", [root, "sh", "-s"], {
-    env: { PATH: SYSTEM_PATH, DEBIAN_FRONTEND: "noninteractive" },
+    env: {
+      ...proxiesOf(childEnvironment("installer")),
+      PATH: SYSTEM_PATH,
+      DEBIAN_FRONTEND: "noninteractive",
+      ...(registries.npm?.[0] === undefined ? {} : { NPM_CONFIG_REGISTRY: registries.npm[0] }),
+      ...(registries.pip?.[0] === undefined ? {} : { PIP_INDEX_URL: registries.pip[0] }),
+      ...(certificates === undefined ? {} : trust),
+    },
     stdio: ["pipe", "ignore", "pipe"],
   });
   child.stdin.end(await readBeside("setup.sh"));
   await finished(child, "setting up the sandbox image");
+  await rm(join(root, file), { force: true });
 }
+
+const proxiesOf = (environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(environment).filter(([name]) => /_proxy$/i.test(name)));
 
 async function importFolder(docker: Dockerode, root: string, tag: string): Promise<void> {
   const child = spawn("tar", ["--numeric-owner", "-C", root, "-c", "."], {
@@ -150,7 +204,10 @@ async function importFolder(docker: Dockerode, root: string, tag: string): Promi
   });
   const [repo, version] = splitTag(tag);
   const packed = finished(child, "packing the sandbox image");
-  const progress = await docker.importImage(child.stdout, { repo, tag: version, changes: CHANGES });
+  const changes = (await readBeside("Dockerfile"))
+    .split("\n")
+    .filter((line) => /^(ENV|WORKDIR|CMD) /.test(line));
+  const progress = await docker.importImage(child.stdout, { repo, tag: version, changes });
   await Promise.all([packed, followProgress(docker, progress)]);
 }
 

@@ -1,0 +1,75 @@
+/** The certificate authorities that a person's machine trusts beyond the public ones, as a company's network has them. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { rootCertificates } from "node:tls";
+
+/** Where tools are told of a bundle, in the order in which they are most often set. */
+const VARIABLES = [
+  "NODE_EXTRA_CA_CERTS",
+  "SSL_CERT_FILE",
+  "REQUESTS_CA_BUNDLE",
+  "PIP_CERT",
+  "CURL_CA_BUNDLE",
+  "GIT_SSL_CAINFO",
+  "CARGO_HTTP_CAINFO",
+];
+/** What an administrator adds to a machine: on Debian and Alpine, Fedora, Arch. */
+const LOCAL_FOLDERS = [
+  "/usr/local/share/ca-certificates",
+  "/etc/pki/ca-trust/source/anchors",
+  "/etc/ca-certificates/trust-source/anchors",
+];
+/** The public ones as Debian packages them: more than Node's. */
+const PUBLIC_FOLDER = "/usr/share/ca-certificates";
+
+/**
+ * PEM text of what the machine trusts and the public does not need to; undefined where that is nothing. Only certificates:
+ * whatever else a file holds, such as a key, stays.
+ */
+export function extraCertificates(
+  environment: Readonly<Record<string, string | undefined>>,
+): string | undefined {
+  const files = new Set(VARIABLES.map((name) => environment[name] ?? ""));
+  const texts = [...files].filter((path) => path !== "").map(readText);
+  const found = certificatesIn([...texts, ...LOCAL_FOLDERS.flatMap(readFolder)].join("\n"));
+  const added = without(found, rootCertificates);
+  return added.length === 0
+    ? undefined
+    : joined(without(added, certificatesIn(readFolder(PUBLIC_FOLDER).join("\n"))));
+}
+
+function without(certificates: readonly string[], known: readonly string[]): string[] {
+  const contents = new Set(known.map(bare));
+  return certificates.filter((each) => !contents.has(bare(each)));
+}
+
+/** The certificates of a text in PEM, each once, without comments and keys. Undefined where there is none. */
+export const onlyCertificates = (text: string): string | undefined => joined(certificatesIn(text));
+
+const certificatesIn = (text: string): string[] =>
+  text.match(/-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g) ?? [];
+
+function joined(certificates: readonly string[]): string | undefined {
+  const byContent = new Map(certificates.map((each) => [bare(each), each.replaceAll("\r", "")]));
+  return byContent.size === 0 ? undefined : `${[...byContent.values()].join("\n")}\n`;
+}
+
+const bare = (certificate: string): string => certificate.replaceAll(/\s/g, "");
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+function readFolder(folder: string): string[] {
+  try {
+    return readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .filter((name) => /\.(crt|pem)$/.test(name))
+      .map((name) => readText(join(folder, name)));
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,151 @@
+/**
+ * The package registries that a person's tools use, read from where those tools keep them. Addresses only: a name or password
+ * in one is left out and told. Files of the current folder are not read: they may have come with a cloned repository. Pure.
+ */
+import { PIP_INDEX } from "../../activities/config/public-registries.ts";
+
+type Ecosystem = "npm" | "pip" | "cargo" | "go" | "maven";
+/** Of each ecosystem that does not use its public registry: the addresses, the main one first. */
+export type Registries = { readonly [Name in Ecosystem]?: readonly string[] | undefined };
+
+export interface PersonsMachine {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly home: string;
+  /** A file's text, undefined where it cannot be read. */
+  readonly read: (path: string) => string | undefined;
+}
+
+export interface FoundRegistries {
+  readonly registries: Registries;
+  /** What was left out, a line each. */
+  readonly notes: readonly string[];
+}
+
+const READERS: Readonly<Record<Ecosystem, (machine: PersonsMachine) => readonly (string | undefined)[]>> = {
+  npm: npmRegistry,
+  pip: pipIndexes,
+  cargo: cratesSource,
+  go: goProxies,
+  maven: mavenMirror,
+};
+
+export function findRegistries(machine: PersonsMachine): FoundRegistries {
+  const named = Object.entries(READERS).map(([name, read]) => [name, read(machine)] as const);
+  return withoutCredentials(
+    Object.fromEntries(named.map(([name, found]) => [name, found.filter((each) => each !== undefined)])),
+  );
+}
+
+/** The same addresses without names and passwords; what is no address of a web server is left out. */
+export function withoutCredentials(registries: Registries): FoundRegistries {
+  const notes: string[] = [];
+  const kept = Object.entries(registries).map(([name, addresses = []]) => {
+    const plain = addresses.flatMap((address) => {
+      if (name === "go" && /^(direct|off)$/.test(address)) return [address];
+      if (!URL.canParse(address) || !/^https?:$/.test(new URL(address).protocol)) return [];
+      const url = new URL(address);
+      if (url.username === "" && url.password === "") return [address];
+      url.username = url.password = "";
+      notes.push(
+        `The address of the ${name} registry ${url.host} holds a name or a password: the sandbox gets it without.`,
+      );
+      return [url.href];
+    });
+    return [name, plain] as const;
+  });
+  return { registries: Object.fromEntries(kept.filter(([, plain]) => plain.length > 0)), notes };
+}
+
+function npmRegistry({ environment, home, read }: PersonsMachine): (string | undefined)[] {
+  // npm sets the lower-case one for the programs it runs, from the current folder's .npmrc too.
+  const byNpm = environment["npm_command"] !== undefined;
+  const set = environment["NPM_CONFIG_REGISTRY"] ?? (byNpm ? undefined : environment["npm_config_registry"]);
+  const file = environment["NPM_CONFIG_USERCONFIG"] ?? `${home}/.npmrc`;
+  return [set || iniValue(read(file), "", "registry")];
+}
+
+/** Source: pip's user guide, "Configuration": global, user, the named file, then the environment. */
+function pipIndexes({ environment, home, read }: PersonsMachine): (string | undefined)[] {
+  const config = environment["XDG_CONFIG_HOME"] || `${home}/.config`;
+  const files = [
+    environment["PIP_CONFIG_FILE"],
+    `${config}/pip/pip.conf`,
+    `${home}/Library/Application Support/pip/pip.conf`,
+    `${home}/.pip/pip.conf`,
+    "/etc/pip.conf",
+  ].map((path) => (path === undefined ? undefined : read(path)));
+  const value = (name: string) =>
+    environment[`PIP_${name.toUpperCase().replace("-", "_")}`] ||
+    files.map((text) => iniValue(text, "global", name)).find((found) => found !== undefined);
+  const [main, more] = [value("index-url") ?? environment["UV_DEFAULT_INDEX"], value("extra-index-url")];
+  if (main === undefined && more === undefined) return [];
+  return [main ?? PIP_INDEX, ...(more?.split(/\s+/) ?? [])];
+}
+
+/**
+ * What replaces the public registry, where that is a sparse registry. Of TOML only the form that these settings have: a section each,
+ * strings in quotes. Source: the Cargo book, "Source replacement".
+ */
+function cratesSource({ environment, home, read }: PersonsMachine): (string | undefined)[] {
+  const folder = environment["CARGO_HOME"] || `${home}/.cargo`;
+  const text = (read(`${folder}/config.toml`) ?? read(`${folder}/config`))?.replaceAll(
+    /^(\[.*\])/gm,
+    (head) => head.replaceAll(/["'\s]/g, ""),
+  );
+  const value = (section: string, name: string) =>
+    /^(["'])(.*?)\1/.exec(`${iniValue(text, `source.${section}`, name, "raw")}`)?.[2];
+  const replacement = value("crates-io", "replace-with");
+  const registry = replacement === undefined ? undefined : value(replacement, "registry");
+  return [registry?.startsWith("sparse+") === true ? registry.slice("sparse+".length) : undefined];
+}
+
+function goProxies({ environment, home, read }: PersonsMachine): (string | undefined)[] {
+  const files = [
+    environment["GOENV"],
+    `${environment["XDG_CONFIG_HOME"] || `${home}/.config`}/go/env`,
+    `${home}/Library/Application Support/go/env`,
+  ].map((path) => (path === undefined ? undefined : read(path)));
+  const set =
+    environment["GOPROXY"] || files.map((text) => iniValue(text, "", "GOPROXY")).find((found) => found);
+  return set?.split(/[,|]/) ?? [];
+}
+
+/** The mirror of Maven Central, of everything, or of everything that is not local. */
+function mavenMirror({ home, read }: PersonsMachine): (string | undefined)[] {
+  const text = (read(`${home}/.m2/settings.xml`) ?? "").replaceAll(/<!--[\s\S]*?-->/g, "");
+  const mirrors = [...text.matchAll(/<mirror>([\s\S]*?)<\/mirror>/g)].map(([, mirror = ""]) => ({
+    of: /<mirrorOf>\s*(.*?)\s*<\/mirrorOf>/.exec(mirror)?.[1] ?? "",
+    url: /<url>\s*(.*?)\s*<\/url>/.exec(mirror)?.[1],
+  }));
+  return [
+    mirrors.find(({ of }) => of.split(",").some((each) => /^(central|\*|external:\*)$/.test(each)))?.url,
+  ];
+}
+
+/** `name = value` of a section, quotes and comments aside; `section` is empty for what stands before the first one. */
+function iniValue(
+  text: string | undefined,
+  section: string,
+  name: string,
+  quotes: "off" | "raw" = "off",
+): string | undefined {
+  let current = "";
+  let found: string | undefined;
+  let going = false;
+  for (const line of (text ?? "").split("\n")) {
+    // A value may go on in the next lines, where they begin with a space.
+    if (going && /^\s+[^\s#;]/.test(line)) {
+      found = `${found} ${line.trim()}`.trim();
+      continue;
+    }
+    going = false;
+    const head = /^\s*\[([^\]]*)\]/.exec(line);
+    if (head !== null) current = head[1] ?? "";
+    const [, key, value] = /^\s*([^=#;\s]+)\s*=\s*(.*?)\s*$/.exec(line) ?? [];
+    if (current !== section || key === undefined || key.replaceAll("_", "-") !== name.replaceAll("_", "-"))
+      continue;
+    found = quotes === "raw" ? value : value?.replace(/^(["'])(.*)\1$/, "$2");
+    going = true;
+  }
+  return found === "" ? undefined : found;
+}

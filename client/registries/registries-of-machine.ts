@@ -1,0 +1,27 @@
+/** The package registries and certificate authorities of the machine that we run on. */
+import { readFileSync } from "node:fs";
+import { extraCertificates } from "./certificates.ts";
+import { findRegistries, type FoundRegistries } from "./find-registries.ts";
+
+export interface MachineRegistries extends FoundRegistries {
+  /** PEM; undefined where the machine trusts the public authorities only. */
+  readonly certificates: string | undefined;
+}
+
+/** As Debian writes it for users without one: there is no file in it. */
+const NO_HOME = "/nonexistent";
+
+export function registriesOfMachine(
+  environment: Readonly<Record<string, string | undefined>>,
+): MachineRegistries {
+  const found = findRegistries({ environment, home: environment["HOME"] || NO_HOME, read });
+  return { ...found, certificates: extraCertificates(environment) };
+}
+
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
