@@ -76,6 +76,25 @@ const domainSchema = z.string().superRefine((text, context) => {
   if (message !== undefined) context.addIssue({ code: "custom", message });
 });
 
+const address = z.url({ protocol: /^https?$/, error: "an address such as https://npm.example.com/" });
+const listOf = <T extends z.ZodType<string>>(one: T) =>
+  z.union([one, z.array(one)]).transform((given) => (typeof given === "string" ? [given] : given));
+/** By ecosystem, the main registry first; of `go` also what GOPROXY takes, `direct` and `off`. */
+const registriesSchema = z.strictObject({
+  npm: listOf(address).optional(),
+  pip: listOf(address).optional(),
+  cargo: listOf(address).optional(),
+  go: listOf(z.union([address, z.enum(["direct", "off"])])).optional(),
+  maven: listOf(address).optional(),
+});
+export type Registries = z.infer<typeof registriesSchema>;
+
+/** Names that the shell takes; ours are the supervisor's. */
+const variables = z.record(
+  z.string().regex(/^(?!LONGHAUL_)[A-Za-z_][A-Za-z0-9_]*$/, "the name of a variable"),
+  z.string(),
+);
+
 const sandboxConfigSchema = z.strictObject({
   image: z.string().default(DEFAULT_IMAGE),
   /** Source: requirement D4 (bridge). `none` closes it; `listed` lets `domains` through. */
@@ -96,6 +115,19 @@ const sandboxConfigSchema = z.strictObject({
   diskFree: size.default("1g"),
   /** The engine's name of an OCI runtime, such as runsc. */
   runtime: z.string().min(1).optional(),
+  /** Package registries that it may reach although they are private, and uses: those of the person's machine (`inherit`). */
+  registries: z.union([z.enum(["inherit", "none"]), registriesSchema]).default("inherit"),
+  /** A file of certificate authorities, instead of those of the person's machine. */
+  caCerts: z.string().min(1).optional(),
+  /** Variables of its commands. */
+  env: variables.default({}),
+});
+
+/** What the client found out for a session's sandbox at its start. */
+const inheritedSchema = z.object({
+  registries: registriesSchema.optional(),
+  /** PEM, of authorities that are not public. */
+  certificates: z.string().optional(),
 });
 
 const limitsConfigSchema = z.strictObject({
@@ -211,7 +243,7 @@ export const runConfigSchema = z.object({
   fallback: z.array(z.object(modelTargetSchema.shape)).optional(),
   context: contextConfigSchema,
   tools: z.record(z.string(), toolConfigSchema.optional()),
-  sandbox: sandboxConfigSchema,
+  sandbox: sandboxConfigSchema.extend({ inherited: inheritedSchema.optional() }),
   limits: limitsConfigSchema,
   /** Of a session that works on a repository. */
   repository: sessionGitSchema.optional(),

@@ -10,5 +10,5 @@ export const FULL_IMAGE = `${DEFAULT_IMAGE}-full`;
 /** How a person names it, whatever its number. */
 const FULL_NAME = "longhaul-sandbox:full";
 
-/** The image that a person means by `name`. */
-export const imageNamed = (name: string): string => (name === FULL_NAME ? FULL_IMAGE : name);
+/** The image that a person means by `name`; without one, the default. */
+export const imageNamed = (name: string = DEFAULT_IMAGE): string => (name === FULL_NAME ? FULL_IMAGE : name);

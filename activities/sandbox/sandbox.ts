@@ -16,6 +16,19 @@ export interface SandboxSpec {
   readonly disk?: DiskBound;
   /** The engine's name of an OCI runtime; absent = its default. */
   readonly runtime?: string;
+  /** What its commands find of the person's machine. */
+  readonly settings?: SandboxSettings;
+}
+
+export interface SandboxSettings {
+  /** Variables, on top of the sandbox's fixed environment. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Files of the sandbox's root by path, readable for all. */
+  readonly files: Readonly<Record<string, string>>;
+  /** Certificate authorities to trust besides the image's own, in PEM. */
+  readonly certificates?: string;
+  /** `host:port` that may be reached, on the bridge, even where its address is private; never a metadata service's. */
+  readonly registries: readonly string[];
 }
 
 export interface DiskBound {
@@ -65,6 +78,10 @@ export interface Sandbox {
   readonly network: NetworkFacts;
   /** Isolation checks that failed, one line each: possible only where `guard` is `best-effort`. */
   readonly gaps?: readonly string[];
+  /** Private addresses that commands tried to reach in the last `withinMs` and may not. Absent where nothing is refused. */
+  readonly refused?: (
+    withinMs: number,
+  ) => Promise<readonly { readonly address: string; readonly port: number }[]>;
   /**
    * Starts a command under the supervisor, or finds the one that was started under this id before: no id is started
    * twice.

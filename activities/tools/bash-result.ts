@@ -13,6 +13,8 @@ interface EndFacts {
   readonly timeoutMs: number;
   readonly interrupted: boolean;
   readonly limits: ToolLimits;
+  /** What the network refused while it ran, as a line. */
+  readonly network?: string | undefined;
 }
 
 /** What the model reads of a command that ended: its output, and how it ended where that is worth a line. */
@@ -29,6 +31,7 @@ export function bashResult(state: CommandState, output: CommandOutput, facts: En
       if (state.durationMs >= LONG_MS) notes.push(`[took ${(state.durationMs / 1_000).toFixed(1)} s]`);
       if (output.text === "" && state.exitCode === 0) notes.unshift("(no output)");
       if (disk !== undefined) notes.push(disk);
+      if (facts.network !== undefined) notes.push(facts.network);
       return { text: text(...notes), exitCode: state.exitCode, ...whole };
     }
     case "killed": {
@@ -40,7 +43,8 @@ export function bashResult(state: CommandState, output: CommandOutput, facts: En
         };
       }
       const note = disk ?? (state.by === "signal" ? signalNote(state.signal) : timeoutNote(facts));
-      return { text: text(note), isError: true, ...whole };
+      const notes = facts.network === undefined ? [note] : [note, facts.network];
+      return { text: text(...notes), isError: true, ...whole };
     }
     case "refused":
       return failure(`The command was not started: ${state.reason}`);

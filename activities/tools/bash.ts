@@ -5,6 +5,7 @@ import { cutTail } from "../contract/cut-text.ts";
 import { bashResult } from "./bash-result.ts";
 import { outputOf } from "./command-output.ts";
 import { failure, LeaveRunning } from "./failure.ts";
+import { networkNote } from "./network-note.ts";
 import { oneLine, workspacePath } from "./paths.ts";
 import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
 import { type ToolLimits } from "../contract/tools.ts";
@@ -74,6 +75,7 @@ async function runBash(given: z.infer<typeof input>, context: ToolContext): Prom
   if (state.kind === "lost") return unknownEnd(given, sandbox, state);
   const output = await outputOf(sandbox, state, context.limits.maxChars);
   return bashResult(state, output, {
+    network: await networkNote(sandbox, state, output.text),
     timeoutMs,
     interrupted: context.signal.aborted,
     limits: context.limits,

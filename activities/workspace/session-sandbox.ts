@@ -1,6 +1,7 @@
 /** The sandbox of a session: opened on first use, with its files restored, once for all callers. */
 import { ApplicationFailure } from "@temporalio/common";
 import type { RunConfig } from "../config/agent-config.ts";
+import { registrySettings } from "../config/registry-settings.ts";
 import { refuseLostSaves } from "./counted-save.ts";
 import { lossOf, type SandboxChange, type SandboxLoss } from "./sandbox-loss.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
@@ -256,6 +257,8 @@ async function restoreFrom(tx: Queryable, sandbox: ProgramSandbox, checkpointId:
 /** The sandbox settings of a run's configuration. */
 export function sandboxSpec(sessionId: string, { sandbox }: RunConfig): SandboxSpec {
   const { image, network, allow, guard, cpus, pids, runtime } = sandbox;
+  const { env, files, hosts } = registrySettings(sandbox);
+  const certificates = sandbox.inherited?.certificates;
   return {
     sessionId,
     image,
@@ -267,6 +270,12 @@ export function sandboxSpec(sessionId: string, { sandbox }: RunConfig): SandboxS
     memoryBytes: bytesOf(sandbox.memory),
     disk: { bytes: bytesOf(sandbox.disk), freeBytes: bytesOf(sandbox.diskFree) },
     ...(runtime === undefined ? {} : { runtime }),
+    settings: {
+      env: { ...env, ...sandbox.env },
+      files,
+      ...(certificates === undefined ? {} : { certificates }),
+      registries: hosts,
+    },
   };
 }
 

@@ -5,6 +5,7 @@
 import { existsSync, realpathSync } from "node:fs";
 import { isAbsolute, join, relative, resolve } from "node:path";
 import { agentConfigSchema, type AgentConfig, type RunConfig } from "../../activities/config/agent-config.ts";
+import { imageNamed } from "../../activities/config/default-image.ts";
 import { secretsOf } from "../../activities/redaction/secret-values.ts";
 import { createSanitizer, type Sanitizer } from "../../activities/redaction/sanitizer.ts";
 import { currentModelFacts } from "../../activities/config/catalogue/load-catalogue.ts";
@@ -15,6 +16,7 @@ import { layered, parseConfigFile, placeOf, readConfig, type ConfigFile } from "
 import { wideningSettings } from "./config-rights.ts";
 import { type SandboxFlags, withSandboxFlags } from "./sandbox-flags.ts";
 import { ClientError, missing, usageError } from "../console/errors.ts";
+import { withMachine } from "../registries/session-registries.ts";
 
 /** Plays a written script when there is no model to be had. */
 const REHEARSAL_MODEL = "rehearsal/flashcards";
@@ -65,13 +67,19 @@ export function resolveConfig(
   const { run, ...resolved } = runConfigOf(settings, chosen ?? REHEARSAL_MODEL, environment, flags.served);
   // Where the workers are elsewhere, so are the keys.
   if (flags.setup !== false && !isSetupOff(environment)) requireCredentials(run, environment);
+  const machine = withMachine(run.sandbox, environment, cwd);
   return {
-    run,
+    run: { ...run, sandbox: machine.sandbox },
     settings,
     rehearsal: chosen === undefined,
     file: path ?? own.path,
     assumed: resolved.assumed,
-    notes: [...notes, ...resolved.notes, ...(chosen === undefined ? keyNotes(environment) : [])],
+    notes: [
+      ...notes,
+      ...resolved.notes,
+      ...machine.notes,
+      ...(chosen === undefined ? keyNotes(environment) : []),
+    ],
   };
 }
 
@@ -245,11 +253,10 @@ const shown = (path: string, cwd: string) => {
 function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment): AgentConfig {
   const model = flags.model ?? setting(environment, "LONGHAUL_MODEL") ?? file.model;
   const sandbox = withSandboxFlags(file.sandbox, flags);
-  const image = setting(environment, "SANDBOX_IMAGE");
   return agentConfigSchema.parse({
     ...file,
     ...(model === undefined ? {} : { model }),
-    sandbox: image === undefined ? sandbox : { ...sandbox, image },
+    sandbox: { ...sandbox, image: imageNamed(setting(environment, "SANDBOX_IMAGE") ?? sandbox?.image) },
     ...(flags.maxSteps === undefined ? {} : { limits: { ...file.limits, maxSteps: flags.maxSteps } }),
   });
 }

@@ -158,7 +158,7 @@ async function postgres(home: string, ports: "fixed" | "free", say: Say): Promis
 
 /** The images of sandboxes, and the one that sets up their firewall. @returns the usual one of sandboxes */
 async function ensureImages({ say, image }: BringUpOptions, dockerHost: string | undefined): Promise<string> {
-  const tag = imageNamed(settingOf("SANDBOX_IMAGE") ?? DEFAULT_IMAGE);
+  const tag = imageNamed(settingOf("SANDBOX_IMAGE"));
   for (const each of new Set([image ?? tag, settingOf("LONGHAUL_GUARD_IMAGE") ?? DEFAULT_IMAGE])) {
     if (await dockerHasImage(each, dockerHost)) continue;
     // Loaded only now: a start with everything there does not pay for the engine's client.

@@ -31,7 +31,9 @@ test("no tracked file names a package registry's host or a path of somebody's ma
     // The public hosts of a group that a person can allow, and where packages come from by default, are data.
     .filter(
       ({ path }) =>
-        !/^(test\/architecture\/files\.test|activities\/config\/(egress-domains|public-registries))\.ts$/.test(path),
+        !/^(test\/architecture\/files\.test|activities\/config\/(egress-domains|public-registries))\.ts$/.test(
+          path,
+        ),
     )
     .flatMap(({ path, text }) => {
       const trace = traces.exec(text)?.[0];

@@ -1,79 +1,98 @@
-import { execFile } from "node:child_process";
-import { lookup } from "node:dns/promises";
-import { existsSync, readFileSync } from "node:fs";
-import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { PUBLIC_REGISTRIES } from "../../activities/config/public-registries.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
+import { withMachine } from "../../client/registries/session-registries.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 import { useAgent } from "../support/agent-harness.ts";
 
-const run = promisify(execFile);
-
 const agent = useAgent();
 
-interface Registries {
-  readonly npm: string;
-  /** Of npm's and pip's registries: those of a company's mirror, or of a machine like this one, may be private. */
-  readonly addresses: readonly string[];
-  /** The certificates that this machine trusts, where it names a file of its own. */
-  readonly certificates: Buffer | undefined;
+/** As the client resolves a person's settings at the start: registries and certificate authorities of this machine. */
+const asThisMachine = (config: RunConfig): RunConfig => ({
+  ...config,
+  sandbox: withMachine({ ...config.sandbox, memory: "1g" }, process.env, process.cwd()).sandbox,
+});
+
+/** Whether npm's registry, as this machine has it, answers at all. */
+async function registriesAnswer(): Promise<boolean> {
+  return fetch(process.env["NPM_CONFIG_REGISTRY"] ?? `https://${PUBLIC_REGISTRIES[0]}/`, {
+    signal: AbortSignal.timeout(5_000),
+  }).then(
+    ({ ok }) => ok,
+    () => false,
+  );
 }
 
-/** What npm and pip of this machine use. @returns undefined where they do not answer */
-async function registries(): Promise<Registries | undefined> {
-  try {
-    const npm = (await run("npm", ["config", "get", "registry", "--loglevel=silent"])).stdout.trim();
-    // pip has its defaults in its own code, which the vendored copy of Debian's Python has too.
-    const program =
-      "from pip._internal.models.index import PyPI; print(PyPI.url, 'https://' + PyPI.file_storage_domain)";
-    const pip = (await run("python3", ["-c", program])).stdout.trim().split(" ");
-    const found = await Promise.all([npm, ...pip].map((url) => lookup(new URL(url).hostname, { all: true })));
-    if (!(await fetch(npm, { signal: AbortSignal.timeout(5_000) })).ok) return undefined;
-    const file = process.env["NODE_EXTRA_CA_CERTS"] ?? "";
-    return {
-      npm,
-      addresses: [...new Set(found.flat().map(({ address }) => address))],
-      certificates: existsSync(file) ? readFileSync(file) : undefined,
-    };
-  } catch {
-    return undefined;
-  }
-}
+const file = (path: string, text: string) =>
+  ({ kind: "file", path, mode: 0o644, bytes: Buffer.from(text) }) as const;
+
+/** A project of each kind, with one dependency where its kind has a registry. */
+const PROJECTS = [
+  file(
+    "web/package.json",
+    JSON.stringify({ name: "web", type: "module", dependencies: { "is-number": "7.0.0" } }),
+  ),
+  file(
+    "web/server.js",
+    'import { createServer } from "node:http";\nimport isNumber from "is-number";\ncreateServer((_, answer) => answer.end(`seven: ${isNumber(7)}`)).listen(8123);\n',
+  ),
+  file(
+    "web/web.test.js",
+    'import test from "node:test";\nimport assert from "node:assert";\nimport isNumber from "is-number";\ntest("seven", () => assert.ok(isNumber(7)));\n',
+  ),
+  file(
+    "sums/test_sums.py",
+    "import six\n\ndef test_sums():\n    assert six.moves.reduce(int.__add__, [1, 2]) == 3\n",
+  ),
+  file(
+    "c/CMakeLists.txt",
+    "cmake_minimum_required(VERSION 3.20)\nproject(seven C)\nenable_testing()\nadd_executable(seven seven.c)\nadd_test(NAME seven COMMAND seven)\n",
+  ),
+  file("c/seven.c", "int main(void) { return 0; }\n"),
+];
 
 test(
-  "a session installs a dependency with npm and one with pip, and uses both",
-  { timeout: 180_000 },
+  "a session builds and tests a Node, a Python and a C project with what this machine's registries give",
+  { timeout: 300_000 },
   async ({ skip }) => {
-    const found = await registries();
-    if (found === undefined) return skip("no package registry answers on this machine");
-    const { npm, addresses, certificates } = found;
-    const trust =
-      certificates === undefined
-        ? ""
-        : "export NODE_EXTRA_CA_CERTS=$PWD/certificates.pem PIP_CERT=$PWD/certificates.pem; ";
+    if (!(await registriesAnswer())) return skip("no package registry answers on this machine");
+    const seconds = { timeout_seconds: 200 };
     const script = scriptedModel()
       .calls("bash", {
-        command: `${trust}npm install --registry '${npm}' is-number && node -e 'console.log(require("is-number")(7))'`,
-        timeout_seconds: 120,
+        command:
+          "cd web && npm install && node --test && (node server.js & curl -s --retry 9 --retry-connrefused localhost:8123; kill %1)",
+        ...seconds,
       })
       .calls("bash", {
-        command: `${trust}pip install six && python -c 'import six; print(six.__name__, six.__file__)'`,
-        timeout_seconds: 120,
+        command:
+          "cd sums && python -m venv .venv && .venv/bin/pip install --quiet six pytest && .venv/bin/pytest -q",
+        ...seconds,
       })
+      .calls("bash", {
+        command: "cd sums && uv venv -q .uv && uv pip install -q --python .uv six && echo uv did",
+        ...seconds,
+      })
+      .calls("bash", {
+        command: "cd c && cmake -B out > log && cmake --build out >> log && ctest --test-dir out",
+        ...seconds,
+      })
+      .calls("bash", { command: "curl -sS http://10.255.255.1:8080/" })
       .says("Done.");
     const session = await agent.start(script, {
-      config: (config) => ({ ...config, sandbox: { ...config.sandbox, allow: [...addresses] } }),
-      workspace:
-        certificates === undefined
-          ? undefined
-          : await packWorkspace([
-              { kind: "file", path: "certificates.pem", mode: 0o644, bytes: certificates },
-            ]),
+      config: asThisMachine,
+      workspace: await packWorkspace(PROJECTS),
     });
     expect((await session.result()).status).toBe("completed");
-    const [node = "", python = ""] = await resultTexts(agent.database.store, session.id);
-    expect(node).toMatch(/^true$/m);
-    expect(python).toMatch(/six .*\/home\/agent\/\.local\/lib\/python3/);
+    const [node, python, uv, c, refused] = await resultTexts(agent.database.store, session.id);
+    expect(node).toMatch(/pass 1\n[\s\S]*seven: true$/m);
+    expect(python).toContain("1 passed");
+    expect(uv).toBe("uv did");
+    expect(c).toContain("100% tests passed");
+    // What the firewall refuses is told by its reason, with the line that allows it.
+    expect(refused).toMatch(
+      /firewall refused 10\.255\.255\.1 port 8080.*sandbox\.allow: \[10\.255\.255\.1\]/,
+    );
   },
 );

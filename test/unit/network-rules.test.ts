@@ -7,6 +7,24 @@ import { measuredReach, networkRules } from "../../activities/sandbox/docker/fir
 const rules = (changes: Partial<Parameters<typeof networkRules>[0]> = {}) =>
   networkRules({ host: ["172.17.0.1"], subnets: ["172.17.0.4/16"], allow: [], ...changes });
 
+it("a registry's port is open whatever its address, except that of a metadata service or of the sandbox itself", () => {
+  const { ruleset, open } = rules({
+    registries: [
+      { address: "10.1.2.3", port: 8080 },
+      { address: "2001:db8::5", port: 443 },
+      { address: "169.254.169.254", port: 80 },
+      { address: "127.0.0.1", port: 4873 },
+    ],
+  });
+  expect(ruleset).toContain(
+    "set registries4 { type ipv4_addr . inet_service; elements = { 10.1.2.3 . 8080 } }",
+  );
+  expect(ruleset).toContain(
+    "set registries6 { type ipv6_addr . inet_service; elements = { 2001:db8::5 . 443 } }",
+  );
+  expect(open).toEqual([]);
+});
+
 /** What the ruleset does with an address, read from its sets in the order of its chain. */
 function refuses(ruleset: string, address: string): boolean {
   const version = address.includes(":") ? 6 : 4;

@@ -17,6 +17,7 @@ const SUPERVISOR_PARTS = [
   "reach",
   "../egress/splice",
   "../egress/forwarder",
+  "settings",
   "supervisor",
 ];
 

@@ -104,6 +104,8 @@ class Supervisor:
             empty = not os.listdir(WORKSPACE)
         if "disk" in request:
             self.disk.bound(request["disk"])
+        if "settings" in request:
+            self.base_env = {**tool_environment(), **apply_settings(request["settings"])}
         reachable = [address for address in request.get("probe", []) if is_reachable(address)]
         answer = {"protocol": PROTOCOL, "empty": empty, "boot": self.boot, "reachable": reachable}
         return {**answer, "isolation": own_isolation()}

@@ -14,7 +14,7 @@ import type {
 const DEFAULT_GRACE_MS = 300;
 
 export function createDockerSandbox(
-  facts: Pick<Sandbox, "container" | "identity" | "empty" | "network" | "gaps" | "egress">,
+  facts: Pick<Sandbox, "container" | "identity" | "empty" | "network" | "gaps" | "egress" | "refused">,
   link: SupervisorLink,
 ): Sandbox {
   const follow = async (op: string, fields: object, { timeoutMs, signal, onOutput }: WaitOptions) =>

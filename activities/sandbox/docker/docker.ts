@@ -92,7 +92,7 @@ export function createDockerHost({
   }
 
   async function openNow(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox> {
-    if (spec.network !== "none") firewall.prefetch();
+    if (spec.network !== "none") firewall.prefetch(spec);
     const { found, started } = await bringUp(spec, signal);
     const id = found.Id;
     const container = found.Name.replace(/^\//, "");
@@ -117,7 +117,9 @@ export function createDockerHost({
       throw unguarded(gaps, guardImage);
     }
     const facts = { container, identity, empty, network, gaps };
-    if (spec.network !== "listed") return createDockerSandbox(facts, link);
+    if (spec.network === "none") return createDockerSandbox(facts, link);
+    const refused = (withinMs: number) => firewall.refused(found, spec, withinMs);
+    if (spec.network !== "listed") return createDockerSandbox({ ...facts, refused }, link);
     const token = found.Config.Labels[EGRESS_TOKEN_LABEL] ?? "";
     return createDockerSandbox({ ...facts, egress: proxy.of(spec, token) }, link);
   }

@@ -1,6 +1,7 @@
 /** Which addresses a sandbox on a network may not reach, as data, and how probes of them are judged. Pure. */
 import { networkTemplate } from "../agent/sources.ts";
 import { containedIn, isSingle, nat64, type Prefix, prefixText, toPrefix } from "../../config/ip-prefix.ts";
+import { isIP } from "node:net";
 import type { Sandbox } from "../sandbox.ts";
 
 /** Where clouds serve credentials and their platform: the link-local ranges, and addresses elsewhere. */
@@ -58,6 +59,9 @@ const MORE_PROBES = [
   "2002:a9fe:a9fe::1",
 ];
 
+/** Loopback, "this host", multicast and broadcast: no registry is there. */
+const NOWHERE = ["0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3", "::/127", "ff00::/8"];
+
 /** A host with hundreds of containers has as many addresses. All are in the rules, the first of them are probed. */
 const MAX_HOST_PROBES = 64;
 /** Addresses named in an event. */
@@ -70,6 +74,13 @@ export interface NetworkSettings {
   readonly subnets: readonly string[];
   /** Addresses or prefixes that may be reached nevertheless, from the configuration. */
   readonly allow: readonly string[];
+  /** Addresses of package registries with their ports: those ports may be reached whatever the address, but no metadata service. */
+  readonly registries?: readonly Endpoint[];
+}
+
+export interface Endpoint {
+  readonly address: string;
+  readonly port: number;
 }
 
 /** Prefixes as text, IPv4 in its NAT64 form too. Decided in the order of network.nft. */
@@ -91,7 +102,7 @@ export interface NetworkRules {
 }
 
 /** @throws RangeError for an invalid address or prefix */
-export function networkRules({ host, subnets, allow }: NetworkSettings): NetworkRules {
+export function networkRules({ host, subnets, allow, registries = [] }: NetworkSettings): NetworkRules {
   const hostPrefixes = host.map(toPrefix).filter(({ address }) => !isLoopback(address));
   const wanted = allow.map(toPrefix);
   const named = wanted.filter(isSingle);
@@ -107,7 +118,7 @@ export function networkRules({ host, subnets, allow }: NetworkSettings): Network
     ...hostPrefixes.slice(0, MAX_HOST_PROBES).map(({ address }) => address),
   ]);
   return {
-    ruleset: rulesetOf(sets),
+    ruleset: rulesetOf(sets, registries.filter(isOutside)),
     sets: {
       named: texts(named),
       protected: texts(protectedOnes),
@@ -157,8 +168,22 @@ export function measuredReach(
   return { reach: "everything", why: [...open_, ...troubles].join("; "), ...measured };
 }
 
-function rulesetOf(sets: Readonly<Record<string, readonly Prefix[]>>): string {
-  return networkTemplate.replaceAll(/\{\{([a-z]+)([46])\}\}/g, (_, name: string, version: string) => {
+/** Neither a metadata service nor the sandbox itself, whatever a name was resolved to. */
+function isOutside({ address }: Endpoint): boolean {
+  return !containedIn(withNat64([...METADATA, ...NOWHERE].map(toPrefix)))(address);
+}
+
+function rulesetOf(
+  sets: Readonly<Record<string, readonly Prefix[]>>,
+  registries: readonly Endpoint[],
+): string {
+  const template = networkTemplate.replaceAll(/\{\{registries([46])\}\}/g, (_, version: string) => {
+    const elements = registries.filter(({ address }) => isIP(address) === Number(version));
+    return elements.length === 0
+      ? ""
+      : `elements = { ${elements.map(({ address, port }) => `${address} . ${port}`).join(", ")} }`;
+  });
+  return template.replaceAll(/\{\{([a-z]+)([46])\}\}/g, (_, name: string, version: string) => {
     const elements = withNat64(sets[name] ?? []).filter((each) => each.version === Number(version));
     return elements.length === 0 ? "" : `elements = { ${elements.map(prefixText).join(", ")} }`;
   });

@@ -24,7 +24,7 @@ export async function linkTo(
   spec: SandboxSpec,
 ): Promise<SandboxLink> {
   const link = (probe: readonly string[], ready: Promise<unknown>) =>
-    createSupervisorLink(docker, found.Id, { disk: spec.disk, probe, ready });
+    createSupervisorLink(docker, found.Id, { disk: spec.disk, settings: spec.settings, probe, ready });
   if (spec.network === "none") {
     const none = Promise.resolve(() => ({ reach: "none" }) as const);
     return { link: link([], none), network: none };

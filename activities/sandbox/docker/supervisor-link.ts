@@ -4,7 +4,7 @@ import { PROTOCOL, pythonArguments, relaySource } from "../agent/sources.ts";
 import { type Answer, type RequestOptions, StreamEnded, SupervisorStream } from "./supervisor-stream.ts";
 import { statusOf, unavailable } from "./docker-errors.ts";
 import type { KernelStatus } from "./isolation-checks.ts";
-import type { DiskBound } from "../sandbox.ts";
+import type { DiskBound, SandboxSettings } from "../sandbox.ts";
 import { SandboxLost } from "../sandbox-lost.ts";
 
 export interface SupervisorLink {
@@ -40,6 +40,8 @@ interface Connection extends SupervisorHandshake {
 
 export interface LinkOptions {
   readonly disk?: DiskBound | undefined;
+  /** What its commands find. */
+  readonly settings?: SandboxSettings | undefined;
   /** Addresses that are probed from inside when a stream is opened. */
   readonly probe: readonly string[];
   /** Settles once the network rules are in force, or could not be applied. Never rejects. */
@@ -76,7 +78,11 @@ export function createSupervisorLink(
     const stream = new SupervisorStream(await exec.start({ hijack: true, stdin: true }));
     try {
       await options.ready;
-      const handshake = await stream.request("hello", { disk: options.disk, probe: options.probe });
+      const handshake = await stream.request("hello", {
+        disk: options.disk,
+        settings: options.settings,
+        probe: options.probe,
+      });
       if (handshake["protocol"] !== PROTOCOL)
         throw new Error(`the sandbox speaks protocol ${String(handshake["protocol"])}`);
       const boot = String(handshake["boot"]);

@@ -107,6 +107,8 @@ describe("a longhaul.yaml of the current folder that nobody named", () => {
     ["sandbox.disk", "sandbox: {disk: 1000g}"],
     ["sandbox.diskFree", "sandbox: {diskFree: 1m}"],
     ["sandbox.pids", "sandbox: {pids: 100000}"],
+    ["sandbox.registries", "sandbox: {registries: {npm: 'http://10.1.2.3/'}}"],
+    ["sandbox.env", "sandbox: {env: {NODE_OPTIONS: '--require ./x.js'}}"],
     ["sandbox.cpus", "sandbox: {cpus: 64}"],
     ["mcpServers", "mcpServers: {}"],
     ["providers", "providers: {acme: {baseUrl: 'http://x/v1'}}"],

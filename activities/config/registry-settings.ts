@@ -1,0 +1,72 @@
+/** How a sandbox's tools are told of the package registries that they are to use, and which hosts those are. Pure. */
+import type { Registries, RunConfig } from "./agent-config.ts";
+import { PUBLIC_REGISTRIES } from "./public-registries.ts";
+
+type SandboxSettings = Pick<RunConfig["sandbox"], "registries" | "inherited" | "network">;
+
+export interface RegistrySettings {
+  readonly env: Readonly<Record<string, string>>;
+  /** Files of the sandbox's root by path, for tools that take no variable. */
+  readonly files: Readonly<Record<string, string>>;
+  /** `host:port` of each. */
+  readonly hosts: readonly string[];
+}
+
+const MAVEN_FILE = "/etc/longhaul/maven-settings.xml";
+/** Cargo reads the settings of all folders above the project: no variable replaces its registry. */
+const CARGO_FILE = "/.cargo/config.toml";
+
+export function registrySettings(sandbox: SandboxSettings): RegistrySettings {
+  if (sandbox.registries === "none" || sandbox.network === "none") return { env: {}, files: {}, hosts: [] };
+  const inherits = sandbox.registries === "inherit";
+  const registries = inherits ? (sandbox.inherited?.registries ?? {}) : (sandbox.registries as Registries);
+  const { cargo: [crates] = [], maven: [mirror] = [] } = registries;
+  return {
+    env: { ...variables(registries), ...(mirror === undefined ? {} : { MAVEN_ARGS: `-s ${MAVEN_FILE}` }) },
+    files: {
+      ...(crates === undefined ? {} : { [CARGO_FILE]: cargoFile(crates) }),
+      ...(mirror === undefined ? {} : { [MAVEN_FILE]: mavenFile(mirror) }),
+    },
+    // Behind a company's network the public names too may lead to a private address.
+    hosts: [
+      ...new Set([
+        ...Object.values(registries).flatMap((each) => hostsOf(each ?? [])),
+        ...(inherits ? PUBLIC_REGISTRIES.map((host) => `${host}:443`) : []),
+      ]),
+    ],
+  };
+}
+
+function variables({
+  npm: [npm] = [],
+  pip: [index, ...more] = [],
+  go = [],
+}: Registries): Record<string, string> {
+  return {
+    ...(npm === undefined
+      ? {}
+      : {
+          npm_config_registry: npm,
+          COREPACK_NPM_REGISTRY: npm.replace(/\/+$/, ""),
+          YARN_NPM_REGISTRY_SERVER: npm,
+        }),
+    ...(index === undefined ? {} : { PIP_INDEX_URL: index, UV_DEFAULT_INDEX: index }),
+    ...(more.length === 0 ? {} : { PIP_EXTRA_INDEX_URL: more.join(" "), UV_INDEX: more.join(" ") }),
+    ...(go.length === 0 ? {} : { GOPROXY: go.join(",") }),
+  };
+}
+
+const hostsOf = (addresses: readonly string[]): string[] =>
+  addresses.flatMap((address) => {
+    if (!URL.canParse(address)) return [];
+    const { hostname, port, protocol } = new URL(address);
+    return [`${hostname}:${port || (protocol === "https:" ? "443" : "80")}`];
+  });
+
+const cargoFile = (address: string): string =>
+  `[source.crates-io]\nreplace-with = "mirror"\n\n[source.mirror]\nregistry = ${JSON.stringify(`sparse+${address}`)}\n`;
+
+function mavenFile(address: string): string {
+  const url = address.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+  return `<settings><mirrors><mirror><id>mirror</id><mirrorOf>central</mirrorOf><url>${url}</url></mirror></mirrors></settings>\n`;
+}

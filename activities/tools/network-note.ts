@@ -1,0 +1,24 @@
+/** Tells the model that the sandbox's firewall refused an address: to the program it looks like a server that is down. */
+import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
+
+/** What programs print then. The firewall itself is asked only after that: it takes some 0.4 s. */
+const SIGNS =
+  /ECONNREFUSED|EHOSTUNREACH|EPERM|EACCES|PermissionError|connection refused|operation not permitted|permission denied|(could|can)(not| not|n't) (connect|reach)|failed to (connect|establish)|unable to connect|unreachable|connection error|fetch failed/i;
+const MAX_NAMED = 5;
+
+/** @returns undefined where nothing was refused while the command ran */
+export async function networkNote(
+  { refused }: Pick<Sandbox, "refused">,
+  state: CommandState,
+  output: string,
+): Promise<string | undefined> {
+  if (refused === undefined || !("durationMs" in state) || !SIGNS.test(output)) return undefined;
+  const found = await refused(state.durationMs);
+  if (found.length === 0) return undefined;
+  const named = found.slice(0, MAX_NAMED).map(({ address, port }) => `${address} port ${port}`);
+  const addresses = [...new Set(found.slice(0, MAX_NAMED).map(({ address }) => address))];
+  return (
+    `[the sandbox's firewall refused ${named.join(", ")}${found.length > MAX_NAMED ? " and others" : ""}: not an address of the ` +
+    `public internet. Another attempt ends the same way. The user can allow it for a new session: sandbox.allow: [${addresses.join(", ")}]]`
+  );
+}

@@ -1,0 +1,81 @@
+/** What a session's sandbox gets of the person's machine: package registries and certificate authorities. */
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { usageError } from "../console/errors.ts";
+import { onlyCertificates } from "./certificates.ts";
+import { withoutCredentials } from "./find-registries.ts";
+import { registriesOfMachine } from "./registries-of-machine.ts";
+
+type Sandbox = RunConfig["sandbox"];
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** More than a company has. A whole public bundle, of some 200 KB, would be read with every step. */
+const MAX_CERTIFICATES_BYTES = 64 * 1024;
+const SECRET_NAME = /(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$/i;
+
+/**
+ * The settings with what the client found out for them: kept in the session's row, so that it does not matter where workers run.
+ * @throws ClientError (usage) where `caCerts` cannot be read or has no certificate
+ */
+export function withMachine(
+  sandbox: Sandbox,
+  environment: Environment,
+  cwd: string,
+): { readonly sandbox: Sandbox; readonly notes: readonly string[] } {
+  if (sandbox.network === "none") return { sandbox, notes: [] };
+  const inherits = sandbox.registries === "inherit";
+  const machine = inherits ? registriesOfMachine(environment) : undefined;
+  const given = typeof sandbox.registries === "object" ? withoutCredentials(sandbox.registries) : undefined;
+  const certificates =
+    sandbox.caCerts === undefined ? machine?.certificates : certificatesOf(resolve(cwd, sandbox.caCerts));
+  const fits = certificates === undefined || certificates.length <= MAX_CERTIFICATES_BYTES;
+  return {
+    sandbox: {
+      ...sandbox,
+      ...(given === undefined ? {} : { registries: given.registries as Sandbox["registries"] }),
+      inherited: {
+        ...(machine === undefined
+          ? {}
+          : { registries: machine.registries as Exclude<Sandbox["registries"], string> }),
+        ...(certificates === undefined || !fits ? {} : { certificates }),
+      },
+    },
+    notes: [
+      ...(machine?.notes ?? []),
+      ...(given?.notes ?? []),
+      ...(fits ? [] : [TOO_LARGE]),
+      ...openSecrets(sandbox),
+    ],
+  };
+}
+
+const TOO_LARGE =
+  `The certificate authorities of this machine that are not public take more than ${MAX_CERTIFICATES_BYTES / 1024} KB: the sandbox ` +
+  "does not get them. Name a file of those that it needs: sandbox.caCerts";
+
+function certificatesOf(path: string): string {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    throw usageError(`sandbox.caCerts: ${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+  }
+  const certificates = onlyCertificates(text);
+  if (certificates === undefined) throw usageError(`sandbox.caCerts: ${path} has no certificate in PEM.`);
+  if (certificates.length > MAX_CERTIFICATES_BYTES)
+    throw usageError(
+      `sandbox.caCerts: ${path} has more than ${MAX_CERTIFICATES_BYTES / 1024} KB of certificates.`,
+    );
+  return certificates;
+}
+
+/** They reach the model, the database and every command. */
+function openSecrets({ env }: Sandbox): string[] {
+  const names = Object.keys(env).filter((name) => SECRET_NAME.test(name));
+  return names.length === 0
+    ? []
+    : [
+        `sandbox.env: ${names.join(", ")} can be read by the model and is stored as it is. Put no real secret there.`,
+      ];
+}
