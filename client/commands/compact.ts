@@ -10,8 +10,11 @@ import { SESSION, withWorkingSession } from "../sessions/with-session.ts";
 const MAX_FOCUS_CHARS = 2_000;
 
 export function compactCommand(command: Command, output: Output) {
-  command.argument("<id>", SESSION).argument("[focus...]", "what the summary must keep in view");
-  return async (reference: string, words: readonly string[]) => {
+  command
+    .argument("<id>", SESSION)
+    .argument("[focus...]", "what the summary must keep in view")
+    .option("--json", "one JSON document");
+  return async (reference: string, words: readonly string[], flags: { readonly json?: boolean }) => {
     const focus = words.join(" ").trim();
     if (focus.length > MAX_FOCUS_CHARS)
       throw usageError(`The focus has ${focus.length} characters; at most ${MAX_FOCUS_CHARS} are allowed.`);
@@ -19,6 +22,7 @@ export function compactCommand(command: Command, output: Output) {
     await withWorkingSession(reference, async (services, row) => {
       const { id } = row;
       await withRunning(services, row, (handle) => handle.signal(compactSignal, request));
+      if (flags.json === true) output.json({ id, requested: true });
       output.note(
         `${id} compacts its context at the next step boundary; longhaul watch ${id} shows the result.\n`,
       );

@@ -39,10 +39,15 @@ export function listCommand(command: Command, output: Output) {
         statusDocument(row, figures.get(row.id), sizes.get(row.id), closed.get(row.id)),
       );
       if (flags.json === true) output.json(documents, 2);
-      else if (documents.length === 0)
-        output.note('There are no sessions. Begin one with: longhaul run "…"\n');
+      else if (documents.length === 0) output.note(`${noSessions(flags.status)}\n`);
       else output.result(`${listText(documents, output.style, output.columns, new Date())}\n`);
     });
+}
+
+function noSessions(status: string | undefined): string {
+  return status === undefined
+    ? 'There are no sessions. Start one: longhaul run "…"'
+    : `There are no sessions with status ${status}. All of them: longhaul list`;
 }
 
 /** Runs that Temporal has as closed though their session's row does not: asked for the newest few only, and briefly. */

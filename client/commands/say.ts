@@ -11,7 +11,7 @@ import { processStdin, readMessage } from "../sessions/task-input.ts";
 import { SESSION, requireSession, withWorkingSession } from "../sessions/with-session.ts";
 
 interface SayFlags {
-  readonly image: readonly string[];
+  readonly image?: readonly string[];
   readonly id?: string;
   readonly model?: string;
   readonly config?: string;
@@ -22,13 +22,13 @@ export function sayCommand(command: Command, output: Output) {
   command
     .argument("<id>", SESSION)
     .argument("<message...>", "what to say; - reads it from stdin")
-    .option("--image <file>", "image or PDF to show; may be repeated", collect, [])
+    .option("--image <file>", "image or PDF to show; may be repeated", collect)
     .option("--id <id>", "the message's own id: the same one is delivered once")
     .option("--model <provider/model>", "go on with another model, from the next step")
     .option("--config <file>", "where that model is described (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
     .option("--json", "one JSON document");
   return async (reference: string, words: readonly string[], flags: SayFlags) => {
-    const attachments = await readAttachments(flags.image);
+    const attachments = await readAttachments(flags.image ?? []);
     const text = await readMessage(words, processStdin());
     if (flags.id !== undefined && !/^[\w.:-]{1,128}$/.test(flags.id)) {
       throw usageError("--id has 1 to 128 letters, digits, dots, colons, dashes and underscores.");

@@ -32,7 +32,10 @@ export function statusText(
   const rows: [string, string][] = [
     ["task", oneLine(document.task, 160)],
     ["status", `${style("bold", document.status)}${hintOf(document)}, ${elapsed}`],
-    ["step", `${document.step}${document.maxSteps === null ? "" : ` of at most ${document.maxSteps}`}`],
+    [
+      "step",
+      `${document.step}${document.maxSteps === null ? "" : ` (a run has at most ${document.maxSteps})`}`,
+    ],
     [
       "context",
       `${bar(context.used, context.limit)} ${percent(context.used, context.limit)} of the window · ${tokens(context.used)} of ${tokens(context.limit)} tokens${context.estimated ? " (estimated)" : ""}`,
@@ -74,8 +77,8 @@ function hintOf(document: SessionStatusDocument): string {
     return document.runId === null
       ? " (not started yet)"
       : ` (Temporal no longer has its run; resume it with: longhaul say ${document.id} "go on")`;
-  if (document.workflowStatus !== "RUNNING")
-    return ` (run ${document.workflowStatus.toLowerCase()} in Temporal)`;
+  // What was ended from outside could not write so itself.
+  if (document.workflowStatus !== "RUNNING") return " (its run was ended in Temporal)";
   return document.live ? "" : " (waiting for a worker: start one with `longhaul worker`)";
 }
 

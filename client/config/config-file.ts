@@ -24,10 +24,12 @@ export function parseConfigFile(path: string, text: string): ConfigFile {
     const { line, col } = lines.linePos(offset ?? 0);
     return `${path}:${Math.max(line, 1)}:${Math.max(col, 1)}`;
   };
-  if (document.errors.length > 0) {
-    const found = document.errors.map((error) => `${at(error.pos[0])}: ${firstLine(error.message)}`);
-    throw usageError(`The configuration is not valid YAML.\n${found.join("\n")}`);
-  }
+  // What follows the first error is mostly its consequence.
+  const [broken] = document.errors;
+  if (broken !== undefined)
+    throw usageError(
+      `The configuration is not valid YAML.\n${at(broken.pos[0])}: ${withoutPlace(broken.message)}`,
+    );
   const raw = withoutAliases(document.toJS() ?? {});
   const result = agentConfigSchema.safeParse(raw);
   if (result.success) return raw as ConfigFile;
@@ -117,10 +119,27 @@ function definitionOf(schema: unknown): Record<string, unknown> | undefined {
   return "innerType" in definition ? definitionOf(definition["innerType"]) : definition;
 }
 
-const firstLine = (text: string) => text.split("\n")[0] ?? "";
+/** The parser's own place is the second one. */
+const withoutPlace = (text: string) => (text.split("\n")[0] ?? "").replace(/ at line \d+, column \d+:?$/, "");
 const count = (number: number) => (number === 1 ? "a mistake" : `${number} mistakes`);
 
+const KINDS: Readonly<Record<string, string>> = {
+  string: "text",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  array: "a list",
+  object: "a group of settings",
+  record: "a group of settings",
+  null: "nothing",
+};
+
+/** zod's message as a person says it. */
 function inPlainWords(message: string): string {
+  const [, wanted = "", given = ""] = /^Invalid input: expected (\w+), received (\w+)$/.exec(message) ?? [];
+  const kind = KINDS[wanted] ?? wanted;
+  if (given === "undefined") return `is missing: expected ${kind}`;
+  if (given !== "") return `expected ${kind}, not ${KINDS[given] ?? given}`;
   return message.replace(/^Invalid (input|option): /, "");
 }
 

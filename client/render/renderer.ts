@@ -42,6 +42,8 @@ export class Renderer {
   #stepShown = 0;
   #attemptShown = 0;
   #lastText = "";
+  /** Of a model call that is not tried again: the run's end need not repeat it. */
+  #finalError: string | undefined;
 
   constructor({ write, style, columns, answer, progress }: RendererOptions) {
     this.#write = write;
@@ -153,6 +155,7 @@ export class Renderer {
     "skill:opened": (_event, { name }) => this.note(this.#style("dim", `  skill ${oneLine(name, 80)}`)),
     "llm:error": (_event, { message, class: kind, final, retryInMs }) => {
       const wait = retryInMs === null ? "" : `; again in ${duration(retryInMs)}`;
+      if (final) this.#finalError = message;
       const text = `${final ? "✗" : "↻"} model: ${oneLine(message, 300)} (${kind})${wait}`;
       this.note(this.#style(final ? "red" : "yellow", text));
     },
@@ -191,7 +194,15 @@ export class Renderer {
     "egress:allowed": (_event, { domain, by }) =>
       this.note(this.#style("cyan", `network: ${oneLine(domain, 253)} is allowed (${oneLine(by, 80)})`)),
     "session:ended": (_event, data) => {
-      for (const text of endLines(data, this.#style)) this.note(text);
+      const isTold =
+        data.reason !== null && this.#finalError !== undefined && sameWords(data.reason, this.#finalError);
+      for (const text of endLines(isTold ? { ...data, reason: null } : data, this.#style)) this.note(text);
     },
   };
+}
+
+/** Whether an error's type before it, or advice after it, is all that one text adds to the other. */
+function sameWords(reason: string, message: string): boolean {
+  const bare = reason.replace(/^\w+: /, "").trim();
+  return bare !== "" && (message.includes(bare) || bare.includes(message.trim()));
 }

@@ -15,7 +15,7 @@ export interface RunFlags extends GitFlags, SandboxFlags {
   readonly workspace?: string;
   readonly maxSteps?: number;
   readonly config?: string;
-  readonly image: readonly string[];
+  readonly image?: readonly string[];
   readonly id?: string;
   readonly json?: boolean;
   readonly setup: boolean;
@@ -28,7 +28,7 @@ export function withRunFlags(command: Command): Command {
     .option("--workspace <dir>", "folder to work on: copied in, .gitignore respected")
     .option("--max-steps <n>", "stop after this many steps", positiveInteger)
     .option("--config <file>", "configuration file (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
-    .option("--image <file>", "image or PDF that belongs to the task; may be repeated", collect, [])
+    .option("--image <file>", "image or PDF that belongs to the task; may be repeated", collect)
     .addOption(
       new Option(
         "--network <network>",
@@ -39,7 +39,6 @@ export function withRunFlags(command: Command): Command {
       "--allow-domain <name>",
       "with --network listed: a host name, *.name, or a group; may be repeated",
       collect,
-      [],
     )
     .option("--no-setup", "start no services or worker: they run elsewhere (or LONGHAUL_NO_SETUP=1)")
     .option("--id <id>", "id of the session; the same id and task again attaches to it");
@@ -60,7 +59,7 @@ export function wholeNumber(text: string): number {
   return value;
 }
 
-export const collect = (value: string, before: readonly string[]): string[] => [...before, value];
+export const collect = (value: string, before: readonly string[] = []): string[] => [...before, value];
 
 /** Everything that can be wrong with an order is found here, before anything is started. @throws ClientError */
 export async function prepareStart(
@@ -77,7 +76,7 @@ export async function prepareStart(
     const { findLocalServers, serverNote } = await import("../setup/model-servers.ts");
     for (const server of await findLocalServers()) note(`${serverNote(server)}\n`);
   }
-  const attachments = await readAttachments(flags.image);
+  const attachments = await readAttachments(flags.image ?? []);
   const folder = flags.workspace === undefined ? undefined : await readProject(flags.workspace, config);
   for (const line of folder?.notes ?? []) note(`${line}\n`);
   for (const line of notShown(attachments, config.run)) note(`${line}\n`);

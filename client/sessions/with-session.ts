@@ -4,6 +4,7 @@ import { isSetupOff } from "../config/config.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { openServices, type Services } from "../connect/connection.ts";
 import { noSuchSession } from "../console/errors.ts";
+import { checkAddresses } from "../setup/check-addresses.ts";
 import { findByReference } from "./find-by-reference.ts";
 
 /** Of the argument that names a session, in every help text. */
@@ -20,6 +21,7 @@ export async function withServices<T>(
   use: (services: Services) => Promise<T>,
   open: () => Promise<Services> = openOrBringBack,
 ): Promise<T> {
+  checkAddresses();
   const services = await open();
   try {
     return await use(services);

@@ -13,8 +13,9 @@ const FILL = Array.from({ length: 12 }, (_, at) => `run: seq ${at * 1_000} ${at 
 test("compacts a running session at its next step, and takes the round back when asked to", async () => {
   const id = await begin(`${FILL}\nrun: sleep 100\nsay: Done.`);
   await untilRunning(id, 13);
-  const { code, err } = await longhaul(["compact", id, "keep", "the numbers"]);
+  const { code, out, err } = await longhaul(["compact", id, "keep", "the numbers", "--json"]);
   expect(code).toBe(0);
+  expect(JSON.parse(out)).toEqual({ id, requested: true });
   expect(err).toContain("next step");
   await longhaul(["interrupt", id]);
   await untilStatus(id, ({ compactionRounds }) => compactionRounds === 1);

@@ -17,6 +17,15 @@ test("is a patch against what was put in, which git applies, with binary files t
   expect(out).toContain("-two\n+2\n");
   expect(err).toContain("2 files changed");
   execFileSync("git", ["apply", "--check", "-"], { cwd: folder, input: out });
+  expect(JSON.parse((await longhaul(["diff", id, "--json"])).out)).toEqual({
+    id,
+    changed: 2,
+    files: [
+      { path: "a.txt", added: 1, removed: 1 },
+      { path: "data.bin", added: null, removed: null },
+    ],
+    patch: out,
+  });
 });
 
 test("an unknown session is 5", async () => {

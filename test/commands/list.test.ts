@@ -14,6 +14,9 @@ test("lists sessions with their status, newest first, as a table and as JSON", a
   expect(out.indexOf(second)).toBeLessThan(out.indexOf(first));
   const rows = JSON.parse((await longhaul(["list", "--json"])).out) as { id: string; status: string }[];
   expect(rows.find(({ id }) => id === first)?.status).toBe("completed");
+  const none = await longhaul(["list", "--status", "waiting"]);
+  expect(none).toMatchObject({ code: 0, out: "" });
+  expect(none.err).toContain("There are no sessions with status waiting.");
 });
 
 test("a shell completes commands, flags and ids", async () => {

@@ -57,6 +57,22 @@ describe("the command line", { timeout: 60_000 }, () => {
     expect(empty).toMatchObject({ code: 2, out: "" });
   });
 
+  it("refuses an address that can be none with 2 and without its text, and has help without empty defaults", async () => {
+    const [address, ...helps] = await Promise.all([
+      longhaul(["list"], { DATABASE_URL: "hunter2" }),
+      longhaul(["--help"]),
+      longhaul(["run", "--help"]),
+      longhaul(["say", "--help"]),
+    ]);
+    expect(address).toMatchObject({ code: 2, out: "" });
+    expect(address.err).toContain("DATABASE_URL is no address of a Postgres server.");
+    expect(address.err).not.toContain("hunter2");
+    for (const { code, out } of helps) {
+      expect(code).toBe(0);
+      expect(out).not.toMatch(/<>|\(default: \[\]\)/);
+    }
+  });
+
   it("prints no error that steers a terminal, whatever it quotes", async () => {
     const { err } = await longhaul(["start", "--config", "x\u001b]52;c;eA==\u0007\u009b2Jy", "task"]);
     expect(err).toContain("There is no configuration file x2Jy");

@@ -45,15 +45,24 @@ describe("parseConfigFile", () => {
     expect(mistakesOf("limits:\n  zebra: 1\n")).toMatch(/unknown key limits\.zebra: known are maxSteps, /);
   });
 
+  it("says what is missing, and what was given, without the schema's own words", () => {
+    const found = mistakesOf("models:\n  a/b:\n    price: { input: 1, output: many }\n");
+    expect(found).toContain("models.a/b.price.cached: is missing: expected a number");
+    expect(found).toContain("models.a/b.price.output: expected a number, not text");
+    expect(found).not.toMatch(/undefined|received/);
+  });
+
   it("lists every mistake with its place", () => {
     const found = mistakesOf("limits:\n  maxSteps: many\nsandbox:\n  memory: lots\n");
     expect(found).toContain("has 2 mistakes");
-    expect(found).toContain("longhaul.yaml:2:13: limits.maxSteps: expected number, received string");
+    expect(found).toContain("longhaul.yaml:2:13: limits.maxSteps: expected a number, not text");
     expect(found).toContain("longhaul.yaml:4:11: sandbox.memory");
   });
 
   it("names the line of what is not YAML", () => {
-    expect(mistakesOf("model: x\nlimits: [1\n")).toMatch(/not valid YAML\.\nlonghaul\.yaml:\d:\d+: /);
+    expect(mistakesOf("model: [x\nlimits: {a: 1\n")).toBe(
+      "The configuration is not valid YAML.\nlonghaul.yaml:2:1: Flow sequence in block collection must be sufficiently indented and end with a ]",
+    );
   });
 
   it("takes an empty file as no settings", () => {

@@ -1,0 +1,36 @@
+/** A patch by its files, with how many lines each gained and lost. Pure. */
+
+export interface PatchFile {
+  readonly path: string;
+  /** Lines; null for a binary file. */
+  readonly added: number | null;
+  readonly removed: number | null;
+  readonly text: string;
+}
+
+/** Lines of a file's own text begin with a sign, so that only a header begins with `diff --git`. */
+export function patchFiles(patch: string): PatchFile[] {
+  return patch
+    .split(/^(?=diff --git )/m)
+    .filter((text) => text !== "")
+    .map((text) => {
+      const hunks = text.slice(text.search(/^@@ /m));
+      const count = (sign: RegExp) => hunks.match(sign)?.length ?? 0;
+      const isBinary = /^(?:GIT binary patch|Binary files )/m.test(text) && !/^@@ /m.test(text);
+      const hasHunks = /^@@ /m.test(text);
+      return {
+        path: pathOf(text),
+        added: isBinary ? null : hasHunks ? count(/^\+/gm) : 0,
+        removed: isBinary ? null : hasHunks ? count(/^-/gm) : 0,
+        text,
+      };
+    });
+}
+
+/** Git's header: `/dev/null` stands where there is no file; a name with odd signs is quoted. */
+function pathOf(text: string): string {
+  const named = (sign: string) =>
+    new RegExp(`^${sign} (?!/dev/null)"?[ab]/(.*?)"?\\t?$`, "m").exec(text)?.[1];
+  const header = /^diff --git "?a\/(.*?)"? "?b\//.exec(text)?.[1];
+  return named(String.raw`\+\+\+`) ?? named("---") ?? header ?? "?";
+}
