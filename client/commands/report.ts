@@ -12,6 +12,7 @@ import type { Services } from "../connect/connection.ts";
 import { noSuchSession } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { productVersion } from "../console/product-version.ts";
+import { callFacts, viewedPictures } from "../sessions/report-sources.ts";
 import { reportPage, type ReportData } from "../report/report-page.ts";
 import { SESSION, requireSession, withSession } from "../sessions/with-session.ts";
 import { costOfCall, trajectoryDocument } from "../sessions/trajectory.ts";
@@ -75,11 +76,16 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
     usageDoubtful: await wasDoubted(db, id),
     windowTokens: config.contextWindow,
     triggerTokens,
-    callMs: new Map(
-      whole.toolCalls.flatMap(({ callId, startedAt, finishedAt }) =>
-        startedAt && finishedAt ? [[callId, finishedAt.getTime() - startedAt.getTime()] as const] : [],
-      ),
-    ),
+    calls: { facts: callFacts(whole.toolCalls), pictures: await viewedPictures(db, whole.messages) },
+    costs: bills
+      .filter((call) => call.purpose === "step" && call.status === "kept")
+      .map((call) => ({
+        step: call.step,
+        input: call.inputTokens ?? 0,
+        cached: call.cachedTokens ?? 0,
+        output: call.outputTokens ?? 0,
+        costUsd: costOfCall(call, config),
+      })),
     patch: diffWorkspaces(before, after, { binaries: "named" }).patch,
     madeAt: new Date(),
   };

@@ -1,11 +1,14 @@
 /** A session as one page that needs nothing else: figures, the window's use, what was done, the change. Pure. */
-import { cutChars } from "../../activities/contract/cut-text.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { doubtText } from "../console/doubt-text.ts";
-import { dollars, duration, percent, plural, tokens } from "../console/format.ts";
+import { dollars, duration, percent, plural, stamp, tokens } from "../console/format.ts";
 import type { TrajectoryStep } from "../sessions/trajectory.ts";
+import { callsOfStep, failuresPart, type CallSources } from "./calls.ts";
+import { changesPart } from "./changes.ts";
 import { contextPlot, type PlotPoint, type PlotRound } from "./context-plot.ts";
+import { costsPart, type StepCost } from "./costs.ts";
 import { html, type Html } from "./html.ts";
+import { markdownHtml } from "./markdown-html.ts";
 import { STYLE } from "./style.ts";
 import { timeline } from "./timeline.ts";
 
@@ -34,22 +37,25 @@ export interface ReportData {
   readonly usageDoubtful: boolean;
   readonly windowTokens: number;
   readonly triggerTokens: number;
-  readonly callMs: ReadonlyMap<string, number>;
+  readonly calls: CallSources;
+  readonly costs: readonly StepCost[];
   /** A patch against the files that were put in; empty where nothing was saved. */
   readonly patch: string;
   readonly madeAt: Date;
 }
 
-/** Characters of the change in the page; `longhaul diff` shows all of it. */
-const MAX_PATCH_CHARS = 400_000;
+const SECTIONS = ["Context", "Changes", "Timeline"] as const;
 
 /** The whole file. Nothing in it is fetched or run, whatever the session's texts say. */
 export function reportPage(data: ReportData): string {
   const { session, usage } = data;
   const ended = session.endedAt ?? session.updatedAt;
+  const steps = data.steps.map((step) => ({ step, calls: callsOfStep(step, data.calls) }));
+  const failures = steps.flatMap(({ calls }) => calls).filter(({ hasFailed }) => hasFailed);
   const figures: [string, string][] = [
     ["status", session.status],
     ["model", data.model],
+    ["started", stamp(session.createdAt, "UTC")],
     ["took", duration(ended.getTime() - session.createdAt.getTime())],
     ["steps", String(Math.max(0, ...data.points.map((point) => point.step)))],
     ["compaction rounds", String(data.rounds.filter((round) => round.status === "compacted").length)],
@@ -65,38 +71,49 @@ export function reportPage(data: ReportData): string {
   const page = html`<html lang="en">
     <head>
       <meta charset="utf-8" />
-      <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'" />
-      <meta name="viewport" content="width=device-width" />
+      <meta
+        http-equiv="Content-Security-Policy"
+        content="default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+      />
+      <meta name="viewport" content="width=device-width, initial-scale=1" />
       <title>Longhaul · ${session.id}</title>
       <style>
         ${STYLE}
       </style>
     </head>
     <body>
-      <h1>${session.id}</h1>
-      <p class="task">${session.task}</p>
-      <dl>
-        ${figures.map(
-          ([name, value]) =>
-            html`<div>
-              <dt>${name}</dt>
-              <dd>${value}</dd>
-            </div>`,
-        )}
-      </dl>
-      ${endPart(session)}
-      <h2>Context</h2>
-      ${contextPlot(data.points, data.rounds, data.windowTokens, data.triggerTokens)}
-      <p class="faint">
-        Tokens of each request; the filled part came from the provider's cache. Dashed: where compaction
-        starts (${tokens(data.triggerTokens)} of ${tokens(data.windowTokens)}). Upright: compaction rounds.
-      </p>
-      ${roundsPart(data.rounds)}
-      <h2>Timeline</h2>
-      ${timeline(data.steps, data.callMs)}
-      <h2>Change</h2>
-      ${changePart(data.patch)}
-      <footer>Made ${data.madeAt.toISOString()} by longhaul report ${session.id}</footer>
+      <header class="page">
+        <h1>${session.id}</h1>
+        <p class="task">${session.task}</p>
+        <nav aria-label="Sections">
+          ${failures.length === 0 ? html`` : html`<a class="red" href="#failures">Failures (${failures.length})</a>`}
+          ${SECTIONS.map((name) => html`<a href="#${name.toLowerCase()}">${name}</a>`)}
+        </nav>
+      </header>
+      <main>
+        <dl>
+          ${figures.map(
+            ([name, value]) =>
+              html`<div>
+                <dt>${name}</dt>
+                <dd>${value}</dd>
+              </div>`,
+          )}
+        </dl>
+        ${endPart(session)} ${failuresPart(failures)}
+        <h2 id="context">Context</h2>
+        ${contextPlot(data.points, data.rounds, data.windowTokens, data.triggerTokens)}
+        <p class="faint">
+          Tokens of each request; the filled part came from the provider's cache. Dashed: where compaction
+          starts (${tokens(data.triggerTokens)} of ${tokens(data.windowTokens)}). Upright: compaction rounds.
+        </p>
+        ${roundsPart(data.rounds)} ${costsPart(data.costs)}
+        <h2 id="changes">Changes</h2>
+        ${changesPart(data.patch)}
+        <h2 id="timeline">Timeline</h2>
+        ${timeline(steps, failures)}
+      </main>
+      <footer>Made ${stamp(data.madeAt, "UTC")} by longhaul report ${session.id}</footer>
     </body>
   </html>`;
   return `<!doctype html>\n${page.text}\n`;
@@ -105,7 +122,9 @@ export function reportPage(data: ReportData): string {
 function endPart({ result, error }: SessionRow): Html {
   const words = errorText(error) ?? result;
   if (words === null) return html``;
-  return html`<section class="${error === null ? "result" : "result failed"}">${words}</section>`;
+  return error === null
+    ? html`<section class="result markdown" aria-label="Result">${markdownHtml(words)}</section>`
+    : html`<section class="result failed" aria-label="Failure">${words}</section>`;
 }
 
 function errorText(error: unknown): string | undefined {
@@ -116,52 +135,26 @@ function errorText(error: unknown): string | undefined {
 function roundsPart(rounds: ReportData["rounds"]): Html {
   if (rounds.length === 0) return html``;
   const heads = ["round", "before step", "trigger", "strategy", "tokens", "outcome"];
-  return html`<table>
-    <thead>
-      <tr>
-        ${heads.map((head) => html`<th>${head}</th>`)}
-      </tr>
-    </thead>
-    <tbody>
-      ${rounds.map(
-        (round) =>
-          html`<tr>
-            <td>${round.round}</td>
-            <td>${round.step}</td>
-            <td>${round.trigger}</td>
-            <td>${round.strategy}</td>
-            <td>${tokens(round.tokensBefore)} → ${tokens(round.tokensAfter)}</td>
-            <td>${round.status}</td>
-          </tr>`,
-      )}
-    </tbody>
-  </table>`;
-}
-
-function changePart(patch: string): Html {
-  if (patch === "") return html`<p class="faint">No file was changed, or none was saved yet.</p>`;
-  const shown = cutChars(patch, MAX_PATCH_CHARS);
-  const files = shown.split(/^(?=diff --git )/m).filter((piece) => piece !== "");
-  const cut = patch.length > shown.length;
-  return html`<p class="faint">
-      ${plural(files.length, "file")}${cut ? ", cut here: longhaul diff shows all of it" : ""}
-    </p>
-    ${files.map(
-      (piece) =>
-        html`<details class="file">
-          <summary>${piece.split("\n", 1)[0] ?? ""}</summary>
-          <pre>${piece.split("\n").map(diffLine)}</pre>
-        </details>`,
-    )}`;
-}
-
-function diffLine(line: string): Html {
-  const look = line.startsWith("+")
-    ? "add"
-    : line.startsWith("-")
-      ? "del"
-      : line.startsWith("@@")
-        ? "at"
-        : "";
-  return look === "" ? html`${line}` : html`<span class="${look}">${line}</span>`;
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Compaction rounds">
+    <table>
+      <thead>
+        <tr>
+          ${heads.map((head) => html`<th scope="col">${head}</th>`)}
+        </tr>
+      </thead>
+      <tbody>
+        ${rounds.map(
+          (round) =>
+            html`<tr>
+              <td>${round.round}</td>
+              <td>${round.step}</td>
+              <td>${round.trigger}</td>
+              <td>${round.strategy}</td>
+              <td>${tokens(round.tokensBefore)} → ${tokens(round.tokensAfter)}</td>
+              <td>${round.status}</td>
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`;
 }

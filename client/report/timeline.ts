@@ -1,71 +1,56 @@
 /** What was said and done, step by step. Pure. */
-import { cutChars } from "../../activities/contract/cut-text.ts";
-import { firstString } from "../console/describe-call.ts";
-import { duration, oneLine, tokens } from "../console/format.ts";
+import { dollars, stamp, tokens } from "../console/format.ts";
 import type { TrajectoryStep } from "../sessions/trajectory.ts";
+import { bounded, callPart, type ShownCall } from "./calls.ts";
 import { html, type Html } from "./html.ts";
-
-/** Characters of one result in the page; the export has all of them. */
-const MAX_RESULT_CHARS = 6_000;
+import { markdownHtml } from "./markdown-html.ts";
 
 const WHO = { user: "you", agent: "agent", system: "note" } as const;
 
-/** @param callMs how long the call with an id took, where that is known */
-export function timeline(steps: readonly TrajectoryStep[], callMs: ReadonlyMap<string, number>): Html {
-  return html`${steps.map((step) => stepPart(step, callMs))}`;
+export interface TimelineStep {
+  readonly step: TrajectoryStep;
+  readonly calls: readonly ShownCall[];
 }
 
-function stepPart(step: TrajectoryStep, callMs: ReadonlyMap<string, number>): Html {
+/** @param failures all of the session, in order */
+export function timeline(steps: readonly TimelineStep[], failures: readonly ShownCall[]): Html {
+  const after = new Map(failures.map((call, at) => [call.id, failures[at + 1]]));
+  return html`${steps.map((each) => stepPart(each, after))}`;
+}
+
+function stepPart({ step, calls }: TimelineStep, after: ReadonlyMap<string, ShownCall | undefined>): Html {
   const { kind, step: number, compactedRound } = step.extra;
+  const cost = step.metrics?.["cost_usd"];
   const facts = [
-    WHO[step.source],
     `step ${String(number)}`,
     ...(kind === "summary" ? ["summary"] : []),
     ...(step.metrics ? [`${tokens(step.metrics["prompt_tokens"] ?? 0)} tokens in`] : []),
+    ...(cost === undefined ? [] : [dollars(cost)]),
     ...(typeof compactedRound === "number" ? [`in the summary of round ${compactedRound}`] : []),
   ];
+  const at = new Date(step.timestamp);
   return html`<article class="${step.source}">
-    <header><time datetime="${step.timestamp}">${clock(step.timestamp)}</time> ${facts.join(" · ")}</header>
+    <header>
+      <b>${WHO[step.source]}</b> · ${facts.join(" · ")} ·
+      <time datetime="${step.timestamp}">${stamp(at, "UTC")}</time>
+    </header>
     ${step.reasoning_content === undefined ? html`` : folded("reasoning", step.reasoning_content)}
     ${step.message === "" ? html`` : wordsPart(step)}
-    ${(step.tool_calls ?? []).map((call) => callPart(step, call, callMs.get(call.tool_call_id)))}
+    ${calls.map((call) => callPart(call, after.get(call.id)))}
   </article>`;
 }
 
-function wordsPart({ message, extra }: TrajectoryStep): Html {
-  return extra["kind"] === "summary" ? folded("summary", message) : html`<p class="words">${message}</p>`;
-}
-
-function callPart(
-  step: TrajectoryStep,
-  call: NonNullable<TrajectoryStep["tool_calls"]>[number],
-  ms: number | undefined,
-): Html {
-  const result = step.observation?.results.find((each) => each.source_call_id === call.tool_call_id);
-  const outcome = typeof result?.extra["outcome"] === "string" ? result.extra["outcome"] : "no result";
-  const input = JSON.stringify(call.arguments, null, 2);
-  return html`<details class="call ${outcome}">
-    <summary>
-      <b>${call.function_name}</b> <code>${oneLine(firstString(call.arguments), 120)}</code>
-      <span>${outcome}${ms === undefined ? "" : ` · ${duration(ms)}`}</span>
-    </summary>
-    <pre>${input}</pre>
-    <pre>${bounded(result?.content ?? "")}</pre>
-  </details>`;
+/** What the agent writes is Markdown; what a person typed is shown as typed. */
+function wordsPart({ message, extra, source }: TrajectoryStep): Html {
+  if (extra["kind"] === "summary") return folded("summary", message);
+  return source === "agent"
+    ? html`<div class="markdown">${markdownHtml(message)}</div>`
+    : html`<p class="words">${message}</p>`;
 }
 
 function folded(title: string, text: string): Html {
   return html`<details>
     <summary>${title}</summary>
-    <pre>${bounded(text)}</pre>
+    <pre tabindex="0">${bounded(text)}</pre>
   </details>`;
-}
-
-function bounded(text: string): string {
-  if (text.length <= MAX_RESULT_CHARS) return text;
-  return `${cutChars(text, MAX_RESULT_CHARS)}\n… ${text.length - MAX_RESULT_CHARS} more characters: longhaul export shows them`;
-}
-
-function clock(timestamp: string): string {
-  return timestamp.slice(11, 19);
 }

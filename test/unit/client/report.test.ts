@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { escapeHtml, html } from "../../../client/report/html.ts";
+import { markdownHtml } from "../../../client/report/markdown-html.ts";
 import { reportPage, type ReportData } from "../../../client/report/report-page.ts";
+import { patchFiles } from "../../../client/workspace/patch-files.ts";
 import { trajectoryDocument } from "../../../client/sessions/trajectory.ts";
 import { AT, sessionRow, wholeSession } from "../../support/stored-whole.ts";
 
@@ -27,7 +29,11 @@ const DATA: ReportData = {
   usageDoubtful: false,
   windowTokens: 128_000,
   triggerTokens: 93_600,
-  callMs: new Map([["c1", 1_234]]),
+  calls: {
+    facts: new Map([["c1", { ms: 1_234, exitCode: 1 }]]),
+    pictures: new Map([["c1", [{ mediaType: "image/png", base64: "aGVsbG8=" }]]]),
+  },
+  costs: [{ step: 1, input: 1_000, cached: 400, output: 50, costUsd: 0.0123 }],
   patch: "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-<i>old</i>\n+new\n",
   madeAt: AT,
 };
@@ -38,12 +44,20 @@ describe("the report", () => {
     expect(page).toContain("Fix &lt;b&gt;it&lt;/b&gt;");
     expect(page).toContain("&lt;/pre&gt;&lt;script&gt;");
     expect(page).toContain("-&lt;i&gt;old&lt;/i&gt;");
-    expect(page).not.toMatch(/<script|<link|<img|\bsrc=|\bon[a-z]+=|url\(/i);
+    expect(page).not.toMatch(/<script|<link|\bsrc="(?!data:image)|\bon[a-z]+=|url\(/i);
     expect(page).toContain("default-src 'none'");
   });
 
   it("has figures, the window's use with its rounds, what was done, and the change", () => {
-    for (const text of ["3k (40 % cached)", "$0.0123", "95k → 20k", "1.2 s", "diff --git a/x b/x"])
+    for (const text of [
+      "3k (40 % cached)",
+      "$0.0123",
+      "95k → 20k",
+      "1.2 s",
+      "diff --git a/x b/x",
+      "+1",
+      "−1",
+    ])
       expect(page).toContain(text);
     expect(page.match(/<polyline/g)).toHaveLength(1);
     expect(page.match(/class="round"/g)).toHaveLength(1);
@@ -60,6 +74,14 @@ describe("the report", () => {
     expect(doubtful).toContain("token counts contradict");
   });
 
+  it("shows a command that failed in red and one jump away, and what the agent looked at", () => {
+    expect(page).toMatch(/<a href="#call-c1"\s*>/);
+    expect(page).toMatch(/<details class="call failed" id="call-c1" open>/);
+    expect(page).toContain("exit 1 · 1.2 s");
+    expect(page).toContain('src="data:image/png;base64,aGVsbG8="');
+    expect(page).toContain("2 Jan 2026, 03:04:05 UTC");
+  });
+
   it("is made of a session without a single request, too", () => {
     const fresh = { ...sessionRow, status: "active", endedAt: null, result: null } as const;
     const empty = reportPage({
@@ -72,7 +94,8 @@ describe("the report", () => {
       usageDoubtful: false,
       windowTokens: 128_000,
       triggerTokens: 93_600,
-      callMs: new Map(),
+      calls: { facts: new Map(), pictures: new Map() },
+      costs: [],
       patch: "",
       madeAt: AT,
     });
@@ -88,4 +111,30 @@ describe("html", () => {
     );
     expect(escapeHtml("a\u0000\u001b[31m\u202eb\ud800\n\t")).toBe("a[31mb\ufffd\n\t");
   });
+});
+
+describe("Markdown in the report", () => {
+  it("is drawn, and can neither link to scripts, nor fetch, nor bring markup of its own", () => {
+    const drawn = markdownHtml(
+      "# Head\n\n**b** `c<d>` [ok](https://x.test/?a=1&b) [bad](javascript:alert(1)) ![p](https://x.test/p.png) <script>1</script>\n\n- [x] one\n\n<img src=x onerror=1>",
+    ).text;
+    expect(drawn).toContain('<p class="heading">Head</p>');
+    expect(drawn).toContain("<strong>b</strong> <code>c&lt;d&gt;</code>");
+    expect(drawn).toContain('<a href="https://x.test/?a=1&amp;b" rel="noreferrer noopener">ok</a>');
+    expect(drawn).toContain("bad (javascript:alert(1))");
+    expect(drawn).toContain("☑ one");
+    expect(drawn).not.toMatch(/<script|<img|href="javascript/);
+  });
+});
+
+it("a patch is told apart by its files, with lines gained and lost", () => {
+  const patch =
+    "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n-old\n+new\n+++ more\n same\n" +
+    "diff --git a/gone b/gone\ndeleted file mode 100644\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n--- sql\n" +
+    "diff --git a/p.png b/p.png\nBinary files differ\n";
+  expect(patchFiles(patch).map(({ path, added, removed }) => [path, added, removed])).toEqual([
+    ["x", 2, 1],
+    ["gone", 0, 1],
+    ["p.png", null, null],
+  ]);
 });

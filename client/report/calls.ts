@@ -1,0 +1,143 @@
+/** Tool calls of the report: what was asked, what came of it, failures in red and one jump apart. Pure. */
+import { z } from "zod";
+import { cutChars } from "../../activities/contract/cut-text.ts";
+import { firstString } from "../console/describe-call.ts";
+import { duration, oneLine } from "../console/format.ts";
+import type { TrajectoryStep } from "../sessions/trajectory.ts";
+import { html, type Html } from "./html.ts";
+
+/** Characters of one result in the page; the export has all of them. */
+const MAX_RESULT_CHARS = 6_000;
+
+export interface CallFacts {
+  readonly ms: number | undefined;
+  readonly exitCode: number | null;
+}
+
+/** A picture that is in the page itself. */
+export interface Picture {
+  readonly mediaType: string;
+  readonly base64: string;
+}
+
+export interface ShownCall {
+  readonly id: string;
+  readonly name: string;
+  readonly about: string;
+  readonly input: Readonly<Record<string, unknown>>;
+  readonly step: number;
+  readonly outcome: string;
+  readonly hasFailed: boolean;
+  readonly result: string;
+  readonly facts: CallFacts | undefined;
+  readonly pictures: readonly Picture[];
+}
+
+export interface CallSources {
+  readonly facts: ReadonlyMap<string, CallFacts>;
+  readonly pictures: ReadonlyMap<string, readonly Picture[]>;
+}
+
+/** A command that exits with another code than 0 has failed, as `watch` shows it. */
+export function callsOfStep(step: TrajectoryStep, sources: CallSources): ShownCall[] {
+  return (step.tool_calls ?? []).map((call) => {
+    const id = call.tool_call_id;
+    const result = step.observation?.results.find((each) => each.source_call_id === id);
+    const facts = sources.facts.get(id);
+    const known = result?.extra["outcome"];
+    const outcome = typeof known === "string" ? known : "no result";
+    const exitCode = facts?.exitCode ?? 0;
+    return {
+      id,
+      name: call.function_name,
+      about: firstString(call.arguments),
+      input: call.arguments,
+      step: Number(step.extra["step"]),
+      outcome: exitCode !== 0 && outcome === "completed" ? `exit ${exitCode}` : outcome,
+      hasFailed: exitCode !== 0 || outcome === "error" || outcome === "unknown",
+      result: result?.content ?? "",
+      facts,
+      pictures: sources.pictures.get(id) ?? [],
+    };
+  });
+}
+
+/** What a link jumps to. */
+export const anchorOf = ({ id }: ShownCall) => `call-${id.replaceAll(/[^\w-]/g, "_")}`;
+
+/** @param next the failure after this one */
+export function callPart(call: ShownCall, next: ShownCall | undefined): Html {
+  const todos = call.name === "todo" ? todoItems(call.input) : undefined;
+  const facts = [call.outcome, ...(call.facts?.ms === undefined ? [] : [duration(call.facts.ms)])].join(
+    " · ",
+  );
+  const look = call.hasFailed ? "failed" : call.outcome === "interrupted" ? "interrupted" : "";
+  const mark = call.hasFailed ? "✗" : call.outcome === "completed" ? "✓" : "■";
+  const isOpen = call.hasFailed || call.pictures.length > 0 || todos !== undefined;
+  const title = html`<summary>
+    <span class="mark">${mark}</span> <b>${call.name}</b>
+    <code>${oneLine(todos === undefined ? call.about : todosDone(todos), 120)}</code>
+    <span class="facts">${facts}</span>
+  </summary>`;
+  const body = html`${todos === undefined ? inputPart(call) : todoList(todos)}
+  ${todos !== undefined || call.result === "" ? html`` : html`<pre tabindex="0">${bounded(call.result)}</pre>`}
+  ${call.pictures.map(({ mediaType, base64 }) => html`<img alt="${call.about}" src="data:${mediaType};base64,${base64}" />`)}
+  ${next === undefined || !call.hasFailed ? html`` : html`<a class="next" href="#${anchorOf(next)}">next failure: step ${next.step}, ${next.name}</a>`}`;
+  return isOpen
+    ? html`<details class="call ${look}" id="${anchorOf(call)}" open>${title} ${body}</details>`
+    : html`<details class="call ${look}" id="${anchorOf(call)}">${title} ${body}</details>`;
+}
+
+/** A list of links to what failed; nothing where nothing did. */
+export function failuresPart(failures: readonly ShownCall[]): Html {
+  if (failures.length === 0) return html``;
+  return html`<section class="failures" aria-labelledby="failures">
+    <h2 id="failures">${failures.length === 1 ? "One call failed" : `${failures.length} calls failed`}</h2>
+    <ol>
+      ${failures.map(
+        (call) =>
+          html`<li>
+            <a href="#${anchorOf(call)}"
+              >step ${call.step}: ${call.name} <code>${oneLine(call.about, 80)}</code></a
+            >
+            ${call.outcome}
+          </li>`,
+      )}
+    </ol>
+  </section>`;
+}
+
+function inputPart({ input, about }: ShownCall): Html {
+  // What is one text alone is shown as it is: JSON would hide its lines behind signs.
+  const isText = Object.keys(input).length === 1 && Object.values(input)[0] === about;
+  return html`<pre tabindex="0">${isText ? about : bounded(JSON.stringify(input, null, 2))}</pre>`;
+}
+
+const todoSchema = z.object({ items: z.array(z.object({ content: z.string(), status: z.string() })) });
+type Todos = z.infer<typeof todoSchema>["items"];
+
+/** @returns undefined where the model wrote something else */
+function todoItems(input: unknown): Todos | undefined {
+  return todoSchema.safeParse(input).data?.items;
+}
+
+const BOX: Readonly<Record<string, string>> = { completed: "☑", in_progress: "◐", pending: "☐" };
+
+const todosDone = (items: Todos) =>
+  `${items.filter(({ status }) => status === "completed").length} of ${items.length} done`;
+
+function todoList(items: Todos): Html {
+  return html`<ul class="todo">
+    ${items.map(
+      ({ content, status }) =>
+        html`<li class="${status === "in_progress" ? "now" : ""}">
+          <span role="img" aria-label="${status.replace("_", " ")}">${BOX[status] ?? "☐"}</span> ${content}
+        </li>`,
+    )}
+  </ul>`;
+}
+
+export function bounded(text: string): string {
+  if (text.length <= MAX_RESULT_CHARS) return text;
+  return `${cutChars(text, MAX_RESULT_CHARS)}\n… ${text.length - MAX_RESULT_CHARS} more characters: longhaul export shows them`;
+}

@@ -1,0 +1,53 @@
+/** What the report shows beside the trajectory: how calls ended, and the pictures that the agent looked at. */
+import { blobId, loadBlobs } from "../../activities/store/blobs.ts";
+import type { FilePart, ToolResultPart } from "../../activities/contract/message.ts";
+import type { readWhole } from "../../activities/store/reading.ts";
+import type { CallFacts, Picture } from "../report/calls.ts";
+import type { Services } from "../connect/connection.ts";
+
+type Whole = Awaited<ReturnType<typeof readWhole>>;
+
+/** Of all pictures in one page, so that it can be sent by mail. Source: providers take attachments of 20 to 25 MB. */
+const MAX_PICTURE_BYTES = 12_000_000;
+/** What a browser draws and cannot run. */
+const DRAWN = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
+
+export function callFacts(calls: Whole["toolCalls"]): Map<string, CallFacts> {
+  return new Map(
+    calls
+      .filter(({ supersededEpoch }) => supersededEpoch === null)
+      .map(({ callId, exitCode, startedAt, finishedAt }) => [
+        callId,
+        { exitCode, ms: startedAt && finishedAt ? finishedAt.getTime() - startedAt.getTime() : undefined },
+      ]),
+  );
+}
+
+/** By call; the newest are left out where all would be too large. */
+export async function viewedPictures(
+  db: Services["store"]["db"],
+  messages: Whole["messages"],
+): Promise<Map<string, Picture[]>> {
+  const parts = messages
+    .filter(({ role, supersededEpoch }) => role === "tool" && supersededEpoch === null)
+    .flatMap(({ content }) => content as ToolResultPart[])
+    .flatMap(({ toolCallId, files = [] }) => files.map((file) => ({ toolCallId, file })))
+    .filter(({ file }) => DRAWN.has(file.mediaType));
+  const stored = await loadBlobs(db, [...new Set(parts.flatMap(({ file }) => blobId(file) ?? []))]);
+  const pictures = new Map<string, Picture[]>();
+  let used = 0;
+  for (const { toolCallId, file } of parts) {
+    const base64 = base64Of(file, stored);
+    if (base64 === undefined || used + base64.length > MAX_PICTURE_BYTES) continue;
+    used += base64.length;
+    pictures.set(toolCallId, [...(pictures.get(toolCallId) ?? []), { mediaType: file.mediaType, base64 }]);
+  }
+  return pictures;
+}
+
+function base64Of(file: FilePart, stored: ReadonlyMap<string, Uint8Array>): string | undefined {
+  const id = blobId(file);
+  if (id === undefined) return /^[\w+/=]+$/.test(file.data) ? file.data : undefined;
+  const bytes = stored.get(id);
+  return bytes && Buffer.from(bytes).toString("base64");
+}
