@@ -132,7 +132,7 @@ export function applyStep(state: AgentState, facts: ModelStepFacts): void {
   }
   if (facts.kind !== "empty" && facts.kind !== "unavailable") state.context = facts.context;
   if (facts.kind !== "unavailable") state.switched = undefined;
-  if (facts.kind === "answered") state.costUsd = facts.costUsd ?? state.costUsd;
+  if (facts.kind === "answered") state.costUsd = facts.costUsd ?? state.costUsd + (facts.stepCostUsd ?? 0);
   state.overflows = facts.kind === "overflow" ? state.overflows + 1 : 0;
   if (facts.kind === "empty") state.emptyAnswers += 1;
   if (facts.kind === "answered" || facts.kind === "interrupted") {

@@ -17,7 +17,7 @@ export function currentDetails(state: AgentState, policy: RunPolicy | undefined)
     "",
     ...contextLines(state, policy),
     "",
-    `Tokens in ${tokens(state.usage.input)} (cached ${tokens(state.usage.cached)}), out ${tokens(state.usage.output)}, calls ${state.usage.calls} · queue ${waiting(state.inbox)} · sandbox ${state.sandbox ? code(placeOf(state.sandbox)) : "not open"}`,
+    `Tokens in ${tokens(state.usage.input)} (cached ${tokens(state.usage.cached)}), out ${tokens(state.usage.output)}, calls ${state.usage.calls}${costText(state, policy)} · queue ${waiting(state.inbox)} · sandbox ${state.sandbox ? code(placeOf(state.sandbox)) : "not open"}`,
   ];
   if (state.epoch > 1)
     lines.push("", `Epoch ${state.epoch}: this run was reset; later rows of the old line are kept, marked.`);
@@ -65,6 +65,15 @@ function textOf(parts: AgentState["inbox"]["queue"][number]["parts"]): string {
   return parts
     .map((part) => (part.type === "text" ? part.text : `[${part.filename ?? part.mediaType}]`))
     .join(" ");
+}
+
+/** USD; without a limit only what the steps of this run cost is known here. */
+function costText({ costUsd }: AgentState, { maxCostUsd }: RunPolicy): string {
+  if (costUsd <= 0) return "";
+  const cost = `$${costUsd.toFixed(costUsd >= 1 ? 2 : 4)}`;
+  return maxCostUsd === undefined
+    ? ` · cost of this run ${cost}`
+    : ` · cost ${cost} of at most $${maxCostUsd}`;
 }
 
 /** The same figures as the client's `context`: the window by what it holds. */

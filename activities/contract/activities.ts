@@ -121,6 +121,8 @@ export type StepOutcome =
       readonly usage: StepUsage;
       /** USD of the whole session so far, where a limit was set and every price is known. */
       readonly costUsd?: number;
+      /** USD of this step alone, where no limit was set and its price is known. */
+      readonly stepCostUsd?: number;
       readonly context: ContextSize;
       readonly epoch: number;
     }

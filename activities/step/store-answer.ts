@@ -96,8 +96,14 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
   const measure = { ...step.measure, ratio: learnt?.ratio ?? step.measure.ratio };
   return {
     ...facts(step, calls, answer.finish, usage, nextContext({ ...step, measure }, row)),
-    ...(spent === undefined ? {} : { costUsd: await withLost(step, spent) }),
+    ...costFacts(spent && (await withLost(step, spent)), bill.costUsd),
   };
+}
+
+/** For the Web UI, which shows the sum. Rounded, since it stands in the history. */
+function costFacts(sessionUsd: number | undefined, stepUsd: number | null | undefined) {
+  if (sessionUsd !== undefined) return { costUsd: sessionUsd };
+  return stepUsd == null ? {} : { stepCostUsd: Number(stepUsd.toFixed(6)) };
 }
 
 /** What is the same in every bill of a step. */

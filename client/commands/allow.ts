@@ -5,16 +5,17 @@ import { domainProblem } from "../../activities/config/egress-domains.ts";
 import { allowDomain } from "../../activities/store/egress.ts";
 import { notPossible, usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
-import { withSession } from "../sessions/with-session.ts";
+import { SESSION, withSession } from "../sessions/with-session.ts";
 
 export function allowCommand(command: Command, output: Output) {
   command
-    .argument("<id>", "session")
+    .argument("<id>", SESSION)
     .argument("<domain>", "a host name, *.name for those below one, or a group");
-  return (id: string, domain: string) => {
+  return (reference: string, domain: string) => {
     const problem = domainProblem(domain);
     if (problem !== undefined) throw usageError(`${domain} cannot be allowed: ${problem}.`);
-    return withSession(id, async ({ store }, row) => {
+    return withSession(reference, async ({ store }, row) => {
+      const { id } = row;
       const { network } = runConfigSchema.parse(row.config).sandbox;
       if (network !== "listed") {
         throw notPossible(

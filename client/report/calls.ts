@@ -63,7 +63,7 @@ export function callsOfStep(step: TrajectoryStep, sources: CallSources): ShownCa
 }
 
 /** What a link jumps to. */
-export const anchorOf = ({ id }: ShownCall) => `call-${id.replaceAll(/[^\w-]/g, "_")}`;
+const anchorOf = ({ id }: ShownCall) => `call-${id.replaceAll(/[^\w-]/g, "_")}`;
 
 /** @param next the failure after this one */
 export function callPart(call: ShownCall, next: ShownCall | undefined): Html {

@@ -42,38 +42,40 @@ export function contextPlot(
   const area = `${x(points[0]?.step ?? first)},${floor} ${line((point) => point.cached)} ${x(points.at(-1)?.step ?? last)},${floor}`;
   const scale = [0, 0.25, 0.5, 0.75, 1].map((share) => share * top);
   const made = rounds.filter((round) => round.status === "compacted");
-  return html`<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="Tokens of each request by step">
-    ${scale.map(
-      (count) =>
-        html`<line class="grid" x1="${LEFT}" x2="${WIDTH}" y1="${y(count)}" y2="${y(count)}" /><text
-            x="${LEFT - 6}"
-            y="${y(count) + 4}"
-            text-anchor="end"
-            >${tokens(count)}</text
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Context by step">
+    <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="Tokens of each request by step">
+      ${scale.map(
+        (count) =>
+          html`<line class="grid" x1="${LEFT}" x2="${WIDTH}" y1="${y(count)}" y2="${y(count)}" /><text
+              x="${LEFT - 6}"
+              y="${y(count) + 4}"
+              text-anchor="end"
+              >${tokens(count)}</text
+            >`,
+      )}
+      ${made.map(
+        ({ round, step }) =>
+          html`<line class="round" x1="${x(step)}" x2="${x(step)}" y1="${TOP}" y2="${floor}"
+            ><title>round ${round}, before step ${step}</title></line
           >`,
-    )}
-    ${made.map(
-      ({ round, step }) =>
-        html`<line class="round" x1="${x(step)}" x2="${x(step)}" y1="${TOP}" y2="${floor}"
-          ><title>round ${round}, before step ${step}</title></line
-        >`,
-    )}
-    ${
-      triggerTokens <= top
-        ? html`<line
-            class="trigger"
-            x1="${LEFT}"
-            x2="${WIDTH}"
-            y1="${y(triggerTokens)}"
-            y2="${y(triggerTokens)}"
-          />`
-        : html``
-    }
-    <polygon class="cached" points="${area}" />
-    <polyline class="input" points="${line((point) => point.input)}" />
-    <text x="${LEFT}" y="${HEIGHT - 6}">step ${first}</text>
-    <text x="${WIDTH - 8}" y="${HEIGHT - 6}" text-anchor="end">step ${last}</text>
-  </svg>`;
+      )}
+      ${
+        triggerTokens <= top
+          ? html`<line
+              class="trigger"
+              x1="${LEFT}"
+              x2="${WIDTH}"
+              y1="${y(triggerTokens)}"
+              y2="${y(triggerTokens)}"
+            />`
+          : html``
+      }
+      <polygon class="cached" points="${area}" />
+      <polyline class="input" points="${line((point) => point.input)}" />
+      <text x="${LEFT}" y="${HEIGHT - 6}">step ${first}</text>
+      <text x="${WIDTH - 8}" y="${HEIGHT - 6}" text-anchor="end">step ${last}</text>
+    </svg>
+  </div>`;
 }
 
 function round1(value: number): number {

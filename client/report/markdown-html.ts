@@ -33,7 +33,7 @@ function block(token: MarkedToken): Html {
     case "list": {
       const items = token.items.map(
         (item) =>
-          html`<li>
+          html`<li class="${item.task ? "check" : ""}">
             ${item.task ? (item.checked === true ? "☑ " : "☐ ") : ""}${blocks(
               item.tokens.filter(({ type }) => type !== "checkbox"),
             )}

@@ -9,7 +9,7 @@ h1 { font-size: 1.3rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .5re
 .task { white-space: pre-wrap; } .faint, footer, article > header, dt { color: var(--faint); font-size: .85rem; }
 dl { display: flex; flex-wrap: wrap; gap: .25rem 1.5rem; } dl div { min-width: 6rem; } dd { margin: 0; font-weight: 600; }
 .result { background: var(--soft); border-left: 3px solid var(--green); padding: .5rem 1rem; overflow-wrap: anywhere; } .result.failed { border-color: var(--red); white-space: pre-wrap; }
-svg { width: 100%; height: auto; } svg text { fill: var(--faint); font-size: 11px; }
+svg { width: 100%; min-width: 36rem; height: auto; } svg text { fill: var(--faint); font-size: 11px; }
 .grid { stroke: var(--line); } .trigger { stroke: var(--amber); stroke-dasharray: 6 4; } .round { stroke: var(--faint); opacity: .5; }
 .input { fill: none; stroke: var(--blue); stroke-width: 2; } .cached { fill: var(--blue); opacity: .18; }
 .scroll { overflow-x: auto; } .scroll table { white-space: nowrap; }
@@ -21,7 +21,7 @@ article { border-left: 3px solid var(--line); padding: .1rem 0 .1rem .75rem; mar
 .failures { border-left: 3px solid var(--red); padding-left: 1rem; } .failures h2 { color: var(--red); border: 0; margin-top: 1rem; } .failures li { overflow-wrap: anywhere; }
 nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem; } a { color: var(--blue); } a.red { color: var(--red); font-weight: 600; }
 :focus-visible { outline: 2px solid var(--blue); outline-offset: 2px; }
-.markdown { overflow-wrap: anywhere; } .markdown p { margin: .4rem 0; } .markdown .heading { font-weight: 700; } .markdown ul, .markdown ol { margin: .3rem 0; padding-left: 1.4rem; } .markdown li p { margin: 0; }
+.markdown { overflow-wrap: anywhere; } .markdown p { margin: .4rem 0; } .markdown .heading { font-weight: 700; } .markdown ul, .markdown ol { margin: .3rem 0; padding-left: 1.4rem; } .markdown li p { margin: 0; } .markdown li.check { list-style: none; margin-left: -1.2rem; }
 code { background: var(--soft); padding: 0 .2em; border-radius: 3px; font-size: .9em; overflow-wrap: anywhere; } blockquote { border-left: 3px solid var(--line); margin: .4rem 0; padding-left: .8rem; color: var(--faint); }
 .todo { list-style: none; padding-left: .5rem; margin: .2rem 0; } .todo .now { font-weight: 600; }
 img { display: block; max-width: 100%; height: auto; max-height: 30rem; margin: .4rem 0; border: 1px solid var(--line); }

@@ -22,7 +22,7 @@ function stepPart({ step, calls }: TimelineStep, after: ReadonlyMap<string, Show
   const { kind, step: number, compactedRound } = step.extra;
   const cost = step.metrics?.["cost_usd"];
   const facts = [
-    `step ${String(number)}`,
+    ...(Number(number) > 0 ? [`step ${String(number)}`] : []),
     ...(kind === "summary" ? ["summary"] : []),
     ...(step.metrics ? [`${tokens(step.metrics["prompt_tokens"] ?? 0)} tokens in`] : []),
     ...(cost === undefined ? [] : [dollars(cost)]),
@@ -31,7 +31,7 @@ function stepPart({ step, calls }: TimelineStep, after: ReadonlyMap<string, Show
   const at = new Date(step.timestamp);
   return html`<article class="${step.source}">
     <header>
-      <b>${WHO[step.source]}</b> · ${facts.join(" · ")} ·
+      <b>${WHO[step.source]}</b> ${facts.map((fact) => `· ${fact}`).join(" ")} ·
       <time datetime="${step.timestamp}">${stamp(at, "UTC")}</time>
     </header>
     ${step.reasoning_content === undefined ? html`` : folded("reasoning", step.reasoning_content)}

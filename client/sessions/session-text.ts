@@ -4,6 +4,7 @@ import { cutChars } from "../../activities/contract/cut-text.ts";
 /** Bytes the server keeps of a summary. Source: survey of command lines, X8 (documents disagree: 200 or 400). */
 const SUMMARY_BYTES = 180;
 const SUMMARY_CHARS = 120;
+const ELLIPSIS_BYTES = 3;
 /** Source: survey of command lines, X8: 20,000 with room for the frame. */
 const DETAIL_BYTES = 16_000;
 
@@ -42,14 +43,31 @@ export function taskDetails(facts: DetailFacts): string {
   return cutChars(text, DETAIL_BYTES);
 }
 
-/** Each line quoted, with what Markdown or HTML would act on disarmed. */
+/** The task as the Web UI's summary of a run, which it draws as Markdown: the same text with nothing to act on. */
+export function staticSummary(task: string): string {
+  const text = taskSummary(task);
+  const disarmed = inert(text);
+  if (Buffer.byteLength(disarmed) <= SUMMARY_BYTES) return disarmed;
+  // A cut between a sign and what disarms it would arm the next one: whole characters are dropped instead.
+  let kept = "";
+  for (const point of text) {
+    const next = kept + inert(point);
+    if (Buffer.byteLength(next) > SUMMARY_BYTES - ELLIPSIS_BYTES) break;
+    kept = next;
+  }
+  return `${kept}…`;
+}
+
+/** What Markdown or HTML would act on is disarmed. */
+function inert(text: string): string {
+  return text.replace(/[\\`*_{}[\]()#+!|<>&~$]/g, (sign) => `\\${sign}`).replace(/:\/\//g, ":\\//");
+}
+
+/** Each line quoted, with nothing to act on. */
 function quoted(text: string): string {
   return text
     .split(/\r?\n/)
-    .map(
-      (line) =>
-        `> ${line.replace(/[\\`*_{}[\]()#+!|<>&~$]/g, (sign) => `\\${sign}`).replace(/:\/\//g, ":\\//")}  `,
-    )
+    .map((line) => `> ${inert(line)}  `)
     .join("\n");
 }
 

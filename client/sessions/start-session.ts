@@ -15,7 +15,7 @@ import { unlessGone } from "../connect/describe-run.ts";
 import { notPossible } from "../console/errors.ts";
 import { cleanAttachment, type Attachment } from "./images.ts";
 import { createSessionId } from "./session-id.ts";
-import { taskDetails, taskSummary } from "./session-text.ts";
+import { staticSummary, taskDetails, taskSummary } from "./session-text.ts";
 import { isMissingTable } from "./with-session.ts";
 import type { ProjectFiles } from "../workspace/project-files.ts";
 import type { FolderContent } from "../workspace/workspace-folder.ts";
@@ -159,7 +159,7 @@ export function workflowOptions(
   return {
     workflowId: id,
     taskQueue,
-    staticSummary: taskSummary(task),
+    staticSummary: staticSummary(task),
     staticDetails: taskDetails({
       id,
       task,

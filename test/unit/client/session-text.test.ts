@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { cutToBytes, taskDetails, taskSummary } from "../../../client/sessions/session-text.ts";
+import {
+  cutToBytes,
+  staticSummary,
+  taskDetails,
+  taskSummary,
+} from "../../../client/sessions/session-text.ts";
 import { createSessionId, parseSessionId } from "../../../client/sessions/session-id.ts";
 
 const facts = { id: "s", model: "m", maxSteps: 5, contextWindow: 8_000, workspace: undefined };
@@ -11,6 +16,17 @@ describe("what the Web UI shows of a task", () => {
     expect(Buffer.byteLength(summary)).toBeLessThanOrEqual(180);
     expect(summary.isWellFormed()).toBe(true);
     expect(cutToBytes("🎉🎉", 7)).toBe("🎉…");
+  });
+
+  it("is drawn as it was typed in the summary, and fits there with what disarms it [U25]", () => {
+    expect(staticSummary("Fix [x](http://y) in __init__.py")).toBe(
+      String.raw`Fix \[x\]\(http:\//y\) in \_\_init\_\_.py`,
+    );
+    for (const sign of ["_", "ä[", "🎉*"]) {
+      const summary = staticSummary(sign.repeat(200));
+      expect(Buffer.byteLength(summary)).toBeLessThanOrEqual(180);
+      expect(summary).toMatch(/[^\\]…$/);
+    }
   });
 
   it("draws no image, link, code or HTML [U25]", () => {
