@@ -12,9 +12,11 @@ import { enterToClose } from "./runtime/enter-session.ts";
 import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
 import { lostRate, sessionCostUsd } from "./config/cost.ts";
 import { lastRound } from "./store/compactions.ts";
+import type { Queryable } from "./store/db.ts";
 import type { NewEvent } from "./store/event.ts";
 import { appendEvents, dropStoredChunks } from "./store/events.ts";
 import { loadBill, recordLostCalls, totalUsage } from "./store/model-calls.ts";
+import { deliveryOf, findRepository, listPublications, recordPublication } from "./store/repositories.ts";
 import { endSession, type Session } from "./store/sessions.ts";
 import { lastAnswer, lockRun } from "./store/transcript.ts";
 
@@ -52,10 +54,13 @@ async function closeSession(
       await dropStoredChunks(tx, session.id);
       await recordLostCalls(tx, session.id, lostRate(session.config));
       const usage = await totalUsage(tx, session.id);
+      const undelivered = await notDelivered(tx, deps, session, input);
+      const delivery = await deliveryIn(tx, session);
       const bill = await loadBill(tx, session.id);
       const end = await endSession(tx, session.id, scope.runId, ended);
       if (!end) return;
       await appendEvents(tx, session.id, session.epoch, [
+        ...undelivered,
         ...notClosed(deps, input),
         {
           type: "session:ended",
@@ -70,6 +75,7 @@ async function closeSession(
             steps: step,
             rounds,
             durationMs: end.durationMs,
+            ...delivery,
           },
         },
       ]);
@@ -83,7 +89,37 @@ async function closeSession(
     rounds,
     result: cutChars(text, MAX_RESULT_CHARS),
     usage: await totalUsage(db, scope.sessionId),
+    ...(session === undefined ? {} : await deliveryIn(db, session)),
   };
+}
+
+/** What became of the work of a session that has a repository. */
+async function deliveryIn(db: Queryable, { id, config }: Session) {
+  return config.repository === undefined ? {} : { delivery: deliveryOf(await listPublications(db, id)) };
+}
+
+async function notDelivered(
+  tx: Queryable,
+  { sanitizer }: Pick<AgentDeps, "sanitizer">,
+  { id: sessionId, epoch }: Session,
+  { step, notDelivered: why }: CloseSessionInput,
+): Promise<NewEvent[]> {
+  const repository = why === undefined ? undefined : await findRepository(tx, sessionId);
+  if (repository === undefined || why === undefined) return [];
+  const { branch } = repository;
+  const reason = cutChars(sanitizer.clean(why), 500);
+  const row = {
+    sessionId,
+    epoch,
+    step,
+    kind: "push",
+    ref: branch,
+    commit: "",
+    status: "refused",
+    reason,
+  } as const;
+  await recordPublication(tx, row);
+  return [{ type: "git:refused", step, data: { branch, reason } }];
 }
 
 /** What a session that reached the limit of its cost is kept with; its steps' limit needs no words. */

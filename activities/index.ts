@@ -3,10 +3,12 @@ import type { AgentActivities } from "./contract/activities.ts";
 import { createBackgroundSaves } from "./workspace/background-save.ts";
 import { createCloseSession } from "./close-session.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
+import { createFetchRepository } from "./fetch-repository.ts";
 import { createModelStep } from "./model-step.ts";
 import { createOpenSession } from "./open-session.ts";
 import { createParkGuidance } from "./park-guidance.ts";
 import { createPrune } from "./prune.ts";
+import { createPublish } from "./publish.ts";
 import { createRunTool } from "./run-tool.ts";
 import { createSandboxLifecycle } from "./sandbox-lifecycle.ts";
 import { createSessionSandboxes } from "./workspace/session-sandbox.ts";
@@ -18,6 +20,8 @@ export function createActivities(deps: AgentDeps): AgentActivities {
   const saves = createBackgroundSaves();
   return {
     openSession: createOpenSession(deps),
+    fetchRepository: createFetchRepository(deps, sandboxes),
+    publish: createPublish(deps, sandboxes),
     parkGuidance: createParkGuidance(deps),
     modelStep: createModelStep(deps),
     runTool: createRunTool(deps, sandboxes, saves),

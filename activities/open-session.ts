@@ -14,6 +14,7 @@ import { fatal } from "./contract/failures.ts";
 import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
 import { prefixMaker, prefixShares, type Prefix } from "./context/request.ts";
 import { cacheSeconds } from "./config/asked-model.ts";
+import { branchOf } from "./config/git-settings.ts";
 import { runPolicyOf } from "./config/run-policy.ts";
 import { lastRound } from "./store/compactions.ts";
 import { appendEvents } from "./store/events.ts";
@@ -21,6 +22,7 @@ import type { Queryable } from "./store/db.ts";
 import { chainStart, runInCharge, takeOver, type Standpoint } from "./store/runs.ts";
 import { createSession, lastUsedStep, type Session } from "./store/sessions.ts";
 import { isCold } from "./store/model-calls.ts";
+import { findRepository } from "./store/repositories.ts";
 import { countParked } from "./store/guidance.ts";
 import { loadView } from "./store/load-view.ts";
 import { lockRun } from "./store/transcript.ts";
@@ -56,6 +58,7 @@ async function openSession(
   const policy = runPolicyOf(session.config, prefix.tokens, {
     prefix: prefixShares(prefix, session.learnt?.ratio),
     searchAttributes: deps.searchAttributes,
+    ...(await gitOf(db, session)),
     ...queuesOf(deps),
     ...(deps.heartbeatTimeoutMs === undefined ? {} : { heartbeatTimeoutMs: deps.heartbeatTimeoutMs }),
   });
@@ -115,6 +118,14 @@ async function prepare(deps: AgentDeps, id: string, task: string): Promise<void>
     );
   }
   await createSession(deps.store, { id, task: deps.sanitizer.clean(task), config: deps.defaultConfig });
+}
+
+async function gitOf(db: Queryable, { id, config: { repository } }: Session) {
+  if (repository === undefined) return {};
+  const known = await findRepository(db, id);
+  const branch = known?.branch ?? branchOf(repository, id);
+  const { push, pr } = repository;
+  return { git: { ...(known === undefined ? { fetch: true as const } : {}), branch, push, pr } };
 }
 
 function queuesOf({ taskQueues }: AgentDeps) {

@@ -14,6 +14,7 @@ import type {
   SandboxFacts,
   SessionStatus,
 } from "../activities/contract/activities.ts";
+import type { DeliveryOrder } from "../activities/contract/delivery.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import {
   applyCompaction,
@@ -41,11 +42,14 @@ export interface Run {
   scope: CancellationScope | undefined;
   /** The container on its way, beside the first model step. */
   opening: Promise<void> | undefined;
+  /** What this run is to deliver, where it was started for that alone. */
+  readonly order: DeliveryOrder | undefined;
 }
 
-export function createRun(state: AgentState): Run {
+export function createRun(state: AgentState, order?: DeliveryOrder): Run {
   return {
     state,
+    order,
     opened: false,
     policy: undefined,
     status: "active",
@@ -169,7 +173,7 @@ function noteFor(state: AgentState, wrapUp: Limit | undefined): ModelStepInput["
 }
 
 /** Never fails the run by itself: a tool that needs the sandbox opens it again, and says what is wrong. */
-async function openSandbox(run: Run): Promise<void> {
+export async function openSandbox(run: Run): Promise<void> {
   const step = run.state.step + 1;
   const open = (): Promise<SandboxFacts> =>
     perform("openSandbox", optionsOf(run), "open the sandbox", { step });

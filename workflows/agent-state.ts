@@ -60,6 +60,10 @@ export interface AgentState {
   /** For people: the last calls, newest last. */
   lastCalls: { readonly step: number; readonly call: CallFacts; readonly facts: ToolFacts | undefined }[];
   sandbox: { readonly container: string; readonly taskQueue: string | undefined } | undefined;
+  /** When the commits were last pushed, in ms; 0 where they never were. */
+  pushedAtMs: number;
+  /** For people: what was delivered last. */
+  delivered: string | undefined;
   /** Something to tell the person in the Web UI: a malformed signal, a retry. */
   remark: string | undefined;
 }
@@ -102,6 +106,8 @@ export function createState(input: CodingAgentInput): AgentState {
     switched: carried?.switched,
     lastCalls: [],
     sandbox: undefined,
+    pushedAtMs: carried?.pushedAtMs ?? 0,
+    delivered: carried?.delivered,
     remark: undefined,
   };
 }
@@ -212,6 +218,8 @@ export function carry(state: AgentState): CarriedState {
     ...(state.switched ? { switched: state.switched } : {}),
     ...(state.compactRequest ? { compactRequest: state.compactRequest } : {}),
     ...(state.undoRequests.length > 0 ? { undoRequests: state.undoRequests } : {}),
+    ...(state.pushedAtMs > 0 ? { pushedAtMs: state.pushedAtMs } : {}),
+    ...(state.delivered === undefined ? {} : { delivered: state.delivered }),
     context: state.context,
     usage: state.usage,
   };

@@ -1,6 +1,7 @@
 /** The end of a run: keeps waiting messages, closes the sandbox, writes the outcome. */
 import { rootCause, workflowInfo } from "@temporalio/workflow";
 import type { ClosedSession, NeverOpened } from "../activities/contract/activities.ts";
+import { deliver } from "./delivery.ts";
 import { drain } from "./inbox.ts";
 import type { Outcome } from "./outcome.ts";
 import { perform } from "./proxies.ts";
@@ -25,6 +26,7 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
   // A completed run continues with the waiting messages itself.
   const keep = outcome.status === "completed" ? parkOverflow : keepWaiting;
   await keep(run);
+  const notDelivered = await deliver(run, outcome);
   const notClosed = await closeSandbox(run);
   const { status, limit, error } = outcome;
   const closed = await perform("closeSession", optionsOf(run), `close · ${status}`, {
@@ -34,6 +36,7 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
     ...(limit === "cost" ? { limit } : {}),
     ...(error ? { error } : {}),
     ...(notClosed === undefined ? {} : { notClosed }),
+    ...(notDelivered === undefined ? {} : { notDelivered }),
   });
   // Messages that arrived meanwhile.
   await keep(run);

@@ -3,6 +3,7 @@ import { CancellationScope, CancelledFailure, continueAsNew, workflowInfo } from
 import type { ClosedSession } from "../activities/contract/activities.ts";
 import { applyOpened, applyStep, carry, createState } from "./agent-state.ts";
 import { close, keepWaiting } from "./closing.ts";
+import { fetchRepository, pushSaves } from "./delivery.ts";
 import { setHandlers } from "./handlers.ts";
 import { waiting } from "./inbox.ts";
 import { returnIfDue, stepIn } from "./fallback.ts";
@@ -27,7 +28,7 @@ import {
 
 /** One session of the agent. The workflow's id is the session's. */
 export async function codingAgent(input: CodingAgentInput = {}): Promise<ClosedSession> {
-  const run = createRun(createState(input));
+  const run = createRun(createState(input), input.deliver?.order);
   setHandlers(run);
   const outcome = await runSession(run, input).catch(outcomeOf);
   run.status = outcome.status;
@@ -38,7 +39,8 @@ export async function codingAgent(input: CodingAgentInput = {}): Promise<ClosedS
     await endIfCancelled(run);
     await continueAsNew<typeof codingAgent>({ carried: { ...carry(run.state), steps: 0 } });
   }
-  if (outcome.error) throw failureOf(outcome);
+  // A run that was to deliver alone has not failed where the one before it had.
+  if (outcome.error && outcome !== input.deliver?.outcome) throw failureOf(outcome);
   return closed;
 }
 
@@ -54,7 +56,8 @@ async function runSession(run: Run, input: CodingAgentInput): Promise<Outcome> {
   run.opened = true;
   run.policy = session.policy;
   if (session.policy.searchAttributes) setSearchAttributes(run, "active");
-  return loop(run, session.policy);
+  await fetchRepository(run);
+  return input.deliver?.outcome ?? loop(run, session.policy);
 }
 
 async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcome> {
@@ -86,6 +89,7 @@ async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcom
 
     const isStuck = await runTools(run, next.calls);
     if (isStuck) return failed("Stuck", STUCK_MESSAGE);
+    await pushSaves(run);
     await pruneOld(run, policy);
   }
 }

@@ -1,6 +1,7 @@
 /** Signals, updates and queries of a session: names are part of the public contract. */
 import { defineQuery, defineSignal, defineUpdate } from "@temporalio/workflow";
 import type { Guidance, SessionStatus, StepUsage } from "../activities/contract/activities.ts";
+import type { DeliveryOrder } from "../activities/contract/delivery.ts";
 import type { UserPart } from "../activities/contract/message.ts";
 
 /** A message as it is sent. `id` is the sender's, for telling duplicates; text beyond 16 KB goes as a blob. */
@@ -56,6 +57,15 @@ export interface CodingAgentInput {
   readonly task?: string;
   /** First message of a session that is taken up again. */
   readonly guidance?: readonly Guidance[];
+  /** A session that has ended delivers its work, and ends as it had. */
+  readonly deliver?: {
+    readonly order: DeliveryOrder;
+    readonly outcome: {
+      readonly status: "completed" | "failed" | "cancelled" | "max_steps";
+      readonly limit?: "cost" | "steps";
+      readonly error?: { readonly type: string; readonly message: string };
+    };
+  };
   /** What an earlier run of this session hands over (continue-as-new). */
   readonly carried?: CarriedState;
 }
@@ -85,6 +95,9 @@ export interface CarriedState {
   readonly costUsd?: number;
   readonly fallback?: { readonly index: number; readonly sinceMs: number };
   readonly switched?: "fallback" | "return";
+  /** When the commits were last pushed, and what was delivered last. Absent means never. */
+  readonly pushedAtMs?: number;
+  readonly delivered?: string;
   /** Asked for by a person and not done yet. */
   readonly compactRequest?: CompactRequest;
   readonly undoRequests?: readonly string[];

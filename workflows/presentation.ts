@@ -21,6 +21,11 @@ export function currentDetails(state: AgentState, policy: RunPolicy | undefined)
   ];
   if (state.epoch > 1)
     lines.push("", `Epoch ${state.epoch}: this run was reset; later rows of the old line are kept, marked.`);
+  if (policy.git)
+    lines.push(
+      "",
+      `Branch ${code(policy.git.branch)}${state.delivered ? ` · ${linked(state.delivered)}` : ""}`,
+    );
   if (state.remark) lines.push("", `> ${plain(state.remark)}`);
   if (state.lastCalls.length > 0) {
     lines.push("", "| step | tool | about | outcome | s |", "| --- | --- | --- | --- | --- |");
@@ -103,6 +108,11 @@ function placeOf({ container, taskQueue }: NonNullable<AgentState["sandbox"]>): 
 /** In a code span nothing draws links or images; what would end the span or the table's cell is replaced. */
 function code(text: string): string {
   return `\`${text.replaceAll(/[`|\n\r]/g, " ")}\``;
+}
+
+/** What was delivered; of its words only an address is drawn, as a link. */
+function linked(text: string): string {
+  return plain(text).replace(/https?:\/\/[^\s\\]+$/, (url) => `<${url}>`);
 }
 
 /** Text of others, so that it cannot draw links, images or headings. */

@@ -55,6 +55,9 @@ export function activityOptions(
   return {
     // Longer than a restore may take.
     openSandbox: { ...common, ...host, startToCloseTimeout: 6 * MINUTE_MS, retry: retry(8) },
+    // A first clone of a large repository; a remote that is away is given up by the activity itself.
+    fetchRepository: { ...common, ...host, startToCloseTimeout: 60 * MINUTE_MS, retry: retry(8) },
+    publish: { ...common, ...host, startToCloseTimeout: 30 * MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     parkGuidance: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     // A provider that is away for an hour is waited for; refusals are not retried at all.
     modelStep: {

@@ -92,3 +92,6 @@ export function repositoryAddress(text: string): RepositoryAddress | { readonly 
 /** The variable of the worker that has the token of one host alone. */
 export const tokenVariable = (host: string): string =>
   `LONGHAUL_GIT_TOKEN_${host.replaceAll(/[^A-Za-z0-9]/g, "_").toUpperCase()}`;
+
+export const bytesOf = (size: string): number =>
+  Number.parseInt(size, 10) * (size.endsWith("g") ? 1024 ** 3 : 1024 ** 2);

@@ -74,7 +74,7 @@ export function runPolicyOf(
   prefixTokens: number,
   fixed: Pick<
     RunPolicy,
-    "searchAttributes" | "taskQueues" | "hostTimeoutMs" | "prefix" | "heartbeatTimeoutMs"
+    "searchAttributes" | "taskQueues" | "hostTimeoutMs" | "prefix" | "heartbeatTimeoutMs" | "git"
   >,
 ): RunPolicy {
   const slowest = Math.max(

@@ -4,6 +4,7 @@
  * Every payload is ids and small facts (invariant 1): transcript, tool output and summaries stay in Postgres.
  * The session is never named: its id is the workflow's id, which each activity reads from its own context.
  */
+import type { DeliveryState, FetchedRepository, Publication, PublishInput } from "./delivery.ts";
 import type { MessageKind, ToolOutcome, UserPart } from "./message.ts";
 import type { RunPolicy } from "./run-policy.ts";
 
@@ -243,6 +244,8 @@ export interface CloseSessionInput {
   readonly error?: { readonly type: string; readonly message: string };
   /** Why the sandbox was not closed: the last files may be in no save, the container may be there still. */
   readonly notClosed?: string;
+  /** Why the work was not delivered, where `publish` could not say so itself. */
+  readonly notDelivered?: string;
 }
 
 /** What a finished run returns, and what the Web UI shows as its result. */
@@ -255,6 +258,8 @@ export interface ClosedSession {
   /** The model's last words, at most 2,000 characters. */
   readonly result: string;
   readonly usage: StepUsage & { readonly calls: number };
+  /** Of a session that works on a repository. */
+  readonly delivery?: DeliveryState;
 }
 
 export interface AgentActivities {
@@ -262,6 +267,10 @@ export interface AgentActivities {
   openSession(input: OpenSessionInput): Promise<OpenedSession>;
   /** Makes sure that the session's container runs and its workspace is there. */
   openSandbox(input: { readonly step: number }): Promise<SandboxFacts>;
+  /** Puts a repository's files into the sandbox, as the session's first. */
+  fetchRepository(input: { readonly step: number }): Promise<FetchedRepository>;
+  /** Pushes the session's branch, or opens its pull request. */
+  publish(input: PublishInput): Promise<Publication>;
   /** Writes waiting messages to Postgres, in order, when there are too many to carry. */
   parkGuidance(input: { readonly items: readonly Guidance[] }): Promise<void>;
   /** Drains guidance, builds the request, asks the model and stores its answer. */

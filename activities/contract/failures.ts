@@ -20,6 +20,8 @@ export type FailureType =
   | "SandboxUnguarded"
   | "WorkspaceLost"
   | "ImageMissing"
+  /** The session's repository cannot be read: no access, no such repository or reference, or nobody answers. */
+  | "RepositoryUnavailable"
   | "DatabaseUnavailable"
   /** A statement of ours was refused: a fault in the code. */
   | "DatabaseRejected"

@@ -37,6 +37,14 @@ export interface RunPolicy {
   readonly keepsInterrupt?: true;
   /** Only an answer that finished with `stop` completes a task. Absent in runs from before it was so. */
   readonly needsStop?: true;
+  /** Of a session that works on a repository. Absent in all others. */
+  readonly git?: {
+    /** Its files are not there yet. */
+    readonly fetch?: true;
+    readonly branch: string;
+    readonly push: "never" | "end" | "saves";
+    readonly pr: "none" | "draft" | "ready";
+  };
   /** How long a call may wait for the host that has the sandbox before the host counts as lost. */
   readonly hostTimeoutMs?: number;
 }

@@ -93,6 +93,14 @@ export interface EventData {
   /** `allow`: the command that lets it through, where a person can. At most one a minute for each host and reason. */
   "egress:denied": { host: string; port: number; reason: string; count: number; allow?: string };
   "egress:allowed": { domain: string; by: string };
+  /** The session's first files, from a repository; `ref` is the branch, tag or commit that it started from. */
+  "git:fetched": { url: string; ref: string; commit: string; branch: string; bytes: number };
+  /** `commits`: how many the branch has that the session's start has not. */
+  "git:pushed": { branch: string; commit: string; commits: number; forced?: true };
+  "git:refused": { branch: string; reason: string };
+  "git:pull-request": { url: string; number: number; created: boolean };
+  /** Files that the last commit does not have; at most 20 are named. */
+  "git:left-out": { count: number; files: { path: string; bytes: number; reason: string }[] };
   "session:ended": {
     status: string;
     /** Which limit, where it was not the steps'. */
@@ -104,6 +112,8 @@ export interface EventData {
     steps: number;
     rounds: number;
     durationMs: number;
+    /** Of a session that works on a repository. */
+    delivery?: "none" | "done" | "refused";
   };
 }
 

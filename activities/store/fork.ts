@@ -70,6 +70,10 @@ export async function forkSession(store: Pick<Store, "db">, fork: Fork): Promise
         insert into egress_rules (session_id, epoch, step, domain, by) select ${to}, epoch, step, domain, by
         from egress_rules where session_id = ${from} and superseded_epoch is null and step < ${beforeStep} order by id`);
       await copyFiles(tx, fork);
+      // Each session has a branch of its own; what was delivered was the other's.
+      await tx.execute(sql`
+        insert into repositories (session_id, url, ref, base_commit, branch)
+        select ${to}, url, ref, base_commit, replace(branch, ${from}, ${to}) from repositories where session_id = ${from}`);
       await tx.execute(sql`
         insert into cursors (session_id, message_sequence) select ${to}, greatest(
           coalesce((select max(sequence) from stored_messages where session_id = ${to}), 0),

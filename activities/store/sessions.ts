@@ -186,6 +186,11 @@ export async function lastUsedStep(db: Queryable, sessionId: string): Promise<nu
   return Math.max(await lastStep(db, sessionId), row?.step ?? 0);
 }
 
+/** The text of the AGENTS.md that a repository brought. */
+export async function setInstructions(db: Queryable, id: string, instructions: string): Promise<void> {
+  await db.update(sessions).set({ instructions }).where(eq(sessions.id, id));
+}
+
 /** Writes how a session ended, once: a second writer finds it ended. */
 export async function endSession(
   db: Queryable,

@@ -47,6 +47,7 @@ export function statusText(
       `${tokens(usage.input)} tokens in (${percent(usage.cached, usage.input)} cached), ${tokens(usage.output)} out, ${plural(usage.calls, "call")}${document.costUsd === null ? "" : `, ${dollars(document.costUsd)}${estimatedPart(document.costEstimatedUsd)}`}`,
     ],
     ...(document.usageDoubtful ? [["counts", doubtText()] satisfies [string, string]] : []),
+    ...gitRows(document),
     ["queue", queueText(document)],
     ...document.queue.map(({ text }, index): [string, string] => ["", `${index + 1}. ${oneLine(text, 100)}`]),
     ...(document.result === null || document.result === ""
@@ -62,6 +63,17 @@ export function statusText(
 /** Less than a cent in ten thousand is noise. */
 function estimatedPart(usd: number): string {
   return usd < 0.000_1 ? "" : ` (${dollars(usd)} of it estimated: requests without a bill)`;
+}
+
+function gitRows({ id, git, delivery }: SessionStatusDocument): [string, string][] {
+  if (git === null) return [];
+  const pushed = git.pushed === null ? "not pushed" : `pushed at ${git.pushed.slice(0, 12)}`;
+  const refused =
+    delivery === "refused" ? ` · the last delivery was refused: try again with longhaul push ${id}` : "";
+  return [
+    ["git", `${git.branch} of ${git.url}, ${pushed}${refused}`],
+    ...(git.pullRequest === null ? [] : [["", git.pullRequest] satisfies [string, string]]),
+  ];
 }
 
 function queueText({ id, queue, endedAt }: SessionStatusDocument): string {

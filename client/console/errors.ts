@@ -1,4 +1,5 @@
 /** Exit codes of the client and the one error that carries them. */
+import type { DeliveryState } from "../../activities/contract/delivery.ts";
 
 /** The code follows the task's outcome, never the client's own success. */
 export const exitCodes = {
@@ -9,6 +10,7 @@ export const exitCodes = {
   missing: 4,
   impossible: 5,
   cancelled: 6,
+  undelivered: 8,
   interrupted: 130,
 } as const;
 
@@ -49,10 +51,10 @@ export function missing(message: string, fix: string, cause?: unknown): ClientEr
 }
 
 /** The exit code for a session's outcome. `active` and `waiting` mean that nothing has ended. */
-export function exitCodeOf(status: string): ExitCode {
+export function exitCodeOf(status: string, delivery: DeliveryState = "none"): ExitCode {
   switch (status) {
     case "completed":
-      return exitCodes.completed;
+      return delivery === "refused" ? exitCodes.undelivered : exitCodes.completed;
     case "max_steps":
       return exitCodes.limit;
     case "cancelled":

@@ -8,6 +8,7 @@ import type { Style } from "../console/output.ts";
 import { doubtText } from "../console/doubt-text.ts";
 import { contextText, dollars, duration, oneLine, plural, tokens } from "../console/format.ts";
 import { compressedLine, endLines, queuedLine, refusedLine, sandboxLine, startLine } from "./lines.ts";
+import { gitLines } from "./git-lines.ts";
 import { PlainAnswer, type Answer } from "./answers.ts";
 import { Progress } from "./progress.ts";
 import { resultLines, waitingLine } from "./tools.ts";
@@ -193,6 +194,11 @@ export class Renderer {
     "egress:denied": (_event, data) => this.#warn(refusedLine(data)),
     "egress:allowed": (_event, { domain, by }) =>
       this.note(this.#style("cyan", `network: ${oneLine(domain, 253)} is allowed (${oneLine(by, 80)})`)),
+    "git:fetched": (_event, data) => this.note(gitLines.fetched(data, this.#style)),
+    "git:pushed": (_event, data) => this.note(gitLines.pushed(data, this.#style)),
+    "git:refused": (_event, data) => this.#warn(gitLines.refused(data)),
+    "git:pull-request": (_event, data) => this.note(gitLines.pullRequest(data, this.#style)),
+    "git:left-out": (_event, data) => this.#warn(gitLines.leftOut(data)),
     "session:ended": (_event, data) => {
       const isTold =
         data.reason !== null && this.#finalError !== undefined && sameWords(data.reason, this.#finalError);

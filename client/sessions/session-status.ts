@@ -1,10 +1,19 @@
 /** The state of a session as `status` and `list` give it: from Postgres, and from its workflow where that answers soon. */
 import type { Price } from "../../activities/config/model-target.ts";
+import { branchOf } from "../../activities/config/git-settings.ts";
+import type { DeliveryState } from "../../activities/contract/delivery.ts";
 import { sessionCostUsd } from "../../activities/config/cost.ts";
 import type { NextInputEstimate } from "../../activities/transcript/tokens.ts";
 import { wasDoubted } from "../../activities/store/events.ts";
 import { sessionBill } from "../../activities/store/model-calls.ts";
 import { readFigures, type SessionFigures, type SessionRow } from "../../activities/store/reading.ts";
+import {
+  deliveryOf,
+  findRepository,
+  listPublications,
+  type PublicationRow,
+  type Repository,
+} from "../../activities/store/repositories.ts";
 import { readParked, readWaiting } from "../../activities/store/waiting.ts";
 import { statusQuery, type SessionView } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
@@ -47,22 +56,40 @@ export interface SessionStatusDocument {
   /** The run's status in Temporal, null where it could not be asked. */
   readonly workflowStatus: string | null;
   readonly lastSeq: number;
+  /** Null where the session works on no repository; `pushed` and `pullRequest` are null until there is one. */
+  readonly git: SessionGitStatus | null;
+  readonly delivery: DeliveryState;
+}
+
+interface SessionGitStatus {
+  readonly url: string;
+  /** The commit that it started from; null until it was cloned. */
+  readonly base: string | null;
+  readonly branch: string;
+  readonly pushed: string | null;
+  readonly pullRequest: string | null;
 }
 
 /** Never takes longer than about 5 s, also without Temporal or a worker. */
 export async function readStatus(services: Services, row: SessionRow): Promise<SessionStatusDocument> {
   const ended = hasEnded(row);
   const { sessionSizes } = await import("../../activities/context/session-sizes.ts");
-  const [figures, size, waiting, parked, run, view, isDoubted] = await Promise.all([
+  const [figures, size, waiting, parked, run, repository, publications, view, isDoubted] = await Promise.all([
     readFigures(services.store.db, [row.id]).then((all) => all.get(row.id)),
     sessionSizes(services.store.db, [row.id]).then((all) => all.get(row.id)),
     readWaiting(services.store.db, row.id),
     readParked(services.store.db, row.id),
     withTimeout(describeRun(services.temporal, row.id), 3_500).catch(() => undefined),
+    findRepository(services.store.db, row.id),
+    listPublications(services.store.db, row.id),
     ended ? undefined : askWorkflow(services, row.id),
     wasDoubted(services.store.db, row.id),
   ]);
-  const document = statusDocument(row, figures, size, run, isDoubted);
+  const document = {
+    ...statusDocument(row, figures, size, run, isDoubted),
+    git: gitStatus(row, repository, publications),
+    delivery: deliveryOf(publications),
+  };
   if (view === undefined) return { ...document, queue: waiting };
   return {
     ...document,
@@ -127,6 +154,26 @@ export function statusDocument(
     live: false,
     workflowStatus: run?.status ?? null,
     lastSeq: figures?.lastSeq ?? 0,
+    git: null,
+    delivery: "none",
+  };
+}
+
+function gitStatus(
+  { id, config }: SessionRow,
+  repository: Repository | undefined,
+  publications: readonly PublicationRow[],
+): SessionGitStatus | null {
+  const wanted = knownConfig(config).repository;
+  const url = repository?.url ?? wanted?.url;
+  if (url === undefined) return null;
+  const done = (kind: string) => publications.find((each) => each.kind === kind && each.status === "done");
+  return {
+    url,
+    base: repository?.baseCommit ?? null,
+    branch: repository?.branch ?? branchOf({ branch: wanted?.branch ?? "" }, id),
+    pushed: done("push")?.commit ?? null,
+    pullRequest: done("pull-request")?.url ?? null,
   };
 }
 
@@ -162,6 +209,7 @@ interface KnownConfig {
   readonly price?: Price;
   readonly tier?: string;
   readonly limits?: { readonly maxSteps?: number };
+  readonly repository?: { readonly url: string; readonly branch?: string };
 }
 
 /** The row's configuration as far as it is there: an older version's row is shown, not refused. */

@@ -1,11 +1,13 @@
 /** Shows a session live until it ends, for people or as JSON lines. What `run` and `watch` share. */
 import type { SessionEvent } from "../../activities/store/event.ts";
+import { deliveryOf, listPublications } from "../../activities/store/repositories.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import type { Services } from "../connect/connection.ts";
 import { exitCodeOf, exitCodes, type ExitCode } from "../console/errors.ts";
 import { follow, type FollowEnd } from "./follow.ts";
 import type { Output } from "../console/output.ts";
 import { forPeople } from "./for-people.ts";
+import { unlessTableMissing } from "../sessions/with-session.ts";
 
 export interface Watch {
   readonly services: Services;
@@ -59,7 +61,7 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
           show.end(item);
           show.close();
           for (const line of (await watch.closing?.(item)) ?? nextHints(sessionId)) output.note(`${line}\n`);
-          return exitCodeOf(item.status);
+          return exitCodeOf(item.status, await deliveryIn(services, sessionId));
       }
     }
   } finally {
@@ -70,6 +72,10 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
   output.note(`\n${detachedText(sessionId)}\n`);
   return exitCodes.interrupted;
 }
+
+/** Of a database that has no such table yet: nothing. */
+const deliveryIn = async ({ store }: Services, sessionId: string) =>
+  deliveryOf((await unlessTableMissing(() => listPublications(store.db, sessionId))) ?? []);
 
 const nextHints = (id: string) => [
   `Its files:     longhaul pull ${id} ${id}`,

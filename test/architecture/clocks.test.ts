@@ -12,6 +12,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "activities/tools/bash-output.ts": "since when a command runs, by the sandbox's own clock",
   "client/watch/for-people.ts": "how long ago an event was",
   "worker/bundle.ts": "times of files",
+  "workflows/delivery.ts": "how long ago commits were pushed: the engine's time, which replays",
   "workflows/coding-agent.ts": "since when a model steps in: the engine's time, which replays",
 };
 

@@ -1,5 +1,8 @@
 /** A whole agent for a test: real Temporal, Postgres and Docker, a worker in this process, a scripted model. */
 import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { NativeConnection, Worker, type WorkerOptions } from "@temporalio/worker";
 import Dockerode from "dockerode";
@@ -7,6 +10,7 @@ import { inject } from "vitest";
 import { agentConfigSchema, type RunConfig } from "../../activities/config/agent-config.ts";
 import type { ClosedSession } from "../../activities/contract/activities.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
+import { gitAccessOf } from "../../activities/git/git-access.ts";
 import { createActivities, type AgentDeps } from "../../activities/index.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
@@ -87,6 +91,7 @@ export async function startAgent(): Promise<AgentHarness> {
   const address = inject("temporalAddress");
   const models = new Map<string, ReturnType<typeof createAiSdkModel>>();
   const sanitizer = createSanitizer([CANARY]);
+  const gitFolder = mkdtempSync(join(tmpdir(), "longhaul-git-"));
   const [native, connection] = await Promise.all([
     NativeConnection.connect({ address }),
     Connection.connect({ address }),
@@ -103,6 +108,11 @@ export async function startAgent(): Promise<AgentHarness> {
     sessionRuns: temporalRuns(client, sanitizer.clean),
     sanitizer,
     tools: toolRegistry,
+    git: gitAccessOf({
+      PATH: process.env["PATH"],
+      LONGHAUL_GIT_TOKEN: CANARY,
+      LONGHAUL_GIT_FOLDER: gitFolder,
+    }),
     defaultConfig: undefined,
     heartbeatMs: 100,
     searchAttributes: false,
@@ -184,6 +194,7 @@ export async function startAgent(): Promise<AgentHarness> {
       await sandboxHost.close();
       notifier.close();
       await Promise.all([native.close(), connection.close(), ...servers.map((server) => server.close())]);
+      rmSync(gitFolder, { recursive: true, force: true });
       await database.drop();
     },
   };

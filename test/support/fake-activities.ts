@@ -5,6 +5,7 @@ import type {
   CompactionFacts,
   ModelStepFacts,
 } from "../../activities/contract/activities.ts";
+import type { Publication } from "../../activities/contract/delivery.ts";
 import { budgetFor } from "../../activities/contract/budget.ts";
 import type { RunPolicy } from "../../activities/contract/run-policy.ts";
 
@@ -66,6 +67,8 @@ export interface FakeOptions {
   readonly maxSteps?: number;
   readonly maxHistoryEvents?: number;
   readonly step?: number;
+  /** What deliveries come to, in order; then nothing. */
+  readonly publications?: Publication[];
   /** More of the run's policy. */
   readonly policy?: Partial<RunPolicy>;
 }
@@ -102,6 +105,14 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
     async openSandbox(input) {
       note("openSandbox", input);
       return { container: "fake-box" };
+    },
+    async fetchRepository(input) {
+      note("fetchRepository", input);
+      return { commit: "c0ffee", bytes: 1 };
+    },
+    async publish(input) {
+      note("publish", input);
+      return options.publications?.shift() ?? { outcome: "nothing", branch: "longhaul/fake" };
     },
     async parkGuidance(input) {
       note("parkGuidance", input);

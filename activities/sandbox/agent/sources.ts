@@ -32,6 +32,9 @@ export const supervisorSource = SUPERVISOR_PARTS.map(part).join("\n\n");
 /** Saves and restores a workspace; runs as a command, with the tools' rights. Its input: agent/restore.py. */
 export const workspaceSource = ["tree", "survey", "save", "restore"].map(part).join("\n\n");
 
+/** Commits what is left of a session's work; runs as a command, with the tools' rights. */
+export const deliverSource = part("deliver");
+
 /** Copies bytes between an exec stream and the supervisor. */
 export const relaySource = part("relay");
 

@@ -28,6 +28,8 @@ const DOCUMENT: SessionStatusDocument = {
   live: false,
   workflowStatus: "RUNNING",
   lastSeq: 9,
+  git: null,
+  delivery: "none",
 };
 const shown = (changes: Partial<SessionStatusDocument>) =>
   statusText({ ...DOCUMENT, ...changes }, undefined, (_look, text) => text, new Date("2026-11-22T10:01:00Z"));

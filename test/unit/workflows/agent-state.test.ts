@@ -35,6 +35,8 @@ const STATE: AgentState = {
   switched: "fallback",
   lastCalls: [{ step: 7, call: { name: "bash", about: "ls" }, facts: undefined }],
   sandbox: { container: "c", taskQueue: undefined },
+  pushedAtMs: 5_000,
+  delivered: "pushed",
   remark: "a remark",
 };
 

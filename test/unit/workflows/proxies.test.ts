@@ -34,6 +34,8 @@ describe("each activity", () => {
     ]);
     expect(Object.fromEntries(queues)).toEqual({
       openSession: undefined,
+      fetchRepository: "host-1",
+      publish: "host-1",
       openSandbox: "host-1",
       parkGuidance: "a",
       modelStep: "m",

@@ -1,0 +1,143 @@
+/**
+ * The session's first files from a repository: a clone on the worker, a checkout in the sandbox, saved as checkpoint 0.
+ *
+ * Idempotency key: the session's row in `repositories`, written last. Side effects: the mirror on the worker's disk, the
+ * workspace, a checkpoint, rows and an event. Heartbeat: by timer. Retry class: remote, engine, database. Cancel: git is
+ * ended; the next attempt begins with an empty workspace.
+ */
+import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
+import { branchOf, type SessionGit } from "./config/git-settings.ts";
+import type { FetchedRepository } from "./contract/delivery.ts";
+import { fatal, retryable } from "./contract/failures.ts";
+import { cutChars } from "./contract/cut-text.ts";
+import type { GitAccess } from "./git/git-access.ts";
+import { updateMirror } from "./git/mirror.ts";
+import { lsRemote, troubleOf, type RemoteTrouble } from "./git/remote.ts";
+import { git, GitFailed, runGit } from "./git/run-git.ts";
+import { checkOut } from "./git/sandbox-git.ts";
+import { findStartPoint, withPack } from "./git/start-point.ts";
+import type { AgentDeps } from "./runtime/deps.ts";
+import { enterSession } from "./runtime/enter-session.ts";
+import { latestCheckpoint } from "./store/checkpoints.ts";
+import { appendEvents } from "./store/events.ts";
+import { findRepository, saveRepository } from "./store/repositories.ts";
+import { setInstructions } from "./store/sessions.ts";
+import { lockRun } from "./store/transcript.ts";
+import { saveFiles } from "./workspace/save-files.ts";
+import { withoutLost, type SessionSandboxes } from "./workspace/session-sandbox.ts";
+
+const ASK_MS = 30_000;
+/** As of a folder that is copied in. */
+const MAX_INSTRUCTION_CHARS = 32 * 1024;
+
+export function createFetchRepository(deps: AgentDeps, sandboxes: SessionSandboxes) {
+  return (input: { readonly step: number }): Promise<FetchedRepository> =>
+    inScope(deps, (scope) => fetchRepository(deps, sandboxes, scope, input.step));
+}
+
+async function fetchRepository(
+  deps: AgentDeps,
+  sandboxes: SessionSandboxes,
+  scope: ActivityScope,
+  step: number,
+): Promise<FetchedRepository> {
+  const { db } = deps.store;
+  const session = await enterSession(deps, scope, { step, phase: "model" });
+  const { repository } = session.config;
+  if (repository === undefined) throw fatal("BadConfiguration", "This session names no repository.");
+  const known = await findRepository(db, session.id);
+  if (known !== undefined && (await latestCheckpoint(db, session.id)) !== undefined)
+    return { commit: known.baseCommit, bytes: 0 };
+  const access = accessOf(deps);
+  const { mirror, start } = await fetchStart(access, repository, session.id, scope.signal);
+  const branch = branchOf(repository, session.id);
+  return withoutLost(sandboxes, session.id, async () => {
+    const { sandbox } = await sandboxes.open(session, step, scope.signal);
+    const { url, author, depth } = repository;
+    const bytes = await withPack(access, mirror, { start, depth, signal: scope.signal }, (pack) =>
+      checkOut(
+        sandbox,
+        { url, branch, commit: start.commit, defaultBranch: start.defaultBranch, author },
+        pack,
+      ),
+    );
+    await saveFiles(deps, sandbox, session, 0);
+    const instructions = await instructionsIn(access, mirror, start.commit);
+    await db.transaction(async (tx) => {
+      if (!(await lockRun(tx, session.id, scope.runId))) return;
+      if (instructions !== undefined)
+        await setInstructions(tx, session.id, deps.sanitizer.clean(instructions));
+      await saveRepository(tx, {
+        sessionId: session.id,
+        url,
+        ref: repository.ref ?? null,
+        baseCommit: start.commit,
+        branch,
+      });
+      const ref = repository.ref ?? start.defaultBranch ?? "";
+      await appendEvents(tx, session.id, session.epoch, [
+        { type: "git:fetched", step: 0, data: { url, ref, commit: start.commit, branch, bytes } },
+      ]);
+    });
+    deps.notifier.wake(session.id);
+    return { commit: start.commit, bytes };
+  });
+}
+
+/** @throws RepositoryUnavailable (fatal) where this worker has no git */
+export function accessOf({ git: access }: Pick<AgentDeps, "git">): GitAccess {
+  if (access === undefined)
+    throw fatal(
+      "RepositoryUnavailable",
+      "This worker was given no folder for repositories; another one is needed.",
+    );
+  return access;
+}
+
+async function fetchStart(access: GitAccess, repository: SessionGit, sessionId: string, signal: AbortSignal) {
+  const { url, ref } = repository;
+  const remote = await lsRemote(access, url, ["refs/heads/*"], { signal, timeoutMs: ASK_MS });
+  if ("trouble" in remote) throw unavailable(remote.trouble);
+  const { defaultBranch } = remote;
+  if (
+    repository.push !== "never" &&
+    branchOf(repository, sessionId) === defaultBranch &&
+    !repository.allowDefaultBranch
+  )
+    throw fatal(
+      "BadConfiguration",
+      `${defaultBranch} is the default branch of ${url}, and nothing is pushed there. Choose another --branch, or set git.allowDefaultBranch.`,
+    );
+  const mirror = await updateMirror(access, url, { signal }).catch((error: unknown) => {
+    throw error instanceof GitFailed ? unavailable(troubleOf(url, error.result.err)) : error;
+  });
+  const start = await findStartPoint(access, mirror, { ref, defaultBranch });
+  if (start === undefined)
+    throw fatal(
+      "RepositoryUnavailable",
+      ref === undefined
+        ? `The repository ${url} is empty: there is nothing to start from.`
+        : `The repository ${url} has no branch, tag or commit ${ref}.`,
+    );
+  return { mirror, start };
+}
+
+function unavailable({ kind, message, fix }: RemoteTrouble) {
+  const text = `${message}. ${fix}`;
+  return kind === "away" ? retryable("RepositoryUnavailable", text) : fatal("RepositoryUnavailable", text);
+}
+
+/** The text of AGENTS.md, where it is a file: a link may lead anywhere. */
+async function instructionsIn(
+  access: GitAccess,
+  mirror: string,
+  commit: string,
+): Promise<string | undefined> {
+  const listed = await git(access, ["ls-tree", commit, "--", "AGENTS.md"], { cwd: mirror });
+  const object = /^100\d{3} blob ([0-9a-f]{40,64})\t/.exec(listed)?.[1];
+  if (object === undefined) return undefined;
+  const size = Number(await git(access, ["cat-file", "-s", object], { cwd: mirror }));
+  if (size > 32 * MAX_INSTRUCTION_CHARS) return undefined;
+  const { out } = await runGit(access, ["cat-file", "blob", object], { cwd: mirror });
+  return cutChars(out, MAX_INSTRUCTION_CHARS);
+}

@@ -1,0 +1,73 @@
+/** What a pull request says, and to which forge. */
+import { cutChars, shorten } from "../contract/cut-text.ts";
+import type { GitConfig } from "../config/git-settings.ts";
+import type { Queryable } from "../store/db.ts";
+import { lastAnswer } from "../store/transcript.ts";
+import { ForgeRefusal, forgeOf, openPullRequest, type OpenedPullRequest } from "./forge.ts";
+import type { GitAccess } from "./git-access.ts";
+import { lsRemote } from "./remote.ts";
+
+const ASK_MS = 60_000;
+const MAX_TITLE_CHARS = 72;
+/** GitHub takes 65,536 characters. */
+const MAX_BODY_CHARS = 60_000;
+
+export interface Delivery {
+  readonly access: GitAccess;
+  readonly db: Queryable;
+  readonly session: { readonly id: string; readonly task: string };
+  readonly url: string;
+  readonly forge: GitConfig["forge"];
+  readonly branch: string;
+  /** What the session started from: where that is a branch, the pull request is into it. */
+  readonly ref: string | undefined;
+  readonly draft: boolean;
+  readonly title: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+export async function deliverPullRequest(
+  given: Delivery,
+): Promise<OpenedPullRequest | { readonly refused: string; readonly isPassing: boolean }> {
+  const { access, url, branch, ref, signal, session } = given;
+  const place = forgeOf(url, given.forge);
+  if (place === undefined)
+    return {
+      refused: `it is not known which forge ${url} is on: set git.forge to github or gitlab`,
+      isPassing: false,
+    };
+  const remote = await lsRemote(access, url, [`refs/heads/${ref ?? branch}`], { signal, timeoutMs: ASK_MS });
+  if ("trouble" in remote) {
+    const { kind, message, fix } = remote.trouble;
+    return { refused: `${message}. ${fix}`, isPassing: kind === "away" };
+  }
+  const isBranch = ref !== undefined && ref !== branch && remote.refs.has(`refs/heads/${ref}`);
+  const into = isBranch ? ref : remote.defaultBranch;
+  if (into === undefined) return { refused: "the remote has no default branch", isPassing: false };
+  const answer = await lastAnswer(given.db, session.id);
+  const text = (answer?.content ?? []).map((part) => (part.type === "text" ? part.text : "")).join("");
+  try {
+    return await openPullRequest(
+      { place, token: tokenOf(access, url), signal },
+      {
+        branch,
+        into,
+        draft: given.draft,
+        title: given.title ?? titleOf(session.task),
+        body: `${cutChars(text.trim(), MAX_BODY_CHARS)}\n\nLonghaul-Session: ${session.id}\n`,
+      },
+    );
+  } catch (error) {
+    if (!(error instanceof ForgeRefusal)) throw error;
+    return { refused: error.message, isPassing: error.isPassing };
+  }
+}
+
+/** The interface of github.com has another host than its repositories. */
+function tokenOf(access: GitAccess, url: string): string | undefined {
+  const host = /^[^@/]+@([^:/]+):/.exec(url)?.[1] ?? URL.parse(url)?.hostname;
+  return host === undefined ? undefined : access.tokenFor(host);
+}
+
+/** The task's first line. */
+const titleOf = (task: string): string => shorten(task.trim().split("\n", 1)[0] ?? "", MAX_TITLE_CHARS);

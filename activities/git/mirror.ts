@@ -1,0 +1,49 @@
+/** A cached clone for each address: what sessions start from, and what their relays borrow objects of. */
+import { join } from "node:path";
+import { exists, folderOf, inTurn, makeWhole } from "./folders.ts";
+import type { GitAccess } from "./git-access.ts";
+import { git, runGit } from "./run-git.ts";
+
+const REFS = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"];
+
+/**
+ * The mirror's folder, with the remote's branches and tags as they are now.
+ * @param wants a commit that it must have; where it has it, nothing is fetched
+ * @throws GitFailed
+ */
+export async function updateMirror(
+  access: GitAccess,
+  url: string,
+  options: { readonly wants?: string; readonly signal?: AbortSignal | undefined } = {},
+): Promise<string> {
+  const folder = join(access.folder, "mirrors", `${folderOf(url)}.git`);
+  const { signal, wants } = options;
+  return inTurn(folder, async () => {
+    if (!(await exists(folder))) {
+      await makeWhole(folder, async (path) => {
+        await git(access, ["init", "--quiet", "--bare", path], { signal });
+        // A session may want the history of one commit to a certain depth only.
+        await git(access, ["config", "uploadpack.allowAnySHA1InWant", "true"], { cwd: path, signal });
+        await fetchAll(access, path, url, signal);
+      });
+    } else if (wants === undefined || !(await hasCommit(access, folder, wants))) {
+      await fetchAll(access, folder, url, signal);
+    }
+    return folder;
+  });
+}
+
+export async function hasCommit(access: GitAccess, folder: string, commit: string): Promise<boolean> {
+  return (await runGit(access, ["cat-file", "-e", `${commit}^{commit}`], { cwd: folder })).code === 0;
+}
+
+// What the remote has is history that nobody can mend any more: only what comes out of a sandbox is checked for its form.
+async function fetchAll(
+  access: GitAccess,
+  folder: string,
+  url: string,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const command = ["fetch", "--quiet", "--prune", "--no-write-fetch-head", "--", url, ...REFS];
+  await git(access, ["-c", "fetch.fsckObjects=false", ...command], { cwd: folder, url, signal });
+}

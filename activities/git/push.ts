@@ -1,0 +1,78 @@
+/** Pushes a commit of a relay. Never by force, but over what this session itself pushed on a line that was abandoned. */
+import { lsRemote, troubleOf, type RemoteTrouble } from "./remote.ts";
+import type { Relay } from "./relay.ts";
+import { hasCommit } from "./mirror.ts";
+import { lastWords, runGit } from "./run-git.ts";
+
+export type Pushed =
+  | { readonly kind: "done"; readonly forced: boolean }
+  | { readonly kind: "refused"; readonly reason: string }
+  | { readonly kind: "trouble"; readonly trouble: RemoteTrouble };
+
+export interface Push {
+  readonly url: string;
+  readonly branch: string;
+  readonly commit: string;
+  readonly allowDefaultBranch: boolean;
+  /** Commits that this session pushed there in epochs that a reset abandoned. */
+  readonly abandoned: readonly string[];
+  readonly signal: AbortSignal;
+}
+
+const ASK_MS = 60_000;
+
+export async function pushCommit(relay: Relay, push: Push): Promise<Pushed> {
+  const { access, folder } = relay;
+  const { url, branch, commit, signal } = push;
+  const ref = `refs/heads/${branch}`;
+  const remote = await lsRemote(access, url, [ref], { signal, timeoutMs: ASK_MS });
+  if ("trouble" in remote) return { kind: "trouble", trouble: remote.trouble };
+  if (remote.defaultBranch === branch && !push.allowDefaultBranch)
+    return {
+      kind: "refused",
+      reason: `${branch} is the default branch; set git.allowDefaultBranch to push there`,
+    };
+  const there = remote.refs.get(ref);
+  const lease =
+    there !== undefined && push.abandoned.includes(there) && !(await contains(relay, commit, there));
+  const args = [
+    "push",
+    "--porcelain",
+    "--no-verify",
+    ...(lease ? [`--force-with-lease=${ref}:${there}`] : []),
+    "--",
+    url,
+    `${commit}:${ref}`,
+  ];
+  const result = await runGit(access, args, { cwd: folder, url, signal });
+  const told = readPorcelain(result.out, ref);
+  if (told === undefined) return { kind: "trouble", trouble: troubleOf(url, result.err) };
+  if (told.flag === "!") return { kind: "refused", reason: reasonOf(told.summary, result.err) };
+  return { kind: "done", forced: told.flag === "+" };
+}
+
+async function contains({ access, folder }: Relay, commit: string, earlier: string): Promise<boolean> {
+  if (!(await hasCommit(access, folder, earlier))) return false;
+  return (await runGit(access, ["merge-base", "--is-ancestor", earlier, commit], { cwd: folder })).code === 0;
+}
+
+/** The line of `git push --porcelain` about a reference: its flag, and the words after it. Pure. */
+export function readPorcelain(
+  out: string,
+  ref: string,
+): { readonly flag: string; readonly summary: string } | undefined {
+  for (const line of out.split("\n")) {
+    const [flag = "", names = "", summary = ""] = line.split("\t");
+    if (/^[ +\-*!=]$/.test(flag) && names.endsWith(`:${ref}`)) return { flag, summary };
+  }
+  return undefined;
+}
+
+/** A hook of the server says more than the word `declined`. */
+function reasonOf(summary: string, err: string): string {
+  const remote = err.split("\n").filter((line) => line.startsWith("remote: ") && line.trim() !== "remote:");
+  const words = remote.length === 0 ? "" : `: ${lastWords(remote.map((line) => line.slice(8)).join("\n"))}`;
+  if (/non-fast-forward|fetch first|stale info/.test(summary))
+    return `the branch has commits that this session did not make, and nothing is pushed over them (${lastWords(summary)})`;
+  return `${lastWords(summary)}${words}`;
+}

@@ -1,0 +1,111 @@
+/** The bare repository through which a session's commits go out. It keeps every commit that ever came through it. */
+import { randomUUID } from "node:crypto";
+import { open, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { exists, folderOf, inTurn, makeWhole } from "./folders.ts";
+import type { GitAccess } from "./git-access.ts";
+import { hasCommit } from "./mirror.ts";
+import { git, lastWords, runGit } from "./run-git.ts";
+import { readBundle, type GitSandbox } from "./sandbox-git.ts";
+
+const INCOMING = "refs/longhaul/incoming";
+
+export interface Relay {
+  readonly folder: string;
+  readonly access: GitAccess;
+}
+
+export type Received = { readonly commit: string } | { readonly refused: string };
+
+/** @param mirror whose objects it borrows; where that is gone, the sandbox's commits are taken in full */
+export async function openRelay(access: GitAccess, sessionId: string, mirror: string): Promise<Relay> {
+  const folder = join(access.folder, "relays", `${folderOf(sessionId)}.git`);
+  return inTurn(folder, async () => {
+    if (!(await exists(folder))) {
+      await makeWhole(folder, async (path) => {
+        await git(access, ["init", "--quiet", "--bare", path]);
+        await writeFile(join(path, "objects", "info", "alternates"), `${join(mirror, "objects")}\n`);
+      });
+    }
+    return { folder, access };
+  });
+}
+
+/**
+ * Takes the commits of the sandbox's HEAD: those that `base` does not have, or all of them where the relay lacks it. Their form
+ * is checked.
+ * @throws SandboxUnavailable (retryable), SandboxLost
+ */
+export async function receive(
+  relay: Relay,
+  sandbox: GitSandbox,
+  want: {
+    readonly head: string;
+    readonly base: string | undefined;
+    readonly maxBytes: number;
+    readonly signal: AbortSignal;
+  },
+): Promise<Received> {
+  const { access, folder } = relay;
+  return inTurn(folder, async () => {
+    if (await hasCommit(access, folder, want.head)) return keep(relay, want.head);
+    const known =
+      want.base !== undefined && (await hasCommit(access, folder, want.base)) ? want.base : undefined;
+    const first = await take(relay, sandbox, { ...want, base: known });
+    // A history that was cut, or rewritten below the base, needs more than the base.
+    if (known === undefined || !("lacks" in first))
+      return "lacks" in first ? { refused: first.lacks } : first;
+    const whole = await take(relay, sandbox, { ...want, base: undefined });
+    return "lacks" in whole ? { refused: whole.lacks } : whole;
+  });
+}
+
+async function take(
+  relay: Relay,
+  sandbox: GitSandbox,
+  want: { readonly base: string | undefined; readonly maxBytes: number; readonly signal: AbortSignal },
+): Promise<Received | { readonly lacks: string }> {
+  const { access, folder } = relay;
+  const path = join(folder, `incoming-${randomUUID()}.bundle`);
+  const file = await open(path, "wx", 0o600);
+  try {
+    const bytes = await readBundle(sandbox, want, async (piece) => file.writeFile(piece));
+    await file.close();
+    if (bytes === undefined)
+      return {
+        refused: `the commits are larger than git.maxBundle (${Math.floor(want.maxBytes / 2 ** 20)} MiB)`,
+      };
+    const args = [
+      "fetch",
+      "--quiet",
+      "--no-tags",
+      "--no-write-fetch-head",
+      "--force",
+      path,
+      `HEAD:${INCOMING}`,
+    ];
+    const fetched = await runGit(access, args, { cwd: folder, signal: want.signal });
+    if (fetched.code !== 0) {
+      const words = lastWords(fetched.err);
+      return /lacks these prerequisite|missing|shallow/i.test(fetched.err)
+        ? { lacks: `the relay cannot take the commits: ${words}` }
+        : { refused: `the commits are not well-formed: ${words}` };
+    }
+    return keep(relay, await git(access, ["rev-parse", INCOMING], { cwd: folder }));
+  } finally {
+    await file.close().catch(() => undefined);
+    await rm(path, { force: true });
+  }
+}
+
+/** Commits that a reset abandons stay. */
+async function keep({ access, folder }: Relay, commit: string): Promise<Received> {
+  await git(access, ["update-ref", `refs/longhaul/commits/${commit}`, commit], { cwd: folder });
+  return { commit };
+}
+
+/** How many commits `commit` has that `base` has not; undefined where that cannot be told. */
+export async function commitsSince({ access, folder }: Relay, base: string, commit: string): Promise<number> {
+  const counted = await runGit(access, ["rev-list", "--count", commit, `^${base}`], { cwd: folder });
+  return counted.code === 0 ? Number(counted.out) : 1;
+}

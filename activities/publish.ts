@@ -1,0 +1,217 @@
+/**
+ * Delivers the session's work: a push of its branch, or a pull request.
+ *
+ * Idempotency key: the commit and the branch. A second attempt finds nothing to commit, pushes what is there already, and
+ * finds the pull request. Side effects: a commit in the workspace, the relay on the worker's disk, the remote, rows and
+ * events. Heartbeat: by timer. Retry class: remote, engine, database; what is refused is a result. Cancel: git is ended.
+ */
+import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
+import { bytesOf, type SessionGit } from "./config/git-settings.ts";
+import { shorten } from "./contract/cut-text.ts";
+import { fatal, retryable } from "./contract/failures.ts";
+import type { Publication, PublishInput } from "./contract/delivery.ts";
+import { accessOf } from "./fetch-repository.ts";
+import { deliverPullRequest } from "./git/deliver-pull-request.ts";
+import { hasCommit, updateMirror } from "./git/mirror.ts";
+import { pushCommit } from "./git/push.ts";
+import { commitsSince, openRelay, receive } from "./git/relay.ts";
+import { GitFailed } from "./git/run-git.ts";
+import { prepareWork, type Prepared } from "./git/sandbox-git.ts";
+import type { AgentDeps } from "./runtime/deps.ts";
+import { enterSession } from "./runtime/enter-session.ts";
+import type { NewEvent } from "./store/event.ts";
+import { appendEvents } from "./store/events.ts";
+import {
+  findRepository,
+  listPublications,
+  recordPublication,
+  type Repository,
+} from "./store/repositories.ts";
+import type { Session } from "./store/sessions.ts";
+import { lockRun } from "./store/transcript.ts";
+import { withoutLost, type SessionSandboxes } from "./workspace/session-sandbox.ts";
+
+/** A remote that is away is given up after so many, which take some 15 s. */
+const PUBLISH_ATTEMPTS = 5;
+const MAX_REASON_CHARS = 500;
+const COMMIT_MESSAGE = "Commit what the session left uncommitted";
+
+export function createPublish(deps: AgentDeps, sandboxes: SessionSandboxes) {
+  return (input: PublishInput): Promise<Publication> =>
+    inScope(deps, async (scope) => {
+      const session = await enterSession(deps, scope, {
+        step: input.step + 1,
+        phase: "model",
+        round: "earlier",
+      });
+      const git = session.config.repository;
+      const repository = await findRepository(deps.store.db, session.id);
+      if (git === undefined || repository === undefined)
+        throw fatal("BadConfiguration", "This session has no repository to deliver its work to.");
+      const work = { deps, scope, session, git, repository, input };
+      return input.kind === "push" ? push(work, sandboxes) : pullRequest(work);
+    });
+}
+
+interface Work {
+  readonly deps: AgentDeps;
+  readonly scope: ActivityScope;
+  readonly session: Session;
+  readonly git: SessionGit;
+  readonly repository: Repository;
+  readonly input: PublishInput;
+}
+
+async function push(work: Work, sandboxes: SessionSandboxes): Promise<Publication> {
+  const { deps, scope, session, git, repository, input } = work;
+  const branch = input.branch ?? repository.branch;
+  const { url, baseCommit: base } = repository;
+  return withoutLost(sandboxes, session.id, async () => {
+    const { sandbox } = await sandboxes.open(session, input.step + 1, scope.signal);
+    const commit = input.end === true ? { message: COMMIT_MESSAGE, author: git.author } : undefined;
+    const prepared = await prepareWork(sandbox, { base, commit });
+    if ("trouble" in prepared) return refuse(work, { branch, commit: "", reason: prepared.trouble });
+    await tellLeftOut(work, prepared);
+    const { head } = prepared;
+    const pushed = (await listPublications(deps.store.db, session.id)).filter(
+      (row) => row.kind === "push" && row.status === "done" && row.ref === branch,
+    );
+    if (prepared.ahead === 0 && pushed.length === 0) return { outcome: "nothing", branch };
+    if (pushed[0]?.commit === head && pushed[0].epoch === session.epoch && input.end !== true)
+      return { outcome: "nothing", branch };
+
+    const access = accessOf(deps);
+    // Without the mirror the commits are taken in full: the push itself will say what is wrong with the remote.
+    const mirror = await updateMirror(access, url, { wants: base, signal: scope.signal }).catch(
+      (error: unknown) => {
+        if (error instanceof GitFailed) return "/nonexistent";
+        throw error;
+      },
+    );
+    const relay = await openRelay(access, session.id, mirror);
+    const received = await receive(relay, sandbox, {
+      head,
+      base: prepared.ahead >= 0 ? base : undefined,
+      maxBytes: bytesOf(git.maxBundle),
+      signal: scope.signal,
+    });
+    if ("refused" in received) return refuse(work, { branch, commit: head, reason: received.refused });
+    const result = await pushCommit(relay, {
+      url,
+      branch,
+      commit: received.commit,
+      allowDefaultBranch: git.allowDefaultBranch && git.branch === branch,
+      abandoned: pushed.filter(({ epoch }) => epoch < session.epoch).map((row) => row.commit),
+      signal: scope.signal,
+    });
+    if (result.kind === "trouble") {
+      const reason = `${result.trouble.message}. ${result.trouble.fix}`;
+      if (result.trouble.kind === "away" && scope.attempt < PUBLISH_ATTEMPTS)
+        throw retryable("RepositoryUnavailable", `${reason} It is tried again.`);
+      return refuse(work, { branch, commit: received.commit, reason });
+    }
+    if (result.kind === "refused")
+      return refuse(work, { branch, commit: received.commit, reason: result.reason });
+    const commits = (await hasCommit(access, relay.folder, base))
+      ? await commitsSince(relay, base, received.commit)
+      : 1;
+    await record(
+      work,
+      { kind: "push", ref: branch, commit: received.commit, status: "done" },
+      {
+        type: "git:pushed",
+        step: input.step,
+        data: { branch, commit: received.commit, commits, ...(result.forced ? { forced: true } : {}) },
+      },
+    );
+    return { outcome: "done", branch, commit: received.commit, commits };
+  });
+}
+
+async function pullRequest(work: Work): Promise<Publication> {
+  const { deps, scope, session, git, repository, input } = work;
+  const branch = input.branch ?? repository.branch;
+  const pushed = (await listPublications(deps.store.db, session.id)).find(
+    (row) => row.kind === "push" && row.status === "done" && row.ref === branch,
+  );
+  if (pushed === undefined) return { outcome: "nothing", branch };
+  const delivered = await deliverPullRequest({
+    access: accessOf(deps),
+    db: deps.store.db,
+    session,
+    url: repository.url,
+    forge: git.forge,
+    branch,
+    ref: repository.ref ?? undefined,
+    draft: input.draft === true,
+    title: input.title,
+    signal: scope.signal,
+  });
+  if ("refused" in delivered) {
+    if (delivered.isPassing && scope.attempt < PUBLISH_ATTEMPTS)
+      throw retryable("RepositoryUnavailable", `${delivered.refused}. It is tried again.`);
+    return refuse(work, { branch, commit: pushed.commit, reason: delivered.refused, kind: "pull-request" });
+  }
+  const { url, number, created } = delivered;
+  await record(
+    work,
+    { kind: "pull-request", ref: branch, commit: pushed.commit, url, status: "done" },
+    {
+      type: "git:pull-request",
+      step: input.step,
+      data: { url, number, created },
+    },
+  );
+  return { outcome: "done", branch, commit: pushed.commit, url, number };
+}
+
+async function refuse(
+  work: Work,
+  refused: {
+    readonly branch: string;
+    readonly commit: string;
+    readonly reason: string;
+    readonly kind?: "pull-request";
+  },
+): Promise<Publication> {
+  const { branch, commit, kind = "push" } = refused;
+  const reason = shorten(work.deps.sanitizer.clean(refused.reason), MAX_REASON_CHARS);
+  await record(
+    work,
+    { kind, ref: branch, commit, status: "refused", reason },
+    {
+      type: "git:refused",
+      step: work.input.step,
+      data: { branch, reason },
+    },
+  );
+  return { outcome: "refused", branch, reason };
+}
+
+/** The row and its event, once: a second attempt finds the row. */
+async function record(
+  { deps, scope, session, input }: Work,
+  row: Pick<Parameters<typeof recordPublication>[1], "kind" | "ref" | "commit" | "url" | "status" | "reason">,
+  event: NewEvent,
+): Promise<void> {
+  const { id: sessionId, epoch } = session;
+  await deps.store.db.transaction(async (tx) => {
+    if (!(await lockRun(tx, sessionId, scope.runId))) return;
+    const isNew = await recordPublication(tx, { ...row, sessionId, epoch, step: input.step });
+    if (isNew) await appendEvents(tx, sessionId, epoch, [event]);
+  });
+  deps.notifier.wake(sessionId);
+}
+
+/** Files that are in no commit, of the end alone: while the agent works, they may be in one yet. */
+async function tellLeftOut(
+  { deps, session, input }: Work,
+  { leftOut, leftOutCount }: Prepared,
+): Promise<void> {
+  if (leftOutCount === 0) return;
+  const files = leftOut.map((file) => ({ ...file, path: deps.sanitizer.clean(file.path) }));
+  await appendEvents(deps.store.db, session.id, session.epoch, [
+    { type: "git:left-out", step: input.step, data: { count: leftOutCount, files } },
+  ]);
+  deps.notifier.wake(session.id);
+}

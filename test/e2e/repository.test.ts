@@ -1,0 +1,150 @@
+import { existsSync } from "node:fs";
+import { afterEach, describe, expect, it } from "vitest";
+import { gitConfigSchema, type SessionGit } from "../../activities/config/git-settings.ts";
+import { readWorkspace } from "../../activities/store/checkpoints.ts";
+import { CANARY, useAgent, type RunningSession } from "../support/agent-harness.ts";
+import { checkSession } from "../support/checker/check-session.ts";
+import { gitIn, makeRemote, serveGit, type Remote } from "../support/remotes.ts";
+import { scriptedModel, type ModelScript } from "../support/scripted-model.ts";
+
+const agent = useAgent();
+const remotes: Remote[] = [];
+afterEach(() => {
+  for (const remote of remotes.splice(0)) remote.remove();
+});
+
+function remote(files?: Readonly<Record<string, string>>): Remote {
+  const made = makeRemote(files);
+  remotes.push(made);
+  return made;
+}
+
+const start = (url: string, script: ModelScript, git: Partial<SessionGit> = {}) =>
+  agent.start(script, {
+    config: (config) => ({
+      ...config,
+      repository: { ...gitConfigSchema.parse({ push: "end" }), url, ...git },
+    }),
+  });
+
+const bash = (script: ModelScript, command: string) => script.calls("bash", { command });
+
+const eventsOf = async (session: RunningSession, type: string) =>
+  (await session.events()).filter((event) => event.type === type).map(({ data }) => data);
+
+describe("a session on a repository", () => {
+  it("pushes what the agent committed to a branch of its own, and leaves the default branch alone", async () => {
+    const place = remote({ "README.md": "# Here\n", "AGENTS.md": "Use tabs.\n" });
+    const main = place.at("main");
+    let script = bash(scriptedModel(), "git log --oneline | wc -l; git remote -v; git status -sb; ls");
+    script = bash(script, "echo one > one; git add one; git commit -qm One");
+    script = bash(script, "echo two > two; git add two; git commit -qm Two; git rev-parse HEAD");
+    const session = await start(place.url, script.says("Two commits."));
+    const closed = await session.result();
+    expect(closed).toMatchObject({ status: "completed", delivery: "done" });
+    const branch = `longhaul/${session.id}`;
+    expect(gitIn(place.folder, "log", "--format=%s by %an", branch)).toBe(
+      `Two by Longhaul\nOne by Longhaul\nChange README.md, AGENTS.md by Ada`,
+    );
+    expect(place.at("main")).toBe(main);
+    const [fetched] = await eventsOf(session, "git:fetched");
+    expect(fetched).toMatchObject({ url: place.url, ref: "main", commit: main, branch });
+    expect(await eventsOf(session, "git:pushed")).toEqual([{ branch, commit: place.at(branch), commits: 2 }]);
+    // What the repository says to agents stands in front of the first request.
+    expect(JSON.stringify(session.model.requests[0])).toContain("Use tabs.");
+    await checkSession(agent, session);
+  });
+
+  it("commits what is left at the end, but no ignored and no huge file", async () => {
+    const place = remote({ ".gitignore": "*.log\n", "README.md": "x" });
+    const session = await start(
+      place.url,
+      bash(
+        scriptedModel(),
+        "echo left > 'left over'; echo no > debug.log; head -c 11534336 /dev/urandom > big.bin; rm README.md; mkdir sub; git init -q sub/inner",
+      ).says("Done."),
+    );
+    expect(await session.result()).toMatchObject({ delivery: "done" });
+    const branch = `longhaul/${session.id}`;
+    expect(gitIn(place.folder, "ls-tree", "-r", "--name-only", branch).split("\n")).toEqual([
+      ".gitignore",
+      "left over",
+    ]);
+    const [left] = await eventsOf(session, "git:left-out");
+    expect(JSON.stringify(left)).toContain("big.bin");
+    await checkSession(agent, session);
+  });
+
+  it("refuses to push over somebody else's commit, and keeps the work", async () => {
+    const place = remote();
+    const session = await start(
+      place.url,
+      bash(bash(scriptedModel(), "echo 1 > one"), "git add -A; git commit -qm Mine").says("Done."),
+      { branch: "shared" },
+    );
+    await session.until("git:fetched");
+    const theirs = place.commit("shared", { theirs: "theirs\n" });
+    expect(await session.result()).toMatchObject({ status: "completed", delivery: "refused" });
+    expect(place.at("shared")).toBe(theirs);
+    expect(await eventsOf(session, "git:refused")).toEqual([
+      { branch: "shared", reason: expect.stringContaining("did not make") as string },
+    ]);
+    const files = await readWorkspace(agent.database.store.db, session.id);
+    expect(files?.map(({ path }) => path)).toContain("one");
+    await checkSession(agent, session);
+  });
+
+  it("runs nothing of the workspace's configuration on the worker, and shows its token nowhere", async () => {
+    const place = remote();
+    const server = await serveGit(place, CANARY);
+    const trap = `${place.folder}-trap`;
+    try {
+      const url = `${server.origin}/acme/app.git`;
+      const session = await start(
+        url,
+        bash(
+          scriptedModel(),
+          [
+            `printf '#!/bin/sh\\ntouch ${trap}\\n' > .git/hooks/pre-push; cp .git/hooks/pre-push .git/hooks/reference-transaction`,
+            "chmod +x .git/hooks/*",
+            `git config core.fsmonitor 'touch ${trap}'`,
+            `git config url.file:///nowhere.insteadOf ${server.origin}`,
+            "echo 1 > one; env; cat .git/config; git remote -v",
+          ].join("\n"),
+        ).says("Done."),
+      );
+      expect(await session.result()).toMatchObject({ delivery: "done" });
+      expect(place.at(`longhaul/${session.id}`)).toBeDefined();
+      expect(existsSync(trap)).toBe(false);
+      expect(server.seen.allowed).toBeGreaterThan(2);
+      const everything = JSON.stringify([
+        await session.events(),
+        await readWorkspace(agent.database.store.db, session.id).then((files) =>
+          files?.map((file) => ("bytes" in file ? Buffer.from(file.bytes).toString("latin1") : "")),
+        ),
+        (await session.handle.fetchHistory()).events?.map((event) => JSON.stringify(event)),
+      ]);
+      expect(everything).not.toContain(CANARY);
+      expect(everything).not.toContain(
+        Buffer.from(`x-access-token:${CANARY}`).toString("base64").slice(0, 40),
+      );
+      await checkSession(agent, session);
+    } finally {
+      await server.close();
+    }
+  });
+
+  it("ends before it asks a model where the repository does not let it in", async () => {
+    const place = remote();
+    const server = await serveGit(place, "another password");
+    try {
+      const session = await start(`${server.origin}/acme/app.git`, scriptedModel().says("Never."));
+      await expect(session.result()).rejects.toThrow();
+      const [ended] = await eventsOf(session, "session:ended");
+      expect(JSON.stringify(ended)).toMatch(/RepositoryUnavailable.*LONGHAUL_GIT_TOKEN/);
+      expect(session.model.requests).toEqual([]);
+    } finally {
+      await server.close();
+    }
+  });
+});

@@ -1,0 +1,142 @@
+/**
+ * Pull requests as GitHub and GitLab keep them: required fields, one open request for a branch (422 and 409), tokens. Source:
+ * docs.github.com/rest/pulls/pulls and docs.gitlab.com/api/merge_requests.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+
+interface KeptRequest {
+  readonly number: number;
+  readonly branch: string;
+  readonly into: string;
+  title: string;
+  body: string;
+  readonly draft: boolean;
+}
+
+export interface FakeForge {
+  readonly requests: KeptRequest[];
+  /** Answers so many lookups as if nothing were open: another's request comes in between. */
+  blindLookups: number;
+  /** @returns false for what is not the forge's */
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+type Fields = Record<string, unknown>;
+
+export function createFakeForge(token: string, branches: () => readonly string[]): FakeForge {
+  const forge: FakeForge = {
+    requests: [],
+    blindLookups: 0,
+    async handle(request, response) {
+      const url = new URL(request.url ?? "/", "http://forge");
+      const [, kind, path = ""] = /^\/api\/(v3|v4)(\/.*)$/.exec(url.pathname) ?? [];
+      if (kind === undefined) return false;
+      let text = "";
+      for await (const piece of request) text += String(piece);
+      const send = ({ status, body }: Answer) =>
+        response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+      if (request.headers.authorization !== `Bearer ${token}`)
+        send({ status: 401, body: { message: "Bad credentials" } });
+      else if (request.headers["user-agent"] === undefined)
+        send({ status: 403, body: { message: "no agent" } });
+      else {
+        const fields = (text === "" ? {} : JSON.parse(text)) as Fields;
+        const method = request.method ?? "GET";
+        send(
+          kind === "v3"
+            ? github(method, path, url.searchParams, fields)
+            : gitlab(method, path, url.searchParams, fields),
+        );
+      }
+      return true;
+    },
+  };
+
+  function open(branch: string, into: string): KeptRequest[] {
+    if (forge.blindLookups > 0) {
+      forge.blindLookups -= 1;
+      return [];
+    }
+    return forge.requests.filter((each) => each.branch === branch && each.into === into);
+  }
+
+  function made(request: Omit<KeptRequest, "number">, taken: number): KeptRequest | Answer {
+    const missing = [request.branch, request.into].find((name) => !branches().includes(name));
+    if (missing !== undefined || request.title === "")
+      return {
+        status: 422,
+        body: { message: "Validation Failed", errors: [{ field: "head", code: "invalid" }] },
+      };
+    if (forge.requests.some(({ branch, into }) => branch === request.branch && into === request.into))
+      return { status: taken, body: { message: ["Another open request exists for this branch"] } };
+    const kept = { ...request, number: forge.requests.length + 1 };
+    forge.requests.push(kept);
+    return kept;
+  }
+
+  function github(method: string, path: string, query: URLSearchParams, fields: Fields): Answer {
+    const shown = (each: KeptRequest) => ({
+      ...each,
+      html_url: `https://forge.example/acme/app/pull/${each.number}`,
+    });
+    if (path === "/repos/acme/app/pulls" && method === "GET") {
+      const [owner, branch] = (query.get("head") ?? "").split(":");
+      // Without its owner GitHub ignores the filter and answers with all.
+      if (owner !== "acme") return { status: 200, body: forge.requests.map(shown) };
+      return { status: 200, body: open(branch ?? "", query.get("base") ?? "").map(shown) };
+    }
+    if (path === "/repos/acme/app/pulls" && method === "POST") {
+      const { title, head, base, body, draft } = fields as {
+        title: string;
+        head: string;
+        base: string;
+        body: string;
+        draft: boolean;
+      };
+      const kept = made({ title, branch: head, into: base, body, draft }, 422);
+      return "status" in kept ? kept : { status: 201, body: shown(kept) };
+    }
+    const kept = forge.requests.find(({ number }) => path === `/repos/acme/app/pulls/${number}`);
+    if (kept === undefined || method !== "PATCH") return { status: 404, body: { message: "Not Found" } };
+    Object.assign(kept, { title: fields["title"], body: fields["body"] });
+    return { status: 200, body: shown(kept) };
+  }
+
+  function gitlab(method: string, path: string, query: URLSearchParams, fields: Fields): Answer {
+    const shown = (each: KeptRequest) => ({
+      iid: each.number,
+      web_url: `https://forge.example/-/merge_requests/${each.number}`,
+    });
+    const list = "/projects/acme%2Fapp/merge_requests";
+    if (path === list && method === "GET")
+      return {
+        status: 200,
+        body: open(query.get("source_branch") ?? "", query.get("target_branch") ?? "").map(shown),
+      };
+    if (path === list && method === "POST") {
+      const {
+        title,
+        source_branch: branch,
+        target_branch: into,
+        description: body,
+      } = fields as Record<string, string>;
+      const draft = title?.startsWith("Draft: ") === true;
+      const kept = made(
+        { title: title ?? "", branch: branch ?? "", into: into ?? "", body: body ?? "", draft },
+        409,
+      );
+      return "status" in kept ? kept : { status: 201, body: shown(kept) };
+    }
+    const kept = forge.requests.find(({ number }) => path === `${list}/${number}`);
+    if (kept === undefined || method !== "PUT") return { status: 404, body: { message: "404 Not found" } };
+    Object.assign(kept, { title: fields["title"], body: fields["description"] });
+    return { status: 200, body: shown(kept) };
+  }
+
+  return forge;
+}

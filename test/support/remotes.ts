@@ -1,0 +1,167 @@
+/** Remote repositories for tests: bare ones on disk, and Git's own server over HTTP with basic auth. */
+import { execFileSync, spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+
+const IDENTITY = {
+  GIT_AUTHOR_NAME: "Ada",
+  GIT_AUTHOR_EMAIL: "ada@example.org",
+  GIT_COMMITTER_NAME: "Ada",
+  GIT_COMMITTER_EMAIL: "ada@example.org",
+  GIT_CONFIG_NOSYSTEM: "1",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+};
+
+/** Git as a person runs it, in a folder. */
+export function gitIn(folder: string, ...args: string[]): string {
+  const env = { PATH: process.env["PATH"], HOME: tmpdir(), ...IDENTITY };
+  return execFileSync("git", args, {
+    cwd: folder,
+    env,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+  }).trim();
+}
+
+export interface Remote {
+  /** The folder with the bare repository, and its address on disk. */
+  readonly folder: string;
+  readonly url: string;
+  /** A reference's commit; undefined where it has none. */
+  at(ref: string): string | undefined;
+  /** Somebody else commits on a branch. @returns the commit */
+  commit(branch: string, files: Readonly<Record<string, string>>): string;
+  remove(): void;
+}
+
+/** A repository with one commit on `main`. */
+export function makeRemote(files: Readonly<Record<string, string>> = { "README.md": "# Here\n" }): Remote {
+  const root = mkdtempSync(join(tmpdir(), "longhaul-remote-"));
+  const folder = join(root, "acme", "app.git");
+  mkdirSync(folder, { recursive: true });
+  gitIn(folder, "init", "-q", "--bare", "-b", "main");
+  const remote: Remote = {
+    folder,
+    url: `file://${folder}`,
+    at: (ref) => {
+      try {
+        return gitIn(folder, "rev-parse", "--verify", "-q", ref);
+      } catch {
+        return undefined;
+      }
+    },
+    commit: (branch, changed) => {
+      const work = mkdtempSync(join(root, "work-"));
+      gitIn(work, "clone", "-q", folder, ".");
+      gitIn(
+        work,
+        "checkout",
+        "-q",
+        "-B",
+        branch,
+        ...(remote.at(branch) === undefined ? [] : [`origin/${branch}`]),
+      );
+      for (const [path, text] of Object.entries(changed)) {
+        mkdirSync(dirname(join(work, path)), { recursive: true });
+        writeFileSync(join(work, path), text);
+      }
+      gitIn(work, "add", "-A");
+      gitIn(work, "commit", "-q", "-m", `Change ${Object.keys(changed).join(", ")}`);
+      gitIn(work, "push", "-q", "origin", branch);
+      return gitIn(work, "rev-parse", "HEAD");
+    },
+    remove: () => rmSync(root, { recursive: true, force: true }),
+  };
+  remote.commit("main", files);
+  return remote;
+}
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
+
+export interface GitServer {
+  readonly origin: string;
+  /** How often it was asked with the right password, and without. */
+  readonly seen: { allowed: number; refused: number };
+  close(): Promise<void>;
+}
+
+/**
+ * `git http-backend` over the remote's folder: `<origin>/acme/app.git`. Wants the password of any user.
+ * @param other is asked first, such as a forge's interface beside it
+ */
+export async function serveGit(remote: Remote, password: string, other?: Handler): Promise<GitServer> {
+  gitIn(remote.folder, "config", "http.receivepack", "true");
+  const root = dirname(dirname(remote.folder));
+  const seen = { allowed: 0, refused: 0 };
+  const server: Server = createServer((request, response) => {
+    void (async () => {
+      if (other !== undefined && (await other(request, response))) return;
+      const given = Buffer.from(
+        (request.headers.authorization ?? "").replace(/^Basic /, ""),
+        "base64",
+      ).toString();
+      if (given.slice(given.indexOf(":") + 1) !== password) {
+        seen.refused += 1;
+        response.writeHead(401, { "www-authenticate": 'Basic realm="git"' }).end();
+        return;
+      }
+      seen.allowed += 1;
+      backend(root, request, response);
+    })();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    seen,
+    close: () => new Promise((resolve) => void server.close(() => resolve())),
+  };
+}
+
+function backend(root: string, request: IncomingMessage, response: ServerResponse): void {
+  const url = new URL(request.url ?? "/", "http://127.0.0.1");
+  const child = spawn("git", ["http-backend"], {
+    env: {
+      PATH: process.env["PATH"],
+      GIT_PROJECT_ROOT: root,
+      GIT_HTTP_EXPORT_ALL: "1",
+      PATH_INFO: url.pathname,
+      QUERY_STRING: url.search.slice(1),
+      REQUEST_METHOD: request.method,
+      CONTENT_TYPE: request.headers["content-type"] ?? "",
+      REMOTE_USER: "tester",
+      ...(request.headers["content-length"] === undefined
+        ? {}
+        : { CONTENT_LENGTH: request.headers["content-length"] }),
+      ...(request.headers["content-encoding"] === undefined
+        ? {}
+        : { HTTP_CONTENT_ENCODING: request.headers["content-encoding"] }),
+      ...(request.headers["git-protocol"] === undefined
+        ? {}
+        : { GIT_PROTOCOL: String(request.headers["git-protocol"]) }),
+    },
+    stdio: ["pipe", "pipe", "ignore"],
+  });
+  request.pipe(child.stdin);
+  child.stdin.on("error", () => undefined);
+  let head = Buffer.alloc(0);
+  let begun = false;
+  child.stdout.on("data", (piece: Buffer) => {
+    if (begun) return void response.write(piece);
+    head = Buffer.concat([head, piece]);
+    const end = head.indexOf("\r\n\r\n");
+    if (end < 0) return;
+    begun = true;
+    const lines = head.subarray(0, end).toString().split("\r\n");
+    const headers = lines.map((line) => line.split(": ") as [string, string]);
+    const status = headers.find(([name]) => name.toLowerCase() === "status")?.[1];
+    response.writeHead(
+      Number.parseInt(status ?? "200", 10),
+      Object.fromEntries(headers.filter(([name]) => name.toLowerCase() !== "status")),
+    );
+    response.write(head.subarray(end + 4));
+  });
+  child.stdout.on("end", () => response.end());
+}

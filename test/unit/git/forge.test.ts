@@ -1,0 +1,87 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, expect, it } from "vitest";
+import { ForgeRefusal, forgeOf, openPullRequest } from "../../../activities/git/forge.ts";
+import { readPorcelain } from "../../../activities/git/push.ts";
+import { createFakeForge, type FakeForge } from "../../support/fake-forge.ts";
+
+const request = { branch: "longhaul/a", into: "main", title: "Do it", body: "Done.", draft: true };
+
+async function withForge(use: (forge: FakeForge, origin: string) => Promise<void>): Promise<void> {
+  const forge = createFakeForge("secret", () => ["main", "longhaul/a"]);
+  const server = createServer((asked, answer) => void forge.handle(asked, answer));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    await use(forge, `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+describe.each(["github", "gitlab"] as const)("a pull request on %s", (kind) => {
+  const callTo = (origin: string, token = "secret") => ({
+    place: forgeOf(`${origin}/acme/app.git`, kind) ?? expect.fail("no forge"),
+    token,
+    signal: new AbortController().signal,
+  });
+
+  it("is made once, and brought up to date by the next run", () =>
+    withForge(async (forge, origin) => {
+      const first = await openPullRequest(callTo(origin), request);
+      expect(first).toMatchObject({ number: 1, created: true });
+      const again = await openPullRequest(callTo(origin), { ...request, body: "More." });
+      expect(again).toEqual({ ...first, created: false });
+      expect(forge.requests).toMatchObject([
+        { branch: "longhaul/a", into: "main", body: "More.", draft: true },
+      ]);
+    }));
+
+  it("is found again where it was made between the lookup and the creation", () =>
+    withForge(async (forge, origin) => {
+      await openPullRequest(callTo(origin), request);
+      forge.blindLookups = 1;
+      expect(await openPullRequest(callTo(origin), request)).toMatchObject({ number: 1, created: false });
+      expect(forge.requests).toHaveLength(1);
+    }));
+
+  it("is refused with the forge's own words", () =>
+    withForge(async (_forge, origin) => {
+      const missing = openPullRequest(callTo(origin), { ...request, into: "gone" });
+      await expect(missing).rejects.toThrow(/422.*Validation Failed/);
+      const refused = await openPullRequest(callTo(origin, "wrong"), request).catch(
+        (error: unknown) => error,
+      );
+      expect(refused).toBeInstanceOf(ForgeRefusal);
+      expect(refused).toMatchObject({ status: 401, isPassing: false });
+    }));
+});
+
+it("finds the forge by the host's name, and by the setting where that says nothing", () => {
+  const place = (url: string, forge: "auto" | "github" | "gitlab" = "auto") => forgeOf(url, forge);
+  expect(place("https://github.com/acme/app.git")).toEqual({
+    kind: "github",
+    api: "https://api.github.com",
+    project: "acme/app",
+  });
+  expect(place("git@gitlab.example.org:group/sub/app.git")).toEqual({
+    kind: "gitlab",
+    api: "https://gitlab.example.org/api/v4",
+    project: "group/sub/app",
+  });
+  expect(place("https://code.example.org/acme/app")).toBeUndefined();
+  expect(place("https://code.example.org/acme/app", "github")?.api).toBe("https://code.example.org/api/v3");
+  expect(place("file:///srv/acme/app")).toBeUndefined();
+});
+
+it("reads a push by its flag, not by its words", () => {
+  const out = (line: string) => `To https://host/app\n${line}\nDone\n`;
+  const ref = "refs/heads/b";
+  expect(readPorcelain(out(`*\tabc:${ref}\t[new branch]`), ref)?.flag).toBe("*");
+  expect(readPorcelain(out(`=\tabc:${ref}\t[up to date]`), ref)?.flag).toBe("=");
+  expect(readPorcelain(out(`!\tabc:${ref}\t[rejected] (fetch first)`), ref)).toEqual({
+    flag: "!",
+    summary: "[rejected] (fetch first)",
+  });
+  expect(readPorcelain("", ref)).toBeUndefined();
+});

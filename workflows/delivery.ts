@@ -1,0 +1,105 @@
+/** A session's repository: cloned before the first step, delivered while it works and at its end. */
+import { rootCause } from "@temporalio/workflow";
+import type { DeliveryOrder, Publication } from "../activities/contract/delivery.ts";
+import { openSandbox, optionsOf, showDetails, type Run } from "./actions.ts";
+import { onHost } from "./lost-host.ts";
+import { wasStopped, type Outcome } from "./outcome.ts";
+import { perform } from "./proxies.ts";
+
+/** Between two pushes of a session that works. Source: people.md 3.3, 6. */
+const PUSH_EVERY_MS = 60_000;
+
+/** Puts the repository's files into the sandbox, where that was not done yet. */
+export async function fetchRepository(run: Run): Promise<void> {
+  if (run.policy?.git?.fetch !== true) return;
+  const step = run.state.step + 1;
+  run.opening ??= openSandbox(run);
+  await run.opening;
+  await onHost(
+    run,
+    () => openSandbox(run),
+    () => perform("fetchRepository", optionsOf(run), "clone the repository", { step }),
+  );
+}
+
+/** The commits so far, at most once a minute. What goes wrong here is tried again with the next push. */
+export async function pushSaves(run: Run): Promise<void> {
+  const { state, policy } = run;
+  if (policy?.git?.push !== "saves" || Date.now() - state.pushedAtMs < PUSH_EVERY_MS) return;
+  try {
+    await publish(run, { kind: "push", summary: `step ${state.step} · push` });
+  } catch (error) {
+    if (wasStopped(error)) throw error;
+    state.remark = `The commits so far could not be pushed: ${rootCause(error) ?? String(error)}`;
+  }
+  state.pushedAtMs = Date.now();
+}
+
+/**
+ * Delivers what the session has done, where it came to an end of its own: nothing here may keep the run from ending.
+ * @returns why it was not delivered, where no row says so
+ */
+export async function deliver(run: Run, outcome: Outcome): Promise<string | undefined> {
+  const order = run.order ?? orderOf(run, outcome);
+  if (!run.opened || order === undefined) return undefined;
+  const { branch, title } = order;
+  const more = branch === undefined ? {} : { branch };
+  try {
+    if (order.push) {
+      const pushed = await publish(run, { kind: "push", end: true, ...more, summary: "end · push" });
+      if (pushed.outcome === "refused") return undefined;
+    }
+    if (order.pr === "none") return undefined;
+    await publish(run, {
+      kind: "pull-request",
+      ...more,
+      ...(order.pr === "draft" ? { draft: true } : {}),
+      ...(title === undefined ? {} : { title }),
+      summary: "end · pull request",
+    });
+    return undefined;
+  } catch (failure) {
+    return rootCause(failure) ?? String(failure);
+  }
+}
+
+/** What a run that failed or was cancelled has done is kept in the session's files, for `push`. */
+function orderOf({ policy }: Run, { status }: Outcome): DeliveryOrder | undefined {
+  if (policy?.git === undefined || (status !== "completed" && status !== "max_steps")) return undefined;
+  const { push, pr } = policy.git;
+  return { push: push !== "never", pr };
+}
+
+async function publish(
+  run: Run,
+  { summary, ...what }: { readonly summary: string } & Omit<Parameters<typeof input>[1], "step">,
+): Promise<Publication> {
+  const line = `${summary} ${what.branch ?? run.policy?.git?.branch ?? ""}`;
+  const published = await onHost(
+    run,
+    () => openSandbox(run),
+    () => perform("publish", optionsOf(run), line, input(run, what)),
+  );
+  run.state.delivered = wordsOf(published) ?? run.state.delivered;
+  showDetails(run);
+  return published;
+}
+
+const input = (
+  run: Run,
+  what: {
+    readonly kind: "push" | "pull-request";
+    readonly end?: true;
+    readonly branch?: string;
+    readonly draft?: boolean;
+    readonly title?: string;
+  },
+) => ({ step: run.state.step, ...what });
+
+function wordsOf({ outcome, branch, commit, url, reason }: Publication): string | undefined {
+  if (outcome === "nothing") return undefined;
+  if (outcome === "refused") return `${branch} not delivered: ${reason ?? ""}`;
+  return url === undefined
+    ? `${branch} pushed at ${(commit ?? "").slice(0, 12)}`
+    : `${branch} · pull request ${url}`;
+}
