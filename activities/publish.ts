@@ -100,7 +100,7 @@ async function push(work: Work, sandboxes: SessionSandboxes): Promise<Publicatio
       url,
       branch,
       commit: received.commit,
-      allowDefaultBranch: git.allowDefaultBranch && git.branch === branch,
+      allowDefaultBranch: git.allowDefaultBranch,
       abandoned: pushed.filter(({ epoch }) => epoch < session.epoch).map((row) => row.commit),
       signal: scope.signal,
     });

@@ -145,6 +145,24 @@ export const commandList: readonly CommandEntry[] = [
     load: async () => (await import("./commands/allow.ts")).allowCommand,
   },
   {
+    name: "apply",
+    usage: "<id>",
+    about: "put a session's change on a new branch of the checkout you are in; it is checked first",
+    load: async () => (await import("./commands/apply.ts")).applyCommand,
+  },
+  {
+    name: "push",
+    usage: "<id>",
+    about: "push the work of a session on a repository after it has ended",
+    load: async () => (await import("./commands/push.ts")).pushCommand,
+  },
+  {
+    name: "pr",
+    usage: "<id>",
+    about: "push it, and open its pull request or bring that up to date",
+    load: async () => (await import("./commands/pr.ts")).pullRequestCommand,
+  },
+  {
     name: "worker",
     usage: "",
     about: "run a worker in the foreground until it is stopped",

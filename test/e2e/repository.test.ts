@@ -2,6 +2,12 @@ import { existsSync } from "node:fs";
 import { afterEach, describe, expect, it } from "vitest";
 import { gitConfigSchema, type SessionGit } from "../../activities/config/git-settings.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
+import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
+import { deliverSession } from "../../client/sessions/deliver-session.ts";
+import { retrySession } from "../../client/sessions/retry-session.ts";
+import { readStatus } from "../../client/sessions/session-status.ts";
+import { clientServices, quietOutput, sessionRow } from "../support/client-services.ts";
+import { createFakeForge } from "../support/fake-forge.ts";
 import { CANARY, useAgent, type RunningSession } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { gitIn, makeRemote, serveGit, type Remote } from "../support/remotes.ts";
@@ -146,5 +152,71 @@ describe("a session on a repository", () => {
     } finally {
       await server.close();
     }
+  });
+
+  it("is delivered after its end, with a pull request that the forge has already, and ends as it had", async () => {
+    const place = remote();
+    const forge = createFakeForge(CANARY, () =>
+      gitIn(place.folder, "branch", "--format=%(refname:short)").split("\n"),
+    );
+    const server = await serveGit(place, CANARY, forge.handle);
+    try {
+      const script = bash(scriptedModel(), "echo 1 > one; git add -A; git commit -qm One").says("All done.");
+      const session = await start(`${server.origin}/acme/app.git`, script, {
+        push: "never",
+        forge: "github",
+      });
+      expect(await session.result()).toMatchObject({ status: "completed", delivery: "none" });
+      const branch = `longhaul/${session.id}`;
+      expect(place.at(branch)).toBeUndefined();
+
+      const told: string[] = [];
+      const deliver = async (order: DeliveryOrder) =>
+        deliverSession(clientServices(agent), await sessionRow(agent, session.id), order, quietOutput(told));
+      expect(await deliver({ push: true, pr: "none" })).toBe(0);
+      expect(told.join("")).toBe(`${branch} ${place.at(branch)}\n`);
+
+      // Somebody opened it between our look and our creation: 422, and then it is found.
+      gitIn(place.folder, "branch", "-f", "unrelated", "main");
+      forge.requests.push({ number: 1, branch, into: "main", title: "Theirs", body: "", draft: false });
+      forge.blindLookups = 1;
+      expect(await deliver({ push: true, pr: "ready", title: "Add one" })).toBe(0);
+      expect(await eventsOf(session, "git:pull-request")).toMatchObject([{ number: 1, created: false }]);
+      expect(forge.requests).toMatchObject([
+        { title: "Add one", body: expect.stringContaining(session.id) as string },
+      ]);
+      const status = await readStatus(clientServices(agent), await sessionRow(agent, session.id));
+      expect(status).toMatchObject({
+        status: "completed",
+        delivery: "done",
+        git: { branch, pushed: place.at(branch), pullRequest: "https://forge.example/acme/app/pull/1" },
+      });
+      expect(session.model.requests).toHaveLength(2);
+    } finally {
+      await server.close();
+    }
+  });
+
+  it("pushes over its own commits alone after it went back, and what it abandoned stays in the relay", async () => {
+    const place = remote();
+    const script = bash(scriptedModel(), "echo 1 > one; git add -A; git commit -qm First").says("Done.");
+    const session = await start(
+      place.url,
+      bash(script, "echo 2 > two; git add -A; git commit -qm Second").says("Again."),
+    );
+    await session.result();
+    const branch = `longhaul/${session.id}`;
+    const first = place.at(branch);
+    const services = clientServices(agent);
+    const { runId } = await retrySession(services, await sessionRow(agent, session.id), {
+      fromStep: 1,
+      dropMessages: false,
+    });
+    await agent.client.workflow.getHandle(session.id, runId).result();
+    expect(gitIn(place.folder, "log", "--format=%s", `main..${branch}`)).toBe("Second");
+    expect(await eventsOf(session, "git:pushed")).toMatchObject([
+      { commit: first, commits: 1 },
+      { commit: place.at(branch), forced: true },
+    ]);
   });
 });

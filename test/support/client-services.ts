@@ -1,4 +1,5 @@
 /** What the client's verbs work with, over the services of a test's agent. */
+import type { Output } from "../../client/console/output.ts";
 import type { Services } from "../../client/connect/connection.ts";
 import { requireSession } from "../../client/sessions/with-session.ts";
 import type { AgentHarness } from "./agent-harness.ts";
@@ -19,3 +20,23 @@ export function clientServices(agent: AgentHarness): Services {
 
 export const sessionRow = (agent: AgentHarness, id: string) =>
   requireSession({ store: agent.database.store }, id);
+
+/** An output that keeps results and shows nothing. */
+export function quietOutput(results: string[]): Output {
+  const nothing = () => undefined;
+  return {
+    result: (text) => void results.push(text),
+    note: nothing,
+    show: nothing,
+    draw: nothing,
+    hints: (text) => text,
+    json: nothing,
+    style: (_look, text) => text,
+    columns: 80,
+    terminal: undefined,
+    isLive: false,
+    isRich: false,
+    isTerminal: false,
+    sameScreen: false,
+  };
+}

@@ -81,7 +81,16 @@ export function makeRemote(files: Readonly<Record<string, string>> = { "README.m
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
 
+interface Held {
+  /** Resolves when a request is at the point. */
+  readonly reached: Promise<void>;
+  /** Lets nothing more through of what is held: its client is gone. */
+  readonly drop: () => void;
+}
+
 export interface GitServer {
+  /** Holds the next request to a service: before Git does it, or when it is done and before the answer. */
+  hold(service: string, when: "before" | "after"): Held;
   readonly origin: string;
   /** How often it was asked with the right password, and without. */
   readonly seen: { allowed: number; refused: number };
@@ -96,6 +105,7 @@ export async function serveGit(remote: Remote, password: string, other?: Handler
   gitIn(remote.folder, "config", "http.receivepack", "true");
   const root = dirname(dirname(remote.folder));
   const seen = { allowed: 0, refused: 0 };
+  const holds: Hold[] = [];
   const server: Server = createServer((request, response) => {
     void (async () => {
       if (other !== undefined && (await other(request, response))) return;
@@ -109,18 +119,54 @@ export async function serveGit(remote: Remote, password: string, other?: Handler
         return;
       }
       seen.allowed += 1;
-      backend(root, request, response);
+      const [hold] = holds;
+      // What is asked first of a service only lists references.
+      if (
+        hold === undefined ||
+        request.method !== "POST" ||
+        request.url?.endsWith(`/${hold.service}`) !== true
+      )
+        return backend(root, request, response);
+      holds.shift();
+      if (hold.when === "before") {
+        hold.reach();
+        await hold.dropped;
+        response.destroy();
+        return;
+      }
+      backend(root, request, response, () => {
+        hold.reach();
+        void hold.dropped.then(() => response.destroy());
+      });
     })();
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     seen,
+    hold: (service, when) => {
+      const [reached, dropped] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      holds.push({ service, when, reach: reached.resolve, dropped: dropped.promise });
+      return { reached: reached.promise, drop: dropped.resolve };
+    },
     close: () => new Promise((resolve) => void server.close(() => resolve())),
   };
 }
 
-function backend(root: string, request: IncomingMessage, response: ServerResponse): void {
+interface Hold {
+  readonly service: string;
+  readonly when: "before" | "after";
+  readonly reach: () => void;
+  readonly dropped: Promise<void>;
+}
+
+/** @param instead is called in place of the answer */
+function backend(
+  root: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+  instead?: () => void,
+): void {
   const url = new URL(request.url ?? "/", "http://127.0.0.1");
   const child = spawn("git", ["http-backend"], {
     env: {
@@ -148,6 +194,10 @@ function backend(root: string, request: IncomingMessage, response: ServerRespons
   child.stdin.on("error", () => undefined);
   let head = Buffer.alloc(0);
   let begun = false;
+  if (instead !== undefined) {
+    child.stdout.resume().on("end", instead);
+    return;
+  }
   child.stdout.on("data", (piece: Buffer) => {
     if (begun) return void response.write(piece);
     head = Buffer.concat([head, piece]);

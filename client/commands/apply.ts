@@ -1,0 +1,41 @@
+/** `longhaul apply ID`: a session's change on a new branch of the person's own checkout. */
+import { InvalidArgumentError, type Command } from "commander";
+import { branchName } from "../../activities/config/git-settings.ts";
+import { readWorkspace } from "../../activities/store/checkpoints.ts";
+import { notPossible } from "../console/errors.ts";
+import { plural } from "../console/format.ts";
+import type { Output } from "../console/output.ts";
+import { SESSION, withSession } from "../sessions/with-session.ts";
+import { applyOnBranch } from "../workspace/apply-on-branch.ts";
+import { diffWorkspaces } from "../workspace/workspace-diff.ts";
+
+export function applyCommand(command: Command, output: Output) {
+  command
+    .argument("<id>", SESSION)
+    .option("--branch <name>", "the new branch (default: longhaul/<id>)", (text) => {
+      if (!branchName.safeParse(text).success)
+        throw new InvalidArgumentError("Expected a name that Git takes for a branch.");
+      return text;
+    });
+  return (reference: string, flags: { readonly branch?: string }) =>
+    withSession(reference, async ({ store }, row) => {
+      const { id } = row;
+      const after = await readWorkspace(store.db, id);
+      if (after === undefined) throw notPossible(`No files of ${id} have been saved yet.`);
+      const before = (await readWorkspace(store.db, id, { atStep: 0 })) ?? [];
+      const { patch, changed } = diffWorkspaces(before, after, { binaries: "bytes" });
+      if (changed === 0) {
+        output.note(`${id} changed no file: nothing was applied.\n`);
+        return;
+      }
+      const branch = flags.branch ?? `longhaul/${id}`;
+      const message = `${row.task.trim().split("\n", 1)[0] ?? ""}\n\nLonghaul-Session: ${id}\n`;
+      const { committed } = await applyOnBranch(process.cwd(), { patch, branch, message });
+      output.result(`${branch}\n`);
+      output.note(
+        committed
+          ? `${plural(changed, "file")} changed, on the new branch ${branch}, which is checked out.\n`
+          : `${plural(changed, "file")} changed, staged on the new branch ${branch}; Git could not commit them (is user.email set?).\n`,
+      );
+    });
+}

@@ -1,0 +1,86 @@
+/** A delivery after the end: the session's workflow is started for that alone, since the credentials are the worker's. */
+import { WorkflowExecutionAlreadyStartedError } from "@temporalio/client";
+import { runConfigSchema } from "../../activities/config/agent-config.ts";
+import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
+import { readEvents } from "../../activities/store/events.ts";
+import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
+import { findRepository } from "../../activities/store/repositories.ts";
+import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
+import type { Services } from "../connect/connection.ts";
+import { exitCodes, notPossible, type ExitCode } from "../console/errors.ts";
+import type { Output } from "../console/output.ts";
+import { watchSession } from "../watch/watch-session.ts";
+import { hasEnded, workflowOptions } from "./start-session.ts";
+
+/**
+ * Delivers, shows it, and prints what came of it: the branch with its commit, or the pull request's address.
+ * @throws ClientError (impossible) where the session has no repository, or is at work
+ */
+export async function deliverSession(
+  services: Services,
+  row: SessionRow,
+  order: DeliveryOrder,
+  output: Output,
+): Promise<ExitCode> {
+  const { id } = row;
+  const { db } = services.store;
+  const config = runConfigSchema.parse(row.config);
+  if (config.repository === undefined)
+    throw notPossible(
+      `${id} works on no repository: there is nothing to push to.`,
+      `Its change on a branch of your checkout: longhaul apply ${id}`,
+    );
+  if (!hasEnded(row)) throw atWork(id);
+  if ((await findRepository(db, id)) === undefined)
+    throw notPossible(`The repository of ${id} was never cloned: there is no work to deliver.`);
+  const afterSeq = (await readFigures(db, [id])).get(id)?.lastSeq ?? 0;
+  const client = await services.temporal.client();
+  try {
+    await client.workflow.start(WORKFLOW_TYPE, {
+      ...workflowOptions(services.taskQueue, id, { task: row.task, config }),
+      args: [{ deliver: { order, outcome: outcomeOf(row) } } satisfies CodingAgentInput],
+    });
+  } catch (error) {
+    if (error instanceof WorkflowExecutionAlreadyStartedError) throw atWork(id);
+    throw error;
+  }
+  const closing = () => Promise.resolve([]);
+  // The final text is the result of the run before, and not what was asked for now.
+  const quiet = { ...output, result: () => undefined };
+  const code = await watchSession({
+    services,
+    sessionId: id,
+    afterSeq,
+    json: false,
+    output: quiet,
+    closing,
+  });
+  if (code === exitCodes.interrupted) return code;
+  const news = await readEvents(db, id, afterSeq, 1_000);
+  for (const { type, data } of news) {
+    if (type === "git:refused") return exitCodes.undelivered;
+    if (type === "git:pushed" && order.pr === "none") {
+      const { branch, commit } = data as { branch: string; commit: string };
+      output.result(`${branch} ${commit}\n`);
+    }
+    if (type === "git:pull-request") output.result(`${(data as { url: string }).url}\n`);
+  }
+  if (!news.some(({ type }) => type === "git:pushed" || type === "git:pull-request"))
+    output.note("There was nothing to deliver that is not there already.\n");
+  return exitCodes.completed;
+}
+
+const atWork = (id: string) =>
+  notPossible(`${id} is at work: it delivers when it ends.`, `Watch it: longhaul watch ${id}`);
+
+type Outcome = NonNullable<CodingAgentInput["deliver"]>["outcome"];
+
+/** The session is to end as it had. */
+function outcomeOf({ status, error }: SessionRow): Outcome {
+  const { type, message } = (error ?? {}) as { readonly type?: string; readonly message?: string };
+  if (status === "max_steps") return { status, limit: type === "CostLimit" ? "cost" : "steps" };
+  return {
+    status: status as Outcome["status"],
+    ...(type === undefined ? {} : { error: { type, message: message ?? "" } }),
+  };
+}

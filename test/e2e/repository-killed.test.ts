@@ -1,0 +1,60 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { gitConfigSchema } from "../../activities/config/git-settings.ts";
+import { readEvents } from "../../activities/store/events.ts";
+import { CANARY } from "../support/canary.ts";
+import { checkSession } from "../support/checker/check-session.ts";
+import { startKillableSession } from "../support/killable-session.ts";
+import { perFile } from "../support/per-file.ts";
+import { gitIn, makeRemote, serveGit } from "../support/remotes.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import { createTestDatabase } from "../support/test-database.ts";
+
+const database = perFile(
+  () => createTestDatabase(20),
+  (made) => made.drop(),
+);
+
+test("a worker killed in the clone, before the push and after it leaves one commit, pushed once", async () => {
+  const remote = makeRemote();
+  const server = await serveGit(remote, CANARY);
+  const folder = mkdtempSync(join(tmpdir(), "longhaul-git-"));
+  const session = await startKillableSession(
+    database,
+    scriptedModel().calls("bash", { command: "echo mine > mine" }).says("Done."),
+    {
+      environment: { LONGHAUL_GIT_TOKEN: CANARY, LONGHAUL_GIT_FOLDER: folder },
+      config: (config) => ({
+        ...config,
+        repository: { ...gitConfigSchema.parse({ push: "end" }), url: `${server.origin}/acme/app.git` },
+      }),
+    },
+  );
+  try {
+    for (const point of [
+      server.hold("git-upload-pack", "before"),
+      server.hold("git-receive-pack", "before"),
+      server.hold("git-receive-pack", "after"),
+    ]) {
+      const worker = await session.startWorker();
+      await point.reached;
+      await worker.kill();
+      point.drop();
+    }
+    await session.startWorker();
+    expect(await session.handle.result()).toMatchObject({ status: "completed", delivery: "done" });
+    const branch = `longhaul/${session.id}`;
+    expect(gitIn(remote.folder, "rev-list", "--count", `main..${branch}`)).toBe("1");
+    const events = await readEvents(database.store.db, session.id, 0, 1_000);
+    const pushed = events.filter(({ type }) => type === "git:pushed");
+    expect(pushed.map(({ data }) => data)).toEqual([{ branch, commit: remote.at(branch), commits: 1 }]);
+    await checkSession(session.place, session, { kills: 3 });
+  } finally {
+    await session.close();
+    await server.close();
+    remote.remove();
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
