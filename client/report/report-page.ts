@@ -1,7 +1,7 @@
 /** A session as one page that needs nothing else: figures, the window's use, what was done, the change. Pure. */
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { doubtText } from "../console/doubt-text.ts";
-import { dollars, duration, percent, plural, stamp, tokens } from "../console/format.ts";
+import { dollars, duration, percent, stamp, tokens } from "../console/format.ts";
 import type { TrajectoryStep } from "../sessions/trajectory.ts";
 import { callsOfStep, failuresPart, type CallSources } from "./calls.ts";
 import { changesPart } from "./changes.ts";
