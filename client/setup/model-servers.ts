@@ -90,8 +90,9 @@ export async function askOllama(
     }),
   );
   const facts = fieldsOf(shown["model_info"]);
+  const { parameters } = shown;
   const most = count(facts[`${String(facts["general.architecture"])}.context_length`]);
-  const given = /^num_ctx\s+(\d+)$/m.exec(String(shown["parameters"] ?? ""))?.[1];
+  const given = typeof parameters === "string" ? /^num_ctx\s+(\d+)$/m.exec(parameters)?.[1] : undefined;
   if (most === undefined && given === undefined) return undefined;
   return { window: given === undefined ? undefined : Number(given), most };
 }
