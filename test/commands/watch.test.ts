@@ -1,7 +1,15 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
-import { begin, finished, inTerminal, longhaul, starting, statusOf } from "../support/commands/longhaul.ts";
+import {
+  begin,
+  finished,
+  inTerminal,
+  longhaul,
+  starting,
+  statusOf,
+  temporal,
+} from "../support/commands/longhaul.ts";
 
 const lines = (out: string) =>
   out
@@ -68,4 +76,15 @@ test("the final text is laid out on a terminal; narrow, without colours and in a
 test("an unknown session is 5, a wrong --from is 2", async () => {
   expect(await longhaul(["watch", "no-such-session"])).toMatchObject({ code: 5, out: "" });
   expect((await longhaul(["watch", "no-such-session", "--from", "x"])).code).toBe(2);
+});
+
+test("without a worker it says so at once", async () => {
+  const environment = { LONGHAUL_TASK_QUEUE: `nobody-${process.pid}` };
+  const { out } = await longhaul(["start", "say: Never."], { environment });
+  const id = out.trim();
+  const running = starting(["watch", id], { environment });
+  await eventually("it says so", () => running.err().includes("No worker serves the queue nobody-"), 60_000);
+  running.kill("SIGINT");
+  expect((await running.ended).code).toBe(130);
+  await (await temporal()).workflow.getHandle(id).terminate("the test is over");
 });
