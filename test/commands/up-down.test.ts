@@ -64,9 +64,10 @@ test("up shows what its worker does until Ctrl-C ends what it started; down then
   expect(down.err).toContain("Nothing started by longhaul was running.");
 });
 
-test("a worker that was left up serves the next verb; with another key doctor says so and the verb renews it", async () => {
+test("what was left up serves the next verb; with another key doctor says so and the verb renews the worker; after down a verb brings back what it needs", async () => {
   const folder = clone();
-  const setUp = { LONGHAUL_NO_SETUP: "" };
+  // With a database of its own, so on a queue of its own.
+  const setUp = { LONGHAUL_NO_SETUP: "", DATABASE_URL: "", LONGHAUL_TASK_QUEUE: `own-${process.pid}` };
   expect((await start(folder, ["up", "--detach"], setUp).ended).code).toBe(0);
   const first = stateOf(folder).worker;
   expect((await start(folder, ["up", "--detach"], setUp).ended).code).toBe(0);
@@ -87,8 +88,16 @@ test("a worker that was left up serves the next verb; with another key doctor sa
     async () => (await birthOf(first?.pid ?? 0)) === undefined,
     30_000,
   );
-  expect((await start(folder, ["down"]).ended).err).toContain("Stopped: worker.");
+  expect((await start(folder, ["down"], setUp).ended).err).toContain("Stopped: worker, postgres.");
   expect(await birthOf(second?.pid ?? 0)).toBeUndefined();
+
+  const list = await start(folder, ["list"], setUp).ended;
+  expect({ code: list.code, err: list.err }).toEqual({
+    code: 0,
+    err: expect.stringContaining("Postgres runs at"),
+  });
+  expect(Object.keys(stateOf(folder))).toEqual(["postgres"]);
+  expect((await start(folder, ["down"], setUp).ended).err).toContain("Stopped: postgres.");
 });
 
 test("down names what is not finished, and leaves a Temporal up that another installation uses, unless told all", async () => {
