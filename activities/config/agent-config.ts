@@ -121,6 +121,8 @@ const sandboxConfigSchema = z.strictObject({
   caCerts: z.string().min(1).optional(),
   /** Variables of its commands. */
   env: variables.default({}),
+  /** Package caches that one person's sessions on a host share, and so trust each other with. */
+  cache: z.boolean().default(false),
 });
 
 /** What the client found out for a session's sandbox at its start. */
@@ -128,6 +130,11 @@ const inheritedSchema = z.object({
   registries: registriesSchema.optional(),
   /** PEM, of authorities that are not public. */
   certificates: z.string().optional(),
+  /** Whose caches it shares: a hash of person and machine, with `cache`. */
+  cache: z
+    .string()
+    .regex(/^[0-9a-f]{16}$/)
+    .optional(),
 });
 
 const limitsConfigSchema = z.strictObject({

@@ -12,6 +12,21 @@ export interface RegistrySettings {
   readonly hosts: readonly string[];
 }
 
+/**
+ * Where package managers keep what they downloaded, below the folder that sessions share. Most are there by default. Files are
+ * copied out of it: a link from another file system is not possible.
+ */
+export function cacheVariables(folder: string): Record<string, string> {
+  return {
+    npm_config_cache: `${folder}/npm`,
+    pnpm_config_store_dir: `${folder}/pnpm`,
+    UV_LINK_MODE: "copy",
+    CARGO_HOME: `${folder}/cargo`,
+    GOMODCACHE: `${folder}/go-mod`,
+    MAVEN_OPTS: `-Dmaven.repo.local=${folder}/maven`,
+  };
+}
+
 const MAVEN_FILE = "/etc/longhaul/maven-settings.xml";
 /** Cargo reads the settings of all folders above the project: no variable replaces its registry. */
 const CARGO_FILE = "/.cargo/config.toml";

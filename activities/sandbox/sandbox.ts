@@ -16,9 +16,14 @@ export interface SandboxSpec {
   readonly disk?: DiskBound;
   /** The engine's name of an OCI runtime; absent = its default. */
   readonly runtime?: string;
+  /** Names the volume of package caches that it shares with other sessions; absent = none. */
+  readonly cache?: string;
   /** What its commands find of the person's machine. */
   readonly settings?: SandboxSettings;
 }
+
+/** Where the shared caches are: of the default image's home, whose owner a new volume takes over. */
+export const CACHE_FOLDER = "/home/agent/.cache";
 
 export interface SandboxSettings {
   /** Variables, on top of the sandbox's fixed environment. */

@@ -1,12 +1,12 @@
 /** The sandbox of a session: opened on first use, with its files restored, once for all callers. */
 import { ApplicationFailure } from "@temporalio/common";
 import type { RunConfig } from "../config/agent-config.ts";
-import { registrySettings } from "../config/registry-settings.ts";
+import { cacheVariables, registrySettings } from "../config/registry-settings.ts";
 import { refuseLostSaves } from "./counted-save.ts";
 import { lossOf, type SandboxChange, type SandboxLoss } from "./sandbox-loss.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { fatal } from "../contract/failures.ts";
-import type { SandboxSpec, Sandbox, SandboxHost } from "../sandbox/sandbox.ts";
+import { CACHE_FOLDER, type SandboxSpec, type Sandbox, type SandboxHost } from "../sandbox/sandbox.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
 import { allowListed } from "./egress.ts";
 import { restoreWorkspace } from "./workspace.ts";
@@ -258,7 +258,7 @@ async function restoreFrom(tx: Queryable, sandbox: ProgramSandbox, checkpointId:
 export function sandboxSpec(sessionId: string, { sandbox }: RunConfig): SandboxSpec {
   const { image, network, allow, guard, cpus, pids, runtime } = sandbox;
   const { env, files, hosts } = registrySettings(sandbox);
-  const certificates = sandbox.inherited?.certificates;
+  const { certificates, cache } = sandbox.inherited ?? {};
   return {
     sessionId,
     image,
@@ -270,8 +270,9 @@ export function sandboxSpec(sessionId: string, { sandbox }: RunConfig): SandboxS
     memoryBytes: bytesOf(sandbox.memory),
     disk: { bytes: bytesOf(sandbox.disk), freeBytes: bytesOf(sandbox.diskFree) },
     ...(runtime === undefined ? {} : { runtime }),
+    ...(cache === undefined ? {} : { cache }),
     settings: {
-      env: { ...env, ...sandbox.env },
+      env: { ...(cache === undefined ? {} : cacheVariables(CACHE_FOLDER)), ...env, ...sandbox.env },
       files,
       ...(certificates === undefined ? {} : { certificates }),
       registries: hosts,

@@ -29,6 +29,7 @@ const SANDBOX: { readonly [Key in keyof Sandbox]?: Widens<Exclude<Sandbox[Key], 
   cpus: more,
   pids: more,
   runtime: differs,
+  cache: (value, own) => value && !own,
   registries: (value, own) => value !== "none" && JSON.stringify(value) !== JSON.stringify(own),
   guard: (value, own) => value !== own && value === "best-effort",
 };

@@ -1,5 +1,7 @@
 /** What a session's sandbox gets of the person's machine: package registries and certificate authorities. */
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { resolve } from "node:path";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { usageError } from "../console/errors.ts";
@@ -39,6 +41,7 @@ export function withMachine(
           ? {}
           : { registries: machine.registries as Exclude<Sandbox["registries"], string> }),
         ...(certificates === undefined || !fits ? {} : { certificates }),
+        ...(sandbox.cache ? { cache: personOf(environment) } : {}),
       },
     },
     notes: [
@@ -49,6 +52,10 @@ export function withMachine(
     ],
   };
 }
+
+/** Stable for one person on one machine, and says nothing of either. */
+const personOf = ({ HOME = "", USER = "" }: Environment): string =>
+  createHash("sha256").update([hostname(), USER, HOME].join("\0")).digest("hex").slice(0, 16);
 
 const TOO_LARGE =
   `The certificate authorities of this machine that are not public take more than ${MAX_CERTIFICATES_BYTES / 1024} KB: the sandbox ` +

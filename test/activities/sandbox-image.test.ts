@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";
@@ -50,6 +51,27 @@ test("what the tools install globally lands in the home, on their path, without 
     "/home/agent/.local",
     "1000",
   ]);
+});
+
+test("sessions of one person share their package caches, and those of another do not see them", async () => {
+  const mine = randomBytes(8).toString("hex");
+  const caches = [mine, randomBytes(8).toString("hex")];
+  const sessions = [mine, mine, caches[1] ?? ""].map((cache) => sandboxes.spec({ cache }));
+  const found: string[] = [];
+  try {
+    for (const spec of sessions) {
+      const opened = await sandboxes.host.open(spec);
+      const { out } = await bash(
+        opened,
+        "cat ~/.cache/mark 2>/dev/null || echo none; echo kept > ~/.cache/mark",
+      );
+      found.push(out.trim());
+      await sandboxes.host.remove(spec.sessionId);
+    }
+    expect(found).toEqual(["none", "kept", "none"]);
+  } finally {
+    await Promise.all(caches.map((cache) => sandboxes.docker.getVolume(`longhaul-cache-${cache}`).remove()));
+  }
 });
 
 test("C is compiled", async () => {

@@ -63,6 +63,25 @@ test("a sandbox that was made as asked does not differ, on engines old and new",
   expect(differences(asMade({ CapAdd: ["SETGID", "SETUID"], MemorySwap: -1 }), spec, around)).toEqual([]);
 });
 
+test("a sandbox has its person's package caches, and no one else's", () => {
+  const shared = { ...spec, cache: "0123456789abcdef" };
+  const workspace = { Type: "volume", Name: "longhaul-s1", Destination: "/workspace" };
+  const cache = {
+    Type: "volume",
+    Name: "longhaul-cache-0123456789abcdef",
+    Destination: "/home/agent/.cache",
+    RW: true,
+  };
+  const found = { ...asMade(), Mounts: [cache, workspace] } as unknown as ContainerInspectInfo;
+  expect(differences(found, shared, around)).toEqual([]);
+  for (const other of [spec, { ...spec, cache: "fedcba9876543210" }])
+    expect(differences(found, other, around).join()).toContain("further mounts");
+  expect(createOptions(shared, new Date(0)).HostConfig?.Mounts?.map(({ Source }) => Source)).toEqual([
+    "longhaul-s1",
+    "longhaul-cache-0123456789abcdef",
+  ]);
+});
+
 test.each([
   ["host folders", { Binds: ["/:/host"] }],
   ["memory", { Memory: 0 }],

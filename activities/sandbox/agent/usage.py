@@ -10,6 +10,8 @@ import os
 import stat
 import time
 
+# Of package caches, where sessions share them: a volume of its own, which counts in each of them.
+CACHE_FOLDER = "/home/agent/.cache"
 # An empty file takes an inode and a line in its folder.
 SMALLEST_BYTES = 4096
 # Mappings that are not files on a disk, or are files in memory.
@@ -21,7 +23,7 @@ def usage(request):
     tally = Tally(request["most"])
     unseen = False
     try:
-        for place in [WORKSPACE, *writable_places()]:
+        for place in [WORKSPACE, *filter(os.path.ismount, [CACHE_FOLDER]), *writable_places()]:
             unseen |= tally.tree(place)
         for pid in tool_processes():
             unseen |= tally.held(pid)

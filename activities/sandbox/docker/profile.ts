@@ -4,16 +4,18 @@
  * effective uid to signal (measured: docs/decisions).
  */
 import { createHash } from "node:crypto";
-import type { ContainerCreateOptions, ContainerInspectInfo, Ulimit } from "dockerode";
+import type { ContainerCreateOptions, ContainerInspectInfo, MountSettings, Ulimit } from "dockerode";
 import { cutChars } from "../../contract/cut-text.ts";
 import { PROTOCOL, pythonArguments, supervisorSource } from "../agent/sources.ts";
-import type { SandboxSpec } from "../sandbox.ts";
+import { CACHE_FOLDER, type SandboxSpec } from "../sandbox.ts";
 import { EGRESS_FOLDER, EGRESS_TOKEN_LABEL, egressEnvironment, type EgressPlace } from "./egress-place.ts";
 
 export const SESSION_LABEL = "longhaul.session";
 export const CREATED_LABEL = "longhaul.created";
 /** On the container that applies a sandbox's network rules; its value is the session. */
 export const GUARD_LABEL = "longhaul.guard";
+/** On a volume of package caches. */
+const CACHE_LABEL = "longhaul.cache";
 const PROTOCOL_LABEL = "longhaul.protocol";
 const SOURCE_VARIABLE = "LONGHAUL_SUPERVISOR";
 const NAME_CHARS = 100;
@@ -88,6 +90,7 @@ export function createOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace
         ...(egress === undefined
           ? []
           : [{ Type: "volume" as const, Source: egress.volume, Target: EGRESS_FOLDER, ReadOnly: true }]),
+        ...(spec.cache === undefined ? [] : [cacheMount(spec.cache)]),
       ],
       Tmpfs: { "/tmp": tmpOptions(spec) },
       PidsLimit: spec.pids,
@@ -110,6 +113,20 @@ export function createOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace
 
 /** With `listed` the sandbox has no interface but its own loopback either. */
 const networkMode = ({ network }: SandboxSpec): string => (network === "bridge" ? "bridge" : "none");
+
+/** Outlives sessions: nothing removes it but its owner (docs/sandbox.md). */
+const cacheMount = (cache: string): MountSettings => ({
+  Type: "volume",
+  Source: cacheName(cache),
+  Target: CACHE_FOLDER,
+  VolumeOptions: {
+    NoCopy: false,
+    Labels: { [CACHE_LABEL]: cache },
+    DriverConfig: { Name: "local", Options: {} },
+  },
+});
+
+const cacheName = (cache: string): string => `longhaul-cache-${cache}`;
 
 const nanoCpus = (spec: SandboxSpec): number => Math.round(spec.cpus * 1e9);
 
@@ -186,8 +203,11 @@ export function differences(
       ["volume", name, "/workspace"],
     ],
     "further mounts": [
-      moreMounts.map((each) => [each.Destination, each.Type, each.Name, each.RW]),
-      isListed ? [[EGRESS_FOLDER, "volume", egressVolume, false]] : [],
+      moreMounts.map((each) => `${each.Destination} ${each.Type} ${each.Name} ${each.RW}`).sort(),
+      [
+        ...(isListed ? [`${EGRESS_FOLDER} volume ${egressVolume} false`] : []),
+        ...(spec.cache === undefined ? [] : [`${CACHE_FOLDER} volume ${cacheName(spec.cache)} true`]),
+      ].sort(),
     ],
     "temporary folders": [host.Tmpfs, { "/tmp": tmpOptions(spec) }],
     processes: [host.PidsLimit, spec.pids],
