@@ -1,6 +1,10 @@
 # The worker. Sandboxes use another image: client/setup/sandbox-image/Dockerfile.
 FROM node:24-bookworm-slim
 
+# Clones and pushes the repositories of sessions; the folder is a volume's.
+RUN apt-get update && apt-get install -y --no-install-recommends git openssh-client ca-certificates \
+  && rm -rf /var/lib/apt/lists/* && install -d -o node -g node /var/lib/longhaul
+
 WORKDIR /app
 # Only what it needs at run time, in the locked versions. Install scripts are not needed, because Node is already there.
 COPY package.json package-lock.json .npmrc ./

@@ -62,6 +62,7 @@ export async function diagnose(options: {
     modelCheck(services),
     worker,
     temporalProgram(),
+    gitProgram(),
   ];
   return { checks, settings: settingsOf(services, home) };
 }
@@ -157,4 +158,11 @@ function settingsOf(services: LocalServices, home: string): Setting[] {
 function masked(secret: string | undefined): string {
   if (secret === undefined) return "not set";
   return secret.length < 20 ? "set, masked" : `${secret.slice(0, 3)}… masked`;
+}
+
+/** The worker clones and pushes with it; only sessions with --repo need it. */
+function gitProgram(): Check {
+  const program = findOnPath("git");
+  if (program !== undefined) return { name: "git", ok: true, found: program };
+  return { name: "git", ok: true, found: "not installed; sessions with --repo need it: apt-get install git" };
 }
