@@ -161,7 +161,8 @@ async function invoke(
   });
   try {
     const result = await Promise.race([running, detached, unconfirmed.promise]);
-    const note = await egress.end();
+    // Whoever stopped it does not wait for that.
+    const note = stop.signal.aborted ? undefined : await egress.end();
     return note === undefined ? result : { ...result, text: `${result.text}\n${note}` };
   } finally {
     egress.stop();

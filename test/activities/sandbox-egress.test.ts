@@ -61,7 +61,12 @@ beforeAll(async () => {
   gateway = IPAM.Config[0]?.Gateway ?? IPAM.Config[0]?.Subnet.replace(/\.0\/\d+$/, ".1") ?? "";
   for (const name of ["good.test", "evil.test", "cdn.test", "a.below.test"])
     egress.hosts.push(`${name}:${gateway}`);
-  egress.hosts.push("private.test:10.0.0.5", "both.test:10.0.0.5", `both.test:${gateway}`);
+  egress.hosts.push(
+    "private.test:10.0.0.5",
+    "loop.test:127.0.0.1",
+    "both.test:10.0.0.5",
+    `both.test:${gateway}`,
+  );
   sandbox = await sandboxes.host.open(sandboxes.spec({ network: "listed", allow: [`${gateway}/32`] }));
   const pem = await bash(
     sandbox,
@@ -70,7 +75,7 @@ beforeAll(async () => {
   secure = createServer({ key: pem.out, cert: pem.out }, serve);
   plain = createHttpServer(serve);
   await Promise.all([listen(secure), listen(plain)]);
-  await listed(["good.test", "*.below.test", "private.test", "both.test"]);
+  await listed(["good.test", "*.below.test", "private.test", "loop.test", "both.test"]);
 }, 60_000);
 
 afterAll(async () => {
@@ -112,6 +117,7 @@ test("a listed name answers; every other way out is closed [E1]", async () => {
 test("one private address among a name's refuses it, and nothing is connected to [E2]", async () => {
   const said = "403 000 x-proxy-error: blocked-private-address";
   expect(await curl("https://private.test/")).toBe(said);
+  expect(await curl("https://loop.test/")).toBe(said);
   // The other one is allowed, and would answer.
   expect(await curl(`https://both.test:${port(secure)}/`)).toBe(said);
 });

@@ -49,6 +49,9 @@ class Rules:
                 raise Refused("blocked-private-address", f"{name} resolves to {address}, which is not of the public internet")
 
     def is_open(self, address):
+        # The proxy's own, whatever is allowed.
+        if address.is_loopback:
+            return False
         if self.contains("named", address):
             return True
         if self.contains("protected", address):

@@ -1,0 +1,55 @@
+/** A session whose sandbox reaches listed names alone: what is refused is told, allowed while it runs, and taken back. */
+import { afterAll, expect, it } from "vitest";
+import { allowDomain } from "../../activities/store/egress.ts";
+import { useAgent } from "../support/agent-harness.ts";
+import { resetToStep } from "../support/reset-run.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import { resultTexts } from "../support/stored.ts";
+
+const agent = useAgent();
+afterAll(() => agent.deps.sandboxHost.removeUnused());
+
+/** An address of no server: once it may be asked for, it is refused because it is not of the public internet. */
+const NAME = "192.0.2.1";
+const ask = `curl -s -o /dev/null -D - http://${NAME}/ | grep -o 'blocked-[a-z-]*'`;
+
+it("refuses a name, lets it through once a person allowed it, and no more after a reset to before that [E6]", async () => {
+  const script = scriptedModel()
+    .calls("bash", {
+      command: `${ask}; until [ "$(${ask})" = blocked-private-address ]; do sleep 0.2; done; echo through`,
+    })
+    .says("Fetched.")
+    .calls("bash", { command: ask })
+    .says("Refused.");
+  const session = await agent.start(script, {
+    config: (config) => ({
+      ...config,
+      sandbox: { ...config.sandbox, network: "listed", domains: ["good.test"] },
+    }),
+  });
+  const denied = await session.until("egress:denied");
+  expect(denied.data).toMatchObject({
+    host: NAME,
+    port: 80,
+    reason: "blocked-by-allowlist",
+    allow: `longhaul allow ${session.id} ${NAME}`,
+  });
+  const { store } = agent.database;
+  await allowDomain(store, { sessionId: session.id, domain: NAME, by: "person" });
+  expect(await session.handle.result()).toMatchObject({ result: "Fetched." });
+  const [first = ""] = await resultTexts(store, session.id);
+  expect(first).toMatch(/^blocked-by-allowlist\nthrough\n/);
+  expect(first).toContain(`longhaul allow ${session.id} NAME`);
+  const events = await session.events();
+  expect(events.find(({ type }) => type === "sandbox:created")?.data).toMatchObject({
+    network: { reach: "listed", reachable: [] },
+  });
+  expect(events.find(({ type }) => type === "egress:allowed")?.data).toEqual({
+    domain: NAME,
+    by: "person",
+  });
+
+  const runId = await resetToStep(agent.client, session.id, 1);
+  await agent.client.workflow.getHandle(session.id, runId).result();
+  expect((await resultTexts(store, session.id)).at(-1)).toMatch(/^blocked-by-allowlist/);
+});
