@@ -163,6 +163,18 @@ export const commandList: readonly CommandEntry[] = [
     load: async () => (await import("./commands/pr.ts")).pullRequestCommand,
   },
   {
+    name: "ports",
+    usage: "<id>",
+    about: "what listens in a session's sandbox",
+    load: async () => (await import("./commands/ports.ts")).portsCommand,
+  },
+  {
+    name: "forward",
+    usage: "<id> <port>",
+    about: "a port of this machine that leads to a server in a session's sandbox; Ctrl-C ends it",
+    load: async () => (await import("./commands/forward.ts")).forwardCommand,
+  },
+  {
     name: "worker",
     usage: "",
     about: "run a worker in the foreground until it is stopped",

@@ -41,6 +41,12 @@ export const relaySource = part("relay");
 /** Loads a sandbox's network rules into its namespace, and probes what they block. */
 export const firewallSource = ["reach", "firewall"].map(part).join("\n\n");
 
+/** Lists what listens in a sandbox. */
+export const portsSource = part("ports");
+
+/** Copies between an exec stream and a server in the sandbox. */
+export const forwardSource = part("forward");
+
 /** The proxy of `network: listed`. */
 export const egressProxySource = ["decision", "client_hello", "splice", "request", "proxy", "control"]
   .map((name) => part(`../egress/${name}`))

@@ -134,7 +134,7 @@ export class SupervisorStream {
  * Takes Docker's multiplexed stream apart. The engine's client has a function for it, which copies all that it holds at each
  * chunk: a long answer took twice the memory.
  */
-function frameReader(onPiece: (channel: number, bytes: Buffer) => void): (chunk: Buffer) => void {
+export function frameReader(onPiece: (channel: number, bytes: Buffer) => void): (chunk: Buffer) => void {
   const head = Buffer.alloc(HEAD_BYTES);
   let headFilled = 0;
   let left = 0;

@@ -1,0 +1,47 @@
+"""Copies between its standard streams and a server in the sandbox. Runs as uid 1000, once for each connection of
+`longhaul forward`.
+"""
+
+import os
+import socket
+import sys
+import threading
+
+CHUNK_BYTES = 1 << 16
+
+
+def connect(port):
+    trouble = None
+    for address in ("127.0.0.1", "::1"):
+        try:
+            return socket.create_connection((address, port))
+        except OSError as error:
+            trouble = trouble or error
+    sys.exit(f"{trouble}")
+
+
+def send(peer):
+    while data := os.read(0, CHUNK_BYTES):
+        peer.sendall(data)
+    peer.shutdown(socket.SHUT_WR)
+
+
+def receive(peer):
+    while data := peer.recv(CHUNK_BYTES):
+        view = memoryview(data)
+        while view:
+            view = view[os.write(1, view) :]
+
+
+def quietly(copy, peer):
+    try:
+        copy(peer)
+    except OSError:
+        # One side closed: the other copy ends with it, or goes on with what is still to come.
+        pass
+
+
+server = connect(int(os.environ["LONGHAUL_PORT"]))
+threading.Thread(target=quietly, args=(send, server), daemon=True).start()
+quietly(receive, server)
+os._exit(0)

@@ -1,0 +1,51 @@
+"""Lists what the tools listen at, as one JSON text. Runs as uid 1000 in the sandbox, for `longhaul ports`."""
+
+import ipaddress
+import json
+import os
+
+TOOL_UID = "1000"
+LISTENS = "0A"
+
+
+def address_of(text):
+    """As the kernel writes it: words of four bytes, each in the machine's order."""
+    words = [bytes.fromhex(text[at : at + 8])[::-1] for at in range(0, len(text), 8)]
+    address = ipaddress.ip_address(b"".join(words))
+    return str((address.version == 6 and address.ipv4_mapped) or address)
+
+
+def processes():
+    """@returns by a socket's inode: id and name of the process that holds it"""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+                name = file.read().strip()
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                target = os.readlink(f"/proc/{pid}/fd/{fd}")
+                if target.startswith("socket:["):
+                    found.setdefault(target[8:-1], {"pid": int(pid), "process": name})
+        except OSError:
+            # It ended, or is none of the tools'.
+            pass
+    return found
+
+
+def listeners():
+    holders = processes()
+    for table in ("tcp", "tcp6"):
+        try:
+            with open(f"/proc/net/{table}", encoding="ascii") as file:
+                rows = [line.split() for line in file][1:]
+        except OSError:
+            # A kernel without IPv6.
+            continue
+        for row in rows:
+            if row[3] == LISTENS and row[7] == TOOL_UID:
+                address, _, port = row[1].partition(":")
+                holder = holders.get(row[9], {"pid": None, "process": None})
+                yield {"port": int(port, 16), "address": address_of(address), **holder}
+
+
+print(json.dumps(sorted(listeners(), key=lambda each: (each["port"], each["address"]))))

@@ -1,0 +1,123 @@
+/** Servers in a sandbox, for a person: what listens, and a loopback port to one. Over the engine's API, with the tools' rights. */
+import { createServer, type AddressInfo, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import type Dockerode from "dockerode";
+import { cutChars } from "../../contract/cut-text.ts";
+import { forwardSource, portsSource, pythonArguments } from "../agent/sources.ts";
+import { unless } from "./docker-errors.ts";
+import { sandboxName, SESSION_LABEL } from "./profile.ts";
+import { frameReader } from "./supervisor-stream.ts";
+
+/** The tools' user: their servers take no more rights from a person than they have. */
+const TOOL_USER = "1000:1000";
+const STDOUT = 1;
+const MAX_TROUBLE_CHARS = 200;
+
+export interface ListeningPort {
+  readonly port: number;
+  readonly address: string;
+  /** Null where the process cannot be inspected. */
+  readonly pid: number | null;
+  readonly process: string | null;
+}
+
+/** @returns the session's running sandbox on this engine, where it has one */
+export async function runningSandbox(
+  docker: Dockerode,
+  sessionId: string,
+): Promise<Dockerode.Container | undefined> {
+  const container = docker.getContainer(sandboxName(sessionId));
+  const found = await unless([404], () => container.inspect());
+  const isOurs = found?.Config.Labels[SESSION_LABEL] === sessionId && found.State.Running;
+  return isOurs ? container : undefined;
+}
+
+export async function listeningPorts(container: Dockerode.Container): Promise<readonly ListeningPort[]> {
+  const stream = await execProgram(container, "LONGHAUL_PORTS", portsSource, []);
+  return JSON.parse(await outputOf(stream)) as ListeningPort[];
+}
+
+export interface Forward {
+  /** On 127.0.0.1 of this machine. */
+  readonly localPort: number;
+  close(): void;
+}
+
+/**
+ * Opens a port of this machine's loopback that leads to one of the sandbox's. Each connection is a process in the sandbox.
+ * @param onTrouble called with what kept a connection from the server
+ * @throws Error where the local port is taken
+ */
+export async function forwardPort(
+  container: Dockerode.Container,
+  { port, localPort }: { readonly port: number; readonly localPort: number },
+  onTrouble: (reason: string) => void,
+): Promise<Forward> {
+  const open = new Set<Socket>();
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    open.add(socket);
+    socket.on("close", () => open.delete(socket));
+    socket.on("error", () => socket.destroy());
+    socket.pause();
+    execProgram(container, "LONGHAUL_FORWARD", forwardSource, [`LONGHAUL_PORT=${port}`]).then(
+      (stream) => join(socket, stream, onTrouble),
+      (error: unknown) => {
+        onTrouble(error instanceof Error ? error.message : String(error));
+        socket.destroy();
+      },
+    );
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(localPort, "127.0.0.1", resolve);
+  });
+  return {
+    localPort: (server.address() as AddressInfo).port,
+    close() {
+      server.close();
+      for (const socket of open) socket.destroy();
+    },
+  };
+}
+
+function join(socket: Socket, stream: Duplex, onTrouble: (reason: string) => void): void {
+  const frames = frameReader((channel, bytes) => {
+    if (channel !== STDOUT) onTrouble(cutChars(bytes.toString("utf8").trim(), MAX_TROUBLE_CHARS));
+    else if (!socket.write(bytes)) stream.pause();
+  });
+  socket.on("drain", () => stream.resume());
+  stream.on("data", frames);
+  stream.on("end", () => socket.end());
+  stream.on("error", () => socket.destroy());
+  stream.on("close", () => socket.end());
+  socket.on("close", () => stream.destroy());
+  // Ends the program's input where the person's side has sent all, and keeps its output open.
+  socket.pipe(stream);
+}
+
+async function execProgram(
+  container: Dockerode.Container,
+  variable: string,
+  source: string,
+  environment: readonly string[],
+): Promise<Duplex> {
+  const exec = await container.exec({
+    Cmd: pythonArguments(variable),
+    Env: [`${variable}=${source}`, ...environment],
+    User: TOOL_USER,
+    WorkingDir: "/",
+    AttachStdin: true,
+    AttachStdout: true,
+    AttachStderr: true,
+  });
+  return exec.start({ hijack: true, stdin: true });
+}
+
+async function outputOf(stream: Duplex): Promise<string> {
+  const pieces: Buffer[] = [];
+  const frames = frameReader((channel, bytes) => {
+    if (channel === STDOUT) pieces.push(Buffer.from(bytes));
+  });
+  for await (const chunk of stream) frames(chunk as Buffer);
+  return Buffer.concat(pieces).toString("utf8");
+}
