@@ -10,6 +10,8 @@ export interface StatusLine {
   /** By the key of a call: what its command printed last. */
   readonly output: ReadonlyMap<string, string>;
   readonly nowMs: number;
+  /** Since when it is watched: the clock of a session that has not begun. */
+  readonly sinceMs: number;
   readonly columns: number;
   readonly style: Style;
 }
@@ -29,10 +31,10 @@ const doing: Record<Phase, string> = {
 };
 
 /** Fits into `columns`; of what is too long the activity is cut, then the rest. */
-export function statusLine({ progress, output, nowMs, columns, style }: StatusLine): string {
+export function statusLine({ progress, output, nowMs, sinceMs, columns, style }: StatusLine): string {
   const { startedAt, step, context, waiting, costUsd } = progress;
   const begin = [
-    style("cyan", clock(nowMs - (startedAt ?? nowMs))),
+    style("cyan", clock(nowMs - (startedAt ?? sinceMs))),
     ...(step > 0 ? [style("bold", `step ${step}`)] : []),
   ].join(" ");
   const roomy = columns >= ROOMY_COLUMNS;

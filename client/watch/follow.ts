@@ -131,9 +131,11 @@ class Follower {
     if (performance.now() - this.#quietSince >= QUIET_MS) {
       this.#quietSince = performance.now();
       const run = await this.#options.describe();
-      if (run?.trouble !== undefined && run.trouble !== this.#trouble)
+      // The same once more is no news, whatever the attempt's number.
+      const trouble = run?.trouble?.replace(/, attempt \d+:/, ":");
+      if (run?.trouble !== undefined && trouble !== this.#trouble)
         yield { kind: "trouble", message: run.trouble };
-      this.#trouble = run?.trouble;
+      this.#trouble = trouble;
       if (run?.output !== undefined && run.output.size > 0) yield { kind: "output", lines: run.output };
       const end = endOf(run?.status);
       this.#closedSince = end && (this.#closedSince ?? performance.now());

@@ -50,9 +50,17 @@ function live(output: Output, size: () => TerminalSize): Show {
   let lastOutput: ReadonlyMap<string, string> = new Map();
   // The database's clock may be another one than ours.
   let aheadMs = 0;
+  const sinceMs = Date.now();
   const draw = () => {
     const nowMs = Date.now() + aheadMs;
-    const status = statusLine({ progress, output: lastOutput, nowMs, columns: columns(), style });
+    const status = statusLine({
+      progress,
+      output: lastOutput,
+      nowMs,
+      sinceMs: sinceMs + aheadMs,
+      columns: columns(),
+      style,
+    });
     const room = Math.min(PENDING_LINES, size().rows - 2);
     area.show(progress.phase === "ended" ? [] : [...answer.pending().slice(-room), status]);
   };

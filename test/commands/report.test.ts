@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { emptyFolder, finished, longhaul } from "../support/commands/longhaul.ts";
 
 test("writes one HTML file that loads nothing, and prints its path; - is standard output", async () => {
-  const id = await finished("run: echo '<b>bold</b>' > page.html\nsay: Done.");
+  const id = await finished("run: echo '<b>bold</b>' > page.html\nrun: exit 3\nsay: **Done**.");
   const cwd = emptyFolder();
   const { code, out } = await longhaul(["report", id], { cwd });
   expect({ code, out: out.trim().endsWith(join(cwd, `${id}.html`)) }).toEqual({ code: 0, out: true });
@@ -12,6 +12,13 @@ test("writes one HTML file that loads nothing, and prints its path; - is standar
   expect(page).toMatch(/^<!doctype html>/i);
   expect(page).not.toMatch(/<(script|link|img)[^>]+(src|href)="?https?:/i);
   expect(page).not.toContain("<b>bold</b>");
+  expect(page).toContain("One call failed");
+  expect(page).toMatch(/<details class="call failed" id="call-[^"]+" open>/);
+  expect(page).toContain("exit 3");
+  expect(page).toContain("<strong>Done</strong>.");
+  expect(page).toMatch(
+    /<code>page\.html<\/code>\s*<span class="counts"\s*><span class="add" aria-label="1 line added"/,
+  );
   expect((await longhaul(["report", id, "-"])).out).toMatch(/^<!doctype html>/i);
 });
 

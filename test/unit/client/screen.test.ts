@@ -128,7 +128,7 @@ describe("the status line", () => {
     ["message:queued", { id: "m", position: 1, excerpt: "x" }],
   );
   const line = (columns: number, output = new Map([["s3c0", "ok 12 - adds"]])) =>
-    statusLine({ progress, output, nowMs: AT + 67_000, columns, style: plain });
+    statusLine({ progress, output, nowMs: AT + 67_000, sinceMs: AT + 60_000, columns, style: plain });
 
   it("has clock, step, what runs with its last line, context, queue and cost", () => {
     expect(line(120)).toBe(
