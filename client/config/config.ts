@@ -2,8 +2,6 @@
  * What a session is to run by: the person's own file, a project's file, environment and flags, in that order of increasing
  * weight. The client's only reader of the environment. Nothing is ever read from a workspace.
  */
-import { existsSync, realpathSync } from "node:fs";
-import { isAbsolute, join, relative, resolve } from "node:path";
 import { agentConfigSchema, type AgentConfig, type RunConfig } from "../../activities/config/agent-config.ts";
 import { imageNamed } from "../../activities/config/default-image.ts";
 import { secretsOf } from "../../activities/redaction/secret-values.ts";
@@ -12,8 +10,9 @@ import { currentModelFacts } from "../../activities/config/catalogue/load-catalo
 import type { ModelTarget } from "../../activities/config/model-target.ts";
 import { type ModelFacts, resolveRun, type RunResolution } from "../../activities/config/models.ts";
 import { keyNotes, missingVariables } from "../../activities/config/providers.ts";
-import { layered, parseConfigFile, placeOf, readConfig, type ConfigFile } from "./config-file.ts";
-import { wideningSettings } from "./config-rights.ts";
+import { layered, type ConfigFile } from "./config-file.ts";
+import { CONFIG_NAME, readConfigFiles } from "./config-files.ts";
+import { setting, type Environment } from "./environment.ts";
 import { type SandboxFlags, withSandboxFlags } from "./sandbox-flags.ts";
 import { ClientError, missing, usageError } from "../console/errors.ts";
 import { withMachine } from "../registries/session-registries.ts";
@@ -22,9 +21,8 @@ import { withMachine } from "../registries/session-registries.ts";
 const REHEARSAL_MODEL = "rehearsal/flashcards";
 /** With a key and no model named. Source: decision 0036. */
 export const DEFAULT_MODEL = "gpt-6.1-sol";
-const CONFIG_NAME = "longhaul.yaml";
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type { Environment };
 
 export interface ConfigFlags extends SandboxFlags {
   readonly config?: string | undefined;
@@ -165,90 +163,9 @@ export function clientSanitizer(environment: Environment = process.env): Sanitiz
   return createSanitizer(secretsOf(environment));
 }
 
-function setting(environment: Environment, name: string): string | undefined {
-  const value = environment[name]?.trim();
-  return value === undefined || value === "" ? undefined : value;
-}
-
 const hasCredentials = (environment: Environment) =>
   setting(environment, "OPENAI_API_KEY") !== undefined ||
   setting(environment, "OPENAI_BASE_URL") !== undefined;
-
-interface ConfigFiles {
-  /** Of the file that was named, or that lies in the current folder. */
-  readonly path: string | undefined;
-  readonly file: ConfigFile;
-  readonly own: { readonly path: string | undefined; readonly settings: ConfigFile };
-  readonly notes: readonly string[];
-}
-
-/** @throws ClientError (usage) for what is wrong, and for what a file that was not named may not set */
-function readConfigFiles(flags: ConfigFlags, environment: Environment, cwd: string): ConfigFiles {
-  const { path, notes, named } = findConfigFile(flags, environment, cwd);
-  const ownPath = ownConfigFile(environment);
-  const isOwn = ownPath === undefined || (path !== undefined && realpathSync(path) === realpathSync(ownPath));
-  const own = isOwn ? undefined : ownPath;
-  const ownSettings = own === undefined ? {} : parseConfigFile(own, readConfig(own));
-  if (path === undefined) return { path, file: {}, own: { path: own, settings: ownSettings }, notes };
-  const text = readConfig(path);
-  const file = parseConfigFile(shown(path, cwd), text);
-  if (!named && !(isOwn && ownPath !== undefined)) refuseWidening(shown(path, cwd), text, file, ownSettings);
-  return { path, file, own: { path: own, settings: ownSettings }, notes };
-}
-
-/** The person's own file, where there is one. Source: the XDG Base Directory Specification. */
-function ownConfigFile(environment: Environment): string | undefined {
-  const [xdg, home] = [setting(environment, "XDG_CONFIG_HOME"), setting(environment, "HOME")];
-  const folder = xdg !== undefined && isAbsolute(xdg) ? xdg : home && join(home, ".config");
-  if (folder === undefined) return undefined;
-  const path = join(folder, "longhaul", CONFIG_NAME);
-  return existsSync(path) ? path : undefined;
-}
-
-/** A repository that was cloned brings its files along: what one says may not open what the person keeps closed. */
-function refuseWidening(name: string, text: string, file: ConfigFile, own: ConfigFile): void {
-  const widening = wideningSettings(file, agentConfigSchema.parse(own));
-  if (widening.length === 0) return;
-  const found = widening.map((path) => `${placeOf(name, text, path)}: ${path.join(".")}`);
-  throw usageError(
-    `${name} of the current folder may not set what gives a session more rights: it may have come with a repository.\n${found.join("\n")}`,
-    `If the file is yours, name it: --config ./${name}`,
-  );
-}
-
-function findConfigFile(
-  flags: ConfigFlags,
-  environment: Environment,
-  cwd: string,
-): { path: string | undefined; named: boolean; notes: string[] } {
-  const given = flags.config ?? setting(environment, "LONGHAUL_CONFIG");
-  if (given !== undefined) {
-    const path = resolve(cwd, given);
-    if (!existsSync(path)) throw usageError(`There is no configuration file ${given}.`);
-    return { path, named: true, notes: [] };
-  }
-  const path = join(cwd, CONFIG_NAME);
-  if (!existsSync(path)) return { path: undefined, named: false, notes: [] };
-  if (flags.workspace !== undefined && isInside(cwd, resolve(cwd, flags.workspace))) {
-    return {
-      path: undefined,
-      named: false,
-      notes: [`${CONFIG_NAME} is in the workspace, so it is not read. To use it: --config ./${CONFIG_NAME}`],
-    };
-  }
-  return { path, named: false, notes: [] };
-}
-
-/** Whatever links are on the way. */
-function isInside(folder: string, outer: string): boolean {
-  const path = relative(existsSync(outer) ? realpathSync(outer) : outer, realpathSync(folder));
-  return path === "" || (!path.startsWith("..") && !isAbsolute(path));
-}
-
-const shown = (path: string, cwd: string) => {
-  const short = relative(cwd, path);
-  return short === "" || short.startsWith("..") ? path : short;
-};
 
 function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment): AgentConfig {
   const model = flags.model ?? setting(environment, "LONGHAUL_MODEL") ?? file.model;
