@@ -1,5 +1,5 @@
 /** Whole sessions on each server that people use; ends with the table: server × case. */
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, it } from "vitest";
 import { playDialect } from "../support/dialects/play-dialect.ts";
 import { CASES, type Outcome } from "../support/dialects/session-script.ts";
 import type { DialectName } from "../support/model-server/dialects/dialect.ts";
@@ -10,7 +10,8 @@ const database = useDatabase();
 const table = new Map<DialectName, Outcome>();
 const names = Object.keys(DIALECTS) as DialectName[];
 describe("a session of twenty steps", () => {
-  it.each(names)("goes well on %s", async (name) => {
+  // Much of it is waiting, for what a server asks for and for deadlines.
+  it.concurrent.for(names)("goes well on %s", async (name, { expect }) => {
     const outcome = await playDialect(database, name);
     table.set(name, outcome);
     for (const one of CASES) expect.soft(outcome[one], one).toMatch(/^[✓–]$/);
