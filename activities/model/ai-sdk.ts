@@ -15,7 +15,7 @@ import { toModelError } from "./to-model-error.ts";
 import { toModelMessages } from "./request/to-model-messages.ts";
 import { reportedCostUsd, trustedUsage } from "./usage.ts";
 import { Watchdog } from "./watchdog.ts";
-import { cacheMark, rulesOf, type WireRules } from "./request/wire-rules.ts";
+import { cacheMark, NO_CALLS, rulesOf, type WireRules } from "./request/wire-rules.ts";
 import { ServedTier } from "./served-tier.ts";
 import type { Repair } from "./stream-events.ts";
 import { loadWire, type Wire } from "./wires/wire.ts";
@@ -177,22 +177,21 @@ function startStream(asking: Asking, signal: AbortSignal, watchdog: Watchdog, re
   const { sdk, wire, network, request, endpoint, tools } = asking;
   const { target } = request;
   const rules = rulesOf(target);
+  const hasTools = request.tools.length > 0 && (request.noCalls !== true || rules.toolChoiceNone);
   const fetch = network.fetchFor({
     endpoint,
-    body: { ...tierOf(target), ...target.body },
+    body: { ...tierOf(target), ...(hasTools && request.noCalls ? NO_CALLS[target.api] : {}), ...target.body },
     onHeaders: () => watchdog.connected(),
     onBytes: () => watchdog.alive(),
     repair,
   });
   const { model, providerOptions } = wire.settings({ request, endpoint, rules, fetch });
-  const hasTools = request.tools.length > 0 && (request.noCalls !== true || rules.toolChoiceNone);
   const effort = target.reasoning?.effort;
   return sdk.streamText({
     model,
     ...(request.system === "" ? {} : { instructions: systemOf(request, rules) }),
     messages: toModelMessages(request.messages, target),
     ...(hasTools ? { tools } : {}),
-    ...(hasTools && request.noCalls ? { toolChoice: "none" as const } : {}),
     ...(effort === undefined ? {} : { reasoning: effort }),
     ...(target.temperature === undefined ? {} : { temperature: target.temperature }),
     maxOutputTokens: request.maxOutputTokens,

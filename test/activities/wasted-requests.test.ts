@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { createChunkWriter } from "../../activities/step/chunk-writer.ts";
 import { loadBill } from "../../activities/store/model-calls.ts";
-import { modelCalls } from "../../activities/store/schema/index.ts";
+import { modelCalls, toolCalls } from "../../activities/store/schema/index.ts";
 import { readEvents } from "../../activities/store/events.ts";
 import { directConfig, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { playLoop } from "../support/direct-loop.ts";
@@ -152,6 +152,27 @@ describe("thinking that nobody sees", () => {
       step: 1,
       data: { model: "openai/o3", hidden: true },
     });
+    await agent.close();
+  });
+});
+
+describe("a last answer that calls a tool although it may not", () => {
+  it("ends the session as the limit does: nothing runs, and the call has a result", async () => {
+    const script = scriptedModel()
+      .calls("bash", { command: "echo one" })
+      .calls("write_file", { path: "never.txt", content: "no" }, { says: "One is done." });
+    const agent = await startDirectAgent(database, script, {
+      config: { limits: { ...directConfig().limits, maxSteps: 1 } },
+    });
+    const end = await playLoop(agent);
+    expect(end.status).toBe("max_steps");
+    expect(agent.model.requests.at(-1)?.raw["tool_choice"]).toBe("none");
+    const calls = await database.store.db
+      .select({ step: toolCalls.step, status: toolCalls.status })
+      .from(toolCalls)
+      .where(eq(toolCalls.sessionId, agent.id))
+      .orderBy(asc(toolCalls.step));
+    expect(calls.map(({ status }) => status)).toEqual([expect.any(String), "interrupted"]);
     await agent.close();
   });
 });

@@ -38,6 +38,17 @@ const WIRES: Readonly<Record<Api, WireRules>> = {
   gemini: { ...COMMON, callIds: "any" },
 };
 
+/**
+ * What says on each wire that no tool may be called. Said in the body: the SDK, told the same, would throw a whole answer away
+ * that calls one nevertheless.
+ */
+export const NO_CALLS: Readonly<Record<Api, Readonly<Record<string, unknown>>>> = {
+  responses: { tool_choice: "none" },
+  chat: { tool_choice: "none" },
+  messages: { tool_choice: { type: "none" } },
+  gemini: { toolConfig: { functionCallingConfig: { mode: "NONE" } } },
+};
+
 /** OpenAI's models that reason, by name: on chat they refuse `system` and `max_tokens`. */
 const OPENAI_REASONERS = /^(openai\/)?(o\d|gpt-(?!3|4))/;
 
