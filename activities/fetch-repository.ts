@@ -6,14 +6,16 @@
  * ended; the next attempt begins with an empty workspace.
  */
 import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
+import { projectFiles, type ProjectFiles } from "./config/project-files.ts";
 import { branchOf, type SessionGit } from "./config/git-settings.ts";
 import type { FetchedRepository } from "./contract/delivery.ts";
 import { fatal, retryable } from "./contract/failures.ts";
-import { cutChars } from "./contract/cut-text.ts";
 import type { GitAccess } from "./git/git-access.ts";
+import { projectFilesIn } from "./git/project-files.ts";
 import { updateMirror } from "./git/mirror.ts";
+import { cleanDeep } from "./redaction/clean-deep.ts";
 import { lsRemote, troubleOf, type RemoteTrouble } from "./git/remote.ts";
-import { git, GitFailed, runGit } from "./git/run-git.ts";
+import { GitFailed } from "./git/run-git.ts";
 import { checkOut } from "./git/sandbox-git.ts";
 import { findStartPoint, withPack } from "./git/start-point.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
@@ -21,14 +23,12 @@ import { enterSession } from "./runtime/enter-session.ts";
 import { latestCheckpoint } from "./store/checkpoints.ts";
 import { appendEvents } from "./store/events.ts";
 import { findRepository, saveRepository } from "./store/repositories.ts";
-import { setInstructions } from "./store/sessions.ts";
+import { setPrompt } from "./store/stored-prompt.ts";
 import { lockRun } from "./store/transcript.ts";
 import { saveFiles } from "./workspace/save-files.ts";
 import { withoutLost, type SessionSandboxes } from "./workspace/session-sandbox.ts";
 
 const ASK_MS = 30_000;
-/** As of a folder that is copied in. */
-const MAX_INSTRUCTION_CHARS = 32 * 1024;
 
 export function createFetchRepository(deps: AgentDeps, sandboxes: SessionSandboxes) {
   return (input: { readonly step: number }): Promise<FetchedRepository> =>
@@ -62,11 +62,11 @@ async function fetchRepository(
       ),
     );
     await saveFiles(deps, sandbox, session, 0);
-    const instructions = await instructionsIn(access, mirror, start.commit);
+    const files = await projectFilesIn(access, mirror, start.commit, session.config);
+    const project = cleanDeep(projectFiles(files, session.config), deps.sanitizer.clean) as ProjectFiles;
     await db.transaction(async (tx) => {
       if (!(await lockRun(tx, session.id, scope.runId))) return;
-      if (instructions !== undefined)
-        await setInstructions(tx, session.id, deps.sanitizer.clean(instructions));
+      await setPrompt(tx, session, project);
       await saveRepository(tx, {
         sessionId: session.id,
         url,
@@ -125,19 +125,4 @@ async function fetchStart(access: GitAccess, repository: SessionGit, sessionId: 
 function unavailable({ kind, message, fix }: RemoteTrouble) {
   const text = `${message}. ${fix}`;
   return kind === "away" ? retryable("RepositoryUnavailable", text) : fatal("RepositoryUnavailable", text);
-}
-
-/** The text of AGENTS.md, where it is a file: a link may lead anywhere. */
-async function instructionsIn(
-  access: GitAccess,
-  mirror: string,
-  commit: string,
-): Promise<string | undefined> {
-  const listed = await git(access, ["ls-tree", commit, "--", "AGENTS.md"], { cwd: mirror });
-  const object = /^100\d{3} blob ([0-9a-f]{40,64})\t/.exec(listed)?.[1];
-  if (object === undefined) return undefined;
-  const size = Number(await git(access, ["cat-file", "-s", object], { cwd: mirror }));
-  if (size > 32 * MAX_INSTRUCTION_CHARS) return undefined;
-  const { out } = await runGit(access, ["cat-file", "blob", object], { cwd: mirror });
-  return cutChars(out, MAX_INSTRUCTION_CHARS);
 }

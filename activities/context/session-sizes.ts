@@ -7,7 +7,7 @@ import { prefixMaker } from "./request.ts";
 import type { Queryable } from "../store/db.ts";
 import { loadViewSizes } from "../store/load-view.ts";
 import { loadSettings } from "../store/reading.ts";
-import { promptOf } from "../store/sessions.ts";
+import { promptOf } from "../store/stored-prompt.ts";
 
 /** By id; a session whose configuration is of another version has no entry. */
 export async function sessionSizes(

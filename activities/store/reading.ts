@@ -17,7 +17,7 @@ import {
   tokenRatios,
   toolCalls,
 } from "./schema/index.ts";
-import { promptColumns } from "./sessions.ts";
+import { promptColumns } from "./stored-prompt.ts";
 
 export interface SessionRow {
   readonly id: string;

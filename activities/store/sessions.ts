@@ -3,11 +3,11 @@ import { and, eq, getTableColumns, isNull, max, sql } from "drizzle-orm";
 import type { RunConfig } from "../config/agent-config.ts";
 import { runConfigSchema } from "../config/agent-config.ts";
 import type { Skill } from "../config/skills.ts";
-import { systemPrompt } from "../config/system-prompt.ts";
 import type { UserPart } from "../contract/message.ts";
-import { estimateMessage, estimateText, type TokenRatio } from "../transcript/tokens.ts";
+import { estimateMessage, type TokenRatio } from "../transcript/tokens.ts";
 import type { SessionStatus } from "../contract/activities.ts";
 import type { Queryable, Store } from "./db.ts";
+import { promptColumns, promptOf, promptRow, SYSTEM_SEQUENCE } from "./stored-prompt.ts";
 import { boxes, checkpoints, cursors, sessions, storedMessages, tokenRatios } from "./schema/index.ts";
 
 export interface NewSession {
@@ -62,22 +62,8 @@ export async function createSession(store: Pick<Store, "db">, session: NewSessio
     if (made.length === 0) return false;
     await tx.insert(cursors).values({ sessionId: session.id, messageSequence: 2 });
     const first = { sessionId: session.id, epoch: 1, step: 0 };
-    const system = systemPrompt({
-      config: session.config,
-      instructions: session.instructions,
-      ...(session.skills === undefined ? {} : { skills: session.skills }),
-    });
     await tx.insert(storedMessages).values([
-      {
-        ...first,
-        sequence: SYSTEM_SEQUENCE,
-        position: SYSTEM_SEQUENCE,
-        slot: "system",
-        role: "system",
-        kind: "system",
-        content: [{ type: "text", text: system }],
-        tokenCount: estimateText(system),
-      },
+      { ...first, ...promptRow(session) },
       {
         ...first,
         sequence: SYSTEM_SEQUENCE + 1,
@@ -96,25 +82,7 @@ export async function createSession(store: Pick<Store, "db">, session: NewSessio
   });
 }
 
-/** Sessions from before the prompt was stored have their task there. */
-const SYSTEM_SEQUENCE = 1;
-const { instructions, ...columns } = getTableColumns(sessions);
-/** The stored prompt's text; null where there is none. */
-const storedPrompt = sql<string | null>`(select content->0->>'text' from stored_messages as m
-  where m.session_id = ${sessions.id} and m.sequence = ${SYSTEM_SEQUENCE} and m.role = 'system')`;
-/** What a prompt is made of, in the order in which `promptOf` takes it: the stored one, else the notes to make it anew. */
-export const promptColumns = {
-  prompt: storedPrompt,
-  instructions: sql<string | null>`case when ${storedPrompt} is null then ${instructions} end`,
-};
-
-/** The prompt that a session runs with; one from before prompts were stored has that of this version. */
-export function promptOf(
-  row: { readonly prompt: string | null; readonly instructions: string | null },
-  config: RunConfig,
-): string {
-  return row.prompt ?? systemPrompt({ instructions: row.instructions ?? undefined, config });
-}
+const { instructions: _notes, ...columns } = getTableColumns(sessions);
 
 export async function findSession(db: Queryable, id: string): Promise<Session | undefined> {
   const [found] = await db
@@ -184,11 +152,6 @@ export async function lastUsedStep(db: Queryable, sessionId: string): Promise<nu
     .from(checkpoints)
     .where(and(eq(checkpoints.sessionId, sessionId), isNull(checkpoints.supersededEpoch)));
   return Math.max(await lastStep(db, sessionId), row?.step ?? 0);
-}
-
-/** The text of the AGENTS.md that a repository brought. */
-export async function setInstructions(db: Queryable, id: string, instructions: string): Promise<void> {
-  await db.update(sessions).set({ instructions }).where(eq(sessions.id, id));
 }
 
 /** Writes how a session ended, once: a second writer finds it ended. */

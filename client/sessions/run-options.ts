@@ -7,7 +7,7 @@ import { notShown, readAttachments } from "./images.ts";
 import { parseSessionId } from "./session-id.ts";
 import type { Start } from "./start-session.ts";
 import { processStdin, readTask } from "./task-input.ts";
-import { projectFiles } from "../workspace/project-files.ts";
+import { projectFiles } from "../../activities/config/project-files.ts";
 import { readFolder } from "../workspace/workspace-folder.ts";
 
 export interface RunFlags extends GitFlags, SandboxFlags {

@@ -17,7 +17,7 @@ import { cleanAttachment, type Attachment } from "./images.ts";
 import { createSessionId } from "./session-id.ts";
 import { staticSummary, taskDetails, taskSummary } from "./session-text.ts";
 import { isMissingTable } from "./with-session.ts";
-import type { ProjectFiles } from "../workspace/project-files.ts";
+import type { ProjectFiles } from "../../activities/config/project-files.ts";
 import type { FolderContent } from "../workspace/workspace-folder.ts";
 
 export interface Start {

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { parseSkill, skillsPrompt, type Skill } from "../../activities/config/skills.ts";
 import { systemPrompt } from "../../activities/config/system-prompt.ts";
 import { estimateText } from "../../activities/transcript/tokens.ts";
-import { projectFiles } from "../../client/workspace/project-files.ts";
+import { projectFiles } from "../../activities/config/project-files.ts";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 
 const skillText = (name: string, description: string) =>

@@ -1,7 +1,13 @@
 /** What a project's files say to the agent from the start: its instructions and its skills. Pure. */
-import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { isSkillFile, parseSkill, type Skill } from "../../activities/config/skills.ts";
-import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
+import type { RunConfig } from "./agent-config.ts";
+import { isSkillFile, parseSkill, type Skill } from "./skills.ts";
+
+/** As a folder or a repository has it. */
+interface ProjectFile {
+  readonly path: string;
+  readonly kind: string;
+  readonly bytes?: Uint8Array;
+}
 
 type Settings = Pick<RunConfig, "instructions" | "skills">;
 
@@ -11,16 +17,18 @@ export interface ProjectFiles {
   readonly skills: readonly Skill[];
 }
 
+/** Of a session whose configuration is from before there was a setting. */
+const MAX_INSTRUCTION_BYTES = 32 * 1024;
 /** Front matter stands at a file's beginning, and is short. */
 const MAX_SKILL_BYTES = 16 * 1024;
 
 /** @param files with paths relative to the workspace */
-export function projectFiles(files: readonly WorkspaceFile[], settings: Settings): ProjectFiles {
+export function projectFiles(files: readonly ProjectFile[], settings: Settings): ProjectFiles {
   return { instructions: instructionsOf(files, settings), skills: skillsOf(files, settings) };
 }
 
-function instructionsOf(files: readonly WorkspaceFile[], { instructions }: Settings): string | undefined {
-  const { files: names = [], maxBytes = 0 } = instructions ?? {};
+function instructionsOf(files: readonly ProjectFile[], { instructions }: Settings): string | undefined {
+  const { files: names = ["AGENTS.md"], maxBytes = MAX_INSTRUCTION_BYTES } = instructions ?? {};
   for (const name of names) {
     const file = files.find((entry) => entry.path === name);
     const text = file?.kind === "file" ? textOf(file.bytes, maxBytes) : "";
@@ -30,7 +38,7 @@ function instructionsOf(files: readonly WorkspaceFile[], { instructions }: Setti
 }
 
 /** Sorted by path, so that a prompt does not depend on the order of a folder. */
-function skillsOf(files: readonly WorkspaceFile[], { skills }: Settings): Skill[] {
+function skillsOf(files: readonly ProjectFile[], { skills }: Settings): Skill[] {
   const found: Skill[] = [];
   for (const file of files) {
     if (file.kind !== "file" || !isSkillFile(file.path, skills)) continue;
@@ -41,7 +49,7 @@ function skillsOf(files: readonly WorkspaceFile[], { skills }: Settings): Skill[
 }
 
 /** A cut in the middle of a character leaves a replacement character at the end, which goes. */
-function textOf(bytes: Uint8Array, maxBytes: number): string {
+function textOf(bytes: Uint8Array = new Uint8Array(), maxBytes: number): string {
   return new TextDecoder()
     .decode(bytes.subarray(0, maxBytes))
     .replace(/\uFFFD+$/, "")

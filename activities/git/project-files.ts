@@ -1,0 +1,36 @@
+/** The files of a commit that speak to the agent from the start, read from the worker's mirror. */
+import type { RunConfig } from "../config/agent-config.ts";
+import { isSkillFile } from "../config/skills.ts";
+import type { GitAccess } from "./git-access.ts";
+import { git } from "./run-git.ts";
+
+/** Larger ones are no instructions. */
+const MAX_FILE_BYTES = 1024 * 1024;
+/** As many as a prompt may name at the most. */
+const MAX_SKILLS = 500;
+
+/** Instructions in the root, and skills: plain files alone, since a link may lead anywhere. */
+export async function projectFilesIn(
+  access: GitAccess,
+  mirror: string,
+  commit: string,
+  { instructions, skills }: Pick<RunConfig, "instructions" | "skills">,
+) {
+  const names = instructions?.files ?? ["AGENTS.md"];
+  const folders = skills?.paths ?? [".agents/skills"];
+  const listed = await git(
+    access,
+    ["ls-tree", "-r", "-l", "--full-tree", commit, "--", ...names, ...folders],
+    { cwd: mirror },
+  );
+  const found: { readonly kind: "file"; readonly path: string; readonly bytes: Uint8Array }[] = [];
+  for (const [, object = "", size = "", path = ""] of listed.matchAll(
+    /^100\d{3} blob ([0-9a-f]{40,64}) +(\d+)\t([^"\n].*)$/gm,
+  )) {
+    if (!names.includes(path) && !isSkillFile(path, skills)) continue;
+    if (Number(size) > MAX_FILE_BYTES || found.length > MAX_SKILLS) continue;
+    const text = await git(access, ["cat-file", "blob", object], { cwd: mirror });
+    found.push({ kind: "file", path, bytes: new TextEncoder().encode(text) });
+  }
+  return found;
+}

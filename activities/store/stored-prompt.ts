@@ -1,0 +1,70 @@
+/** The system prompt as it is stored: a session's first message, so that an upgrade never changes a running session's prefix. */
+import { and, eq, sql } from "drizzle-orm";
+import type { RunConfig } from "../config/agent-config.ts";
+import type { ProjectFiles } from "../config/project-files.ts";
+import { systemPrompt, type Prompted } from "../config/system-prompt.ts";
+import { estimateText } from "../transcript/tokens.ts";
+import type { Queryable } from "./db.ts";
+import { sessions, storedMessages } from "./schema/index.ts";
+
+/** Sessions from before the prompt was stored have their task there. */
+export const SYSTEM_SEQUENCE = 1;
+const { instructions } = sessions;
+/** The stored prompt's text; null where there is none. */
+const storedPrompt = sql<string | null>`(select content->0->>'text' from stored_messages as m
+  where m.session_id = ${sessions.id} and m.sequence = ${SYSTEM_SEQUENCE} and m.role = 'system')`;
+/** What a prompt is made of, in the order in which `promptOf` takes it: the stored one, else the notes to make it anew. */
+export const promptColumns = {
+  prompt: storedPrompt,
+  instructions: sql<string | null>`case when ${storedPrompt} is null then ${instructions} end`,
+};
+
+/** The prompt that a session runs with; one from before prompts were stored has that of this version. */
+export function promptOf(
+  row: { readonly prompt: string | null; readonly instructions: string | null },
+  config: RunConfig,
+): string {
+  return row.prompt ?? systemPrompt({ instructions: row.instructions ?? undefined, config });
+}
+
+/** What of a session's first message depends on its prompt. */
+export function promptRow(of: PromptParts) {
+  return {
+    sequence: SYSTEM_SEQUENCE,
+    position: SYSTEM_SEQUENCE,
+    slot: "system",
+    role: "system",
+    kind: "system",
+    ...promptContent(of),
+  };
+}
+
+interface PromptParts {
+  readonly config: Prompted["config"];
+  readonly instructions?: string | undefined;
+  readonly skills?: ProjectFiles["skills"];
+}
+
+function promptContent({ config, instructions, skills = [] }: PromptParts) {
+  const text = systemPrompt({ config, instructions, skills });
+  return { content: [{ type: "text", text }], tokenCount: estimateText(text) };
+}
+
+/** The prompt with what a repository's files say, before the first step: none was asked for with another one. */
+export async function setPrompt(
+  db: Queryable,
+  { id, config }: { readonly id: string; readonly config: RunConfig },
+  { instructions, skills }: ProjectFiles,
+): Promise<void> {
+  await db.update(sessions).set({ instructions }).where(eq(sessions.id, id));
+  await db
+    .update(storedMessages)
+    .set(promptContent({ config, instructions, skills }))
+    .where(
+      and(
+        eq(storedMessages.sessionId, id),
+        eq(storedMessages.sequence, SYSTEM_SEQUENCE),
+        eq(storedMessages.role, "system"),
+      ),
+    );
+}
