@@ -25,7 +25,7 @@ const WORK_FOLDER = "/var/tmp";
 const NODE_VERSION = "24.21.0";
 const NPM_VERSION = "11.21.2";
 const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/** The full image takes 4 min on two free cores, and more than 15 where they are shared by many (2026-11-22). */
+/** For the full image debootstrap took 11 minutes on two cores that others kept busy, once more than 15 (2026-11-22). */
 const TIMEOUT_MS = 45 * 60_000;
 export interface BootstrapOptions {
   readonly docker: Dockerode;
@@ -44,7 +44,7 @@ export function bootstrapObstacle(mayInstall: boolean): string | undefined {
   return mayInstall ? undefined : "debootstrap is not installed, and LONGHAUL_NO_INSTALL is set";
 }
 
-/** Makes the image `tag`: about two minutes, five with all languages. Leaves nothing else behind. */
+/** Makes the image `tag`: five minutes or more on two cores, the full one longer. Leaves nothing else behind. */
 export async function bootstrapImage(options: BootstrapOptions): Promise<void> {
   const { docker, tag, say, mayInstall } = options;
   if (findOnPath("debootstrap") === undefined && mayInstall)
