@@ -57,6 +57,8 @@ it("ids and names of files with NUL or half a character are stored clean, once",
       mediaType: "image/png",
       filename: "a␀b\uFFFD",
       data: expect.stringMatching(/^@blob:/) as string,
+      width: 1,
+      height: 1,
     },
   ]);
   await agent.close();
