@@ -6,7 +6,7 @@ import { onHost } from "./lost-host.ts";
 import { wasStopped, type Outcome } from "./outcome.ts";
 import { perform } from "./proxies.ts";
 
-/** Between two pushes of a session that works. Source: people.md 3.3, 6. */
+/** Between two pushes of a session that works. Source: ours: a branch that is a minute behind loses little. */
 const PUSH_EVERY_MS = 60_000;
 
 /** Puts the repository's files into the sandbox, where that was not done yet. */

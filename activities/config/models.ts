@@ -54,7 +54,7 @@ function maxInputOf({ maxInput, price }: CatalogueModel): number | undefined {
   return dearFrom === undefined ? maxInput : Math.min(dearFrom, maxInput ?? dearFrom);
 }
 
-/** Of a model in no table. Source: DESIGN 1.3. */
+/** Of a model in no table. Source: ours, the smallest that agents work well in. */
 const ASSUMED = { contextWindow: 32_000, maxOutput: 8_192 };
 /** What a model in no table may write where the assumption was used up by thinking. Source: ours, four times as much. */
 const ASSUMED_MORE = 32_768;

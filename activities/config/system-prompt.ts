@@ -15,7 +15,7 @@ export interface Prompted {
   };
 }
 
-/** Of the window: what names and descriptions of skills may take. Source: survey of people, 6.5 (2 %). */
+/** Of the window: what names and descriptions of skills may take. Source: ours, so that many skills cost little. */
 const SKILLS_SHARE = 0.02;
 
 const PROMPT = `You are a coding agent. You work in /workspace, inside a Linux container, with the tools you are given, until the task is done.
