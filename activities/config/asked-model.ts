@@ -11,8 +11,13 @@ export function withFallback(config: RunConfig, fallback: number | undefined): R
   const target = fallback === undefined ? undefined : config.fallback?.[fallback - 1];
   if (target === undefined) return config;
   // All that is not the model's stays, also who writes the summaries: that need not be the one that failed.
+  return { ...besidesModel(config), ...target };
+}
+
+/** What of a configuration is not its model's, by the schema: a setting that comes to it stays where the model changes. */
+export function besidesModel(config: RunConfig): Omit<RunConfig, keyof ModelTarget> {
   const settings = Object.entries(config).filter(([name]) => !(name in modelTargetSchema.shape));
-  return { ...(Object.fromEntries(settings) as Omit<RunConfig, keyof ModelTarget>), ...target };
+  return Object.fromEntries(settings) as Omit<RunConfig, keyof ModelTarget>;
 }
 
 /**
@@ -25,6 +30,12 @@ export function fallbackOf(
 ): number | undefined {
   if (fallback === undefined || switched === "fallback" || model === undefined) return fallback;
   return model === config.model || model === withFallback(config, fallback).model ? fallback : undefined;
+}
+
+/** The part that is its model's. */
+export function modelOf(config: ModelTarget): ModelTarget {
+  const own = Object.entries(config).filter(([name]) => name in modelTargetSchema.shape);
+  return Object.fromEntries(own) as unknown as ModelTarget;
 }
 
 const CACHE_SECONDS = { "5m": 300, "30m": 1_800, "1h": 3_600, "24h": 86_400 } as const;

@@ -3,6 +3,7 @@ import { and, eq, getTableColumns, isNull, max, sql } from "drizzle-orm";
 import type { RunConfig } from "../config/agent-config.ts";
 import { runConfigSchema } from "../config/agent-config.ts";
 import type { Skill } from "../config/skills.ts";
+import { retryable } from "../contract/failures.ts";
 import type { UserPart } from "../contract/message.ts";
 import { estimateMessage, type TokenRatio } from "../transcript/tokens.ts";
 import type { SessionStatus } from "../contract/activities.ts";
@@ -102,7 +103,7 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
     .where(eq(sessions.id, id));
   if (!found) return undefined;
   const { row, ratio, samples, queue, hasNotice, hasWaiting } = found;
-  const config = runConfigSchema.parse(row.config);
+  const config = configOf(row.id, row.config);
   return {
     id: row.id,
     status: row.status as SessionStatus,
@@ -119,6 +120,17 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
     createdAt: row.createdAt,
     learnt: ratio === null || samples === null ? undefined : { ratio, samples },
   };
+}
+
+/** @throws WorkerOutdated (retryable) for a setting that this version does not know, as a newer client may have stored */
+function configOf(id: string, stored: unknown): RunConfig {
+  const parsed = runConfigSchema.safeParse(stored);
+  if (parsed.success) return parsed.data;
+  const names = parsed.error.issues.map(({ path }) => path.join("."));
+  throw retryable(
+    "WorkerOutdated",
+    `This version does not know what session ${id} has for ${[...new Set(names)].join(", ")}; a newer worker takes it over. Replace the old workers.`,
+  );
 }
 
 /** Sessions that are not over, as far as their rows know. */

@@ -1,6 +1,8 @@
 /** Another model for a session: from the next request on. */
 import { and, eq, sql } from "drizzle-orm";
 import { runConfigSchema, type RunConfig } from "../config/agent-config.ts";
+import type { ModelTarget } from "../config/model-target.ts";
+import { besidesModel, modelOf } from "../config/asked-model.ts";
 import type { Store } from "./db.ts";
 import { appendEvents } from "./events.ts";
 import type { EventData } from "./event.ts";
@@ -8,7 +10,7 @@ import { events, sessions } from "./schema/index.ts";
 import { lastStep, type Session } from "./sessions.ts";
 
 /** What of a run's configuration a model decides. */
-export type ModelSettings = Omit<RunConfig, "context" | "tools" | "sandbox" | "limits">;
+export type ModelSettings = ModelTarget & Pick<RunConfig, "summariser" | "fallback">;
 
 /**
  * Gives a session another model, with its window, wire and prices; all else stays as the session began. Watchers are
@@ -28,8 +30,10 @@ export function switchModel(
       .for("update");
     if (row === undefined) return false;
     const before = runConfigSchema.parse(row.config);
-    const { context, tools, sandbox, limits } = before;
-    const after = runConfigSchema.parse({ ...settings, context, tools, sandbox, limits });
+    // The new model brings who writes its summaries and who steps in for it; all else is the session's.
+    const { summariser: _summariser, fallback: _fallback, ...kept } = besidesModel(before);
+    const { summariser, fallback } = settings;
+    const after = runConfigSchema.parse({ ...modelOf(settings), summariser, fallback, ...kept });
     if (JSON.stringify(before) === JSON.stringify(after)) return false;
     await tx
       .update(sessions)

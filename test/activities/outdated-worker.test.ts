@@ -10,11 +10,12 @@ beforeEach(async () => {
   database = await createTestDatabase(5);
   agent = await startDirectAgent(database, scriptedModel().says("Done."));
   onTestFinished(() => agent.close());
-  await database.store.pool.query("alter table sessions rename column task to task_text");
 });
+const renameColumn = () => database.store.pool.query("alter table sessions rename column task to task_text");
 afterEach(() => database.drop());
 
 it("hands its work on to a newer worker and says so", async () => {
+  await renameColumn();
   await database.store.pool.query(
     "insert into longhaul_migrations (hash, created_at) values ('newer', 9000000000000)",
   );
@@ -26,5 +27,17 @@ it("hands its work on to a newer worker and says so", async () => {
 });
 
 it("ends the run where the tables are those it knows: the fault is in the code", async () => {
+  await renameColumn();
   await expect(agent.step(1)).rejects.toMatchObject({ type: "DatabaseRejected", nonRetryable: true });
+});
+
+it("hands on a session with a setting that it does not know, and names the setting", async () => {
+  await database.store.pool.query(
+    `update sessions set config = jsonb_set(config::jsonb, '{sandbox,network}', '"by-moonlight"')::json`,
+  );
+  await expect(agent.step(1)).rejects.toMatchObject({
+    type: "WorkerOutdated",
+    nonRetryable: false,
+    message: expect.stringMatching(/what session direct-\w+ has for sandbox\.network; a newer worker/),
+  });
 });
