@@ -4,7 +4,7 @@ import { readWhole } from "../../activities/store/reading.ts";
 import type { Output } from "../console/output.ts";
 import { productVersion } from "../console/product-version.ts";
 import { exportDocument } from "../sessions/session-export.ts";
-import { trajectoryDocument } from "../sessions/trajectory.ts";
+import { isSaid, trajectoryDocument } from "../sessions/trajectory.ts";
 import { transcriptText } from "../sessions/transcript-text.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 
@@ -21,6 +21,8 @@ export function messagesCommand(command: Command, output: Output) {
         return;
       }
       const { steps } = trajectoryDocument(row, whole, productVersion());
-      output.result(transcriptText(steps, { full: flags.full === true, style: output.style }));
+      // The prompt is long, and the same in every session.
+      const shown = flags.full === true ? steps : steps.filter(isSaid);
+      output.result(transcriptText(shown, { full: flags.full === true, style: output.style }));
     });
 }

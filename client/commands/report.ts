@@ -15,7 +15,7 @@ import { productVersion } from "../console/product-version.ts";
 import { callFacts, viewedPictures } from "../sessions/report-sources.ts";
 import { reportPage, type ReportData } from "../report/report-page.ts";
 import { SESSION, requireSession, withSession } from "../sessions/with-session.ts";
-import { costOfCall, trajectoryDocument } from "../sessions/trajectory.ts";
+import { costOfCall, isSaid, trajectoryDocument } from "../sessions/trajectory.ts";
 import { diffWorkspaces } from "../workspace/workspace-diff.ts";
 
 export function reportCommand(command: Command, output: Output) {
@@ -61,7 +61,7 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
   return {
     session,
     model: config.model,
-    steps: trajectoryDocument(session, whole, productVersion()).steps,
+    steps: trajectoryDocument(session, whole, productVersion()).steps.filter(isSaid),
     points: bills
       .filter((call) => call.purpose === "step" && call.status === "kept")
       .map((call) => ({ step: call.step, input: call.inputTokens ?? 0, cached: call.cachedTokens ?? 0 })),

@@ -83,6 +83,9 @@ export function trajectoryDocument(row: SessionRow, whole: Whole, version: strin
   };
 }
 
+/** Whether a step is part of the conversation: its first one is the system prompt. */
+export const isSaid = ({ extra }: TrajectoryStep): boolean => extra["kind"] !== "system";
+
 type Body = Omit<TrajectoryStep, "step_id">;
 
 /** A person's word, or one of ours to the model. */

@@ -30,7 +30,7 @@ test("messages reads as a conversation, and as one JSON document", async () => {
   const { messages } = JSON.parse((await longhaul(["messages", id, "--json"])).out) as {
     messages: { role: string }[];
   };
-  expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant"]);
+  expect(messages.map(({ role }) => role)).toEqual(["system", "user", "assistant", "tool", "assistant"]);
 });
 
 test("an unknown session is 5, an unknown format 2", async () => {
