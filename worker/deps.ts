@@ -1,6 +1,7 @@
 /** Configuration to ports: the one place where adapters are chosen. Closes what it opened, in reverse order. */
 import { Client } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
+import { defaultModel, REHEARSAL_MODEL } from "../activities/config/default-model.ts";
 import { agentConfigSchema, type RunConfig } from "../activities/config/agent-config.ts";
 import type { Sanitizer } from "../activities/redaction/sanitizer.ts";
 import type { AgentDeps } from "../activities/index.ts";
@@ -90,7 +91,8 @@ export async function bindDeps(
 function defaultConfig(config: WorkerConfig): RunConfig | undefined {
   const name =
     config.model ??
-    (config.providers["LONGHAUL_REHEARSAL_URL"] === undefined ? undefined : "rehearsal/flashcards");
+    defaultModel(config.providers) ??
+    (config.providers["LONGHAUL_REHEARSAL_URL"] === undefined ? undefined : REHEARSAL_MODEL);
   if (name === undefined) return undefined;
   const settings = agentConfigSchema.parse(
     config.sandboxImage === undefined ? {} : { sandbox: { image: config.sandboxImage } },

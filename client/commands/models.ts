@@ -10,7 +10,8 @@ import {
   fullModelName,
   missingVariables,
 } from "../../activities/config/providers.ts";
-import { DEFAULT_MODEL, readSettings } from "../config/config.ts";
+import { DEFAULT_MODEL } from "../../activities/config/default-model.ts";
+import { readSettings } from "../config/config.ts";
 import { tokens } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
 

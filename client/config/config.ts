@@ -3,6 +3,7 @@
  * weight. The client's only reader of the environment. Nothing is ever read from a workspace.
  */
 import { agentConfigSchema, type AgentConfig, type RunConfig } from "../../activities/config/agent-config.ts";
+import { defaultModel, REHEARSAL_MODEL } from "../../activities/config/default-model.ts";
 import { imageNamed } from "../../activities/config/default-image.ts";
 import { secretsOf } from "../../activities/redaction/secret-values.ts";
 import { createSanitizer, type Sanitizer } from "../../activities/redaction/sanitizer.ts";
@@ -16,11 +17,6 @@ import { setting, type Environment } from "./environment.ts";
 import { type SandboxFlags, withSandboxFlags } from "./sandbox-flags.ts";
 import { ClientError, missing, usageError } from "../console/errors.ts";
 import { withMachine } from "../registries/session-registries.ts";
-
-/** Plays a written script when there is no model to be had. */
-const REHEARSAL_MODEL = "rehearsal/flashcards";
-/** With a key and no model named. Source: decision 0036. */
-export const DEFAULT_MODEL = "gpt-6.1-sol";
 
 export type { Environment };
 
@@ -60,7 +56,7 @@ export function resolveConfig(
 ): ResolvedConfig {
   const { path, file, own, notes } = readConfigFiles(flags, environment, cwd);
   const settings = overlaid(layered(own.settings, file), flags, environment);
-  const chosen = settings.model ?? (hasCredentials(environment) ? DEFAULT_MODEL : undefined);
+  const chosen = settings.model ?? defaultModel(environment);
   // First what is wrong with the order, then what it lacks.
   const { run, ...resolved } = runConfigOf(settings, chosen ?? REHEARSAL_MODEL, environment, flags.served);
   // Where the workers are elsewhere, so are the keys.
@@ -112,7 +108,7 @@ export function describeSettings(
   try {
     const { path, file, own } = readConfigFiles(flags, environment, cwd);
     const settings = overlaid(layered(own.settings, file), flags, environment);
-    const model = settings.model ?? (hasCredentials(environment) ? DEFAULT_MODEL : REHEARSAL_MODEL);
+    const model = settings.model ?? defaultModel(environment) ?? REHEARSAL_MODEL;
     const { run } = runConfigOf(settings, model, environment);
     const sourceOf = (variable: string | undefined, pick: (from: ConfigFile) => unknown) => {
       if (variable !== undefined && setting(environment, variable) !== undefined) return "environment";
@@ -162,10 +158,6 @@ export function isVerbose(environment: Environment = process.env): boolean {
 export function clientSanitizer(environment: Environment = process.env): Sanitizer {
   return createSanitizer(secretsOf(environment));
 }
-
-const hasCredentials = (environment: Environment) =>
-  setting(environment, "OPENAI_API_KEY") !== undefined ||
-  setting(environment, "OPENAI_BASE_URL") !== undefined;
 
 function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment): AgentConfig {
   const model = flags.model ?? setting(environment, "LONGHAUL_MODEL") ?? file.model;

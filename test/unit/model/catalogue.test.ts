@@ -11,7 +11,7 @@ import {
 import { loadCatalogue } from "../../../activities/config/catalogue/load-catalogue.ts";
 import { costUsd } from "../../../activities/config/cost.ts";
 import { resolveModel } from "../../../activities/config/models.ts";
-import { DEFAULT_MODEL } from "../../../client/config/config.ts";
+import { DEFAULT_MODEL } from "../../../activities/config/default-model.ts";
 
 const file = new URL("../../../activities/config/catalogue/models.json", import.meta.url);
 const at = (day: string) => ({ catalogue: publishedCatalogue, now: Date.parse(day) });
