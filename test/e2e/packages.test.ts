@@ -12,7 +12,8 @@ const agent = useAgent();
 /** As the client resolves a person's settings at the start: registries and certificate authorities of this machine. */
 const asThisMachine = (config: RunConfig): RunConfig => ({
   ...config,
-  sandbox: withMachine({ ...config.sandbox, memory: "1g" }, process.env, process.cwd()).sandbox,
+  sandbox: withMachine({ ...config.sandbox, network: "bridge", memory: "1g" }, process.env, process.cwd())
+    .sandbox,
 });
 
 /** Whether npm's registry, as this machine has it, answers at all. */

@@ -35,7 +35,8 @@ export async function expectMarkerSteps(store: Store, sessionId: string, steps: 
     results.filter((result) => result.startsWith("end ")).map((result) => result.split("\n")[0]),
   ).toEqual(lines.map((line) => `end ${line}`));
   const rows = await transcriptOf(store, sessionId);
-  expect(rows.map((row) => row.sequence)).toEqual(rows.map((_row, index) => index + 1));
+  // The prompt is the first.
+  expect(rows.map((row) => row.sequence)).toEqual(rows.map((_row, index) => index + 2));
   expect(rows.filter((row) => row.slot === "assistant")).toHaveLength(steps + 2);
   const calls = await callRows(store, sessionId);
   expect(calls.map((row) => row.status)).toEqual(calls.map(() => "completed"));
