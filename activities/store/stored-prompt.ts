@@ -56,7 +56,10 @@ export async function setPrompt(
   { id, config }: { readonly id: string; readonly config: RunConfig },
   { instructions, skills }: ProjectFiles,
 ): Promise<void> {
-  await db.update(sessions).set({ instructions }).where(eq(sessions.id, id));
+  await db
+    .update(sessions)
+    .set({ instructions: instructions ?? null })
+    .where(eq(sessions.id, id));
   await db
     .update(storedMessages)
     .set(promptContent({ config, instructions, skills }))
