@@ -25,7 +25,7 @@ import { tellSwitch } from "./store/switch-model.ts";
 import { createChunkWriter } from "./step/chunk-writer.ts";
 import { ModelError, type ModelAnswer } from "./model/model.ts";
 import { failureOf, mayStepIn } from "./step/model-failure.ts";
-import { buildMessages, prefixMaker, prefixShares, type Prefix } from "./context/request.ts";
+import { buildMessages, prefixOf, prefixShares } from "./context/request.ts";
 import { viewSize, type ViewSize } from "./transcript/size.ts";
 import type { Session } from "./store/sessions.ts";
 import { appendEvents } from "./store/events.ts";
@@ -33,16 +33,14 @@ import { loadView } from "./store/load-view.ts";
 import { callsOf, lockRun } from "./store/transcript.ts";
 
 export function createModelStep(deps: AgentDeps) {
-  const prefixFor = prefixMaker(deps.tools);
   return (input: ModelStepInput): Promise<ModelStepFacts> =>
-    inScope(deps, (scope) => modelStep(deps, scope, input, prefixFor));
+    inScope(deps, (scope) => modelStep(deps, scope, input));
 }
 
 async function modelStep(
   deps: AgentDeps,
   scope: ActivityScope,
   input: ModelStepInput,
-  prefixFor: (system: string) => Prefix,
 ): Promise<ModelStepFacts> {
   const entered = await enterSession(deps, scope, {
     step: input.step,
@@ -51,7 +49,7 @@ async function modelStep(
   });
   const fallback = fallbackOf(entered.config, input);
   const session = await withAskedModel(deps, entered, fallback);
-  const prefix = prefixFor(session.system);
+  const prefix = prefixOf(session, deps.tools);
   const budget = budgetOf(session.config, prefix.tokens);
   // What compaction keeps word for word of a person's messages is what one step takes of them.
   const parked = await deliverGuidance(deps, scope, session, input, budget.userTokens);

@@ -12,7 +12,7 @@ import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession } from "./runtime/enter-session.ts";
 import { fatal } from "./contract/failures.ts";
 import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
-import { prefixMaker, prefixShares, type Prefix } from "./context/request.ts";
+import { prefixOf, prefixShares } from "./context/request.ts";
 import { cacheSeconds } from "./config/asked-model.ts";
 import { branchOf } from "./config/git-settings.ts";
 import { runPolicyOf } from "./config/run-policy.ts";
@@ -28,16 +28,14 @@ import { loadView } from "./store/load-view.ts";
 import { lockRun } from "./store/transcript.ts";
 
 export function createOpenSession(deps: AgentDeps) {
-  const prefixFor = prefixMaker(deps.tools);
   return (input: OpenSessionInput): Promise<OpenedSession> =>
-    inScope(deps, (scope) => openSession(deps, scope, input, prefixFor));
+    inScope(deps, (scope) => openSession(deps, scope, input));
 }
 
 async function openSession(
   deps: AgentDeps,
   scope: ActivityScope,
   input: OpenSessionInput,
-  prefixFor: (system: string) => Prefix,
 ): Promise<OpenedSession> {
   const { db } = deps.store;
   if (input.task !== undefined) await prepare(deps, scope.sessionId, input.task);
@@ -54,7 +52,7 @@ async function openSession(
     if (await lockRun(tx, session.id, scope.runId)) await interruptOpenCalls(tx, session.id, session.epoch);
   });
 
-  const prefix = prefixFor(session.system);
+  const prefix = prefixOf(session, deps.tools);
   const policy = runPolicyOf(session.config, prefix.tokens, {
     prefix: prefixShares(prefix, session.learnt?.ratio),
     searchAttributes: deps.searchAttributes,

@@ -11,28 +11,22 @@ import type { PruneFacts } from "./contract/activities.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession } from "./runtime/enter-session.ts";
 import { superseded } from "./contract/failures.ts";
-import { prefixMaker, type Prefix } from "./context/request.ts";
+import { prefixOf } from "./context/request.ts";
 import { budgetOf } from "./config/run-policy.ts";
 import { storePrune } from "./store/compactions.ts";
 import { loadView } from "./store/load-view.ts";
 
 export function createPrune(deps: AgentDeps) {
-  const prefixFor = prefixMaker(deps.tools);
   return (input: { readonly step: number }): Promise<PruneFacts> =>
-    inScope(deps, (scope) => prune(deps, scope, input.step, prefixFor));
+    inScope(deps, (scope) => prune(deps, scope, input.step));
 }
 
-async function prune(
-  deps: AgentDeps,
-  scope: ActivityScope,
-  step: number,
-  prefixFor: (system: string) => Prefix,
-): Promise<PruneFacts> {
+async function prune(deps: AgentDeps, scope: ActivityScope, step: number): Promise<PruneFacts> {
   const { db } = deps.store;
   // The step's results are all there: a run that was reset to here keeps them.
   const session = await enterSession(deps, scope, { step: step + 1, phase: "model", round: "earlier" });
   const rows = await loadView(db, session.id);
-  const prefix = prefixFor(session.system);
+  const prefix = prefixOf(session, deps.tools);
   const budget = budgetOf(session.config, prefix.tokens);
   const { sequences, savedTokens } = planPrune(rows, budget);
   if (sequences.length > 0) {

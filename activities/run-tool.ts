@@ -34,6 +34,7 @@ import { callsOf, findAnswer } from "./store/transcript.ts";
 import { withFallback } from "./config/asked-model.ts";
 import { toolLimitsOf } from "./config/run-policy.ts";
 import { findTool } from "./tools/index.ts";
+import { sessionTools } from "./tools/session-tools.ts";
 import { LeaveRunning } from "./tools/failure.ts";
 import { invokeTool, type InvokedTool } from "./tools/invoke.ts";
 
@@ -67,7 +68,8 @@ async function runTool(
   const entered = await enterSession(deps, scope, { step: input.step, phase: "tools" });
   // What it may take goes by the window of the model that will read it.
   const session = { ...entered, config: withFallback(entered.config, input.fallback) };
-  const isReadOnly = (name: string) => findTool(deps.tools, name)?.readOnly ?? false;
+  const tools = sessionTools(deps.tools, session);
+  const isReadOnly = (name: string) => findTool(tools, name)?.readOnly ?? false;
   const [claim, answer] = await Promise.all([
     claimCall(db, session.id, input.step, input.index, isReadOnly),
     findAnswer(db, session.id, input.step),
@@ -80,7 +82,7 @@ async function runTool(
   if (hasEnded(before)) return endedBefore(deps, before, call);
 
   const resumed = before.status === "running";
-  const changes = findTool(deps.tools, call.toolName) !== undefined && !isReadOnly(call.toolName);
+  const changes = findTool(tools, call.toolName) !== undefined && !isReadOnly(call.toolName);
   const save = () =>
     saveSandbox(deps, sandboxes, session, input.step).catch((error: unknown) => {
       const reason = error instanceof Error ? error.message : String(error);
@@ -117,7 +119,8 @@ async function invoke(
   scope: ActivityScope,
   { session, call, row, resumed, saved }: CallInHand & { resumed: boolean; saved: Promise<void> },
 ): Promise<InvokedTool> {
-  const tool = findTool(deps.tools, call.toolName);
+  const tools = sessionTools(deps.tools, session);
+  const tool = findTool(tools, call.toolName);
   // Only a person's stop ends the command; for a deploy or a pause it runs on, and the next attempt follows it.
   const stop = new AbortController();
   const unconfirmed = Promise.withResolvers<InvokedTool>();
@@ -153,7 +156,7 @@ async function invoke(
     onProgress: (bytes: number, line: string | undefined) =>
       scope.note(progressNote(callKey(row), bytes, line)),
   };
-  const running = invokeTool(deps.tools, { name: call.toolName, input: call.input }, context, {
+  const running = invokeTool(tools, { name: call.toolName, input: call.input }, context, {
     clean: deps.sanitizer.clean,
   }).catch((error: unknown): InvokedTool => {
     if (!scope.stoppedByPerson()) throw error;

@@ -20,7 +20,7 @@ import type { TokenRatio } from "./transcript/tokens.ts";
 import type { CompactionFacts, SummarizeInput } from "./contract/activities.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterReading } from "./runtime/enter-session.ts";
-import { prefixMaker, type Prefix } from "./context/request.ts";
+import { prefixOf } from "./context/request.ts";
 import { budgetOf } from "./config/run-policy.ts";
 import { recentRounds, type RecentRound } from "./store/compactions.ts";
 import type { Standpoint } from "./store/runs.ts";
@@ -30,16 +30,14 @@ import type { Session } from "./store/sessions.ts";
 import { loadView } from "./store/load-view.ts";
 
 export function createSummarize(deps: AgentDeps) {
-  const prefixFor = prefixMaker(deps.tools);
   return (input: SummarizeInput): Promise<CompactionFacts> =>
-    inScope(deps, (scope) => summarize(deps, scope, input, prefixFor));
+    inScope(deps, (scope) => summarize(deps, scope, input));
 }
 
 async function summarize(
   deps: AgentDeps,
   scope: ActivityScope,
   input: SummarizeInput,
-  prefixFor: (system: string) => Prefix,
 ): Promise<CompactionFacts> {
   const { db } = deps.store;
   const at: Standpoint = { step: input.step, phase: "model", round: input.round - 1 };
@@ -48,7 +46,7 @@ async function summarize(
   const session = await withAskedModel(deps, entered, input.fallback);
   const learnt = await learntOfSummariser(deps, session);
   const { config } = session;
-  const prefix = prefixFor(session.system);
+  const prefix = prefixOf(session, deps.tools);
   const budget = budgetOf(config, prefix.tokens);
   const measure = measureOf(session, prefix);
   const context = contextSizeOf(rows, measure);

@@ -10,22 +10,20 @@ import type { UndoCompactionInput, UndoneFacts } from "./contract/activities.ts"
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession } from "./runtime/enter-session.ts";
 import { superseded } from "./contract/failures.ts";
-import { prefixMaker, type Prefix } from "./context/request.ts";
+import { prefixOf } from "./context/request.ts";
 import { loadView } from "./store/load-view.ts";
 import { lockRun } from "./store/transcript.ts";
 import { undoAndTell } from "./store/undo-compaction.ts";
 
 export function createUndoCompaction(deps: AgentDeps) {
-  const prefixFor = prefixMaker(deps.tools);
   return (input: UndoCompactionInput): Promise<UndoneFacts> =>
-    inScope(deps, (scope) => undoCompaction(deps, scope, input, prefixFor));
+    inScope(deps, (scope) => undoCompaction(deps, scope, input));
 }
 
 async function undoCompaction(
   deps: AgentDeps,
   scope: ActivityScope,
   { step, requestId }: UndoCompactionInput,
-  prefixFor: (system: string) => Prefix,
 ): Promise<UndoneFacts> {
   const { db } = deps.store;
   const session = await enterSession(deps, scope, { step, phase: "model" });
@@ -37,7 +35,7 @@ async function undoCompaction(
   });
   deps.notifier.wake(session.id);
   const rows = await loadView(db, session.id);
-  const prefix = prefixFor(session.system);
+  const prefix = prefixOf(session, deps.tools);
   const context = contextSizeOf(rows, measureOf(session, prefix));
   return undone === undefined
     ? { kind: "nothing", reason: "No compaction round is left to take back.", context }

@@ -6,9 +6,8 @@ import {
   upsertSearchAttributes,
 } from "@temporalio/workflow";
 import { pruneDue } from "../activities/contract/prune-due.ts";
-import { LOOP_WARNING_TEXT, stuckVerdict } from "../activities/contract/stuck.ts";
+import { LOOP_WARNING_TEXT } from "../activities/contract/stuck.ts";
 import type {
-  CallFacts,
   ModelStepFacts,
   ModelStepInput,
   SandboxFacts,
@@ -16,14 +15,7 @@ import type {
 } from "../activities/contract/activities.ts";
 import type { DeliveryOrder } from "../activities/contract/delivery.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
-import {
-  applyCompaction,
-  applyPrune,
-  applyToolResult,
-  applyUndo,
-  type AgentState,
-  type Phase,
-} from "./agent-state.ts";
+import { applyCompaction, applyPrune, applyUndo, type AgentState, type Phase } from "./agent-state.ts";
 import { drain, tooMuch } from "./inbox.ts";
 import { isHostLost, onHost } from "./lost-host.ts";
 import { askedModel } from "./fallback.ts";
@@ -90,7 +82,7 @@ export async function parkOverflow(run: Run): Promise<void> {
 }
 
 /** Runs what an interrupt may abort. @returns undefined if it was aborted before it had a result */
-async function interruptible<T>(run: Run, body: () => Promise<T>): Promise<T | undefined> {
+export async function interruptible<T>(run: Run, body: () => Promise<T>): Promise<T | undefined> {
   try {
     return await CancellationScope.cancellable(async () => {
       run.scope = CancellationScope.current();
@@ -112,7 +104,7 @@ export function interrupt(run: Run): void {
 }
 
 /** Runs whose policy does not say so were recorded when an interrupt with nothing in flight was forgotten. */
-function keepsInterrupt({ policy }: Run): boolean {
+export function keepsInterrupt({ policy }: Run): boolean {
   return policy?.keepsInterrupt === true;
 }
 
@@ -189,44 +181,6 @@ export async function openSandbox(run: Run): Promise<void> {
     if (!isCancellation(error))
       run.state.remark = "The sandbox could not be opened; the first tool call tries again.";
   }
-}
-
-/** All calls of a step at once; returns when each has its result. @returns true where the agent is stuck for good */
-export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<boolean> {
-  const { state } = run;
-  enterPhase(run, "running tools");
-  if (!keepsInterrupt(run)) await run.opening;
-  const { step } = state;
-  const { fallback } = askedModel(state, run.policy);
-  const asked = fallback === undefined ? {} : { fallback };
-  await interruptible(run, async () => {
-    const scope = CancellationScope.current();
-    if (state.interrupting) scope.cancel();
-    // The sandbox may take minutes: a person who interrupts does not wait for it.
-    await Promise.race([run.opening, scope.cancelRequested]);
-    const results = await Promise.allSettled(
-      calls.map(async (call, index) => {
-        const summary = `step ${step} · ${call.name}: ${call.about}`;
-        const facts = await onHost(
-          run,
-          () => openSandbox(run),
-          () => perform("runTool", optionsOf(run), summary, { step, index, ...asked }),
-        );
-        applyToolResult(state, call, facts);
-        showDetails(run);
-      }),
-    );
-    const failure = results.find((result) => result.status === "rejected");
-    if (failure) throw failure.reason;
-  });
-  state.interrupting = false;
-  const verdict = stuckVerdict(state.recentCalls, state.loopWarned);
-  if (verdict === "warn") {
-    state.loopWarningDue = true;
-    state.loopWarned = true;
-    state.recentCalls = [];
-  }
-  return verdict === "stop";
 }
 
 /** Before the session continues in a fresh history: nothing is pending, and its files are saved. */

@@ -4,6 +4,7 @@ import type { ClosedSession } from "../activities/contract/activities.ts";
 import { applyOpened, applyStep, carry, createState } from "./agent-state.ts";
 import { close, keepWaiting } from "./closing.ts";
 import { fetchRepository, pushSaves } from "./delivery.ts";
+import { runTools } from "./calls.ts";
 import { setHandlers } from "./handlers.ts";
 import { waiting } from "./inbox.ts";
 import { returnIfDue, stepIn } from "./fallback.ts";
@@ -18,7 +19,6 @@ import {
   interrupted,
   parkOverflow,
   pruneOld,
-  runTools,
   saveAndPark,
   setSearchAttributes,
   showDetails,

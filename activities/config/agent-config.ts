@@ -6,9 +6,7 @@
 import { z } from "zod";
 import { MAX_HEAD_MESSAGES } from "../transcript/boundary.ts";
 import { gitConfigSchema, sessionGitSchema } from "./git-settings.ts";
-import { isPrefix } from "./ip-prefix.ts";
-import { DEFAULT_IMAGE } from "./default-image.ts";
-import { domainProblem } from "./egress-domains.ts";
+import { inheritedSchema, sandboxConfigSchema } from "./sandbox-settings.ts";
 import { strategyNames } from "../contract/strategies.ts";
 import { modelConfigSchema, modelTargetSchema, providerConfigSchema } from "./model-target.ts";
 
@@ -17,7 +15,6 @@ const MAX_OWN_PROMPT_CHARS = 20_000;
 
 const tokens = z.number().int().positive();
 const ms = z.number().int().positive();
-const size = z.string().regex(/^\d+(m|g)$/, "a number with m or g, such as 2g");
 
 const count = z.number().int().positive();
 const toolLimitsSchema = z.strictObject({
@@ -69,72 +66,6 @@ export const toolsConfigSchema = z.strictObject({
   search_history: charsOnly,
   view_image: charsOnly,
   todo: charsOnly,
-});
-
-const domainSchema = z.string().superRefine((text, context) => {
-  const message = domainProblem(text);
-  if (message !== undefined) context.addIssue({ code: "custom", message });
-});
-
-const address = z.url({ protocol: /^https?$/, error: "an address such as https://npm.example.com/" });
-const listOf = <T extends z.ZodType<string>>(one: T) =>
-  z.union([one, z.array(one)]).transform((given) => (typeof given === "string" ? [given] : given));
-/** By ecosystem, the main registry first; of `go` also what GOPROXY takes, `direct` and `off`. */
-const registriesSchema = z.strictObject({
-  npm: listOf(address).optional(),
-  pip: listOf(address).optional(),
-  cargo: listOf(address).optional(),
-  go: listOf(z.union([address, z.enum(["direct", "off"])])).optional(),
-  maven: listOf(address).optional(),
-});
-export type Registries = z.infer<typeof registriesSchema>;
-
-/** Names that the shell takes; ours are the supervisor's. */
-const variables = z.record(
-  z.string().regex(/^(?!LONGHAUL_)[A-Za-z_][A-Za-z0-9_]*$/, "the name of a variable"),
-  z.string(),
-);
-
-const sandboxConfigSchema = z.strictObject({
-  image: z.string().default(DEFAULT_IMAGE),
-  /** Source: requirement D4 (bridge). `none` closes it; `listed` lets `domains` through. */
-  network: z.enum(["bridge", "none", "listed"]).default("bridge"),
-  /** With `listed`: host names, `*.name` for those below one, groups. */
-  domains: z.array(domainSchema).default([]),
-  /** Private addresses that a sandbox on the bridge may reach nevertheless, such as a package mirror. */
-  allow: z.array(z.string().refine(isPrefix, "an IP address, or a prefix such as 10.1.0.0/16")).default([]),
-  /** `required`: no sandbox on the bridge unless it is shut off from private addresses; `best-effort`: then a warning. */
-  guard: z.enum(["required", "best-effort"]).default("required"),
-  memory: size.default("2g"),
-  cpus: z.number().positive().default(2),
-  /** Source: survey of reliability, S6 (256–512). */
-  pids: z.number().int().min(16).default(512),
-  /** Of workspace, home and all else that tools can write to, together. Source: ours, ten times the largest checkpoint. */
-  disk: size.default("10g"),
-  /** So much of the host's disk stays free, whoever fills it. */
-  diskFree: size.default("1g"),
-  /** The engine's name of an OCI runtime, such as runsc. */
-  runtime: z.string().min(1).optional(),
-  /** Package registries that it may reach although they are private, and uses: those of the person's machine (`inherit`). */
-  registries: z.union([z.enum(["inherit", "none"]), registriesSchema]).default("inherit"),
-  /** A file of certificate authorities, instead of those of the person's machine. */
-  caCerts: z.string().min(1).optional(),
-  /** Variables of its commands. */
-  env: variables.default({}),
-  /** Package caches that one person's sessions on a host share, and so trust each other with. */
-  cache: z.boolean().default(false),
-});
-
-/** What the client found out for a session's sandbox at its start. */
-const inheritedSchema = z.object({
-  registries: registriesSchema.optional(),
-  /** PEM, of authorities that are not public. */
-  certificates: z.string().optional(),
-  /** Whose caches it shares: a hash of person and machine, with `cache`. */
-  cache: z
-    .string()
-    .regex(/^[0-9a-f]{16}$/)
-    .optional(),
 });
 
 const limitsConfigSchema = z.strictObject({

@@ -1,5 +1,6 @@
 /** How a sandbox's tools are told of the package registries that they are to use, and which hosts those are. Pure. */
-import type { Registries, RunConfig } from "./agent-config.ts";
+import type { RunConfig } from "./agent-config.ts";
+import type { Registries } from "./sandbox-settings.ts";
 import { PUBLIC_REGISTRIES } from "./public-registries.ts";
 
 type SandboxSettings = Pick<RunConfig["sandbox"], "registries" | "inherited" | "network">;

@@ -3,7 +3,7 @@ import { breakdownOf, type Breakdown, type CappedPart } from "../contract/breakd
 import { viewSize, type SizeBasis } from "../transcript/size.ts";
 import type { Budget } from "../contract/budget.ts";
 import { estimateError, measureOf, sizeFacts } from "./context-size.ts";
-import { prefixMaker, prefixShares } from "./request.ts";
+import { prefixOf, prefixShares } from "./request.ts";
 import { budgetOf } from "../config/run-policy.ts";
 import { recentCalls, type CallEstimate } from "../store/reading.ts";
 import type { Database } from "../store/db.ts";
@@ -48,7 +48,7 @@ export async function readContext(db: Database, id: string): Promise<ContextRepo
   const session = await findSession(db, id);
   if (session === undefined) return undefined;
   const { config } = session;
-  const prefix = prefixMaker()(session.system);
+  const prefix = prefixOf(session);
   const [rows, calls] = await Promise.all([loadView(db, id), recentCalls(db, id, LAST_CALLS)]);
   const measure = measureOf(session, prefix);
   const { ratio } = measure;

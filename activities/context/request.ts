@@ -5,7 +5,9 @@ import { estimateText, estimateTools } from "../transcript/tokens.ts";
 import { buildView } from "../transcript/view.ts";
 import { blobId, loadBlobs } from "../store/blobs.ts";
 import type { Queryable } from "../store/db.ts";
+import type { Session } from "../store/sessions.ts";
 import { toolRegistry, toolSpecs, type ToolRegistry } from "../tools/index.ts";
+import { sessionTools } from "../tools/session-tools.ts";
 import type { ToolSpec } from "../contract/tools.ts";
 
 /** What stands in front of the messages in every request of a session. */
@@ -21,8 +23,16 @@ export interface Prefix {
 /** What was worked out of a registry: four activities ask for the same. */
 const measuredTools = new WeakMap<ToolRegistry, Pick<Prefix, "tools" | "toolTokens">>();
 
-/** Makes prefixes with the same tools, whose schemas and size are worked out once a registry. */
-export function prefixMaker(registry: ToolRegistry = toolRegistry): (system: string) => Prefix {
+/** What stands in front of a session's messages. */
+export function prefixOf(
+  session: Pick<Session, "system" | "config">,
+  worker: ToolRegistry = toolRegistry,
+): Prefix {
+  return prefixWith(session.system, sessionTools(worker, session));
+}
+
+/** Schemas and size of the same tools are worked out once. */
+export function prefixWith(system: string, registry: ToolRegistry): Prefix {
   let measured = measuredTools.get(registry);
   if (measured === undefined) {
     const tools = toolSpecs(registry);
@@ -30,10 +40,8 @@ export function prefixMaker(registry: ToolRegistry = toolRegistry): (system: str
     measuredTools.set(registry, measured);
   }
   const { tools, toolTokens } = measured;
-  return (system) => {
-    const systemTokens = estimateText(system);
-    return { system, tools, tokens: toolTokens + systemTokens, systemTokens, toolTokens };
-  };
+  const systemTokens = estimateText(system);
+  return { system, tools, tokens: toolTokens + systemTokens, systemTokens, toolTokens };
 }
 
 /** System and tools in the model's own tokens, as far as their ratio to ours is learnt. */

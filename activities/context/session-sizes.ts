@@ -3,7 +3,7 @@ import { runConfigSchema } from "../config/agent-config.ts";
 import { measureOf } from "./context-size.ts";
 import { requestSize } from "../transcript/size.ts";
 import type { NextInputEstimate } from "../transcript/tokens.ts";
-import { prefixMaker } from "./request.ts";
+import { prefixOf } from "./request.ts";
 import type { Queryable } from "../store/db.ts";
 import { loadViewSizes } from "../store/load-view.ts";
 import { loadSettings } from "../store/reading.ts";
@@ -17,12 +17,11 @@ export async function sessionSizes(
   if (ids.length === 0) return new Map();
   const known = await loadSettings(db, ids);
   const views = new Map(await Promise.all(ids.map(async (id) => [id, await loadViewSizes(db, id)] as const)));
-  const prefixFor = prefixMaker();
   const sizes = new Map<string, NextInputEstimate>();
   for (const { id, config, learnt, ...prompt } of known) {
     const parsed = runConfigSchema.safeParse(config);
     if (!parsed.success) continue;
-    const prefix = prefixFor(promptOf(prompt, parsed.data));
+    const prefix = prefixOf({ system: promptOf(prompt, parsed.data), config: parsed.data });
     const measure = measureOf({ config: parsed.data, learnt }, prefix);
     sizes.set(id, requestSize({ rows: views.get(id) ?? [], ...measure }).next);
   }

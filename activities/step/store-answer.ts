@@ -4,7 +4,7 @@ import { cutChars } from "../contract/cut-text.ts";
 import type { AssistantPart, StoredMessage, ToolCallPart } from "../contract/message.ts";
 import { contextSizeOf, sizeFacts } from "../context/context-size.ts";
 import { estimateMessage } from "../transcript/tokens.ts";
-import type { CallFacts, ContextSize, StepOutcome, StepUsage } from "../contract/activities.ts";
+import type { ContextSize, StepOutcome, StepUsage } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { superseded } from "../contract/failures.ts";
 import { answerCostUsd } from "../config/cost.ts";
@@ -15,7 +15,7 @@ import { type ModelCallRow, learnFrom, recordCall } from "../store/model-calls.t
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { callsOf, findAnswer, insertPartialAnswer, lockRun } from "../store/transcript.ts";
-import { aboutCall } from "../tools/invoke.ts";
+import { aboutOf, callFacts } from "./call-facts.ts";
 import { doubtOf } from "./doubtful-bill.ts";
 import { nearLimit, spentWith, withLost } from "./spent.ts";
 import type { StepContext } from "./step-context.ts";
@@ -81,7 +81,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
       ...calls.map((call, index) => ({
         type: "llm:tool-call" as const,
         step: input.step,
-        data: { callId: call.toolCallId, index, name: call.toolName, about: about(step, call) },
+        data: { callId: call.toolCallId, index, name: call.toolName, about: aboutOf(step, call) },
       })),
     ],
   });
@@ -272,21 +272,13 @@ function facts(
   usage: StepUsage,
   context: ContextSize,
 ): Extract<StepOutcome, { kind: "answered" }> {
-  const short = calls.map((call): CallFacts => ({
-    name: cutChars(call.toolName, 40),
-    about: about(step, call),
-  }));
   const { input, output, cached, reasoning } = usage;
   return {
     kind: "answered",
-    calls: short,
+    calls: calls.map((call) => callFacts(step, call)),
     finish,
     usage: { input, output, cached, reasoning },
     context,
     epoch: step.session.epoch,
   };
-}
-
-function about({ deps }: StepContext, call: ToolCallPart): string {
-  return deps.sanitizer.clean(aboutCall(deps.tools, { name: call.toolName, input: call.input }));
 }

@@ -2,7 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { prefixMaker } from "../../activities/context/request.ts";
+import { prefixOf } from "../../activities/context/request.ts";
 import { budgetOf } from "../../activities/config/run-policy.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { wasDoubted } from "../../activities/store/events.ts";
@@ -40,7 +40,7 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
   const known = await findSession(db, id);
   if (known === undefined) throw noSuchSession(id);
   const { config } = known;
-  const prefix = prefixMaker()(known.system);
+  const prefix = prefixOf(known);
   const { triggerTokens } = budgetOf(config, prefix.tokens);
   const bills = whole.modelCalls.filter((call) => call.inputTokens !== null);
   const sum = (pick: (call: (typeof bills)[number]) => number | null) =>

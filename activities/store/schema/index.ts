@@ -54,6 +54,15 @@ export const sessions = pgTable(
     /** The model's last words once the session ended. */
     result: text(),
     error: json(),
+    /** Of a session that another one started by `delegate`. */
+    parentId: text("parent_id"),
+    /** The call, as the ledger names it: `s12c0`. */
+    parentCall: text("parent_call"),
+    parentEpoch: integer("parent_epoch"),
+    /** How many sessions stand above it. */
+    depth: integer().notNull().default(0),
+    /** Of a delegate: `read` or `write`. */
+    access: text(),
   },
   (t) => [
     check(
@@ -61,6 +70,9 @@ export const sessions = pgTable(
       sql`${t.status} in ('active','waiting','completed','failed','cancelled','max_steps')`,
     ),
     index("sessions_created_at_idx").on(t.createdAt),
+    index("sessions_parent_idx")
+      .on(t.parentId)
+      .where(sql`parent_id is not null`),
   ],
 );
 
@@ -113,6 +125,11 @@ export const toolCalls = pgTable(
     truncated: boolean().notNull().default(false),
     startedAt: at("started_at"),
     finishedAt: at("finished_at"),
+    /** Of a call to an MCP server: which one, whether it may be made again, and where the server's own state of it is. */
+    mcpServer: text("mcp_server"),
+    isReadOnly: boolean("read_only"),
+    mcpState: text("mcp_state"),
+    mcpTask: text("mcp_task"),
     supersededEpoch: integer("superseded_epoch"),
   },
   (t) => [
@@ -236,3 +253,6 @@ export * from "./messages.ts";
 export * from "./workers.ts";
 export * from "./repositories.ts";
 export * from "./egress.ts";
+export * from "./questions.ts";
+export * from "./mcp.ts";
+export * from "./delegations.ts";

@@ -1,6 +1,6 @@
 /** What long tasks cost under our context policy and under others', replayed without any service. */
 import { fileURLToPath } from "node:url";
-import { prefixMaker } from "../../../activities/context/request.ts";
+import { prefixWith } from "../../../activities/context/request.ts";
 import { DEFAULT_IMAGE } from "../../../activities/config/default-image.ts";
 import { systemPrompt } from "../../../activities/config/system-prompt.ts";
 import { toolRegistry } from "../../../activities/tools/index.ts";
@@ -123,8 +123,9 @@ let prefix: string | undefined;
 
 function prefixText(): string {
   if (prefix === undefined) {
-    const { system, tools } = prefixMaker(toolRegistry)(
+    const { system, tools } = prefixWith(
       systemPrompt({ instructions: undefined, config: { sandbox: { image: DEFAULT_IMAGE } } }),
+      toolRegistry,
     );
     const shown = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
     prefix = `${system}\n${JSON.stringify(shown)}`;

@@ -3,7 +3,7 @@ import { encode } from "gpt-tokenizer/encoding/o200k_base";
 import type { Message, StoredMessage } from "../../../activities/contract/message.ts";
 import { viewSize } from "../../../activities/transcript/size.ts";
 import { estimateText, learnRatio, type TokenRatio } from "../../../activities/transcript/tokens.ts";
-import { prefixMaker } from "../../../activities/context/request.ts";
+import { prefixWith } from "../../../activities/context/request.ts";
 import { DEFAULT_IMAGE } from "../../../activities/config/default-image.ts";
 import { systemPrompt } from "../../../activities/config/system-prompt.ts";
 import { toolRegistry, toolSpecs } from "../../../activities/tools/index.ts";
@@ -93,7 +93,7 @@ interface Conversation {
 /** Bills each request with a real tokenizer, as the strict model server does, and compares what was foreseen. */
 function converse(texts: Texts): Conversation {
   const system = systemPrompt({ instructions: undefined, config: { sandbox: { image: DEFAULT_IMAGE } } });
-  const prefix = prefixMaker(toolRegistry)(system);
+  const prefix = prefixWith(system, toolRegistry);
   const biller = new Biller((text) => encode(text).length);
   const tools = toolSpecs().map(({ name, description, inputSchema: schema }) => ({
     name,

@@ -1,0 +1,53 @@
+/** What is known of MCP servers. Part of schema.ts. */
+import { customType, integer, json, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+
+const bytea = customType<{ data: Uint8Array; driverData: Buffer }>({
+  dataType: () => "bytea",
+  toDriver: (value) => Buffer.from(value.buffer, value.byteOffset, value.byteLength),
+});
+const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
+
+/** The tools of a server as a session took them: its prompt does not change when the server does. */
+export const mcpCatalogues = pgTable(
+  "mcp_catalogues",
+  {
+    sessionId: text("session_id").notNull(),
+    server: text().notNull(),
+    epoch: integer().notNull(),
+    takenAt: at("taken_at").notNull().defaultNow(),
+    /** Revision of the protocol that it speaks. */
+    era: text().notNull(),
+    tools: json().notNull(),
+    digest: text().notNull(),
+    /** Names of tools that a search has made callable. */
+    found: json(),
+  },
+  (t) => [primaryKey({ columns: [t.sessionId, t.server] })],
+);
+
+/** What a server said it can do: spares asking before each connection. */
+export const mcpVerdicts = pgTable(
+  "mcp_verdicts",
+  {
+    server: text().notNull(),
+    /** Whose access: a hash. */
+    principal: text().notNull(),
+    verdict: text().notNull(),
+    at: at("at").notNull().defaultNow(),
+  },
+  (t) => [primaryKey({ columns: [t.server, t.principal] })],
+);
+
+/** OAuth tokens, encrypted. */
+export const mcpCredentials = pgTable(
+  "mcp_credentials",
+  {
+    server: text().notNull(),
+    principal: text().notNull(),
+    sealed: bytea().notNull(),
+    keyId: text("key_id").notNull(),
+    expiresAt: at("expires_at"),
+    version: integer().notNull().default(1),
+  },
+  (t) => [primaryKey({ columns: [t.server, t.principal] })],
+);

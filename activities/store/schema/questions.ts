@@ -1,0 +1,67 @@
+/** What sessions ask of people. Part of schema.ts. */
+import { sql } from "drizzle-orm";
+import {
+  bigserial,
+  check,
+  index,
+  integer,
+  json,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+} from "drizzle-orm/pg-core";
+
+const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
+
+/** A question to a person, or a call that waits for a person's leave. The workflow decides which answer counts. */
+export const questions = pgTable(
+  "questions",
+  {
+    sessionId: text("session_id").notNull(),
+    epoch: integer().notNull(),
+    /** Named by its call: `s12c0`. */
+    id: text().notNull(),
+    step: integer().notNull(),
+    callIndex: integer("call_index"),
+    kind: text().notNull(),
+    text: text().notNull(),
+    /** Labels with descriptions to choose from, in order; null where any text is an answer. */
+    options: json(),
+    defaultText: text("default_text"),
+    /** SHA-256 of the call's tool and input: leave is given for exactly that. */
+    inputHash: text("input_hash"),
+    askedAt: at("asked_at").notNull().defaultNow(),
+    /** When the default is taken; null means never. */
+    expiresAt: at("expires_at"),
+    status: text().notNull().default("open"),
+    answer: text(),
+    answeredBy: text("answered_by"),
+    answeredAt: at("answered_at"),
+  },
+  (t) => [
+    primaryKey({ columns: [t.sessionId, t.epoch, t.id] }),
+    index("questions_open_idx")
+      .on(t.askedAt)
+      .where(sql`status = 'open'`),
+    check("questions_kind_check", sql`${t.kind} in ('ask','approval','mcp','budget','egress','plan')`),
+    check(
+      "questions_status_check",
+      sql`${t.status} in ('open','answered','defaulted','declined','withdrawn','superseded')`,
+    ),
+  ],
+);
+
+/** Calls that a person allowed for the rest of the session. */
+export const permissionGrants = pgTable("permission_grants", {
+  id: bigserial({ mode: "number" }).primaryKey(),
+  sessionId: text("session_id").notNull(),
+  epoch: integer().notNull(),
+  step: integer().notNull(),
+  tool: text().notNull(),
+  /** As in `permissions`: what of the call it is about; null means every call of the tool. */
+  match: text(),
+  grantedBy: text("granted_by"),
+  grantedAt: at("granted_at").notNull().defaultNow(),
+  supersededEpoch: integer("superseded_epoch"),
+});
