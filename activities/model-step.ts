@@ -25,7 +25,7 @@ import { tellSwitch } from "./store/switch-model.ts";
 import { createChunkWriter } from "./step/chunk-writer.ts";
 import { ModelError, type ModelAnswer } from "./model/model.ts";
 import { failureOf, mayStepIn } from "./step/model-failure.ts";
-import { buildMessages, prefixOf, prefixShares } from "./context/request.ts";
+import { buildMessages, prefixOf, prefixShares, type Prefix } from "./context/request.ts";
 import { viewSize, type ViewSize } from "./transcript/size.ts";
 import type { Session } from "./store/sessions.ts";
 import { appendEvents } from "./store/events.ts";

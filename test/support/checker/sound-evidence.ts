@@ -72,6 +72,10 @@ const call = (sequence: number, step: number, index: number, callId: string) => 
   truncated: false,
   startedAt: at(sequence),
   finishedAt: at(sequence),
+  mcpServer: null,
+  isReadOnly: null,
+  mcpState: null,
+  mcpTask: null,
   supersededEpoch: null,
 });
 
@@ -158,6 +162,11 @@ export function soundEvidence(): Evidence {
       restoreWorkspace: false,
       result: "answer 3",
       error: null,
+      parentId: null,
+      parentCall: null,
+      parentEpoch: null,
+      depth: 0,
+      access: null,
     },
     cursor: { messageSequence: 8, eventSeq: 7 },
     runs: [
