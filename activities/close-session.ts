@@ -7,6 +7,7 @@
 import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
 import { cutChars } from "./contract/cut-text.ts";
 import type { ClosedSession, CloseSessionInput } from "./contract/activities.ts";
+import { LIMIT_ERRORS } from "./contract/limits.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterToClose } from "./runtime/enter-session.ts";
 import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
@@ -122,15 +123,20 @@ async function notDelivered(
   return [{ type: "git:refused", step, data: { branch, reason } }];
 }
 
-/** What a session that reached the limit of its cost is kept with; its steps' limit needs no words. */
+/** What a session that reached its cost's limit or its deadline is kept with; its steps' limit needs no words. */
 function limitReached(
   { limit }: Pick<CloseSessionInput, "limit">,
   session: Session | undefined,
-): { readonly type: "CostLimit"; readonly message: string } | undefined {
+): { readonly type: string; readonly message: string } | undefined {
   if (limit === undefined) return undefined;
+  if (limit === "deadline") {
+    const message =
+      "The run's deadline has come (limits.deadline). The conversation and the files are kept: say something to go on.";
+    return { type: LIMIT_ERRORS.deadline, message };
+  }
   const maxUsd = session?.config.limits.maxCostUsd;
   const message = `The session has cost what it may (limits.maxCostUsd${maxUsd === undefined ? "" : `: $${maxUsd}`}). The conversation and the files are kept.`;
-  return { type: "CostLimit", message };
+  return { type: LIMIT_ERRORS.cost, message };
 }
 
 function notClosed(

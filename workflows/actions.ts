@@ -14,12 +14,13 @@ import type {
   SessionStatus,
 } from "../activities/contract/activities.ts";
 import type { DeliveryOrder } from "../activities/contract/delivery.ts";
+import type { Limit } from "../activities/contract/limits.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { applyCompaction, applyPrune, applyUndo, type AgentState, type Phase } from "./agent-state.ts";
 import { drain, tooMuch } from "./inbox.ts";
 import { isHostLost, onHost } from "./lost-host.ts";
 import { askedModel } from "./fallback.ts";
-import { WRAP_UP_TEXT, type CompactionPlan, type Limit } from "./loop-policy.ts";
+import { WRAP_UP_TEXT, type CompactionPlan } from "./loop-policy.ts";
 import { wasStopped } from "./outcome.ts";
 import { currentDetails } from "./presentation.ts";
 import { activityOptions, perform } from "./proxies.ts";

@@ -53,6 +53,9 @@ export interface AgentState {
   usage: StepUsage & { calls: number };
   /** USD of the session so far, where a limit was set. */
   costUsd: number;
+  /** When the run must have ended, in ms since 1970, and how far that is. */
+  deadlineAtMs: number | undefined;
+  deadline: "near" | "over" | undefined;
   /** The model that steps in for the session's own: which of them, from 1, and since when (ms). */
   fallback: { readonly index: number; readonly sinceMs: number } | undefined;
   /** Another model is asked next than was asked last. */
@@ -102,6 +105,8 @@ export function createState(input: CodingAgentInput): AgentState {
     unfinished: carried?.unfinished ?? 0,
     usage: carried?.usage ?? { input: 0, output: 0, cached: 0, reasoning: 0, calls: 0 },
     costUsd: carried?.costUsd ?? 0,
+    deadlineAtMs: carried?.deadlineAtMs,
+    deadline: undefined,
     fallback: carried?.fallback,
     switched: carried?.switched,
     lastCalls: [],
@@ -214,6 +219,7 @@ export function carry(state: AgentState): CarriedState {
     ...(state.emptyAnswers > 0 ? { emptyAnswers: state.emptyAnswers } : {}),
     ...(state.unfinished > 0 ? { unfinished: state.unfinished } : {}),
     ...(state.costUsd > 0 ? { costUsd: state.costUsd } : {}),
+    ...(state.deadlineAtMs === undefined ? {} : { deadlineAtMs: state.deadlineAtMs }),
     ...(state.fallback ? { fallback: state.fallback } : {}),
     ...(state.switched ? { switched: state.switched } : {}),
     ...(state.compactRequest ? { compactRequest: state.compactRequest } : {}),

@@ -33,7 +33,7 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
     step: state.step,
     ...neverOpened(run),
     status,
-    ...(limit === "cost" ? { limit } : {}),
+    ...(limit === undefined || limit === "steps" ? {} : { limit }),
     ...(error ? { error } : {}),
     ...(notClosed === undefined ? {} : { notClosed }),
     ...(notDelivered === undefined ? {} : { notDelivered }),

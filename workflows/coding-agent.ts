@@ -3,6 +3,7 @@ import { CancellationScope, CancelledFailure, continueAsNew, workflowInfo } from
 import type { ClosedSession } from "../activities/contract/activities.ts";
 import { applyOpened, applyStep, carry, createState } from "./agent-state.ts";
 import { close, keepWaiting } from "./closing.ts";
+import { watchDeadline } from "./deadline.ts";
 import { fetchRepository, pushSaves } from "./delivery.ts";
 import { runTools } from "./calls.ts";
 import { setHandlers } from "./handlers.ts";
@@ -57,7 +58,9 @@ async function runSession(run: Run, input: CodingAgentInput): Promise<Outcome> {
   run.policy = session.policy;
   if (session.policy.searchAttributes) setSearchAttributes(run, "active");
   await fetchRepository(run);
-  return input.deliver?.outcome ?? loop(run, session.policy);
+  if (input.deliver) return input.deliver.outcome;
+  watchDeadline(run, session.policy);
+  return loop(run, session.policy);
 }
 
 async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcome> {
@@ -65,6 +68,7 @@ async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcom
   for (;;) {
     // A model that was switched during the run brings another budget.
     const policy = run.policy ?? first;
+    if (state.deadline === "over") return { status: "max_steps", limit: "deadline" };
     if (continueDue(history(), policy)) await continueSession(run);
 
     await undoCompactions(run);

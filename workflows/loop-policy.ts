@@ -1,5 +1,6 @@
 /** Decisions of the loop, by the numbers it holds. Pure. */
 import type { CallFacts, CompactionTrigger, ModelStepFacts } from "../activities/contract/activities.ts";
+import type { Limit } from "../activities/contract/limits.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import type { FailureType } from "../activities/contract/failures.ts";
 import type { AgentState } from "./agent-state.ts";
@@ -112,13 +113,12 @@ export function continueDue(
   return history.suggested || history.events >= policy.maxHistoryEvents;
 }
 
-export type Limit = "steps" | "cost";
-
 /** The limit that a run has reached: the next step is its last. */
 export function limitReached(
-  state: Pick<AgentState, "steps" | "costUsd">,
+  state: Pick<AgentState, "steps" | "costUsd" | "deadline">,
   policy: RunPolicy,
 ): Limit | undefined {
+  if (state.deadline) return "deadline";
   if (state.steps >= policy.maxSteps) return "steps";
   return policy.maxCostUsd !== undefined && state.costUsd >= policy.maxCostUsd ? "cost" : undefined;
 }
@@ -129,5 +129,6 @@ const WHERE_THINGS_STAND =
 /** Of the wrap-up step at the limit. Source: requirement 3. */
 export const WRAP_UP_TEXT: Readonly<Record<Limit, string>> = {
   steps: `The step limit is reached. ${WHERE_THINGS_STAND}`,
+  deadline: `There is hardly any time left until the deadline. ${WHERE_THINGS_STAND}`,
   cost: `The limit of what this session may cost is reached. ${WHERE_THINGS_STAND}`,
 };

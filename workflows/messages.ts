@@ -2,6 +2,7 @@
 import { defineQuery, defineSignal, defineUpdate } from "@temporalio/workflow";
 import type { Guidance, SessionStatus, StepUsage } from "../activities/contract/activities.ts";
 import type { DeliveryOrder } from "../activities/contract/delivery.ts";
+import type { Limit } from "../activities/contract/limits.ts";
 import type { UserPart } from "../activities/contract/message.ts";
 
 /** A message as it is sent. `id` is the sender's, for telling duplicates; text beyond 16 KB goes as a blob. */
@@ -37,6 +38,8 @@ export interface SessionView {
   readonly context: { readonly used: number; readonly limit: number; readonly estimated: boolean };
   readonly compactionRounds: number;
   readonly usage: StepUsage & { readonly calls: number };
+  /** ISO time. Absent means none. */
+  readonly deadline?: string;
 }
 
 /** From the Web UI a bare string is accepted too. */
@@ -62,7 +65,7 @@ export interface CodingAgentInput {
     readonly order: DeliveryOrder;
     readonly outcome: {
       readonly status: "completed" | "failed" | "cancelled" | "max_steps";
-      readonly limit?: "cost" | "steps";
+      readonly limit?: Limit;
       readonly error?: { readonly type: string; readonly message: string };
     };
   };
@@ -98,6 +101,8 @@ export interface CarriedState {
   /** When the commits were last pushed, and what was delivered last. Absent means never. */
   readonly pushedAtMs?: number;
   readonly delivered?: string;
+  /** When the deadline is, in ms since 1970. Absent means none. */
+  readonly deadlineAtMs?: number;
   /** Asked for by a person and not done yet. */
   readonly compactRequest?: CompactRequest;
   readonly undoRequests?: readonly string[];

@@ -9,7 +9,7 @@ import {
 } from "@temporalio/workflow";
 import type { FailureType } from "../activities/contract/failures.ts";
 import type { CloseSessionInput } from "../activities/contract/activities.ts";
-import type { Limit } from "./loop-policy.ts";
+import type { Limit } from "../activities/contract/limits.ts";
 
 export interface Outcome {
   readonly status: CloseSessionInput["status"];

@@ -19,6 +19,11 @@ export function currentDetails(state: AgentState, policy: RunPolicy | undefined)
     "",
     `Tokens in ${tokens(state.usage.input)} (cached ${tokens(state.usage.cached)}), out ${tokens(state.usage.output)}, calls ${state.usage.calls}${costText(state, policy)} · queue ${waiting(state.inbox)} · sandbox ${state.sandbox ? code(placeOf(state.sandbox)) : "not open"}`,
   ];
+  if (state.deadlineAtMs !== undefined)
+    lines.push(
+      "",
+      `Deadline ${new Date(state.deadlineAtMs).toISOString()}: it ends in order a while before.`,
+    );
   if (state.epoch > 1)
     lines.push("", `Epoch ${state.epoch}: this run was reset; later rows of the old line are kept, marked.`);
   if (policy.git)
@@ -63,6 +68,7 @@ export function sessionView(
     },
     compactionRounds: state.round,
     usage: state.usage,
+    ...(state.deadlineAtMs === undefined ? {} : { deadline: new Date(state.deadlineAtMs).toISOString() }),
   };
 }
 

@@ -13,6 +13,11 @@ import { modelConfigSchema, modelTargetSchema, providerConfigSchema } from "./mo
 /** Of a text that the operator writes into the system prompt. Source: ours, some 5,000 tokens. */
 const MAX_OWN_PROMPT_CHARS = 20_000;
 
+/** Less is no time for a step. Source: ours. */
+const MIN_DEADLINE_MS = 10_000;
+/** Source: ours, a year. */
+const MAX_DEADLINE_MS = 365 * 86_400_000;
+
 const tokens = z.number().int().positive();
 const ms = z.number().int().positive();
 
@@ -79,6 +84,10 @@ const limitsConfigSchema = z.strictObject({
   silenceTimeout: ms.default(90_000),
   /** USD that a session may cost; then it ends after a wrap-up step. Default: no limit. */
   maxCostUsd: z.number().positive().optional(),
+  /** How long a run may take, in ms, also while it waits; then it ends after a last answer. Default: no limit. */
+  deadline: z.number().int().min(MIN_DEADLINE_MS).max(MAX_DEADLINE_MS).optional(),
+  /** So long before the deadline that last answer is asked for, in ms; a quarter of the deadline at most. Source: ours, two minutes. */
+  wrapUp: ms.default(120_000),
   /** How long a model of `fallback` works before the session's own is asked again, in ms. Source: ours, ten minutes. */
   returnAfter: ms.default(600_000),
 });

@@ -92,6 +92,9 @@ export function runPolicyOf(
       ? {}
       : { fallbacks: config.fallback.length, returnAfterMs: config.limits.returnAfter }),
     ...(config.limits.maxCostUsd === undefined ? {} : { maxCostUsd: config.limits.maxCostUsd }),
+    ...(config.limits.deadline === undefined
+      ? {}
+      : { deadlineMs: config.limits.deadline, wrapUpMs: config.limits.wrapUp }),
     maxFutileRounds: MAX_FUTILE_ROUNDS,
     maxHistoryEvents: config.limits.maxHistoryEvents,
     modelTimeoutMs: config.limits.modelTimeout,

@@ -5,6 +5,7 @@
  * The session is never named: its id is the workflow's id, which each activity reads from its own context.
  */
 import type { DeliveryState, FetchedRepository, Publication, PublishInput } from "./delivery.ts";
+import type { Limit } from "./limits.ts";
 import type { MessageKind, ToolOutcome, UserPart } from "./message.ts";
 import type { RunPolicy } from "./run-policy.ts";
 
@@ -239,7 +240,7 @@ export interface CloseSessionInput {
   readonly neverOpened?: NeverOpened;
   readonly status: Exclude<SessionStatus, "active" | "waiting">;
   /** Of `max_steps`: which limit it was; absent means the steps. */
-  readonly limit?: "cost";
+  readonly limit?: Exclude<Limit, "steps">;
   /** Of a failure: its type and message, bounded. */
   readonly error?: { readonly type: string; readonly message: string };
   /** Why the sandbox was not closed: the last files may be in no save, the container may be there still. */
@@ -252,7 +253,7 @@ export interface CloseSessionInput {
 export interface ClosedSession {
   readonly status: SessionStatus;
   /** Which limit ended it, of `max_steps`; absent means the steps. */
-  readonly limit?: "cost";
+  readonly limit?: Exclude<Limit, "steps">;
   readonly steps: number;
   readonly rounds: number;
   /** The model's last words, at most 2,000 characters. */

@@ -33,6 +33,9 @@ export interface RunPolicy {
   readonly returnAfterMs?: number;
   /** USD that the session may cost; absent means no limit. */
   readonly maxCostUsd?: number;
+  /** How long a run may take, and how long before that it begins to end, in ms. Absent means no deadline. */
+  readonly deadlineMs?: number;
+  readonly wrapUpMs?: number;
   /** An interrupt is kept until the step's boundary. Absent in runs from before it was. */
   readonly keepsInterrupt?: true;
   /** Only an answer that finished with `stop` completes a task. Absent in runs from before it was so. */

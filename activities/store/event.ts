@@ -104,7 +104,7 @@ export interface EventData {
   "session:ended": {
     status: string;
     /** Which limit, where it was not the steps'. */
-    limit?: "cost";
+    limit?: "cost" | "deadline";
     reason: string | null;
     text: string;
     usage: { input: number; cached: number; output: number; reasoning: number; calls: number };

@@ -40,6 +40,9 @@ export function statusText(
       "context",
       `${bar(context.used, context.limit)} ${percent(context.used, context.limit)} of the window · ${tokens(context.used)} of ${tokens(context.limit)} tokens${context.estimated ? " (estimated)" : ""}`,
     ],
+    ...(document.limits.deadline === null
+      ? []
+      : [["deadline", document.limits.deadline] satisfies [string, string]]),
     ["compacted", plural(document.compactionRounds, "round")],
     ["model", document.model ?? "–"],
     [

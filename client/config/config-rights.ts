@@ -58,7 +58,7 @@ export function wideningSettings(file: ConfigFile, own: AgentConfig): SettingPat
     ...sandbox.map(([key]) => ["sandbox", key]),
     // It would speak as the operator does.
     ...(file.instructions?.text === undefined ? [] : [["instructions", "text"]]),
-    ...(spendsMore(file, own) ? [["limits", "maxCostUsd"]] : []),
+    ...spendsMore(file, own).map((key) => ["limits", key]),
     ...Object.entries(file.models ?? {}).flatMap(([id, model]) =>
       ASKED_FOR.filter((key) => model[key] !== undefined).map((key) => ["models", id, key]),
     ),
@@ -71,10 +71,11 @@ export function wideningSettings(file: ConfigFile, own: AgentConfig): SettingPat
 /** Settings of a model that say what its provider keeps of a request, and what it costs. */
 const ASKED_FOR = ["body", "tier"] as const;
 
-/** What the person is ready to pay is theirs to say. */
-function spendsMore({ limits }: ConfigFile, own: AgentConfig): boolean {
-  const max = own.limits.maxCostUsd;
-  return max !== undefined && limits?.maxCostUsd !== undefined && limits.maxCostUsd > max;
+/** What the person is ready to pay, and how long to wait, is theirs to say. */
+function spendsMore({ limits }: ConfigFile, own: AgentConfig): string[] {
+  return (["maxCostUsd", "deadline"] as const).filter(
+    (key) => (limits?.[key] ?? 0) > (own.limits[key] ?? Infinity),
+  );
 }
 
 const megabytes = (size: string) => Number.parseInt(size) * (size.endsWith("g") ? 1_024 : 1);

@@ -24,6 +24,10 @@ export interface ConfigFlags extends SandboxFlags {
   readonly config?: string | undefined;
   readonly model?: string | undefined;
   readonly maxSteps?: number | undefined;
+  /** USD. */
+  readonly maxCost?: number | undefined;
+  /** In ms. */
+  readonly deadline?: number | undefined;
   /** False where services and workers are elsewhere. */
   readonly setup?: boolean | undefined;
   /** The folder that is put in: no configuration is read from it. */
@@ -166,8 +170,16 @@ function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment
     ...file,
     ...(model === undefined ? {} : { model }),
     sandbox: { ...sandbox, image: imageNamed(setting(environment, "SANDBOX_IMAGE") ?? sandbox?.image) },
-    ...(flags.maxSteps === undefined ? {} : { limits: { ...file.limits, maxSteps: flags.maxSteps } }),
+    limits: { ...file.limits, ...limitFlags(flags) },
   });
+}
+
+function limitFlags({ maxSteps, maxCost, deadline }: ConfigFlags) {
+  return {
+    ...(maxSteps === undefined ? {} : { maxSteps }),
+    ...(maxCost === undefined ? {} : { maxCostUsd: maxCost }),
+    ...(deadline === undefined ? {} : { deadline }),
+  };
 }
 
 /** @throws ClientError (missing) where a model that the session may ask has no key or no address */

@@ -68,10 +68,13 @@ const endings: Record<string, { readonly text: string; readonly look: "green" | 
   cancelled: { text: "■ cancelled", look: "yellow" },
   max_steps: { text: "■ stopped: step limit reached", look: "yellow" },
 };
-const COST_LIMIT = { text: "■ stopped: cost limit reached (limits.maxCostUsd)", look: "yellow" } as const;
+const LIMITS = {
+  cost: { text: "■ stopped: cost limit reached (limits.maxCostUsd)", look: "yellow" },
+  deadline: { text: "■ stopped: the deadline has come (limits.deadline)", look: "yellow" },
+} as const;
 
 export function endLines(data: EventData["session:ended"], style: Style): string[] {
-  const { text, look } = (data.limit === "cost" ? COST_LIMIT : endings[data.status]) ?? {
+  const { text, look } = (data.limit === undefined ? endings[data.status] : LIMITS[data.limit]) ?? {
     text: data.status,
     look: "yellow" as const,
   };

@@ -1,6 +1,7 @@
 /** A delivery after the end: the session's workflow is started for that alone, since the credentials are the worker's. */
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/client";
 import { runConfigSchema } from "../../activities/config/agent-config.ts";
+import { limitOf } from "../../activities/contract/limits.ts";
 import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
 import { readEvents } from "../../activities/store/events.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
@@ -78,7 +79,8 @@ type Outcome = NonNullable<CodingAgentInput["deliver"]>["outcome"];
 /** The session is to end as it had. */
 function outcomeOf({ status, error }: SessionRow): Outcome {
   const { type, message } = (error ?? {}) as { readonly type?: string; readonly message?: string };
-  if (status === "max_steps") return { status, limit: type === "CostLimit" ? "cost" : "steps" };
+  const limit = limitOf(status, error);
+  if (limit !== undefined) return { status: "max_steps", limit };
   return {
     status: status as Outcome["status"],
     ...(type === undefined ? {} : { error: { type, message: message ?? "" } }),

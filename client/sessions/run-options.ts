@@ -2,6 +2,7 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { resolveConfig, type ConfigFlags, type ResolvedConfig } from "../config/config.ts";
 import { NETWORKS, type SandboxFlags } from "../config/sandbox-flags.ts";
+import { parseDeadline } from "./parse-deadline.ts";
 import { sessionGit, withGitFlags, type GitFlags } from "./git-flags.ts";
 import { notShown, readAttachments } from "./images.ts";
 import { parseSessionId } from "./session-id.ts";
@@ -14,6 +15,8 @@ export interface RunFlags extends GitFlags, SandboxFlags {
   readonly model?: string;
   readonly workspace?: string;
   readonly maxSteps?: number;
+  readonly maxCost?: number;
+  readonly deadline?: number;
   readonly config?: string;
   readonly image?: readonly string[];
   readonly id?: string;
@@ -27,6 +30,10 @@ export function withRunFlags(command: Command): Command {
     .option("--model <provider/model>", "model to ask, such as openai/gpt-6.1-sol")
     .option("--workspace <dir>", "folder to work on: copied in, .gitignore respected")
     .option("--max-steps <n>", "stop after this many steps", positiveInteger)
+    .option("--max-cost <usd>", "stop when the session has cost so much", positiveAmount)
+    .option("--deadline <when>", "end within a time such as 90m or 8h, or by an ISO time", (text) =>
+      parseDeadline(text, Date.now()),
+    )
     .option("--config <file>", "configuration file (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
     .option("--image <file>", "image or PDF that belongs to the task; may be repeated", collect)
     .addOption(
@@ -48,6 +55,12 @@ export function positiveInteger(text: string): number {
   const value = Number(text);
   if (!Number.isSafeInteger(value) || value < 1)
     throw new InvalidArgumentError("Expected a positive integer.");
+  return value;
+}
+
+function positiveAmount(text: string): number {
+  const value = Number(text);
+  if (!Number.isFinite(value) || value <= 0) throw new InvalidArgumentError("Expected an amount above 0.");
   return value;
 }
 

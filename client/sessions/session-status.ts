@@ -1,6 +1,7 @@
 /** The state of a session as `status` and `list` give it: from Postgres, and from its workflow where that answers soon. */
 import type { Price } from "../../activities/config/model-target.ts";
 import { branchOf } from "../../activities/config/git-settings.ts";
+import { limitOf, type Limit } from "../../activities/contract/limits.ts";
 import type { DeliveryState } from "../../activities/contract/delivery.ts";
 import { sessionCostUsd } from "../../activities/config/cost.ts";
 import type { NextInputEstimate } from "../../activities/transcript/tokens.ts";
@@ -46,8 +47,14 @@ export interface SessionStatusDocument {
   /** The provider's token counts contradict the session's size, so they are not reckoned with. */
   readonly usageDoubtful: boolean;
   readonly result: string | null;
+  /** `deadline`: ISO time, known while its workflow answers. */
+  readonly limits: {
+    readonly costUsd: number | null;
+    readonly maxCostUsd: number | null;
+    readonly deadline: string | null;
+  };
   /** Which limit ended it, of `max_steps`. */
-  readonly limit: "steps" | "cost" | null;
+  readonly limit: Limit | null;
   readonly error: unknown;
   readonly createdAt: string;
   readonly endedAt: string | null;
@@ -100,6 +107,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
         ? { ...document.context, used: view.context.used, estimated: view.context.estimated }
         : document.context,
     compactionRounds: Math.max(document.compactionRounds, view.compactionRounds),
+    limits: { ...document.limits, deadline: view.deadline ?? null },
     live: true,
   };
 }
@@ -147,7 +155,12 @@ export function statusDocument(
     costEstimatedUsd: bill.estimatedUsd,
     usageDoubtful: isDoubted,
     result: isTakenUp(row, run) ? null : row.result,
-    limit: limitOf(row),
+    limits: {
+      costUsd: sessionCostUsd(bill, config),
+      maxCostUsd: config.limits?.maxCostUsd ?? null,
+      deadline: null,
+    },
+    limit: limitOf(row.status, row.error) ?? null,
     error: row.error ?? null,
     createdAt: row.createdAt.toISOString(),
     endedAt: isTakenUp(row, run) ? null : (row.endedAt?.toISOString() ?? null),
@@ -177,11 +190,6 @@ function gitStatus(
   };
 }
 
-function limitOf({ status, error }: SessionRow): "steps" | "cost" | null {
-  if (status !== "max_steps") return null;
-  return (error as { type?: string } | null)?.type === "CostLimit" ? "cost" : "steps";
-}
-
 /** A new run of a session that had ended, which no worker has taken up: the row is still the one before's. */
 function isTakenUp(row: SessionRow, run: RunDescription | undefined): boolean {
   return hasEnded(row) && run?.status === "RUNNING" && run.runId !== row.runId;
@@ -208,7 +216,7 @@ interface KnownConfig {
   readonly contextWindow?: number;
   readonly price?: Price;
   readonly tier?: string;
-  readonly limits?: { readonly maxSteps?: number };
+  readonly limits?: { readonly maxSteps?: number; readonly maxCostUsd?: number };
   readonly repository?: { readonly url: string; readonly branch?: string };
 }
 

@@ -21,6 +21,7 @@ const DOCUMENT: SessionStatusDocument = {
   costEstimatedUsd: 0,
   usageDoubtful: false,
   result: null,
+  limits: { costUsd: null, maxCostUsd: null, deadline: null },
   limit: null,
   error: null,
   createdAt: "2026-11-22T10:00:00.000Z",

@@ -1,0 +1,28 @@
+/** A run's deadline: a while before it the step in flight is interrupted, so that the run ends in order. */
+import { isCancellation, sleep, workflowInfo } from "@temporalio/workflow";
+import type { RunPolicy } from "../activities/contract/run-policy.ts";
+import { interrupt, type Run } from "./actions.ts";
+
+/** Of the deadline, at most: the rest is for the work. Source: ours. */
+const MAX_WRAP_UP_SHARE = 1 / 4;
+
+/** Starts the run's clock, where it has one. It goes on in the runs that continue this one as new. */
+export function watchDeadline(run: Run, { deadlineMs, wrapUpMs = 0 }: RunPolicy): void {
+  if (deadlineMs === undefined) return;
+  const { state } = run;
+  state.deadlineAtMs ??= workflowInfo().runStartTime.getTime() + deadlineMs;
+  const endMs = state.deadlineAtMs;
+  const wrapUpAtMs = endMs - Math.min(wrapUpMs, deadlineMs * MAX_WRAP_UP_SHARE);
+  const watch = async () => {
+    await sleep(Math.max(1, wrapUpAtMs - Date.now()));
+    state.deadline = "near";
+    interrupt(run);
+    await sleep(Math.max(1, endMs - Date.now()));
+    state.deadline = "over";
+    interrupt(run);
+  };
+  // It ends with the run.
+  watch().catch((error: unknown) => {
+    if (!isCancellation(error)) throw error;
+  });
+}
