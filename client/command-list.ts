@@ -40,6 +40,18 @@ export const commandList: readonly CommandEntry[] = [
     load: async () => (await import("./commands/say.ts")).sayCommand,
   },
   {
+    name: "queue",
+    usage: "<id>",
+    about: "messages that wait for the next step, oldest first",
+    load: async () => (await import("./commands/queue.ts")).queueCommand,
+  },
+  {
+    name: "unsay",
+    usage: "<id> <message-id>",
+    about: "take a message back that the agent has not read yet",
+    load: async () => (await import("./commands/unsay.ts")).unsayCommand,
+  },
+  {
     name: "resume",
     usage: "<id> [message...]",
     about: "continue a session that has ended; the same as say, with words of its own where none are given",

@@ -5,7 +5,7 @@ import { isEmptyMessage } from "../activities/contract/guidance-limits.ts";
 import { cutChars } from "../activities/contract/cut-text.ts";
 import { createUnnamedIds, idOf, itemsOf, partsOf } from "../activities/contract/guidance-items.ts";
 import { takeMessages } from "./guidance-jobs.ts";
-import { accept, firstOf, refusal, waiting } from "./inbox.ts";
+import { accept, firstOf, refusal, waiting, withdraw } from "./inbox.ts";
 import {
   compactSignal,
   guidanceSignal,
@@ -14,6 +14,7 @@ import {
   sendGuidanceUpdate,
   statusQuery,
   undoCompactionSignal,
+  withdrawMessageUpdate,
   type CompactRequest,
 } from "./messages.ts";
 import { sessionView } from "./presentation.ts";
@@ -32,6 +33,7 @@ export function setHandlers(run: Run): void {
   takeMessages((message) => void take(message));
   remarkOn((text) => showRemark(run, text));
   setMessageHandlers(run, take);
+  setWithdrawHandler(run);
   setCompactionHandlers(run);
   setHandler(statusQuery, () => sessionView(run.state, run.policy, run.status), {
     description: "Step, phase, context use, queue and tokens of this run.",
@@ -102,6 +104,29 @@ function setMessageHandlers(run: Run, take: Take): void {
       validator: (message) => {
         const reason = refusal(run.state.inbox, message);
         if (reason !== undefined) throw ApplicationFailure.nonRetryable(reason, "GuidanceRefused");
+      },
+    },
+  );
+}
+
+function setWithdrawHandler(run: Run): void {
+  const { inbox } = run.state;
+  setHandler(
+    withdrawMessageUpdate,
+    ({ id, parked }) => {
+      if (parked) inbox.parked = Math.max(0, inbox.parked - 1);
+      else withdraw(inbox, id);
+      showDetails(run);
+    },
+    {
+      description:
+        'Take a message back that waits: `{"id": "…"}` as `queue` has it. Refused once the agent reads it.',
+      validator: ({ id, parked }) => {
+        if (!parked && !inbox.queue.some((item) => item.id === id))
+          throw ApplicationFailure.nonRetryable(
+            "This message does not wait: the agent has it already, or there is none with this id.",
+            "GuidanceRefused",
+          );
       },
     },
   );

@@ -49,6 +49,13 @@ export function accept(inbox: Inbox, item: Guidance): boolean {
   return true;
 }
 
+/** Takes a message out that waits here. Its id stays known: the same message is not queued again. @returns false where it does not wait */
+export function withdraw(inbox: Inbox, id: unknown): boolean {
+  const place = inbox.queue.findIndex((item) => item.id === id);
+  if (place !== -1) inbox.queue.splice(place, 1);
+  return place !== -1;
+}
+
 export function waiting(inbox: Inbox): number {
   return inbox.queue.length + inbox.parked;
 }

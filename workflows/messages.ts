@@ -48,6 +48,13 @@ export const interruptSignal = defineSignal<[(GuidanceMessage | string)?]>("inte
 export const compactSignal = defineSignal<[(CompactRequest | string)?]>("compact");
 export const undoCompactionSignal = defineSignal<[]>("undoCompaction");
 export const sendGuidanceUpdate = defineUpdate<QueuedReply, [GuidanceMessage]>("sendGuidance");
+/** Takes a message back that waits: `parked` where the sender has done so in Postgres already. */
+export interface WithdrawnMessage {
+  readonly id: string;
+  readonly parked?: true;
+}
+
+export const withdrawMessageUpdate = defineUpdate<void, [WithdrawnMessage]>("withdrawMessage");
 export const statusQuery = defineQuery<SessionView>("status");
 export const queueQuery = defineQuery<readonly Guidance[]>("queue");
 

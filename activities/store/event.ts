@@ -67,6 +67,8 @@ export interface EventData {
   };
   "context:pruned": { prunedCount: number; savedTokens: number };
   "message:queued": { id: string; position: number; excerpt: string };
+  /** Its sender took it back before the agent read it. */
+  "message:withdrawn": { id: string };
   "message:dequeued": {
     count: number;
     ids: string[];

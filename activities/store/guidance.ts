@@ -37,6 +37,15 @@ export async function countParked(db: Queryable, sessionId: string): Promise<num
   return db.$count(guidance, waits(sessionId));
 }
 
+/** Takes a parked message back, unless a step has it already. @returns false where it is not parked */
+export async function dropParked(db: Queryable, sessionId: string, id: string): Promise<boolean> {
+  const { rowCount } = await db
+    .update(guidance)
+    .set({ dropped: true })
+    .where(and(waits(sessionId), eq(guidance.id, id)));
+  return (rowCount ?? 0) > 0;
+}
+
 /** Which of the messages with these ids the live transcript has already, and where: id to sequence. */
 export async function deliveredGuidance(
   db: Queryable,

@@ -12,22 +12,19 @@ export interface WaitingMessage {
 
 /** Messages that wait, as far as rows tell: those told of as queued and not yet taken, and those parked. */
 export async function readWaiting(db: Database, sessionId: string): Promise<WaitingMessage[]> {
+  const news: readonly EventType[] = ["message:queued", "message:dequeued", "message:withdrawn"];
   const told = await db
     .select({ type: events.type, data: events.data, at: events.at })
     .from(events)
-    .where(
-      and(
-        eq(events.sessionId, sessionId),
-        inArray(events.type, ["message:queued", "message:dequeued"] satisfies EventType[]),
-      ),
-    )
+    .where(and(eq(events.sessionId, sessionId), inArray(events.type, news)))
     .orderBy(asc(events.seq));
   const waiting = new Map<string, WaitingMessage>();
   // Who sends tells afterwards, so a quick step may have taken a message before it was told of.
   const taken = new Set(
-    told.flatMap(({ type, data }) =>
-      type === "message:dequeued" ? (data as EventData["message:dequeued"]).ids : [],
-    ),
+    told.flatMap(({ type, data }) => {
+      if (type === "message:withdrawn") return [(data as EventData["message:withdrawn"]).id];
+      return type === "message:dequeued" ? (data as EventData["message:dequeued"]).ids : [];
+    }),
   );
   for (const { type, data, at } of told) {
     if (type !== "message:queued") continue;

@@ -82,6 +82,7 @@ export class Progress {
       "message:queued": (_event, { id }) => {
         if (!this.#delivered.has(id)) this.waiting.add(id);
       },
+      "message:withdrawn": (_event, { id }) => void this.waiting.delete(id),
       "message:dequeued": (_event, { ids }) => {
         for (const id of ids) {
           this.#delivered.add(id);

@@ -178,6 +178,7 @@ export class Renderer {
     "message:queued": (_event, data) => {
       if (!this.#progress.knowsMessage(data.id)) this.#aside(queuedLine(data, this.#style, this.#columns));
     },
+    "message:withdrawn": () => this.#aside(this.#style("magenta", "✉ a message was taken back")),
     "message:dequeued": (_event, data) => {
       this.note(`${this.#style("magenta", "▸ you:")} ${oneLine(data.text, this.#columns * 3)}`);
     },

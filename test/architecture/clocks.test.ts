@@ -10,9 +10,11 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "activities/model/ai-sdk.ts": "a retry-after given as a date",
   "activities/store/workspace-pack.ts": "times of files",
   "activities/tools/bash-output.ts": "since when a command runs, by the sandbox's own clock",
+  "client/sessions/run-options.ts": "a deadline given as a date",
   "client/watch/for-people.ts": "how long ago an event was",
   "worker/bundle.ts": "times of files",
   "workflows/delivery.ts": "how long ago commits were pushed: the engine's time, which replays",
+  "workflows/deadline.ts": "how long until the deadline: the engine's time, which replays",
   "workflows/coding-agent.ts": "since when a model steps in: the engine's time, which replays",
 };
 

@@ -25,6 +25,24 @@ test("queues a message with its position, counts an id once, and delivers all in
   expect({ result, queue }).toEqual({ result: "Both heard.", queue: [] });
 });
 
+test("shows what waits, and takes a message back that the agent has not read", async () => {
+  const id = await begin("run: sleep 100\nsay: Not heard.");
+  await untilRunning(id);
+  for (const name of ["first", "second"]) await longhaul(["say", id, `run: echo ${name}`, "--id", name]);
+  const shown = await longhaul(["queue", id]);
+  expect(shown.out).toMatch(/^1\. first .* run: echo first\n2\. second .* run: echo second\n$/);
+  expect(await longhaul(["unsay", id, "1"])).toMatchObject({ code: 0, out: "" });
+  const { queue } = JSON.parse((await longhaul(["queue", id, "--json"])).out) as { queue: { id: string }[] };
+  expect(queue.map((message) => message.id)).toEqual(["second"]);
+  expect((await longhaul(["unsay", id, "first"])).code).toBe(5);
+  await longhaul(["interrupt", id, "say: Only the second."]);
+  await untilStatus(id, ({ status }) => status === "completed");
+  const said = (await longhaul(["messages", id])).out;
+  expect(said).toContain("echo second");
+  expect(said).not.toContain("echo first");
+  expect((await longhaul(["unsay", id, "second"])).code).toBe(5);
+});
+
 test("takes up a session that has ended", async () => {
   const id = await finished("say: First.");
   const { code, err } = await longhaul(["say", id, "say: Second."]);

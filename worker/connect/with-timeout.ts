@@ -1,4 +1,6 @@
-/** The promise's outcome, waited for at most `timeoutMs`; the promise itself is not stopped. @throws Error after that */
+export class NoAnswer extends Error {}
+
+/** The promise's outcome, waited for at most `timeoutMs`; the promise itself is not stopped. @throws NoAnswer after that */
 export async function withTimeout<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   promise.catch(() => undefined);
@@ -6,7 +8,7 @@ export async function withTimeout<T>(promise: Promise<T>, timeoutMs: number): Pr
     return await Promise.race([
       promise,
       new Promise<never>((_, reject) => {
-        timer = setTimeout(() => reject(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs);
+        timer = setTimeout(() => reject(new NoAnswer(`no answer in ${timeoutMs} ms`)), timeoutMs);
       }),
     ]);
   } finally {

@@ -1,0 +1,50 @@
+/** Takes a message back: from Postgres where it is kept there, else from the run that has it. */
+import { WorkflowUpdateFailedError } from "@temporalio/client";
+import { appendEvents } from "../../activities/store/events.ts";
+import { dropParked } from "../../activities/store/guidance.ts";
+import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
+import { NoAnswer, withTimeout } from "../../worker/connect/with-timeout.ts";
+import { withdrawMessageUpdate, type WithdrawnMessage } from "../../workflows/messages.ts";
+import type { Services } from "../connect/connection.ts";
+import { missing, notPossible } from "../console/errors.ts";
+import { withRunning } from "./running-session.ts";
+import { hasEnded } from "./start-session.ts";
+
+/** How long a worker may take to answer. */
+const REPLY_MS = 5_000;
+
+/** @throws ClientError (impossible) where the agent has it already, (missing) where no worker answers */
+export async function withdrawMessage(services: Services, row: SessionRow, id: string): Promise<void> {
+  const { db, pool } = services.store;
+  const isParked = await dropParked(db, row.id, id);
+  if (!hasEnded(row)) await tellRun(services, row, { id, ...(isParked ? { parked: true } : {}) });
+  else if (!isParked) throw tooLate(row.id, "the session has ended");
+  const step = (await readFigures(db, [row.id])).get(row.id)?.step ?? 0;
+  await appendEvents(db, row.id, row.epoch, [{ type: "message:withdrawn", step, data: { id } }]);
+  await pool.query("select pg_notify('longhaul_events', $1)", [row.id]);
+}
+
+async function tellRun(services: Services, row: SessionRow, message: WithdrawnMessage): Promise<void> {
+  try {
+    await withRunning(services, row, (handle) =>
+      withTimeout(handle.executeUpdate(withdrawMessageUpdate, { args: [message] }), REPLY_MS),
+    );
+  } catch (error) {
+    // Its row is marked: it is not delivered, whether the run knows or not.
+    if (message.parked) return;
+    if (error instanceof WorkflowUpdateFailedError) {
+      throw tooLate(row.id, error.cause instanceof Error ? error.cause.message : error.message);
+    }
+    if (error instanceof NoAnswer) {
+      throw missing(
+        `No worker answered for ${row.id}, so the message may still be read.`,
+        `Start a worker (longhaul worker), then see what waits: longhaul queue ${row.id}`,
+      );
+    }
+    throw error;
+  }
+}
+
+function tooLate(id: string, reason: string) {
+  return notPossible(`Too late for ${id}: ${reason}`, `Say something else: longhaul say ${id} "…"`);
+}
