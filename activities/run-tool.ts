@@ -25,6 +25,7 @@ import { abortable } from "./sandbox/shared-work.ts";
 import { watchEgress } from "./workspace/egress.ts";
 import { withoutLost, type SessionSandboxes } from "./workspace/session-sandbox.ts";
 import { createFolderNotes, openedSkill, type FoundNotes } from "./step/folder-notes.ts";
+import { boundedResult } from "./step/bounded-event.ts";
 import { keepWhole } from "./step/store-full-output.ts";
 import type { Session } from "./store/sessions.ts";
 import { commitResult } from "./store/commit-step.ts";
@@ -215,6 +216,7 @@ async function store(
     exitCode: exitCode ?? null,
     truncated,
     excerpt: cutTail(result.text, 300),
+    ...boundedResult(result.text, callKey(row)),
   };
   const events = [
     { type: "llm:tool-result", data } as const,

@@ -108,7 +108,9 @@ export class AnswerCollector {
 
   #write(toolCallId: string, delta: string): void {
     const called = this.#called.get(toolCallId);
-    if (called !== undefined) called.written += delta;
+    if (called === undefined) return;
+    called.written += delta;
+    this.#onDelta({ type: "tool-input", text: delta });
   }
 
   #begin(toolCallId: string, toolName: string): Called {

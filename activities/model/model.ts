@@ -34,6 +34,8 @@ export type ModelDelta =
   | { readonly type: "text" | "reasoning"; readonly text: string }
   /** A tool call has begun to arrive. */
   | { readonly type: "tool-call"; readonly toolName: string }
+  /** A piece of the arguments of the call that began last. */
+  | { readonly type: "tool-input"; readonly text: string }
   /** Bytes come, and have long brought nothing to show: it thinks where nobody sees it. */
   | { readonly type: "thinking" };
 

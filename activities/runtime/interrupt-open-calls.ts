@@ -58,6 +58,7 @@ function resultEvent(call: OpenCall, { outcome, text }: ToolResultPart): NewEven
       exitCode: null,
       truncated: false,
       excerpt: text,
+      text,
     },
   };
 }

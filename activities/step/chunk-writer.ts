@@ -3,6 +3,7 @@ import type { Sanitizer } from "../redaction/sanitizer.ts";
 import type { Store } from "../store/db.ts";
 import { appendChunks, appendEvents, type ChunkRow, type Notifier } from "../store/events.ts";
 import type { ModelDelta } from "../model/model.ts";
+import { WrittenCall } from "./written-call.ts";
 
 /** Source: survey of durable engines, D16 (50–100 ms); watchers are to see a piece within 300 ms. */
 const GATHER_MS = 60;
@@ -25,6 +26,7 @@ export function createChunkWriter(
   },
 ): ChunkWriter {
   const streams = { text: deps.sanitizer.stream(), reasoning: deps.sanitizer.stream() };
+  let call: WrittenCall | undefined;
   let waiting: ChunkRow[] = [];
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
@@ -32,7 +34,8 @@ export function createChunkWriter(
   const add = (chunkType: ChunkRow["chunkType"], text: string) => {
     if (text === "") return;
     const last = waiting.at(-1);
-    if (last?.chunkType === chunkType) waiting[waiting.length - 1] = { chunkType, text: last.text + text };
+    if (last !== undefined && last.chunkType === chunkType && chunkType !== "tool-name")
+      waiting[waiting.length - 1] = { chunkType, text: last.text + text };
     else waiting.push({ chunkType, text });
     timer ??= setTimeout(flush, GATHER_MS);
   };
@@ -48,16 +51,25 @@ export function createChunkWriter(
     waiting = [];
     write(() => appendChunks(deps.store.db, at, chunks));
   };
+  const addAll = (chunks: readonly ChunkRow[] = []) => {
+    for (const { chunkType, text } of chunks) add(chunkType, text);
+  };
   const { sessionId, epoch, step, attempt, model } = at;
   const hidden = { type: "llm:thinking", step, attempt, data: { model, hidden: true } } as const;
   return {
     push(delta) {
       if (delta.type === "text" || delta.type === "reasoning")
         add(delta.type, streams[delta.type].push(delta.text));
+      if (delta.type === "tool-call") {
+        addAll(call?.end());
+        call = new WrittenCall(delta.toolName, deps.sanitizer);
+      }
+      if (delta.type === "tool-input") addAll(call?.push(delta.text));
       // Rare: at most once in each 5 s without a piece.
       if (delta.type === "thinking") write(() => appendEvents(deps.store.db, sessionId, epoch, [hidden]));
     },
     async end() {
+      addAll(call?.end());
       add("reasoning", streams.reasoning.end());
       add("text", streams.text.end());
       clearTimeout(timer);

@@ -16,6 +16,7 @@ import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { callsOf, findAnswer, insertPartialAnswer, lockRun } from "../store/transcript.ts";
 import { aboutOf, callFacts } from "./call-facts.ts";
+import { boundedInput } from "./bounded-event.ts";
 import { doubtOf } from "./doubtful-bill.ts";
 import { nearLimit, spentWith, withLost } from "./spent.ts";
 import type { StepContext } from "./step-context.ts";
@@ -75,13 +76,20 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
           ...(doubt.isNews ? { usageDoubtful: true } : {}),
           costUsd: bill.costUsd ?? null,
           durationMs: Math.round(answer.durationMs),
+          ...whoGave(session.config),
         },
       },
       ...nearLimit(step, spent),
       ...calls.map((call, index) => ({
         type: "llm:tool-call" as const,
         step: input.step,
-        data: { callId: call.toolCallId, index, name: call.toolName, about: aboutOf(step, call) },
+        data: {
+          callId: call.toolCallId,
+          index,
+          name: call.toolName,
+          about: aboutOf(step, call),
+          ...boundedInput(call.input),
+        },
       })),
     ],
   });
@@ -98,6 +106,10 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
     ...facts(step, calls, answer.finish, usage, nextContext({ ...step, measure }, row)),
     ...costFacts(spent && (await withLost(step, spent)), bill.costUsd),
   };
+}
+
+function whoGave({ model, provider }: StepContext["session"]["config"]) {
+  return { model, ...(provider === undefined ? {} : { provider: provider.name }) };
 }
 
 /** For the Web UI, which shows the sum. Rounded, since it stands in the history. */
@@ -177,7 +189,7 @@ export async function keepInterrupted(
 }
 
 function interruptedResponse(
-  { input, scope, measure }: StepContext,
+  { input, scope, measure, session }: StepContext,
   text: string,
   context: ContextSize,
 ): NewEvent {
@@ -195,6 +207,7 @@ function interruptedResponse(
       contextLimit: measure.windowTokens,
       costUsd: null,
       durationMs: 0,
+      ...whoGave(session.config),
     },
   };
 }

@@ -1,6 +1,6 @@
 /** The event log: rows in one order per session, and a coalesced wake-up for watchers. */
 import { and, eq, sql } from "drizzle-orm";
-import type { NewEvent, SessionEvent } from "./event.ts";
+import type { EventData, NewEvent, SessionEvent } from "./event.ts";
 import type { Queryable, Store } from "./db.ts";
 import { events, streamChunks } from "./schema/index.ts";
 
@@ -13,7 +13,7 @@ const EVENT_CHANNEL = "longhaul_events";
 const NOTIFY_GATHER_MS = 40;
 
 export interface ChunkRow {
-  readonly chunkType: "text" | "reasoning";
+  readonly chunkType: EventData["llm:chunk"]["chunkType"];
   readonly text: string;
 }
 

@@ -62,7 +62,8 @@ export class Progress {
         this.phaseSince = undefined;
         this.#enter("asking", event);
       },
-      "llm:chunk": (event, data) => this.#enter(data.chunkType === "text" ? "writing" : "thinking", event),
+      "llm:chunk": (event, data) =>
+        this.#enter(data.chunkType === "reasoning" ? "thinking" : "writing", event),
       "llm:response": (event, data) => {
         if (data.costUsd !== null) this.costUsd = (this.costUsd ?? 0) + data.costUsd;
         this.context = { used: data.contextUsed, window: data.contextLimit };

@@ -138,7 +138,7 @@ export class Renderer {
     "llm:chunk": (event, data) => {
       if (event.step === this.#stepShown && event.attempt < this.#attemptShown) return;
       if (data.chunkType === "text") this.#words.text(data.text);
-      else this.#words.reasoning(data.text);
+      if (data.chunkType === "reasoning") this.#words.reasoning(data.text);
     },
     "llm:response": (_event, data) => {
       this.#words.whole(data.content, data.reasoning);

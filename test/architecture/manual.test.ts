@@ -3,6 +3,8 @@ import { basename } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { agentConfigSchema, toolConfigSchema } from "../../activities/config/agent-config.ts";
+import { eventData } from "../../activities/store/event-data.ts";
+import { eventsSchema } from "../../activities/store/events-schema.ts";
 import { commandList } from "../../client/command-list.ts";
 import { exitCodes } from "../../client/console/errors.ts";
 import { sources, textOf } from "./sources.ts";
@@ -29,6 +31,10 @@ describe("the manual", () => {
     expect(missing).toEqual([]);
     const named = configuration.match(/\bLONGHAUL_[A-Z_]+\b/g) ?? [];
     expect(named.filter((name) => !read.includes(name))).toEqual([]);
+  });
+
+  test("has the events' schema as it is: npm run events-schema writes it", () => {
+    expect(JSON.parse(textOf("docs/events.schema.json"))).toEqual(eventsSchema());
   });
 
   test("shows the defaults as they are", () => {
@@ -86,9 +92,7 @@ describe("the manual", () => {
 
   test("names every event", () => {
     const page = textOf("docs/events.md");
-    const types = [...textOf("activities/store/event.ts").matchAll(/^ {2}"([a-z]+:[a-z-]+)":/gm)].map(
-      (found) => found[1] ?? "",
-    );
+    const types = Object.keys(eventData);
     expect(types.length).toBeGreaterThan(20);
     expect(types.filter((type) => !page.includes(`\`${type}\``))).toEqual([]);
   });

@@ -9,6 +9,7 @@ import { checkPrompts } from "./prompts.ts";
 import { checkReplays } from "./replays.ts";
 import { checkRounds } from "./rounds.ts";
 import { checkSequences } from "./sequences.ts";
+import { checkShapes } from "./shapes.ts";
 import { checkTexts } from "./texts.ts";
 import type { Violation } from "./violation.ts";
 import { checkWatching } from "./watching.ts";
@@ -24,6 +25,7 @@ const CHECKS: readonly ((evidence: Evidence) => Violation[])[] = [
   checkClosing,
   checkTexts,
   checkWatching,
+  checkShapes,
   checkReplays,
 ];
 

@@ -1,5 +1,6 @@
 /** A small session in which every claim holds, for tests that break one thing at a time. */
 import type { ParsedRequest, ServedRequest, WireItem } from "../model-server/wire.ts";
+import type { EventData } from "../../../activities/store/event.ts";
 import type { Evidence, MessageRow } from "./evidence.ts";
 
 const ID = "sound";
@@ -114,6 +115,33 @@ const event = (seq: number, step: number, type: string, data: unknown) => ({
   at: at(seq + 10),
 });
 
+const RESPONSE: EventData["llm:response"] = {
+  content: "",
+  reasoning: "",
+  finish: "stop",
+  tokenUsage: { input: 0, output: 0, cached: 0, reasoning: 0 },
+  contextUsed: 0,
+  contextLimit: 0,
+  costUsd: null,
+  durationMs: 0,
+};
+const RESULT: Omit<EventData["llm:tool-result"], "callId" | "index"> = {
+  name: "bash",
+  outcome: "completed",
+  durationMs: 0,
+  exitCode: 0,
+  truncated: false,
+  excerpt: "",
+};
+const DEQUEUED: EventData["message:dequeued"] = {
+  count: 2,
+  ids: ["one", "two"],
+  coalesced: true,
+  text: "",
+  firstQueuedAt: "",
+  lastQueuedAt: "",
+};
+
 const item = (text: string): WireItem => ({ type: "message", role: "user", parts: [{ type: "text", text }] });
 
 export function servedEntry(
@@ -144,7 +172,16 @@ export function servedEntry(
 export function soundEvidence(): Evidence {
   const compacted = { isCompacted: true, compactedRound: 1, compactedAt: at(9) };
   const summary = "Session Summary (Compaction Round 1)";
-  const ended = { usage: { input: 600, output: 60, calls: 3 }, status: "completed" };
+  const ended: EventData["session:ended"] = {
+    status: "completed",
+    reason: null,
+    text: "",
+    usage: { input: 600, cached: 0, output: 60, reasoning: 0, calls: 3 },
+    costUsd: null,
+    steps: 3,
+    rounds: 1,
+    durationMs: 0,
+  };
   return {
     session: {
       id: ID,
@@ -217,12 +254,12 @@ export function soundEvidence(): Evidence {
     bills: [bill(1, 1, 100, 10), bill(2, 2, 200, 20), bill(3, 3, 300, 30)],
     parked: [],
     events: [
-      event(1, 1, "llm:response", {}),
-      event(2, 1, "llm:tool-result", { callId: "a", index: 0 }),
-      event(3, 1, "llm:tool-result", { callId: "b", index: 1 }),
-      event(4, 2, "message:dequeued", { ids: ["one", "two"] }),
-      event(5, 2, "llm:response", {}),
-      event(6, 3, "llm:response", {}),
+      event(1, 1, "llm:response", RESPONSE),
+      event(2, 1, "llm:tool-result", { ...RESULT, callId: "a", index: 0 }),
+      event(3, 1, "llm:tool-result", { ...RESULT, callId: "b", index: 1 }),
+      event(4, 2, "message:dequeued", DEQUEUED),
+      event(5, 2, "llm:response", RESPONSE),
+      event(6, 3, "llm:response", RESPONSE),
       event(7, 3, "session:ended", ended),
     ],
     chunks: [],

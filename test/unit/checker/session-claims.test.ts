@@ -126,6 +126,15 @@ const BREAKS: Breaks = {
   ],
   I11: [
     [
+      "a field that the events' schema does not know",
+      ({ events }) => ({
+        events: events.map((event) =>
+          event.seq === 2 ? { ...event, data: { ...(event.data as object), secretField: 1 } } : event,
+        ),
+      }),
+      "llm:tool-result by its schema",
+    ],
+    [
       "an answer that watchers did not hear of",
       ({ events }) => ({ events: events.filter((event) => event.seq !== 5) }),
       "one llm:response",
@@ -272,7 +281,7 @@ describe("the offline checker lets pass", () => {
         ...events[0],
         seq: 8,
         type: "sandbox:created",
-        data: { workspace: "restored" },
+        data: { container: "c", workspace: "restored" },
         at: new Date(Date.parse("2026-11-21T11:00:00Z")),
       } as never,
     ],

@@ -1,0 +1,142 @@
+/** What events carry, by type. Names are fixed (requirement 6); fields may be added, never renamed. */
+import { z } from "zod";
+
+const text = z.string();
+const number = z.number();
+const flag = z.boolean();
+/** Absent means no. */
+const yes = z.literal(true);
+const of = z.strictObject;
+const list = <T extends z.ZodType>(each: T) => z.array(each).readonly();
+
+/** What a sandbox can reach: see `SandboxNetwork` in sandbox.ts. */
+const measuredNetwork = of({
+  reach: text,
+  why: text.optional(),
+  tried: number.optional(),
+  refused: list(text).optional(),
+  reachable: list(text).optional(),
+});
+
+export const eventData = {
+  /** `resetTo`: somebody went back to the moment before this step; what came from it on is of an abandoned line. */
+  "session:started": of({ task: text, model: text, continued: flag, resetTo: number.optional() }),
+  /** Tokens: `limit` is where compaction starts, `window` the model's whole window. `window` is absent in events of earlier versions. */
+  "step:started": of({ estimatedInput: number, estimated: flag, limit: number, window: number.optional() }),
+  /** The request is on its way; `hidden`: bytes come and have long brought nothing to show, so it thinks where nobody sees it. */
+  "llm:thinking": of({ model: text, hidden: yes.optional() }),
+  /** A long call is told while it is written: `tool-name` begins it, its arguments follow as they come. */
+  "llm:chunk": of({ chunkType: z.enum(["text", "reasoning", "tool-name", "tool-input"]), text: text }),
+  "llm:response": of({
+    content: text,
+    reasoning: text,
+    finish: text,
+    tokenUsage: of({ input: number, output: number, cached: number, reasoning: number }),
+    /** The provider's counts contradict ours over several calls: they are not reckoned with. Told once a session. */
+    usageDoubtful: yes.optional(),
+    /** The next request as it stands with this answer, in tokens. */
+    contextUsed: number,
+    /** True where no bill stands behind `contextUsed`. Absent in events of earlier versions. */
+    contextEstimated: flag.optional(),
+    contextLimit: number,
+    costUsd: number.nullable(),
+    durationMs: number,
+    /** Who gave it. Absent in events of earlier versions, as `provider`. */
+    model: text.optional(),
+    provider: text.optional(),
+  }),
+  /** `about`: a command's first line, a path. `input`: the arguments, `inputCut` the beginning of their JSON where they are long. */
+  "llm:tool-call": of({
+    callId: text,
+    index: number,
+    name: text,
+    about: text,
+    input: z.unknown().optional(),
+    inputCut: text.optional(),
+  }),
+  /** Instructions of a folder that a result carries; `path` relative to the workspace. */
+  "instructions:loaded": of({ path: text, bytes: number }),
+  /** The agent has read a skill's file. */
+  "skill:opened": of({ name: text, path: text }),
+  /** `excerpt`: the result's end, at most 300 characters; `text` its beginning, and `handle` names the whole of a longer one. */
+  "llm:tool-result": of({
+    callId: text,
+    index: number,
+    name: text,
+    outcome: text,
+    durationMs: number,
+    exitCode: number.nullable(),
+    truncated: flag,
+    excerpt: text,
+    text: text.optional(),
+    handle: text.optional(),
+  }),
+  "llm:error": of({ class: text, message: text, retryInMs: number.nullable(), final: flag }),
+  "llm:switched": of({ from: text, to: text, reason: z.enum(["person", "fallback", "return"]).optional() }),
+  /** So much of a limit is used that a person may want to know: USD of `limits.maxCostUsd`. */
+  "limit:near": of({ limit: z.literal("cost"), used: number, max: number }),
+  "llm:unsupported-input": of({ mediaType: text, message: text }),
+  "context:compressing": of({ trigger: text, strategy: text, tokensBefore: number }),
+  "context:compressed": of({
+    round: number,
+    strategy: text,
+    trigger: text,
+    tokensBefore: number,
+    tokensAfter: number,
+    messages: number,
+    status: text,
+    reason: text.nullable(),
+  }),
+  "context:pruned": of({ prunedCount: number, savedTokens: number }),
+  "message:queued": of({ id: text, position: number, excerpt: text }),
+  /** Its sender took it back before the agent read it. */
+  "message:withdrawn": of({ id: text }),
+  "message:dequeued": of({
+    count: number,
+    ids: list(text),
+    coalesced: flag,
+    text: text,
+    firstQueuedAt: text,
+    lastQueuedAt: text,
+  }),
+  "sandbox:created": of({
+    container: text,
+    workspace: text,
+    network: measuredNetwork.optional(),
+    /** Walls that do not hold, where the operator runs the sandbox all the same. */
+    gaps: list(text).optional(),
+  }),
+  "sandbox:adopted": of({ container: text, network: measuredNetwork.optional() }),
+  "sandbox:lost": of({ container: text, message: text }),
+  "sandbox:saved": of({ files: number, bytes: number }),
+  /** Files that the save does not hold, each told once; at most 20 are named. */
+  "sandbox:left-out": of({ count: number, files: list(of({ path: text, bytes: number, reason: text })) }),
+  "sandbox:removed": of({ container: text }),
+  /** At a run's end: the last files may be in no save, and the container may be there still. */
+  "sandbox:not-closed": of({ message: text }),
+  /** `allow`: the command that lets it through, where a person can. At most one a minute for each host and reason. */
+  "egress:denied": of({ host: text, port: number, reason: text, count: number, allow: text.optional() }),
+  "egress:allowed": of({ domain: text, by: text }),
+  /** The session's first files, from a repository; `ref` is the branch, tag or commit that it started from. */
+  "git:fetched": of({ url: text, ref: text, commit: text, branch: text, bytes: number }),
+  /** `commits`: how many the branch has that the session's start has not. */
+  "git:pushed": of({ branch: text, commit: text, commits: number, forced: yes.optional() }),
+  "git:refused": of({ branch: text, reason: text }),
+  "git:pull-request": of({ url: text, number: number, created: flag }),
+  /** Files that the last commit does not have; at most 20 are named. */
+  "git:left-out": of({ count: number, files: list(of({ path: text, bytes: number, reason: text })) }),
+  "session:ended": of({
+    status: text,
+    /** Which limit, where it was not the steps'. */
+    limit: z.enum(["cost", "deadline"]).optional(),
+    reason: text.nullable(),
+    text: text,
+    usage: of({ input: number, cached: number, output: number, reasoning: number, calls: number }),
+    costUsd: number.nullable(),
+    steps: number,
+    rounds: number,
+    durationMs: number,
+    /** Of a session that works on a repository. */
+    delivery: z.enum(["none", "done", "refused"]).optional(),
+  }),
+} as const;
