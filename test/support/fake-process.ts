@@ -1,5 +1,5 @@
 /** One command of the fake sandbox: a child process in a group of its own, its output kept in memory. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import path from "node:path";
@@ -47,7 +47,7 @@ export async function startProcess(command: SandboxCommand, root: string): Promi
   const child: ChildProcess = spawn(program, args, {
     cwd,
     detached: true,
-    env: { PATH: process.env["PATH"], HOME: root, LANG: "C.UTF-8", ...command.env },
+    env: { PATH: searchPath(), HOME: root, LANG: "C.UTF-8", ...command.env },
     stdio: ["pipe", "pipe", "pipe"],
   });
   const spawned = await Promise.race([
@@ -130,6 +130,20 @@ export async function startProcess(command: SandboxCommand, root: string): Promi
       return state();
     },
   };
+}
+
+let foundPath: string | undefined;
+
+/**
+ * The folder of the real python3 comes first: where a version manager puts a script in front of it, each start takes 0.2 s
+ * instead of 0.02 s, and a save is a start.
+ */
+function searchPath(): string {
+  if (foundPath !== undefined) return foundPath;
+  const all = process.env["PATH"] ?? "";
+  const asked = spawnSync("python3", ["-c", "import sys; print(sys.executable)"], { encoding: "utf8" });
+  foundPath = asked.status === 0 ? `${path.dirname(asked.stdout)}:${all}` : all;
+  return foundPath;
 }
 
 async function after(ms: number, stop: AbortSignal): Promise<void> {
