@@ -12,19 +12,23 @@ import { createPublish } from "./publish.ts";
 import { createRunTool } from "./run-tool.ts";
 import { createSandboxLifecycle } from "./sandbox-lifecycle.ts";
 import { createSessionSandboxes } from "./workspace/session-sandbox.ts";
+import { createSetUpSandbox } from "./set-up-sandbox.ts";
+import { createSetUps, withSetUp } from "./workspace/set-up.ts";
 import { createSummarize } from "./summarize.ts";
 import { createUndoCompaction } from "./undo-compaction.ts";
 
 export function createActivities(deps: AgentDeps): AgentActivities {
   const sandboxes = createSessionSandboxes(deps);
+  const setUps = createSetUps(deps);
   const saves = createBackgroundSaves();
   return {
     openSession: createOpenSession(deps),
     fetchRepository: createFetchRepository(deps, sandboxes),
+    setUpSandbox: createSetUpSandbox(deps, sandboxes, setUps),
     publish: createPublish(deps, sandboxes),
     parkGuidance: createParkGuidance(deps),
     modelStep: createModelStep(deps),
-    runTool: createRunTool(deps, sandboxes, saves),
+    runTool: createRunTool(deps, withSetUp(sandboxes, setUps), saves),
     summarize: createSummarize(deps),
     undoCompaction: createUndoCompaction(deps),
     prune: createPrune(deps),

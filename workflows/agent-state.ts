@@ -71,7 +71,15 @@ export interface AgentState {
   remark: string | undefined;
 }
 
-export type Phase = "opening" | "thinking" | "running tools" | "compacting" | "pruning" | "closing" | "ended";
+export type Phase =
+  | "opening"
+  | "setting up"
+  | "thinking"
+  | "running tools"
+  | "compacting"
+  | "pruning"
+  | "closing"
+  | "ended";
 
 const SHOWN_CALLS = 5;
 

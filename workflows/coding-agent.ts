@@ -8,6 +8,7 @@ import { fetchRepository, pushSaves } from "./delivery.ts";
 import { runTools } from "./calls.ts";
 import { setHandlers } from "./handlers.ts";
 import { waiting } from "./inbox.ts";
+import { setUpSandbox } from "./set-up.ts";
 import { returnIfDue, stepIn } from "./fallback.ts";
 import { afterOverflow, afterStep, compactionDue, continueDue, limitReached } from "./loop-policy.ts";
 import type { CodingAgentInput } from "./messages.ts";
@@ -60,6 +61,7 @@ async function runSession(run: Run, input: CodingAgentInput): Promise<Outcome> {
   await fetchRepository(run);
   if (input.deliver) return input.deliver.outcome;
   watchDeadline(run, session.policy);
+  await setUpSandbox(run);
   return loop(run, session.policy);
 }
 

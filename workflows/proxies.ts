@@ -38,7 +38,12 @@ const retry = (maximumAttempts: number, maximumIntervalMs = MINUTE_MS) => ({
 export function activityOptions(
   policy: Pick<
     RunPolicy,
-    "modelTimeoutMs" | "toolTimeoutMs" | "taskQueues" | "heartbeatTimeoutMs" | "hostTimeoutMs"
+    | "modelTimeoutMs"
+    | "toolTimeoutMs"
+    | "taskQueues"
+    | "heartbeatTimeoutMs"
+    | "hostTimeoutMs"
+    | "setupTimeoutMs"
   >,
   sandboxQueue: string | undefined,
 ) {
@@ -55,6 +60,13 @@ export function activityOptions(
   return {
     // Longer than a restore may take.
     openSandbox: { ...common, ...host, startToCloseTimeout: 6 * MINUTE_MS, retry: retry(8) },
+    // Beside the commands: opening the sandbox, and taking or keeping what they made.
+    setUpSandbox: {
+      ...common,
+      ...host,
+      startToCloseTimeout: (policy.setupTimeoutMs ?? 0) + 10 * MINUTE_MS,
+      retry: retry(8),
+    },
     // A first clone of a large repository; a remote that is away is given up by the activity itself.
     fetchRepository: { ...common, ...host, startToCloseTimeout: 60 * MINUTE_MS, retry: retry(8) },
     publish: { ...common, ...host, startToCloseTimeout: 30 * MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },

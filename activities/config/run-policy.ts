@@ -3,6 +3,7 @@ import type { RunConfig } from "./agent-config.ts";
 import { budgetFor, type Budget } from "../contract/budget.ts";
 import type { RunPolicy } from "../contract/run-policy.ts";
 import { strategies, type StrategyTrigger } from "../contract/strategies.ts";
+import { setupOf, setupTimeoutOf } from "./setup-settings.ts";
 import { defaultLimits } from "./tool-limits.ts";
 import type { ToolLimits } from "../contract/tools.ts";
 
@@ -77,6 +78,7 @@ export function runPolicyOf(
     "searchAttributes" | "taskQueues" | "hostTimeoutMs" | "prefix" | "heartbeatTimeoutMs" | "git"
   >,
 ): RunPolicy {
+  const setup = setupOf(config.sandbox);
   const slowest = Math.max(
     ...["bash", ...Object.keys(config.tools)].map(
       (name) => defaultLimits(name, config.tools[name]).maxTimeoutMs,
@@ -95,6 +97,7 @@ export function runPolicyOf(
     ...(config.limits.deadline === undefined
       ? {}
       : { deadlineMs: config.limits.deadline, wrapUpMs: config.limits.wrapUp }),
+    ...(setup === undefined ? {} : { setupTimeoutMs: setupTimeoutOf(setup) }),
     maxFutileRounds: MAX_FUTILE_ROUNDS,
     maxHistoryEvents: config.limits.maxHistoryEvents,
     modelTimeoutMs: config.limits.modelTimeout,

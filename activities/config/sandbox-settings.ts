@@ -3,6 +3,7 @@ import { z } from "zod";
 import { DEFAULT_IMAGE } from "./default-image.ts";
 import { domainProblem } from "./egress-domains.ts";
 import { isPrefix } from "./ip-prefix.ts";
+import { setupSettingsSchema } from "./setup-settings.ts";
 
 const size = z.string().regex(/^\d+(m|g)$/, "a number with m or g, such as 2g");
 
@@ -58,6 +59,8 @@ export const sandboxConfigSchema = z.strictObject({
   env: variables.default({}),
   /** Package caches that one person's sessions on a host share, and so trust each other with. */
   cache: z.boolean().default(false),
+  /** What prepares a project in a new sandbox. */
+  setup: setupSettingsSchema.prefault([]),
 });
 
 /** What the client found out for a session's sandbox at its start. */

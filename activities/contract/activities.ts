@@ -270,6 +270,8 @@ export interface AgentActivities {
   openSandbox(input: { readonly step: number }): Promise<SandboxFacts>;
   /** Puts a repository's files into the sandbox, as the session's first. */
   fetchRepository(input: { readonly step: number }): Promise<FetchedRepository>;
+  /** Runs the project's set-up in the sandbox, where that has not been done. */
+  setUpSandbox(input: { readonly step: number }): Promise<void>;
   /** Pushes the session's branch, or opens its pull request. */
   publish(input: PublishInput): Promise<Publication>;
   /** Writes waiting messages to Postgres, in order, when there are too many to carry. */

@@ -18,6 +18,8 @@ export type FailureType =
   | "SandboxUnavailable"
   /** The sandbox's firewall could not be set up, and the configuration requires it. */
   | "SandboxUnguarded"
+  /** A command of `sandbox.setup` failed. */
+  | "SetupFailed"
   | "WorkspaceLost"
   | "ImageMissing"
   /** The session's repository cannot be read: no access, no such repository or reference, or nobody answers. */

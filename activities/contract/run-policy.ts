@@ -40,6 +40,8 @@ export interface RunPolicy {
   readonly keepsInterrupt?: true;
   /** Only an answer that finished with `stop` completes a task. Absent in runs from before it was so. */
   readonly needsStop?: true;
+  /** Longest that the set-up of its sandbox may take; absent where there is nothing to set up. */
+  readonly setupTimeoutMs?: number;
   /** Of a session that works on a repository. Absent in all others. */
   readonly git?: {
     /** Its files are not there yet. */

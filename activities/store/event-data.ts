@@ -114,6 +114,20 @@ export const eventData = {
   "sandbox:removed": of({ container: text }),
   /** At a run's end: the last files may be in no save, and the container may be there still. */
   "sandbox:not-closed": of({ message: text }),
+  "setup:started": of({ container: text, commands: list(text) }),
+  /** `output`: the end of what the last command printed; `command`: the one that failed. */
+  "setup:ended": of({
+    container: text,
+    status: z.enum(["done", "failed"]),
+    durationMs: number,
+    output: text,
+    command: text.optional(),
+    how: text.optional(),
+    /** `taken`: nothing ran, a set-up before had made it; `made`: it is kept for the next session. */
+    kept: z.enum(["taken", "made"]).optional(),
+    /** Why it is not kept. */
+    notKept: text.optional(),
+  }),
   /** `allow`: the command that lets it through, where a person can. At most one a minute for each host and reason. */
   "egress:denied": of({ host: text, port: number, reason: text, count: number, allow: text.optional() }),
   "egress:allowed": of({ domain: text, by: text }),

@@ -32,6 +32,8 @@ const SANDBOX: { readonly [Key in keyof Sandbox]?: Widens<Exclude<Sandbox[Key], 
   cache: (value, own) => value && !own,
   registries: (value, own) => value !== "none" && JSON.stringify(value) !== JSON.stringify(own),
   guard: (value, own) => value !== own && value === "best-effort",
+  // They run in the sandbox, with the agent's rights, as its own commands on the same files do.
+  setup: () => false,
 };
 
 /** Everything else widens rights: providers and MCP servers reach out and run programs, a prompt ranks above the user's word. */

@@ -11,6 +11,7 @@ export interface OpenCall {
 
 export type Phase =
   | "opening"
+  | "setting up"
   | "asking"
   | "thinking"
   | "writing"
@@ -56,6 +57,8 @@ export class Progress {
         this.calls.clear();
         this.#enter("opening", event);
       },
+      "setup:started": (event) => this.#enter("setting up", event),
+      "setup:ended": (event) => this.#enter("waiting", event),
       "step:started": (event, data) => {
         this.step = event.step;
         if (data.window !== undefined) this.context = { used: data.estimatedInput, window: data.window };

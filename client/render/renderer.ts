@@ -9,6 +9,7 @@ import { doubtText } from "../console/doubt-text.ts";
 import { contextText, dollars, duration, oneLine, plural, tokens } from "../console/format.ts";
 import { compressedLine, endLines, queuedLine, refusedLine, sandboxLine, startLine } from "./lines.ts";
 import { gitLines } from "./git-lines.ts";
+import { setupLines } from "./setup-lines.ts";
 import { PlainAnswer, type Answer } from "./answers.ts";
 import { Progress } from "./progress.ts";
 import { resultLines, waitingLine } from "./tools.ts";
@@ -192,6 +193,8 @@ export class Renderer {
     },
     "sandbox:removed": () => undefined,
     "sandbox:not-closed": (_event, data) => this.#warn(`! ${oneLine(data.message, 300)}`),
+    "setup:started": (_event, data) => this.note(setupLines.started(data, this.#style)),
+    "setup:ended": (_event, data) => this.note(setupLines.ended(data, this.#style)),
     "egress:denied": (_event, data) => this.#warn(refusedLine(data)),
     "egress:allowed": (_event, { domain, by }) =>
       this.note(this.#style("cyan", `network: ${oneLine(domain, 253)} is allowed (${oneLine(by, 80)})`)),

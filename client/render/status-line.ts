@@ -21,6 +21,7 @@ const ROOMY_COLUMNS = 110;
 
 const doing: Record<Phase, string> = {
   opening: "opening the session",
+  "setting up": "setting the project up",
   asking: "waiting for the model",
   thinking: "the model thinks",
   writing: "the model writes",

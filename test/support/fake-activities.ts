@@ -110,6 +110,9 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
       note("fetchRepository", input);
       return { commit: "c0ffee", bytes: 1 };
     },
+    async setUpSandbox(input) {
+      note("setUpSandbox", input);
+    },
     async publish(input) {
       note("publish", input);
       return options.publications?.shift() ?? { outcome: "nothing", branch: "longhaul/fake" };

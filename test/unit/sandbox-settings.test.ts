@@ -98,3 +98,15 @@ test("a refused address is told with the setting that allows it, and asked for o
   expect(asked).toBe(1);
   expect(await networkNote({}, ended, "connection refused")).toBeUndefined();
 });
+
+test("a set-up is written as its commands alone, or with what else there is to say", () => {
+  const { commands, optional, timeout } = sandboxOf({ setup: ["npm ci"] }).setup;
+  expect({ commands, optional, timeout }).toEqual({
+    commands: ["npm ci"],
+    optional: false,
+    timeout: 1_200_000,
+  });
+  expect(sandboxOf({ setup: { commands: ["make"], optional: true } }).setup).toMatchObject({ optional: true });
+  // As the session's row keeps it.
+  expect(sandboxOf(sandboxOf({ setup: ["npm ci"] })).setup.commands).toEqual(["npm ci"]);
+});

@@ -35,6 +35,7 @@ describe("each activity", () => {
     expect(Object.fromEntries(queues)).toEqual({
       openSession: undefined,
       fetchRepository: "host-1",
+      setUpSandbox: "host-1",
       publish: "host-1",
       openSandbox: "host-1",
       parkGuidance: "a",

@@ -1,0 +1,34 @@
+/** Commands that prepare a project in each new sandbox, before the agent's first step. */
+import { z } from "zod";
+
+/** Source: ours, a cold installation of a large project with a build. */
+const DEFAULT_TIMEOUT_MS = 1_200_000;
+const MAX_COMMANDS = 50;
+const MAX_COMMAND_CHARS = 10_000;
+
+const commands = z.array(z.string().min(1).max(MAX_COMMAND_CHARS)).max(MAX_COMMANDS);
+
+const setupSchema = z.strictObject({
+  /** By `bash -c` in /workspace, one after the other; the first that fails ends it. */
+  commands: commands.default([]),
+  /** A command that fails ends the run; with `optional` the model is told, and works without. */
+  optional: z.boolean().default(false),
+  /** Of each command, in ms. */
+  timeout: z.number().int().positive().default(DEFAULT_TIMEOUT_MS),
+});
+
+/** As it is written: the commands alone, or with what else there is to say. */
+export const setupSettingsSchema = z.union([
+  commands.transform((given) => setupSchema.parse({ commands: given })),
+  setupSchema,
+]);
+
+export type Setup = z.infer<typeof setupSchema>;
+
+/** Undefined where there is nothing to do, also for sessions from before there was a set-up. */
+export function setupOf(sandbox: { readonly setup?: Setup }): Setup | undefined {
+  return sandbox.setup === undefined || sandbox.setup.commands.length === 0 ? undefined : sandbox.setup;
+}
+
+/** Longest that all commands may take, in ms. */
+export const setupTimeoutOf = ({ commands, timeout }: Setup): number => commands.length * timeout;

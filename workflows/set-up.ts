@@ -1,0 +1,18 @@
+/** The set-up of a session's project, before its first step and after each new start. */
+import { enterPhase, openSandbox, optionsOf, type Run } from "./actions.ts";
+import { onHost } from "./lost-host.ts";
+import { perform } from "./proxies.ts";
+
+/** Runs the commands of `sandbox.setup` where that was not done yet; a failure ends the run. */
+export async function setUpSandbox(run: Run): Promise<void> {
+  if (run.policy?.setupTimeoutMs === undefined) return;
+  const step = run.state.step + 1;
+  enterPhase(run, "setting up");
+  run.opening ??= openSandbox(run);
+  await run.opening;
+  await onHost(
+    run,
+    () => openSandbox(run),
+    () => perform("setUpSandbox", optionsOf(run), "set up the project", { step }),
+  );
+}
