@@ -73,4 +73,9 @@ export const inheritedSchema = z.object({
     .string()
     .regex(/^[0-9a-f]{16}$/)
     .optional(),
+  /** Whose set-ups it shares: a hash of person, machine and project. */
+  setup: z
+    .string()
+    .regex(/^[0-9a-f]{16}$/)
+    .optional(),
 });

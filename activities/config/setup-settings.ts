@@ -13,6 +13,8 @@ const setupSchema = z.strictObject({
   commands: commands.default([]),
   /** A command that fails ends the run; with `optional` the model is told, and works without. */
   optional: z.boolean().default(false),
+  /** Whether what they made is kept on the host, for the person's next sessions on this project. */
+  keep: z.boolean().default(true),
   /** Of each command, in ms. */
   timeout: z.number().int().positive().default(DEFAULT_TIMEOUT_MS),
 });

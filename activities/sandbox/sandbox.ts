@@ -18,6 +18,8 @@ export interface SandboxSpec {
   readonly runtime?: string;
   /** Names the volume of package caches that it shares with other sessions; absent = none. */
   readonly cache?: string;
+  /** The image that it is made from, with what a set-up added to `image`; absent = `image` itself. */
+  readonly keptImage?: string;
   /** What its commands find of the person's machine. */
   readonly settings?: SandboxSettings;
 }
@@ -59,10 +61,19 @@ export interface SandboxHost {
   sessions(): Promise<readonly string[]>;
   /** Removes what sandboxes of this host shared and none uses any more. @returns a line for each */
   removeUnused(): Promise<readonly string[]>;
+  /** What set-ups of projects made outside the workspace, by a key of what they depend on. Absent where none is kept. */
+  readonly setUps?: KeptSetUps;
   /** Identity of the session's volume on this host, as in `Sandbox.identity`; undefined where there is none. */
   volume(sessionId: string): Promise<string | undefined>;
   /** Closes open streams; sandboxes stay. */
   close(): Promise<void>;
+}
+
+export interface KeptSetUps {
+  /** The session's sandbox made anew on its files, with what is kept; undefined, with nothing changed, where nothing is. */
+  take(spec: SandboxSpec, key: string, signal?: AbortSignal): Promise<Sandbox | undefined>;
+  /** Keeps what the session's sandbox has outside its workspace. */
+  keep(spec: SandboxSpec, key: string): Promise<void>;
 }
 
 export interface Sandbox {

@@ -11,13 +11,14 @@ import { shareWork, type SharedWork } from "../sandbox/shared-work.ts";
 import type { EventData } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { addNotice } from "../store/sandboxes.ts";
-import { findSetUp } from "../store/set-ups.ts";
+import { findSetUp, type KnownSetUp } from "../store/set-ups.ts";
 import type { Session } from "../store/sessions.ts";
 import { lockRun } from "../store/transcript.ts";
 import { outputOf } from "../tools/command-output.ts";
 import { cutTail, shorten } from "../contract/cut-text.ts";
 import { watchEgress } from "./egress.ts";
-import type { SessionSandboxes } from "./session-sandbox.ts";
+import { keptSetUp } from "./kept-set-up.ts";
+import type { SessionSandboxes, WorkspaceDeps } from "./session-sandbox.ts";
 import { failureText, howItEnded, readyNotice } from "./set-up-words.ts";
 
 /** Of the last command's output: in the event, and for the model. */
@@ -29,21 +30,22 @@ const MARGIN_MS = 5_000;
 
 export interface SetUps {
   /**
-   * Returns when the sandbox is set up. Idempotent; several callers wait for one set-up.
+   * Returns when the sandbox is set up: it, or the one in its place that has what was kept of a set-up before. Idempotent;
+   * several callers wait for one set-up.
    * @throws SetupFailed (fatal) where a command failed and the set-up is not optional
    */
-  ensure(session: Session, sandbox: Sandbox, step: number, signal?: AbortSignal): Promise<void>;
+  ensure(session: Session, sandbox: Sandbox, step: number, signal?: AbortSignal): Promise<Sandbox>;
 }
 
-type SetUpDeps = Pick<AgentDeps, "store" | "notifier" | "sanitizer">;
+type SetUpDeps = WorkspaceDeps & Pick<AgentDeps, "sanitizer">;
 
 export function createSetUps(deps: SetUpDeps): SetUps {
   /** By session: its newest container that is set up, or on its way. */
-  const known = new Map<string, { readonly container: string; readonly work: SharedWork<void> }>();
+  const known = new Map<string, { readonly container: string; readonly work: SharedWork<Sandbox> }>();
   return {
     async ensure(session, sandbox, step, signal) {
       const setup = setupOf(session.config.sandbox);
-      if (setup === undefined) return;
+      if (setup === undefined) return sandbox;
       const { container } = sandbox.identity;
       const before = known.get(session.id);
       if (before?.container === container && before.work.canJoin) return before.work.join(signal);
@@ -51,7 +53,10 @@ export function createSetUps(deps: SetUpDeps): SetUps {
       const entry = { container, work };
       known.set(session.id, entry);
       try {
-        await work.join(signal);
+        const ready = await work.join(signal);
+        if (known.get(session.id) === entry)
+          known.set(session.id, { container: ready.identity.container, work });
+        return ready;
       } catch (error) {
         if (known.get(session.id) === entry) known.delete(session.id);
         throw error;
@@ -66,8 +71,7 @@ export function withSetUp(sandboxes: SessionSandboxes, setUps: SetUps): SessionS
     ...sandboxes,
     async open(session, step, signal) {
       const opened = await sandboxes.open(session, step, signal);
-      await setUps.ensure(session, opened.sandbox, step, signal);
-      return opened;
+      return { ...opened, sandbox: await setUps.ensure(session, opened.sandbox, step, signal) };
     },
   };
 }
@@ -81,12 +85,15 @@ interface Order {
 
 type Ended = EventData["setup:ended"];
 
-async function setUp(deps: SetUpDeps, order: Order, signal: AbortSignal): Promise<void> {
+async function setUp(deps: SetUpDeps, order: Order, signal: AbortSignal): Promise<Sandbox> {
   const { session, sandbox, setup, step } = order;
   const { db } = deps.store;
   const { container } = sandbox.identity;
   const before = await findSetUp(db, session.id, container);
-  if (before.ended !== undefined) return unlessFailed(before.ended, setup);
+  if (before.ended !== undefined) {
+    unlessFailed(before.ended, setup);
+    return sandbox;
+  }
   if (!before.started) {
     const commands = setup.commands.map((command) =>
       shorten(deps.sanitizer.clean(command), MAX_COMMAND_CHARS),
@@ -96,16 +103,46 @@ async function setUp(deps: SetUpDeps, order: Order, signal: AbortSignal): Promis
     ]);
     deps.notifier.wake(session.id);
   }
-  const ended = await runCommands(deps, order, signal);
+  const { ended, ready } = await takeOrRun(deps, order, before, signal);
   await db.transaction(async (tx) => {
     if (!(await lockRun(tx, session.id, session.runId ?? "")))
       throw superseded("the set-up of its sandbox was left as it is");
+    // An attempt that was thought dead may have been as quick.
+    if ((await findSetUp(tx, session.id, ended.container)).ended !== undefined) return;
     await appendEvents(tx, session.id, session.epoch, [{ type: "setup:ended", step, data: ended }]);
     if (ended.status === "done" || setup.optional)
       await addNotice(tx, session.id, readyNotice(ended, setup, before.again));
   });
   deps.notifier.wake(session.id);
   unlessFailed(ended, setup);
+  return ready;
+}
+
+async function takeOrRun(
+  deps: SetUpDeps,
+  order: Order,
+  { again }: KnownSetUp,
+  signal: AbortSignal,
+): Promise<{ readonly ended: Ended; readonly ready: Sandbox }> {
+  const { session, sandbox, setup, step } = order;
+  const begun = performance.now();
+  const durationMs = () => Math.round(performance.now() - begun);
+  const kept = keptSetUp(deps, session, sandbox, setup);
+  const taken = await kept?.take(signal);
+  if (taken !== undefined) {
+    const { container } = taken.identity;
+    const ended = { container, status: "done", output: "", kept: "taken", durationMs: durationMs() } as const;
+    return { ended, ready: taken };
+  }
+  const ran = await runCommands(deps, order, signal);
+  const ended = { ...ran, durationMs: durationMs() };
+  // Later the agent may have changed what the commands use.
+  if (ended.status === "failed" || kept === undefined || again || step > 1) return { ended, ready: sandbox };
+  const notKept = await kept.keep();
+  return {
+    ended: { ...ended, ...(notKept === undefined ? { kept: "made" } : { notKept: shorten(notKept, 300) }) },
+    ready: sandbox,
+  };
 }
 
 /** @throws SetupFailed (fatal) */
@@ -117,9 +154,8 @@ async function runCommands(
   deps: SetUpDeps,
   { session, sandbox, setup, step }: Order,
   signal: AbortSignal,
-): Promise<Ended> {
+): Promise<Omit<Ended, "durationMs">> {
   const { container, boot } = sandbox.identity;
-  const begun = performance.now();
   const egress = watchEgress(deps, session, step);
   const facts = { container, output: "" };
   try {
@@ -140,11 +176,10 @@ async function runCommands(
         status: "failed",
         command: shorten(deps.sanitizer.clean(command), MAX_COMMAND_CHARS),
         how: [howItEnded(state, setup), ...(refused === undefined ? [] : [refused])].join("; "),
-        durationMs: Math.round(performance.now() - begun),
       };
     }
     await egress.end();
-    return { ...facts, status: "done", durationMs: Math.round(performance.now() - begun) };
+    return { ...facts, status: "done" };
   } finally {
     egress.stop();
   }

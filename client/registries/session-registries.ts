@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { resolve } from "node:path";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { setupOf } from "../../activities/config/setup-settings.ts";
 import { usageError } from "../console/errors.ts";
 import { onlyCertificates } from "./certificates.ts";
 import { withoutCredentials } from "./find-registries.ts";
@@ -25,7 +26,8 @@ export function withMachine(
   environment: Environment,
   cwd: string,
 ): { readonly sandbox: Sandbox; readonly notes: readonly string[] } {
-  if (sandbox.network === "none") return { sandbox, notes: [] };
+  const setup = setupOf(sandbox) === undefined ? {} : { setup: personOf(environment) };
+  if (sandbox.network === "none") return { sandbox: { ...sandbox, inherited: setup }, notes: [] };
   const inherits = sandbox.registries === "inherit";
   const machine = inherits ? registriesOfMachine(environment) : undefined;
   const given = typeof sandbox.registries === "object" ? withoutCredentials(sandbox.registries) : undefined;
@@ -42,6 +44,7 @@ export function withMachine(
           : { registries: machine.registries as Exclude<Sandbox["registries"], string> }),
         ...(certificates === undefined || !fits ? {} : { certificates }),
         ...(sandbox.cache ? { cache: personOf(environment) } : {}),
+        ...setup,
       },
     },
     notes: [
@@ -56,6 +59,17 @@ export function withMachine(
 /** Stable for one person on one machine, and says nothing of either. */
 const personOf = ({ HOME = "", USER = "" }: Environment): string =>
   createHash("sha256").update([hostname(), USER, HOME].join("\0")).digest("hex").slice(0, 16);
+
+/**
+ * The settings of a session on one project, a folder or a repository's address: only its own sessions get what its set-up made, as
+ * the project's code took part in that.
+ */
+export function forProject(config: RunConfig, project: string): RunConfig {
+  const { inherited } = config.sandbox;
+  if (inherited?.setup === undefined) return config;
+  const setup = createHash("sha256").update([inherited.setup, project].join("\0")).digest("hex").slice(0, 16);
+  return { ...config, sandbox: { ...config.sandbox, inherited: { ...inherited, setup } } };
+}
 
 const TOO_LARGE =
   `The certificate authorities of this machine that are not public take more than ${MAX_CERTIFICATES_BYTES / 1024} KB: the sandbox ` +

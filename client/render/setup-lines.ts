@@ -13,7 +13,11 @@ export const setupLines = {
 
   ended(data: EventData["setup:ended"], style: Style): string {
     const { status, durationMs, output, command = "", how = "" } = data;
-    if (status === "done") return style("dim", `set up in ${duration(durationMs)}`);
+    if (status === "done") {
+      const before = data.kept === "taken" ? ", as it was kept from before" : "";
+      const notKept = data.notKept === undefined ? "" : ` (not kept: ${oneLine(data.notKept, 200)})`;
+      return style("dim", `set up in ${duration(durationMs)}${before}${notKept}`);
+    }
     const last = output
       .split("\n")
       .slice(-MAX_LINES)

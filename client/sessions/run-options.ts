@@ -1,8 +1,10 @@
 /** The flags that `run` and `start` share, and what they come to before anything is started. */
+import { resolve } from "node:path";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { resolveConfig, type ConfigFlags, type ResolvedConfig } from "../config/config.ts";
 import { NETWORKS, type SandboxFlags } from "../config/sandbox-flags.ts";
 import { parseDeadline } from "./parse-deadline.ts";
+import { forProject } from "../registries/session-registries.ts";
 import { sessionGit, withGitFlags, type GitFlags } from "./git-flags.ts";
 import { notShown, readAttachments } from "./images.ts";
 import { parseSessionId } from "./session-id.ts";
@@ -94,10 +96,12 @@ export async function prepareStart(
   for (const line of folder?.notes ?? []) note(`${line}\n`);
   for (const line of notShown(attachments, config.run)) note(`${line}\n`);
   const task = await readTask(words, processStdin(), note);
-  if (git === undefined) return { start: { id, task, config: config.run, attachments, folder }, config };
+  const project = git?.url ?? (flags.workspace === undefined ? "" : resolve(flags.workspace));
+  const run = forProject(config.run, project);
+  if (git === undefined) return { start: { id, task, config: run, attachments, folder }, config };
   const { checkRepository } = await import("../setup/repository-check.ts");
   await checkRepository(git, flags);
-  return { start: { id, task, config: { ...config.run, repository: git }, attachments, folder }, config };
+  return { start: { id, task, config: { ...run, repository: git }, attachments, folder }, config };
 }
 
 async function readProject(path: string, { run }: ResolvedConfig) {

@@ -1,17 +1,27 @@
-import { expect, test } from "vitest";
+import { randomBytes } from "node:crypto";
+import { afterAll, expect, test } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { findSession } from "../../activities/store/sessions.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
+import { sandboxSpec } from "../../activities/workspace/session-sandbox.ts";
+import { createSetUps } from "../../activities/workspace/set-up.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 import { useAgent } from "../support/agent-harness.ts";
 
 const agent = useAgent();
+afterAll(async () => {
+  const images = await agent.docker.listImages({ filters: { label: ["longhaul.setup"] } });
+  for (const { RepoTags: [name] = [], Created: at } of images)
+    if (name !== undefined && at * 1_000 >= begun - 2_000) await agent.docker.getImage(name).remove();
+});
+const begun = Date.now();
 
 const settingUp =
   (commands: readonly string[], optional = false) =>
   (config: RunConfig): RunConfig => ({
     ...config,
-    sandbox: { ...config.sandbox, setup: { commands: [...commands], optional, timeout: 60_000 } },
+    sandbox: { ...config.sandbox, setup: { commands: [...commands], optional, keep: true, timeout: 60_000 } },
   });
 
 test("a project is set up before the first step, and again in the sandbox of a session that is resumed", async () => {
@@ -23,12 +33,18 @@ test("a project is set up before the first step, and again in the sandbox of a s
   const session = await agent.start(script, {
     config: settingUp([
       "echo tool > ~/tool; mkdir -p node_modules; echo made > node_modules/made",
-      "echo once >> count",
+      "sleep 1; echo once >> count",
     ]),
     workspace: await packWorkspace([
       { kind: "file", path: "package.json", mode: 0o644, bytes: Buffer.from("{}") },
     ]),
   });
+  // Another attempt on another worker follows what the first one began.
+  await session.until("setup:started");
+  const row = await findSession(agent.database.store.db, session.id);
+  if (row === undefined) throw new Error("The session has no row.");
+  const sandbox = await agent.deps.sandboxHost.open(sandboxSpec(session.id, row.config));
+  await createSetUps(agent.deps).ensure(row, sandbox, 1);
   expect((await session.result()).status).toBe("completed");
   const again = await agent.client.workflow.signalWithStart("codingAgent", {
     workflowId: session.id,
@@ -66,4 +82,44 @@ test("the model is told of an optional set-up that failed, and works", async () 
   const asked = JSON.stringify(session.model.requests[0]);
   expect(asked).toContain("set-up failed in this sandbox");
   expect(asked).toContain("broken registry");
+});
+
+test("what a set-up made is kept for the next session on the project, and for no other", async () => {
+  const owner = randomBytes(8).toString("hex");
+  const packed = (text: string) =>
+    packWorkspace([
+      { kind: "file", path: "web/package.json", mode: 0o644, bytes: Buffer.from("{}") },
+      { kind: "file", path: "web/main.js", mode: 0o644, bytes: Buffer.from(text) },
+    ]);
+  const run = async (text: string, whose = owner, more = "") => {
+    const script = scriptedModel()
+      .calls("bash", { command: "cat ~/tool web/node_modules/a/made web/main.js; ls -A ~; ls -l ~/exe" })
+      .says("Done.");
+    const session = await agent.start(script, {
+      config: (config) => {
+        const { sandbox } = settingUp([
+          `echo tool > ~/tool; install -m 755 /bin/true ~/exe; mkdir -p web/node_modules/a; echo made > web/node_modules/a/made${more}`,
+        ])(config);
+        return { ...config, sandbox: { ...sandbox, inherited: { setup: whose } } };
+      },
+      workspace: await packed(text),
+    });
+    expect((await session.result()).status).toBe("completed");
+    const ended = await session.until("setup:ended");
+    const [result] = await resultTexts(agent.database.store, session.id);
+    return { kept: ended.data.kept, notKept: ended.data.notKept, result };
+  };
+  const first = await run("one\n");
+  expect(first.kept).toBe("made");
+  expect(first.result).toMatch(/^tool\nmade\none\n[^]*-rwxr-xr-x 1 agent agent/);
+  // Its sources differ, not what names its packages; nothing of ours is left behind.
+  expect(await run("two\n")).toEqual({
+    kept: "taken",
+    notKept: undefined,
+    result: first.result?.replace("one", "two"),
+  });
+  expect((await run("two\n", "0123456789abcdef")).kept).toBe("made");
+  expect((await run("two\n", owner, "; echo 3 >> web/main.js")).notKept).toBe(
+    "it changes files of the workspace: web/main.js",
+  );
 });

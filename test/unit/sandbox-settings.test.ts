@@ -106,7 +106,10 @@ test("a set-up is written as its commands alone, or with what else there is to s
     optional: false,
     timeout: 1_200_000,
   });
-  expect(sandboxOf({ setup: { commands: ["make"], optional: true } }).setup).toMatchObject({ optional: true });
+  expect(sandboxOf({ setup: { commands: ["make"], optional: true } }).setup).toMatchObject({
+    optional: true,
+    keep: true,
+  });
   // As the session's row keeps it.
   expect(sandboxOf(sandboxOf({ setup: ["npm ci"] })).setup.commands).toEqual(["npm ci"]);
 });

@@ -35,6 +35,9 @@ export const workspaceSource = ["tree", "survey", "save", "restore"].map(part).j
 /** Commits what is left of a session's work; runs as a command, with the tools' rights. */
 export const deliverSource = part("deliver");
 
+/** Keeps what a project's set-up made; runs as a command, with the tools' rights. */
+export const setupSource = part("setup");
+
 /** Copies bytes between an exec stream and the supervisor. */
 export const relaySource = part("relay");
 

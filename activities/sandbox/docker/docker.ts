@@ -17,6 +17,7 @@ import {
   SESSION_LABEL,
   type Surroundings,
 } from "./profile.ts";
+import { findKept, keepAs, removeOldKept } from "./set-up-images.ts";
 import { linkTo, type SandboxLink } from "./sandbox-link.ts";
 import { labelledSessions, removeSandbox, volumeIdentity } from "./docker-containers.ts";
 import { type SandboxSpec, type Sandbox, type SandboxHost } from "../sandbox.ts";
@@ -185,8 +186,23 @@ export function createDockerHost({
     },
     remove,
     sessions: () => labelledSessions(docker),
-    removeUnused: async () =>
-      (await proxy.removeUnused()) ? [`removed the egress proxy ${egress.name}`] : [],
+    removeUnused: async () => [
+      ...((await proxy.removeUnused()) ? [`removed the egress proxy ${egress.name}`] : []),
+      ...(await removeOldKept(docker)),
+    ],
+    setUps: {
+      async take(spec, key, signal) {
+        const keptImage = await findKept(docker, spec, key);
+        if (keptImage === undefined) return undefined;
+        // The files stay, on their volume.
+        const container = docker.getContainer(sandboxName(spec.sessionId));
+        const found = await unless([404], () => container.inspect());
+        await unless([404, 409], () => container.remove({ force: true }));
+        if (found !== undefined) drop(found.Id, "the sandbox is made anew with what a set-up made before");
+        return share({ ...spec, keptImage }).join(signal);
+      },
+      keep: (spec, key) => keepAs(docker, spec, key),
+    },
     volume: (sessionId) => volumeIdentity(docker, sessionId),
     close() {
       proxy.close("the worker is stopping");

@@ -51,7 +51,7 @@ export function sandboxLabels(sessionId: string, now: Date): Record<string, stri
 export function createOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace): ContainerCreateOptions {
   return {
     name: sandboxName(spec.sessionId),
-    Image: spec.image,
+    Image: spec.keptImage ?? spec.image,
     User: "0:0",
     Hostname: "box",
     WorkingDir: "/workspace",
@@ -140,6 +140,8 @@ export interface Surroundings {
   readonly appArmor: boolean;
   /** `NAME=value`, from the image. */
   readonly imageEnvironment: readonly string[];
+  /** Of an image that keeps a set-up: the image that it was made from. */
+  readonly madeFrom?: string | undefined;
   /** The volume with the egress proxy's socket. */
   readonly egressVolume?: string;
 }
@@ -151,7 +153,7 @@ export interface Surroundings {
 export function differences(
   found: ContainerInspectInfo,
   spec: SandboxSpec,
-  { defaultRuntime, appArmor, imageEnvironment, egressVolume }: Surroundings,
+  { defaultRuntime, appArmor, imageEnvironment, madeFrom, egressVolume }: Surroundings,
 ): string[] {
   const host = found.HostConfig;
   const name = sandboxName(spec.sessionId);
@@ -163,7 +165,7 @@ export function differences(
   const wanted: Record<string, [actual: unknown, expected: unknown]> = {
     session: [found.Config.Labels[SESSION_LABEL], spec.sessionId],
     protocol: [found.Config.Labels[PROTOCOL_LABEL], String(PROTOCOL)],
-    image: [found.Config.Image, spec.image],
+    image: [madeFrom ?? found.Config.Image, spec.image],
     user: [found.Config.User, "0:0"],
     "working folder": [found.Config.WorkingDir, "/workspace"],
     environment: [
@@ -254,9 +256,9 @@ const limits = (ulimits: Ulimit[] | null | undefined): string[] =>
 const environment = (entries: readonly string[] | null | undefined): string[] =>
   (entries ?? []).map((entry) => (entry.startsWith(`${SOURCE_VARIABLE}=`) ? SOURCE_VARIABLE : entry)).sort();
 
-/** Of the image's variables, those that ours do not replace. */
+/** Of the image's variables, those that ours do not replace; an image that keeps a set-up has the supervisor's. */
 function without(entries: readonly string[], replaced: readonly string[]): string[] {
-  const names = new Set(replaced.map((entry) => entry.split("=")[0]));
+  const names = new Set([SOURCE_VARIABLE, ...replaced.map((entry) => entry.split("=")[0])]);
   return entries.filter((entry) => !names.has(entry.split("=")[0]));
 }
 

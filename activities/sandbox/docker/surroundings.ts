@@ -3,6 +3,7 @@ import type Dockerode from "dockerode";
 import type { ContainerInspectInfo } from "dockerode";
 import { unless } from "./docker-errors.ts";
 import type { Surroundings } from "./profile.ts";
+import { MADE_FROM_LABEL } from "./set-up-images.ts";
 
 /** A restarted engine may have other settings. */
 const ENGINE_MS = 60_000;
@@ -19,7 +20,7 @@ export function createSurroundings(
 ): (found: ContainerInspectInfo) => Promise<Surroundings> {
   let engine: { readonly facts: Promise<EngineFacts | undefined>; readonly atMs: number } | undefined;
   /** By the image's id, which names its content. */
-  const environments = new Map<string, readonly string[]>();
+  const images = new Map<string, Pick<Surroundings, "imageEnvironment" | "madeFrom">>();
 
   function engineFacts(): Promise<EngineFacts | undefined> {
     if (engine === undefined || performance.now() - engine.atMs > ENGINE_MS) {
@@ -30,21 +31,22 @@ export function createSurroundings(
     return engine.facts;
   }
 
-  async function imageEnvironment(id: string): Promise<readonly string[]> {
-    const known = environments.get(id);
+  async function imageFacts(id: string): Promise<Pick<Surroundings, "imageEnvironment" | "madeFrom">> {
+    const known = images.get(id);
     if (known !== undefined) return known;
     const image = await unless([404], () => docker.getImage(id).inspect());
-    const found = image?.Config.Env ?? [];
-    if (image !== undefined) environments.set(id, found);
-    return found;
+    const labels: Record<string, string> = image?.Config.Labels ?? {};
+    const facts = { imageEnvironment: image?.Config.Env ?? [], madeFrom: labels[MADE_FROM_LABEL] };
+    if (image !== undefined) images.set(id, facts);
+    return facts;
   }
 
   return async (found) => {
-    const [facts, environment] = await Promise.all([engineFacts(), imageEnvironment(found.Image)]);
+    const [facts, image] = await Promise.all([engineFacts(), imageFacts(found.Image)]);
     return {
       defaultRuntime: facts?.DefaultRuntime ?? "runc",
       appArmor: facts?.SecurityOptions?.some((option) => option.startsWith("name=apparmor")) === true,
-      imageEnvironment: environment,
+      ...image,
       egressVolume,
     };
   };

@@ -1,0 +1,200 @@
+"""Says what a project's set-up depends on, packs what it made below the workspace, and unpacks it in another sandbox. Runs as a
+command, with the tools' rights; it is to fail no set-up: what it cannot do it says. Input: {"do", "commands", "rebuilt"}."""
+
+import fnmatch
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+
+WORKSPACE = b"/workspace"
+# In the home, which is kept as it is.
+FOLDER = os.path.join(os.path.expanduser("~"), ".longhaul-setup")
+BEFORE = f"{FOLDER}/before"
+PACK = f"{FOLDER}/workspace.tar"
+MAX_PATHS = 300_000
+MAX_HASHED_BYTES = 512 << 20
+# What is kept of home and workspace together.
+MAX_KEPT_BYTES = 2 << 30
+# Files that say which packages a project has, by ecosystem; a command's own files count too.
+LOCKS = (
+    "package.json package-lock.json npm-shrinkwrap.json yarn.lock .yarnrc.yml pnpm-lock.yaml pnpm-workspace.yaml bun.lock* .npmrc "
+    "requirements*.txt constraints*.txt pyproject.toml setup.py setup.cfg Pipfile Pipfile.lock poetry.lock uv.lock .python-version "
+    "Cargo.toml Cargo.lock rust-toolchain* go.mod go.sum go.work Gemfile Gemfile.lock composer.json composer.lock "
+    "pom.xml *.gradle *.gradle.kts gradle.lockfile .tool-versions .nvmrc devcontainer.json"
+).split()
+
+
+class Unable(Exception):
+    pass
+
+
+def walk(rebuilt, inside_rebuilt):
+    """-> path, status, whether it lies in a folder that is made anew; a folder before what is in it"""
+    folders = [(b"", False)]
+    count = 0
+    while folders:
+        folder, made = folders.pop()
+        try:
+            entries = sorted(os.scandir(os.path.join(WORKSPACE, folder)), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in entries:
+            count += 1
+            if count > MAX_PATHS:
+                raise Unable(f"the workspace has more than {MAX_PATHS} paths")
+            path = os.path.join(folder, entry.name)
+            status = entry.stat(follow_symlinks=False)
+            below = made or entry.name.decode(errors="replace") in rebuilt
+            yield path, status, below
+            if stat.S_ISDIR(status.st_mode) and (inside_rebuilt or not below):
+                folders.append((path, below))
+
+
+def digest(path, status):
+    if stat.S_ISLNK(status.st_mode):
+        return hashlib.sha256(os.readlink(os.path.join(WORKSPACE, path))).hexdigest()
+    if not stat.S_ISREG(status.st_mode):
+        return ""
+    with open(os.path.join(WORKSPACE, path), "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else hashed(file)
+
+
+def hashed(file):
+    whole = hashlib.sha256()
+    while piece := file.read(1 << 20):
+        whole.update(piece)
+    return whole.hexdigest()
+
+
+def hash_of(order, wanted):
+    whole = hashlib.sha256()
+    room = MAX_HASHED_BYTES
+    for path, status, below in walk(order["rebuilt"], False):
+        if below or path == b".git" or path.startswith(b".git/") or not wanted(path):
+            continue
+        room -= status.st_size
+        if room < 0:
+            raise Unable(f"the files that it depends on have more than {MAX_HASHED_BYTES >> 20} MiB")
+        whole.update(repr((path, status.st_mode, digest(path, status))).encode())
+    return whole.hexdigest()
+
+
+def words_of(command):
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return command.split()
+
+
+def do_locks(order):
+    named = {os.path.normpath(word.encode()) for command in order["commands"] for word in words_of(command)}
+
+    def is_lock(path):
+        name = os.path.basename(path).decode(errors="replace")
+        return path in named or any(fnmatch.fnmatchcase(name, lock) for lock in LOCKS)
+
+    return {"hash": hash_of(order, is_lock)}
+
+
+def do_begin(order):
+    """What is there before the commands run, and the hash of all of it."""
+    if f"{FOLDER}/".startswith(f"{WORKSPACE.decode()}/"):
+        raise Unable("the image gives uid 1000 no home")
+    if shutil.which("tar") is None:
+        raise Unable("the image has no tar")
+    os.makedirs(FOLDER, mode=0o700, exist_ok=True)
+    with open(BEFORE, "wb") as file:
+        for path, status, _ in walk(order["rebuilt"], True):
+            file.write(path + b"\0" + state_of(status) + b"\0")
+    return {"hash": hash_of(order, lambda path: True)}
+
+
+def state_of(status):
+    """A folder changes with what is in it."""
+    if stat.S_ISDIR(status.st_mode):
+        return b"folder"
+    return f"{status.st_mode} {status.st_size} {status.st_mtime_ns}".encode()
+
+
+def do_pack(order):
+    with open(BEFORE, "rb") as file:
+        fields = file.read().split(b"\0")
+    before = dict(zip(fields[0::2], fields[1::2]))
+    made, covered, outside, size = [], set(), 0, 0
+    for path, status, below in walk(order["rebuilt"], True):
+        known = before.pop(path, None)
+        if known is None:
+            size += status.st_blocks * 512
+            outside += not below
+            # What is in a new folder goes with it.
+            if os.path.dirname(path) not in covered:
+                made.append(path)
+            if stat.S_ISDIR(status.st_mode):
+                covered.add(path)
+        elif known != state_of(status):
+            raise Unable(f"it changes files of the workspace: {path.decode(errors='replace')}")
+    before.pop(b"", None)
+    if before:
+        raise Unable(f"it removes files of the workspace: {min(before).decode(errors='replace')}")
+    os.unlink(BEFORE)
+    size += home_bytes()
+    if size > MAX_KEPT_BYTES:
+        raise Unable(f"home and workspace take {size >> 20} MiB more, and at most {MAX_KEPT_BYTES >> 20} are kept")
+    tar(["--create", "--null", "--files-from=-"], b"\0".join(made))
+    return {"onlyRebuilt": outside == 0, "bytes": size}
+
+
+def home_bytes():
+    total = 0
+    device = os.stat(os.path.dirname(FOLDER)).st_dev
+    folders = [os.path.dirname(FOLDER)]
+    while folders:
+        try:
+            for entry in os.scandir(folders.pop()):
+                status = entry.stat(follow_symlinks=False)
+                total += status.st_blocks * 512
+                # Shared caches are a volume of their own.
+                if stat.S_ISDIR(status.st_mode) and status.st_dev == device:
+                    folders.append(entry.path)
+        except OSError:
+            continue
+    return total
+
+
+def do_unpack(order):
+    found = os.path.exists(PACK)
+    if found:
+        # A file of this session's own stays as it is.
+        tar(["--extract", "--skip-old-files"], b"")
+    do_clear(order)
+    return {"unpacked": found}
+
+
+def do_clear(order):
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    return {}
+
+
+def tar(arguments, names):
+    command = ["tar", "--directory=/workspace", f"--file={PACK}", *arguments]
+    done = subprocess.run(command, input=names, capture_output=True, check=False)
+    if done.returncode != 0:
+        last = done.stderr.decode(errors="replace").strip().split("\n")[-1]
+        raise Unable(f"tar says: {last[:200]}")
+
+
+def answer(order):
+    try:
+        return globals()["do_" + order["do"]](order)
+    except Unable as error:
+        return {"unable": str(error)}
+    except OSError as error:
+        return {"unable": f"{error.strerror}: {error.filename!r}"[:300]}
+
+
+print(json.dumps(answer(json.load(sys.stdin))))

@@ -1,0 +1,66 @@
+/** Images that keep what a project's set-up made outside the workspace: one a key, on the host that made it. */
+import type Dockerode from "dockerode";
+import { unless } from "./docker-errors.ts";
+import { sandboxName } from "./profile.ts";
+import type { SandboxSpec } from "../sandbox.ts";
+
+/** The name of the image that it was made from, and that image's id: another one of that name has other programs. */
+export const MADE_FROM_LABEL = "longhaul.setup.image";
+const MADE_FROM_ID_LABEL = "longhaul.setup.imageId";
+const KEPT_LABEL = "longhaul.setup";
+const REPOSITORY = "longhaul-setup";
+
+/** A week: packages that are not pinned are looked for again. */
+const MAX_AGE_MS = 7 * 24 * 3_600_000;
+/** On one host, at most 2 GiB each. */
+const MAX_IMAGES = 10;
+
+/** The image that keeps this on this host, made from the image that the session has. */
+export async function findKept(
+  docker: Dockerode,
+  spec: SandboxSpec,
+  key: string,
+): Promise<string | undefined> {
+  const name = `${REPOSITORY}:${key}`;
+  const [kept, base] = await Promise.all(
+    [name, spec.image].map((each) => unless([404], () => docker.getImage(each).inspect())),
+  );
+  const labels: Record<string, string> = kept?.Config.Labels ?? {};
+  const fits =
+    base !== undefined && labels[MADE_FROM_LABEL] === spec.image && labels[MADE_FROM_ID_LABEL] === base.Id;
+  return fits && !isOld(labels[KEPT_LABEL]) ? name : undefined;
+}
+
+export async function keepAs(docker: Dockerode, spec: SandboxSpec, key: string): Promise<void> {
+  const container = docker.getContainer(sandboxName(spec.sessionId));
+  const base = await docker.getImage(spec.image).inspect();
+  const labels = {
+    [KEPT_LABEL]: new Date().toISOString(),
+    [MADE_FROM_LABEL]: spec.image,
+    [MADE_FROM_ID_LABEL]: base.Id,
+  };
+  const changes = Object.entries(labels).map(([name, value]) => `LABEL ${name}=${JSON.stringify(value)}`);
+  // The set-up is over: nothing writes that a pause would have to hold.
+  await container.commit({ repo: REPOSITORY, tag: key, pause: false, changes });
+}
+
+/** Removes those that are old, and the oldest of too many. One that a sandbox runs on stays. @returns a line for each */
+export async function removeOldKept(docker: Dockerode): Promise<string[]> {
+  const images = (await unless([], () => docker.listImages({ filters: { label: [KEPT_LABEL] } }))) ?? [];
+  const byAge = images.toSorted((a, b) => (madeAt(b) < madeAt(a) ? -1 : 1));
+  const removed: string[] = [];
+  for (const [at, image] of byAge.entries()) {
+    const [name] = image.RepoTags ?? [];
+    if (name?.startsWith(`${REPOSITORY}:`) !== true) continue;
+    if (at < MAX_IMAGES && !isOld(madeAt(image))) continue;
+    // 409: in use.
+    if ((await unless([404, 409], () => docker.getImage(name).remove())) === undefined) continue;
+    removed.push(`removed ${name}, which kept what a project's set-up made`);
+  }
+  return removed;
+}
+
+const madeAt = (image: Dockerode.ImageInfo): string => image.Labels?.[KEPT_LABEL] ?? "";
+
+const isOld = (madeAtText: string | undefined): boolean =>
+  !(Date.now() - Date.parse(madeAtText ?? "") < MAX_AGE_MS);

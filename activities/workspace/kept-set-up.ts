@@ -1,0 +1,140 @@
+/**
+ * What a project's set-up made is kept on the host, for further sessions of the same person on the same project: what is outside
+ * the workspace as an image, what is new in it as a pack in that image. By what the set-up depends on: by the files that
+ * name packages where it made nothing but folders of packages, else by all files.
+ */
+import { createHash, randomUUID } from "node:crypto";
+import { log } from "@temporalio/activity";
+import type { RunConfig } from "../config/agent-config.ts";
+import type { Setup } from "../config/setup-settings.ts";
+import { pythonArguments, setupSource } from "../sandbox/agent/sources.ts";
+import type { KeptSetUps, Sandbox } from "../sandbox/sandbox.ts";
+import { REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
+import { recordSandbox } from "../store/sandboxes.ts";
+import { lockedSession, setContainer, type Session } from "../store/sessions.ts";
+import { allowListed } from "./egress.ts";
+import { inCharge, sandboxSpec, type WorkspaceDeps } from "./session-sandbox.ts";
+
+/** A pack of 2 GiB at disk speed. */
+const PROGRAM_TIMEOUT_MS = 300_000;
+/** Another one: what an older version kept is not taken. */
+const VERSION = 1;
+
+export interface KeptSetUp {
+  /** The session's sandbox with what is kept, in the place of the one that was given; undefined where nothing fits. */
+  take(signal: AbortSignal): Promise<Sandbox | undefined>;
+  /** Call it after the set-up. @returns why it is not kept, where it is not */
+  keep(): Promise<string | undefined>;
+}
+
+/** Undefined where nothing is to be kept: nobody said whose it is, or the person does not want it. */
+export function keptSetUp(
+  deps: WorkspaceDeps,
+  session: Session,
+  sandbox: Sandbox,
+  setup: Setup,
+): KeptSetUp | undefined {
+  const { setUps } = deps.sandboxHost;
+  const owner = session.config.sandbox.inherited?.setup;
+  if (setUps === undefined || owner === undefined || !setup.keep) return undefined;
+  const ask = (box: Sandbox, what: "locks" | "begin" | "pack" | "unpack" | "clear") =>
+    askProgram(box, { do: what, commands: setup.commands, rebuilt: REBUILT_FOLDERS });
+  /** By what the set-up depends on. */
+  const keys: { packages?: string; files?: string } = {};
+  let unable: string | undefined;
+
+  async function takeBy(key: string, signal: AbortSignal): Promise<Sandbox | undefined> {
+    const made = await openKept(deps, setUps as KeptSetUps, session, key, signal);
+    if (made === undefined) return undefined;
+    const { unpacked } = await ask(made, "unpack");
+    return unpacked === true ? made : undefined;
+  }
+
+  return {
+    async take(signal) {
+      const locks = await ask(sandbox, "locks");
+      if (locks.hash !== undefined) {
+        keys.packages = keyOf(session.config, owner, ["packages", locks.hash]);
+        const taken = await takeBy(keys.packages, signal);
+        if (taken !== undefined) return taken;
+      }
+      const begun = await ask(sandbox, "begin");
+      unable = locks.unable ?? begun.unable;
+      if (begun.hash === undefined) return undefined;
+      keys.files = keyOf(session.config, owner, ["files", begun.hash]);
+      return takeBy(keys.files, signal);
+    },
+    async keep() {
+      if (unable !== undefined) return unable;
+      try {
+        const packed = await ask(sandbox, "pack");
+        const key = packed.onlyRebuilt === true ? keys.packages : keys.files;
+        if (packed.unable === undefined && key !== undefined)
+          await setUps.keep(sandboxSpec(session.id, session.config), key);
+        await ask(sandbox, "clear");
+        return packed.unable;
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        log.warn("what a project's set-up made was not kept", { reason });
+        return reason;
+      }
+    },
+  };
+}
+
+/** As agent/setup.py answers. */
+interface ProgramAnswer {
+  readonly unable?: string;
+  readonly hash?: string;
+  readonly onlyRebuilt?: boolean;
+  readonly unpacked?: boolean;
+}
+
+async function askProgram(sandbox: Sandbox, order: object): Promise<ProgramAnswer> {
+  const id = `setup-${randomUUID()}`;
+  const state = await sandbox.run(
+    {
+      id,
+      argv: pythonArguments("LONGHAUL_SETUP"),
+      env: { LC_ALL: "C.UTF-8", LONGHAUL_SETUP: setupSource },
+      stdin: Buffer.from(JSON.stringify(order)),
+      timeoutMs: PROGRAM_TIMEOUT_MS,
+    },
+    { timeoutMs: PROGRAM_TIMEOUT_MS + 10_000 },
+  );
+  const stream = state.kind === "exited" && state.exitCode === 0 ? "out" : "err";
+  const text = Buffer.from(await sandbox.read(id, stream, 0, 65_536)).toString();
+  await sandbox.discard(id);
+  if (stream === "out") return JSON.parse(text) as ProgramAnswer;
+  return { unable: `the program that keeps it ended early: ${text.trim().split("\n").at(-1) ?? ""}` };
+}
+
+/** Made anew under the session's lock, under which sandboxes are created and recorded. */
+async function openKept(
+  deps: WorkspaceDeps,
+  setUps: KeptSetUps,
+  session: Session,
+  key: string,
+  signal: AbortSignal,
+): Promise<Sandbox | undefined> {
+  return lockedSession(deps.store, session.id, async (tx) => {
+    await inCharge(tx, session);
+    const sandbox = await setUps.take(sandboxSpec(session.id, session.config), key, signal);
+    if (sandbox === undefined) return undefined;
+    await allowListed(tx, session, sandbox);
+    await setContainer(tx, session.id, sandbox.container, deps.sandboxHost.name);
+    await recordSandbox(tx, session.id, { ...sandbox.identity, taskQueue: deps.taskQueues.sandbox });
+    return sandbox;
+  });
+}
+
+/** Exported for its test. */
+export function keyOf({ sandbox }: RunConfig, owner: string, depends: readonly string[]): string {
+  const { image, network, setup, env, registries, inherited, cache } = sandbox;
+  const commands = setup.commands;
+  const settings = { image, network, commands, env, registries, inherited: inherited?.registries, cache };
+  return createHash("sha256")
+    .update(JSON.stringify([VERSION, owner, settings, ...depends]))
+    .digest("hex")
+    .slice(0, 32);
+}
