@@ -169,7 +169,10 @@ function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment
   return agentConfigSchema.parse({
     ...file,
     ...(model === undefined ? {} : { model }),
-    sandbox: { ...sandbox, image: imageNamed(setting(environment, "SANDBOX_IMAGE") ?? sandbox?.image) },
+    sandbox: {
+      ...sandbox,
+      image: imageNamed(flags.container?.image ?? setting(environment, "SANDBOX_IMAGE") ?? sandbox?.image),
+    },
     limits: { ...file.limits, ...limitFlags(flags) },
   });
 }

@@ -1,6 +1,8 @@
-/** What the flags of `run` and `start` say about the sandbox's network, laid over the files. Pure. */
+/** What the flags of `run` and `start` say about the sandbox, laid over the files. Pure. */
 import { domainProblem } from "../../activities/config/egress-domains.ts";
+import { setupSettingsSchema } from "../../activities/config/setup-settings.ts";
 import type { ConfigFile } from "./config-file.ts";
+import type { Devcontainer } from "./devcontainer.ts";
 import { usageError } from "../console/errors.ts";
 
 export const NETWORKS = ["bridge", "none", "listed"] as const;
@@ -9,18 +11,36 @@ export interface SandboxFlags {
   readonly network?: (typeof NETWORKS)[number] | undefined;
   /** Names that the sandbox may ask for, besides those of the files. */
   readonly allowDomain?: readonly string[] | undefined;
+  /** What the workspace's own says, where the person asked for it. */
+  readonly container?: Devcontainer | undefined;
+}
+
+/** The person's own words win over a devcontainer's; its image was asked for by the flag. */
+function withContainer(
+  file: ConfigFile["sandbox"],
+  container: Devcontainer | undefined,
+): ConfigFile["sandbox"] {
+  if (container === undefined) return file;
+  const { image, setup, env } = container;
+  const own = setupSettingsSchema.parse(file?.setup ?? []);
+  return {
+    ...file,
+    ...(image === undefined ? {} : { image }),
+    env: { ...env, ...file?.env },
+    setup: { ...own, commands: [...setup, ...own.commands] },
+  };
 }
 
 /** @throws ClientError (usage) for a name that cannot be allowed, or that would have no effect */
 export function withSandboxFlags(
   file: ConfigFile["sandbox"],
-  { network, allowDomain = [] }: SandboxFlags,
+  { network, allowDomain = [], container }: SandboxFlags,
 ): ConfigFile["sandbox"] {
   for (const domain of allowDomain) {
     const problem = domainProblem(domain);
     if (problem !== undefined) throw usageError(`--allow-domain ${domain}: ${problem}.`);
   }
-  const sandbox = { ...file, ...(network === undefined ? {} : { network }) };
+  const sandbox = { ...withContainer(file, container), ...(network === undefined ? {} : { network }) };
   if (allowDomain.length === 0) return sandbox;
   if (sandbox.network !== "listed") {
     throw usageError(

@@ -2,6 +2,8 @@
 import { resolve } from "node:path";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { resolveConfig, type ConfigFlags, type ResolvedConfig } from "../config/config.ts";
+import { readDevcontainer, type Devcontainer } from "../config/devcontainer.ts";
+import { usageError } from "../console/errors.ts";
 import { NETWORKS, type SandboxFlags } from "../config/sandbox-flags.ts";
 import { parseDeadline } from "./parse-deadline.ts";
 import { forProject } from "../registries/session-registries.ts";
@@ -23,6 +25,7 @@ export interface RunFlags extends GitFlags, SandboxFlags {
   readonly image?: readonly string[];
   readonly id?: string;
   readonly json?: boolean;
+  readonly devcontainer?: boolean;
   readonly setup: boolean;
 }
 
@@ -49,6 +52,7 @@ export function withRunFlags(command: Command): Command {
       "with --network listed: a host name, *.name, or a group; may be repeated",
       collect,
     )
+    .option("--devcontainer", "take image, set-up and variables from the folder's devcontainer.json")
     .option("--no-setup", "start no services or worker: they run elsewhere (or LONGHAUL_NO_SETUP=1)")
     .option("--id <id>", "id of the session; the same id and task again attaches to it");
 }
@@ -83,9 +87,10 @@ export async function prepareStart(
   note: (text: string) => void,
 ): Promise<{ readonly start: Start; readonly config: ResolvedConfig }> {
   const id = flags.id === undefined ? undefined : parseSessionId(flags.id);
-  const config = await resolveAsking(flags);
+  const container = devcontainerFor(flags);
+  const config = await resolveAsking({ ...flags, container });
   const git = sessionGit(flags, config.settings.git);
-  for (const line of config.notes) note(`${line}\n`);
+  for (const line of [...config.notes, ...(container?.notes ?? [])]) note(`${line}\n`);
   if (config.rehearsal && flags.setup !== false) {
     // Never taken unasked: only named, before the rehearsal plays.
     const { findLocalServers, serverNote } = await import("../setup/model-servers.ts");
@@ -102,6 +107,17 @@ export async function prepareStart(
   const { checkRepository } = await import("../setup/repository-check.ts");
   await checkRepository(git, flags);
   return { start: { id, task, config: { ...run, repository: git }, attachments, folder }, config };
+}
+
+/** @throws ClientError (usage) */
+function devcontainerFor({ devcontainer, workspace }: RunFlags): Devcontainer | undefined {
+  if (devcontainer !== true) return undefined;
+  if (workspace === undefined)
+    throw usageError(
+      "--devcontainer reads the .devcontainer/devcontainer.json of a folder that is put in.",
+      "Add --workspace DIR. Of a repository (--repo), set sandbox.image and sandbox.setup in a file that --config names.",
+    );
+  return readDevcontainer(resolve(workspace));
 }
 
 async function readProject(path: string, { run }: ResolvedConfig) {

@@ -1,0 +1,83 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { resolveConfig } from "../../../client/config/config.ts";
+import { devcontainerOf, readDevcontainer } from "../../../client/config/devcontainer.ts";
+
+const of = (value: object | string) =>
+  devcontainerOf(typeof value === "string" ? value : JSON.stringify(value), "devcontainer.json");
+
+test("comments and last commas are no mistake, and a string that looks like one stays", () => {
+  const text = `{
+    // An image
+    "image": "registry.test//node:24", /* of
+    a kind */
+    "postCreateCommand": "echo 'a, ] // b' /* c */",
+  }`;
+  expect(of(text)).toMatchObject({
+    image: "registry.test//node:24",
+    setup: ["echo 'a, ] // b' /* c */"],
+    notes: [],
+  });
+});
+
+test("commands are a text, words or an object of these, in the order of their moments", () => {
+  const { setup } = of({
+    postCreateCommand: { web: "npm ci", py: ["pip", "install", "-r", "it's here.txt"] },
+    onCreateCommand: "cd ${containerWorkspaceFolder}",
+    updateContentCommand: [],
+  });
+  expect(setup).toEqual(["cd /workspace", "npm ci", "pip install -r 'it'\\''s here.txt'"]);
+});
+
+test("variables of the person's machine do not get in, and what is left out is said", () => {
+  const { env, notes } = of({
+    containerEnv: { A: "1", TOKEN: "${localEnv:GITHUB_TOKEN}" },
+    remoteEnv: { A: "2", GONE: null, LONGHAUL_X: "3", HERE: "${containerWorkspaceFolder}/bin" },
+    features: {},
+    forwardPorts: [3000, "db:5432"],
+  });
+  expect(env).toEqual({ A: "2", HERE: "/workspace/bin" });
+  expect(notes).toEqual([
+    "devcontainer.json: left out, as a sandbox has no such thing: features.",
+    "devcontainer.json: TOKEN is left out: ${localEnv:GITHUB_TOKEN} cannot be told here. Set it in sandbox.env.",
+    "devcontainer.json: LONGHAUL_X is left out: no name of a variable.",
+    "The project listens on port 3000: longhaul forward ID 3000",
+    "The project listens on port db:5432: longhaul forward ID 5432",
+  ]);
+});
+
+test("what cannot be done is refused, with what to do instead", () => {
+  expect(() => of({ build: { dockerfile: "Dockerfile" } })).toThrow(/built from Dockerfile/);
+  expect(() => of({ dockerComposeFile: "a.yml" })).toThrow(/dockerComposeFile/);
+  expect(() => of("{")).toThrow(/no JSON with comments/);
+  expect(() => of({ postCreateCommand: 3 })).toThrow(/postCreateCommand/);
+});
+
+test("its image comes before the person's, its commands before theirs, its variables below", () => {
+  const folder = mkdtempSync(join(tmpdir(), "longhaul-devcontainer-"));
+  try {
+    expect(() => readDevcontainer(folder)).toThrow(/has no \.devcontainer/);
+    mkdirSync(join(folder, ".devcontainer"));
+    const given = { image: "node:24", postCreateCommand: "npm ci", remoteEnv: { A: "theirs", B: "theirs" } };
+    writeFileSync(join(folder, ".devcontainer/devcontainer.json"), JSON.stringify(given));
+    writeFileSync(
+      join(folder, "mine.yaml"),
+      "sandbox: {image: mine:1, setup: {commands: [make], optional: true}, env: {A: mine}}\n",
+    );
+    const container = readDevcontainer(folder);
+    const { sandbox } = resolveConfig(
+      { config: "mine.yaml", container },
+      { SANDBOX_IMAGE: "env:1" },
+      folder,
+    ).run;
+    expect(sandbox).toMatchObject({
+      image: "node:24",
+      setup: { commands: ["npm ci", "make"], optional: true },
+      env: { A: "mine", B: "theirs" },
+    });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
