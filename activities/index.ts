@@ -1,9 +1,11 @@
 /** All activities, bound to what they are given. Binds and nothing else. */
 import type { AgentActivities } from "./contract/activities.ts";
+import { createAskPerson } from "./ask-person.ts";
 import { createBackgroundSaves } from "./workspace/background-save.ts";
 import { createCloseSession } from "./close-session.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { createFetchRepository } from "./fetch-repository.ts";
+import { createMarkWaiting } from "./mark-waiting.ts";
 import { createModelStep } from "./model-step.ts";
 import { createOpenSession } from "./open-session.ts";
 import { createParkGuidance } from "./park-guidance.ts";
@@ -11,6 +13,7 @@ import { createPrune } from "./prune.ts";
 import { createPublish } from "./publish.ts";
 import { createRunTool } from "./run-tool.ts";
 import { createSandboxLifecycle } from "./sandbox-lifecycle.ts";
+import { createSettleQuestion } from "./settle-question.ts";
 import { createSessionSandboxes } from "./workspace/session-sandbox.ts";
 import { createSetUpSandbox } from "./set-up-sandbox.ts";
 import { createSetUps, withSetUp } from "./workspace/set-up.ts";
@@ -29,6 +32,9 @@ export function createActivities(deps: AgentDeps): AgentActivities {
     parkGuidance: createParkGuidance(deps),
     modelStep: createModelStep(deps),
     runTool: createRunTool(deps, withSetUp(sandboxes, setUps), saves),
+    askPerson: createAskPerson(deps),
+    settleQuestion: createSettleQuestion(deps),
+    markWaiting: createMarkWaiting(deps),
     summarize: createSummarize(deps),
     undoCompaction: createUndoCompaction(deps),
     prune: createPrune(deps),

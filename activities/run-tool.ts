@@ -7,7 +7,6 @@
  * Cancel: the command's whole process group is ended and its output so far kept; a deploy leaves it running for the
  * next attempt.
  */
-import { createHash } from "node:crypto";
 import { log } from "@temporalio/activity";
 import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
 import type { BackgroundSaves } from "./workspace/background-save.ts";
@@ -26,11 +25,12 @@ import { watchEgress } from "./workspace/egress.ts";
 import { withoutLost, type SessionSandboxes } from "./workspace/session-sandbox.ts";
 import { createFolderNotes, openedSkill, type FoundNotes } from "./step/folder-notes.ts";
 import { boundedResult } from "./step/bounded-event.ts";
+import { endedBefore, hasEnded, hashOf } from "./step/ended-call.ts";
 import { keepWhole } from "./step/store-full-output.ts";
 import type { Session } from "./store/sessions.ts";
 import { commitResult } from "./store/commit-step.ts";
 import { runInCharge } from "./store/runs.ts";
-import { callKey, claimCall, findCall, resultOf, type LedgerRow } from "./store/tool-calls.ts";
+import { callKey, claimCall, findCall, type LedgerRow } from "./store/tool-calls.ts";
 import { callsOf, findAnswer } from "./store/transcript.ts";
 import { withFallback } from "./config/asked-model.ts";
 import { toolLimitsOf } from "./config/run-policy.ts";
@@ -80,7 +80,7 @@ async function runTool(
     throw fatal("NoSuchCall", `Step ${input.step} of session ${session.id} has no call ${input.index}.`);
   const { before, fence } = claim;
   const begun = performance.now();
-  if (hasEnded(before)) return endedBefore(deps, before, call);
+  if (hasEnded(before)) return endedBefore(db, before, call);
 
   const resumed = before.status === "running";
   const changes = findTool(tools, call.toolName) !== undefined && !isReadOnly(call.toolName);
@@ -258,36 +258,9 @@ async function storedElsewhere(
     runInCharge(store.db, session.id),
   ]);
   if (!current || inCharge !== runId) throw superseded("the result of this call was dropped");
-  if (hasEnded(current)) return endedBefore({ store }, current, call);
+  if (hasEnded(current)) return endedBefore(store.db, current, call);
   throw retryable(
     "CallTaken",
     "An earlier attempt has claimed this call again and still runs; this attempt's result was dropped. It is tried again.",
   );
-}
-
-function hasEnded({ status }: LedgerRow): boolean {
-  return status !== "pending" && status !== "running";
-}
-
-async function endedBefore(
-  deps: Pick<AgentDeps, "store">,
-  row: LedgerRow,
-  call: ToolCallPart,
-): Promise<ToolFacts> {
-  const stored = await resultOf(deps.store.db, row);
-  const text = (stored?.content as [ToolResultPart] | undefined)?.[0].text ?? "";
-  return {
-    outcome: row.status as ToolFacts["outcome"],
-    tokens: stored?.tokens ?? 0,
-    ms: 0,
-    hash: hashOf(call, text),
-  };
-}
-
-/** Same call and same result, same hash: eight hex characters are plenty among a session's last calls. */
-function hashOf(call: ToolCallPart, text: string): string {
-  return createHash("sha256")
-    .update(JSON.stringify([call.toolName, call.input, text]))
-    .digest("hex")
-    .slice(0, 8);
 }

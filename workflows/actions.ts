@@ -23,6 +23,7 @@ import { askedModel } from "./fallback.ts";
 import { WRAP_UP_TEXT, type CompactionPlan } from "./loop-policy.ts";
 import { wasStopped } from "./outcome.ts";
 import { currentDetails } from "./presentation.ts";
+import { createAsking, unanswered, type Asking } from "./asking.ts";
 import { activityOptions, perform } from "./proxies.ts";
 
 export interface Run {
@@ -35,6 +36,8 @@ export interface Run {
   scope: CancellationScope | undefined;
   /** The container on its way, beside the first model step. */
   opening: Promise<void> | undefined;
+  /** What the step's calls ask of people. */
+  readonly asking: Asking;
   /** What this run is to deliver, where it was started for that alone. */
   readonly order: DeliveryOrder | undefined;
 }
@@ -42,6 +45,7 @@ export interface Run {
 export function createRun(state: AgentState, order?: DeliveryOrder): Run {
   return {
     state,
+    asking: createAsking(),
     order,
     opened: false,
     policy: undefined,
@@ -52,7 +56,7 @@ export function createRun(state: AgentState, order?: DeliveryOrder): Run {
 }
 
 export function showDetails(run: Run): void {
-  setCurrentDetails(currentDetails(run.state, run.policy));
+  setCurrentDetails(currentDetails(run.state, run.policy, unanswered(run.asking)));
 }
 
 export function enterPhase(run: Run, phase: Phase): void {

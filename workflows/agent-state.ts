@@ -76,6 +76,7 @@ export type Phase =
   | "setting up"
   | "thinking"
   | "running tools"
+  | "waiting"
   | "compacting"
   | "pruning"
   | "closing"

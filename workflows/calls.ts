@@ -15,6 +15,7 @@ import { applyToolResult } from "./agent-state.ts";
 import { askedModel } from "./fallback.ts";
 import { onHost } from "./lost-host.ts";
 import { perform } from "./proxies.ts";
+import { askAbout, restWhileWaiting } from "./questions.ts";
 
 /** All calls of a step at once; returns when each has its result. @returns true where the agent is stuck for good */
 export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<boolean> {
@@ -29,11 +30,17 @@ export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<b
     if (state.interrupting) scope.cancel();
     // The sandbox may take minutes: a person who interrupts does not wait for it.
     await Promise.race([run.opening, scope.cancelRequested]);
-    const results = await Promise.allSettled(
-      calls.map(async (call, index) => {
-        applyToolResult(state, call, await performCall(run, call, { step, index, ...asked }));
-        showDetails(run);
-      }),
+    const results = await withRests(run, calls, () =>
+      Promise.allSettled(
+        calls.map(async (call, index) => {
+          try {
+            applyToolResult(state, call, await performCall(run, call, { step, index, ...asked }));
+          } finally {
+            run.asking.busy -= 1;
+          }
+          showDetails(run);
+        }),
+      ),
     );
     const failure = results.find((result) => result.status === "rejected");
     if (failure) throw failure.reason;
@@ -48,8 +55,30 @@ export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<b
   return verdict === "stop";
 }
 
+/** All calls; beside those that may wait for a person, the run rests when nothing else is left of them. */
+async function withRests<T>(run: Run, calls: readonly CallFacts[], perform: () => Promise<T>): Promise<T> {
+  run.asking.busy = calls.length;
+  if (!calls.some(asksPerson)) return perform();
+  let isOver = false;
+  const rests = restWhileWaiting(run, () => isOver);
+  rests.catch(() => undefined);
+  try {
+    return await perform();
+  } finally {
+    isOver = true;
+    // It ends as the calls do: what stopped them is theirs to say.
+    await rests.catch(() => undefined);
+  }
+}
+
+const asksPerson = ({ by, needsApproval }: CallFacts) => by === "person" || needsApproval === true;
+
 /** One call, by whoever performs it. */
-function performCall(run: Run, call: CallFacts, input: RunToolInput): Promise<ToolFacts> {
+async function performCall(run: Run, call: CallFacts, input: RunToolInput): Promise<ToolFacts> {
+  if (asksPerson(call)) {
+    const facts = await askAbout(run, call, input);
+    if (facts) return facts;
+  }
   const summary = `step ${input.step} · ${call.name}: ${call.about}`;
   return onHost(
     run,

@@ -6,7 +6,12 @@ import { cutChars } from "../activities/contract/cut-text.ts";
 import { createUnnamedIds, idOf, itemsOf, partsOf } from "../activities/contract/guidance-items.ts";
 import { takeMessages } from "./guidance-jobs.ts";
 import { accept, firstOf, refusal, waiting, withdraw } from "./inbox.ts";
+import { readAnswer } from "../activities/contract/questions.ts";
+import { unanswered } from "./asking.ts";
+import { takeAnswer, withdrawForMessage } from "./questions.ts";
 import {
+  answerQuestionUpdate,
+  answerSignal,
   compactSignal,
   guidanceSignal,
   interruptSignal,
@@ -35,7 +40,8 @@ export function setHandlers(run: Run): void {
   setMessageHandlers(run, take);
   setWithdrawHandler(run);
   setCompactionHandlers(run);
-  setHandler(statusQuery, () => sessionView(run.state, run.policy, run.status), {
+  setAnswerHandlers(run);
+  setHandler(statusQuery, () => sessionView(run, unanswered(run.asking)), {
     description: "Step, phase, context use, queue and tokens of this run.",
   });
   setHandler(queueQuery, () => firstOf(run.state.inbox), {
@@ -65,6 +71,7 @@ function createTake(run: Run): Take {
     const taken = items.filter((item) => accept(state.inbox, item)).length > 0;
     // A message from the user restarts the count of repeated calls.
     if (taken) {
+      withdrawForMessage(run);
       state.recentCalls = [];
       state.loopWarned = false;
     }
@@ -95,7 +102,7 @@ function setMessageHandlers(run: Run, take: Take): void {
     (message) => {
       const queued = take(message);
       // A completed run that got a message while it closed continues with it.
-      const willRead = run.status === "active" || run.status === "completed";
+      const willRead = run.status === "active" || run.status === "waiting" || run.status === "completed";
       return { queued, position: waiting(run.state.inbox), ...(willRead ? {} : { waitsForNextRun: true }) };
     },
     {
@@ -127,6 +134,40 @@ function setWithdrawHandler(run: Run): void {
             "This message does not wait: the agent has it already, or there is none with this id.",
             "GuidanceRefused",
           );
+      },
+    },
+  );
+}
+
+function setAnswerHandlers(run: Run): void {
+  setHandler(
+    answerSignal,
+    (message) => {
+      const reason = takeAnswer(run, message);
+      if (reason === undefined) showDetails(run);
+      else showRemark(run, `An answer was not taken: ${reason}.`);
+    },
+    {
+      description:
+        'Answer a question: `{"question": "s1c0", "text": "…"}`, `{"option": 1}`, or just `"…"` where one is open. Allow or refuse a call: `{"action": "allow"}`, `"allow-always"`, `"deny"`.',
+    },
+  );
+  setHandler(
+    answerQuestionUpdate,
+    (message) => {
+      // The validator has looked: this run takes it, and no other answer any more.
+      const { question } = message;
+      const id = question ?? unanswered(run.asking)[0]?.id ?? "";
+      takeAnswer(run, message);
+      showDetails(run);
+      return { question: id };
+    },
+    {
+      description:
+        "Like `answer`, with a reply: refused where the question is not open, or takes no such answer.",
+      validator: (message) => {
+        const answer = readAnswer(unanswered(run.asking), message);
+        if (!answer.ok) throw ApplicationFailure.nonRetryable(answer.reason, "AnswerRefused");
       },
     },
   );

@@ -3,6 +3,7 @@ import { defineQuery, defineSignal, defineUpdate } from "@temporalio/workflow";
 import type { Guidance, SessionStatus, StepUsage } from "../activities/contract/activities.ts";
 import type { DeliveryOrder } from "../activities/contract/delivery.ts";
 import type { Limit } from "../activities/contract/limits.ts";
+import type { AnswerMessage, QuestionKind } from "../activities/contract/questions.ts";
 import type { UserPart } from "../activities/contract/message.ts";
 
 /** A message as it is sent. `id` is the sender's, for telling duplicates; text beyond 16 KB goes as a blob. */
@@ -20,6 +21,20 @@ export interface QueuedReply {
   readonly waitsForNextRun?: true;
 }
 
+/** Which question the answer was taken for. */
+export interface AnswerReply {
+  readonly question: string;
+}
+
+/** A question that is open: its text at most 200 characters. */
+export interface QuestionView {
+  readonly id: string;
+  readonly kind: QuestionKind;
+  /** ISO time. */
+  readonly asked: string;
+  readonly text: string;
+}
+
 export interface CompactRequest {
   readonly focus?: string;
 }
@@ -33,6 +48,7 @@ export interface SessionView {
   readonly epoch: number;
   readonly model: string;
   readonly queue: readonly { readonly id: string; readonly text: string; readonly queuedAt: string }[];
+  readonly questions: readonly QuestionView[];
   /** A person's interrupt is on its way to the step in flight. Absent means no. */
   readonly interrupting?: true;
   readonly context: { readonly used: number; readonly limit: number; readonly estimated: boolean };
@@ -47,6 +63,8 @@ export const guidanceSignal = defineSignal<[GuidanceMessage | string]>("guidance
 export const interruptSignal = defineSignal<[(GuidanceMessage | string)?]>("interrupt");
 export const compactSignal = defineSignal<[(CompactRequest | string)?]>("compact");
 export const undoCompactionSignal = defineSignal<[]>("undoCompaction");
+export const answerSignal = defineSignal<[AnswerMessage | string]>("answer");
+export const answerQuestionUpdate = defineUpdate<AnswerReply, [AnswerMessage]>("answerQuestion");
 export const sendGuidanceUpdate = defineUpdate<QueuedReply, [GuidanceMessage]>("sendGuidance");
 /** Takes a message back that waits: `parked` where the sender has done so in Postgres already. */
 export interface WithdrawnMessage {

@@ -4,15 +4,27 @@ import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { BREAKDOWN_PARTS, barOf, breakdownOf } from "../activities/contract/breakdown.ts";
 import { cutChars } from "../activities/contract/cut-text.ts";
 import type { AgentState } from "./agent-state.ts";
+import type { OpenQuestion } from "./asking.ts";
 import { waiting } from "./inbox.ts";
 import type { SessionView } from "./messages.ts";
+
+interface Viewed {
+  readonly state: AgentState;
+  readonly policy: RunPolicy | undefined;
+  readonly status: SessionStatus;
+}
 
 const BAR_CELLS = 40;
 
 /** Current details: served by a query, so they cost no events. */
-export function currentDetails(state: AgentState, policy: RunPolicy | undefined): string {
+export function currentDetails(
+  state: AgentState,
+  policy: RunPolicy | undefined,
+  questions: readonly OpenQuestion[] = [],
+): string {
   if (!policy) return "Opening the session …";
   const lines = [
+    ...questions.flatMap(questionLines),
     `**Step ${state.step}** of at most ${state.step - state.steps + policy.maxSteps} · ${state.phase} · ${code(policy.model)}`,
     "",
     ...contextLines(state, policy),
@@ -45,10 +57,25 @@ export function currentDetails(state: AgentState, policy: RunPolicy | undefined)
   return lines.join("\n");
 }
 
+/** What is asked, and the exact signal to send. */
+function questionLines({ id, kind, text, options }: OpenQuestion): string[] {
+  const answer =
+    kind === "ask"
+      ? { question: id, ...(options ? { option: 1 } : { text: "…" }) }
+      : { question: id, action: "allow" };
+  return [
+    `**${kind === "ask" ? "Question" : "Leave to give"}** ${plain(text)}`,
+    "",
+    ...(options ?? []).map((label, place) => `${place + 1}. ${plain(label)}`),
+    ...(options ? [""] : []),
+    `Send the signal \`answer\` with ${code(JSON.stringify(answer))}${kind === "ask" ? "" : ` or ${code(JSON.stringify({ question: id, action: "deny" }))}`}`,
+    "",
+  ];
+}
+
 export function sessionView(
-  state: AgentState,
-  policy: RunPolicy | undefined,
-  status: SessionStatus,
+  { state, policy, status }: Viewed,
+  questions: readonly OpenQuestion[],
 ): SessionView {
   return {
     status,
@@ -60,6 +87,12 @@ export function sessionView(
     queue: state.inbox.queue
       .slice(0, 20)
       .map(({ id, parts, queuedAt }) => ({ id, text: cutChars(textOf(parts), 500), queuedAt })),
+    questions: questions.map(({ id, kind, text, askedAtMs }) => ({
+      id,
+      kind,
+      asked: new Date(askedAtMs).toISOString(),
+      text,
+    })),
     ...(state.interrupting ? { interrupting: true } : {}),
     context: {
       used: Math.round(state.context.used),

@@ -84,6 +84,9 @@ export function activityOptions(
       startToCloseTimeout: policy.toolTimeoutMs,
       retry: retry(AWAY_ATTEMPTS * 3, 15_000),
     },
+    askPerson: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    settleQuestion: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    markWaiting: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     summarize: {
       ...common,
       ...models,

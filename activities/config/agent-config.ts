@@ -6,6 +6,7 @@
 import { z } from "zod";
 import { MAX_HEAD_MESSAGES } from "../transcript/boundary.ts";
 import { gitConfigSchema, sessionGitSchema } from "./git-settings.ts";
+import { questionsSchema } from "./question-settings.ts";
 import { inheritedSchema, sandboxConfigSchema } from "./sandbox-settings.ts";
 import { strategyNames } from "../contract/strategies.ts";
 import { modelConfigSchema, modelTargetSchema, providerConfigSchema } from "./model-target.ts";
@@ -71,6 +72,7 @@ export const toolsConfigSchema = z.strictObject({
   search_history: charsOnly,
   view_image: charsOnly,
   todo: charsOnly,
+  ask_user: charsOnly,
 });
 
 const limitsConfigSchema = z.strictObject({
@@ -171,6 +173,7 @@ export const agentConfigSchema = z.strictObject({
   systemPrompt: z.string().min(1).max(MAX_OWN_PROMPT_CHARS).optional(),
   instructions: instructionsSchema.prefault({}),
   skills: skillsSchema.prefault({}),
+  questions: questionsSchema.prefault({}),
   mcpServers: z
     .record(z.string(), mcpServerSchema)
     .default({})
@@ -198,5 +201,6 @@ export const runConfigSchema = z.object({
   /** Sessions from before there was this have the defaults. */
   instructions: instructionsSchema.optional(),
   skills: skillsSchema.optional(),
+  questions: questionsSchema.optional(),
 });
 export type RunConfig = z.infer<typeof runConfigSchema>;

@@ -169,7 +169,7 @@ export function resolveRun(
   env: Environment = {},
   facts: ModelFacts = publishedFacts,
 ): RunResolution {
-  const { context, tools, sandbox, limits, systemPrompt, instructions, skills } = settings;
+  const { context, tools, sandbox, limits, systemPrompt, instructions, skills, questions } = settings;
   const own = resolveModel(name, settings, env, facts);
   if (!own.ok) return own;
   const resolved = [own];
@@ -181,6 +181,7 @@ export function resolveRun(
     limits,
     instructions,
     skills,
+    questions,
     ...(systemPrompt === undefined ? {} : { systemPrompt }),
   };
   const { summaryModel } = context.options;

@@ -1,5 +1,6 @@
 /** From a run's configuration to the figures the workflow decides by. Pure. */
 import type { RunConfig } from "./agent-config.ts";
+import { questionSettings } from "./question-settings.ts";
 import { budgetFor, type Budget } from "../contract/budget.ts";
 import type { RunPolicy } from "../contract/run-policy.ts";
 import { strategies, type StrategyTrigger } from "../contract/strategies.ts";
@@ -104,6 +105,7 @@ export function runPolicyOf(
     toolTimeoutMs: slowest + TOOL_GRACE_MS,
     keepsInterrupt: true,
     needsStop: true,
+    parkAfterMs: questionSettings(config.questions).parkAfter,
     ...fixed,
   };
 }

@@ -6,8 +6,12 @@
  */
 import type { DeliveryState, FetchedRepository, Publication, PublishInput } from "./delivery.ts";
 import type { Limit } from "./limits.ts";
-import type { MessageKind, ToolOutcome, UserPart } from "./message.ts";
+import type { MessageKind, UserPart } from "./message.ts";
+import type { AskedPerson, SettledQuestion, SettleQuestionInput } from "./questions.ts";
 import type { RunPolicy } from "./run-policy.ts";
+import type { RunToolInput, ToolFacts } from "./tool-facts.ts";
+
+export type * from "./tool-facts.ts";
 
 export type SessionStatus = "active" | "waiting" | "completed" | "failed" | "cancelled" | "max_steps";
 
@@ -101,6 +105,10 @@ export interface CallFacts {
   readonly name: string;
   /** What it is about, at most 60 characters, masked: a command's first line, a path. */
   readonly about: string;
+  /** Who performs it, where that is not a tool. */
+  readonly by?: "person";
+  /** A person is asked before it is run. */
+  readonly needsApproval?: true;
 }
 
 /** What is told beside every outcome of a step. */
@@ -151,23 +159,6 @@ export interface StepUsage {
   /** Written to it, where that has a price of its own. */
   readonly cacheWrite?: number;
   readonly reasoning: number;
-}
-
-export interface RunToolInput {
-  readonly step: number;
-  /** Which of the step's calls, from 0. */
-  readonly index: number;
-  /** As in `ModelStepInput`: the result is to fit that model's window. */
-  readonly fallback?: number;
-}
-
-export interface ToolFacts {
-  readonly outcome: ToolOutcome;
-  /** Estimated tokens of the result as the model sees it, before any ratio. */
-  readonly tokens: number;
-  readonly ms: number;
-  /** Eight hex characters over name, input and result, for stuck detection. */
-  readonly hash: string;
 }
 
 export type CompactionTrigger = "threshold" | "overflow" | "manual";
@@ -280,6 +271,12 @@ export interface AgentActivities {
   modelStep(input: ModelStepInput): Promise<ModelStepFacts>;
   /** Runs one tool call through the ledger and stores its result. */
   runTool(input: RunToolInput): Promise<ToolFacts>;
+  /** Asks a person what a call wants to know, or whether it may be run. */
+  askPerson(input: RunToolInput): Promise<AskedPerson>;
+  /** Writes how a question ended, and the result of its call where it has one by that. */
+  settleQuestion(input: SettleQuestionInput): Promise<SettledQuestion>;
+  /** Says that the session waits for nothing but answers. */
+  markWaiting(input: { readonly step: number }): Promise<void>;
   /** One compaction round, in one transaction. */
   summarize(input: SummarizeInput): Promise<CompactionFacts>;
   /** Undoes the newest compaction. */

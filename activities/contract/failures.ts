@@ -45,6 +45,8 @@ export type FailureType =
   | "ContentFilter"
   /** An update with a message that cannot be queued. */
   | "GuidanceRefused"
+  /** An update with an answer that no open question takes. */
+  | "AnswerRefused"
   /** A payload over 64 KB: a fault in the code. */
   | "PayloadTooLarge"
   /** Reported for an activity whose worker died, so that it is retried at once. */

@@ -42,6 +42,8 @@ export interface RunPolicy {
   readonly needsStop?: true;
   /** Longest that the set-up of its sandbox may take; absent where there is nothing to set up. */
   readonly setupTimeoutMs?: number;
+  /** How long a sandbox is kept while only people are waited for, in ms. */
+  readonly parkAfterMs?: number;
   /** Of a session that works on a repository. Absent in all others. */
   readonly git?: {
     /** Its files are not there yet. */

@@ -4,11 +4,13 @@ import { estimateMessage } from "../transcript/tokens.ts";
 import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
+import { withdrawOpen } from "../store/questions.ts";
 import { finishCall, type OpenCall, openCalls } from "../store/tool-calls.ts";
 import { insertMessage } from "../store/transcript.ts";
 
 /**
  * Gives every open call of the live line its result and its event: what was never started says so, what was cut off too.
+ * Questions that nobody waits for are withdrawn.
  * For a run that ends, and for one that takes up a session whose last run could not end itself: a result that came
  * later, when its call is compacted, would stand in the view alone.
  * @param epoch of the session now, which the events are of
@@ -42,6 +44,7 @@ export async function interruptOpenCalls(tx: Queryable, sessionId: string, epoch
       events.push(resultEvent(call, part));
     }
   }
+  events.unshift(...(await withdrawOpen(tx, sessionId, "stopped")));
   await appendEvents(tx, sessionId, epoch, events);
 }
 

@@ -2,6 +2,7 @@
 import type { CallFacts } from "../contract/activities.ts";
 import { cutChars } from "../contract/cut-text.ts";
 import type { ToolCallPart } from "../contract/message.ts";
+import { askUser } from "../tools/ask-user.ts";
 import { aboutCall } from "../tools/invoke.ts";
 import { sessionTools } from "../tools/session-tools.ts";
 import type { StepContext } from "./step-context.ts";
@@ -10,7 +11,17 @@ import type { StepContext } from "./step-context.ts";
 const MAX_NAME_CHARS = 40;
 
 export function callFacts(step: StepContext, call: ToolCallPart): CallFacts {
-  return { name: cutChars(call.toolName, MAX_NAME_CHARS), about: aboutOf(step, call) };
+  return {
+    name: cutChars(call.toolName, MAX_NAME_CHARS),
+    about: aboutOf(step, call),
+    ...(isForPerson(step, call) ? { by: "person" } : {}),
+  };
+}
+
+/** A call that asks nothing right is a tool's: it ends with what is wrong with it, and nobody is asked. */
+function isForPerson({ deps, session }: StepContext, { toolName, input }: ToolCallPart): boolean {
+  const tool = sessionTools(deps.tools, session).get(toolName);
+  return tool === askUser && tool.input.safeParse(input).success;
 }
 
 /** At most 60 characters that say what a call is about, masked. */

@@ -139,6 +139,22 @@ export const eventData = {
   "git:pull-request": of({ url: text, number: number, created: flag }),
   /** Files that the last commit does not have; at most 20 are named. */
   "git:left-out": of({ count: number, files: list(of({ path: text, bytes: number, reason: text })) }),
+  /** Somebody has to answer: `longhaul answer ID`. `kind`: `ask`, or `approval` of a call. */
+  "question:asked": of({
+    id: text,
+    kind: text,
+    text: text,
+    options: list(of({ label: text, description: text.optional() })).nullable(),
+    default: text.nullable(),
+    /** When the default is taken; null means never. */
+    expiresAt: text.nullable(),
+  }),
+  /** `how`: `answered`, `allowed`, `allowed-always`, `denied`, `declined`; or `defaulted` where nobody was asked. */
+  "question:answered": of({ id: text, how: text, by: text.nullable(), excerpt: text }),
+  /** Nobody answered in time: the default was taken. */
+  "question:expired": of({ id: text, default: text }),
+  /** `reason`: `said` (a message came instead), `stopped`, `unattended`, `too-many`. */
+  "question:withdrawn": of({ id: text, reason: text }),
   "session:ended": of({
     status: text,
     /** Which limit, where it was not the steps'. */

@@ -54,7 +54,10 @@ export async function supersede(tx: Queryable, id: string, epoch: number, at: St
   const saved = await mark(sql`checkpoints`, sql`step >= ${at.step}`);
   await supersedeCalls(tx, id, epoch, at);
   await mark(sql`egress_rules`, at.phase === "model" ? sql`step >= ${at.step}` : sql`step > ${at.step}`);
-  if (messages + rounds + saved === 0) return false;
+  const settled = await settledQuestions(tx, id, at.step);
+  if (messages + rounds + saved + settled === 0) return false;
+  await supersedeQuestions(tx, id, epoch, at);
+  await mark(sql`permission_grants`, sql`step >= ${at.step}`);
   if (at.phase === "model") await tellModel(tx, id, epoch, at.step);
   return true;
 }
@@ -92,6 +95,25 @@ async function supersedeCalls(tx: Queryable, id: string, epoch: number, at: Stan
   await tx.execute(sql`update tool_calls set superseded_epoch = ${epoch}
     where session_id = ${id} and superseded_epoch is null and epoch < ${epoch}
     and (step > ${at.step} or (step = ${at.step} and (${at.phase === "model"} or status <> 'pending')))`);
+}
+
+/** Answers of the step that no result shows yet: of calls that were allowed and had not run. */
+async function settledQuestions(tx: Queryable, id: string, step: number): Promise<number> {
+  const { rowCount } = await tx.execute(sql`select 1 from questions
+    where session_id = ${id} and step >= ${step} and status not in ('open', 'superseded') limit 1`);
+  return rowCount ?? 0;
+}
+
+/** No answer reaches over to another line: what its calls ask is asked again. A run that waits for answers keeps its questions, open. */
+async function supersedeQuestions(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<void> {
+  if (at.phase === "tools") {
+    await tx.execute(sql`insert into questions (session_id, epoch, id, step, call_index, kind, text, options, default_text,
+        input_hash, asked_at, expires_at)
+      select distinct on (id) session_id, ${epoch}, id, step, call_index, kind, text, options, default_text, input_hash, asked_at, expires_at
+      from questions where session_id = ${id} and step = ${at.step} and status <> 'superseded' order by id, epoch desc`);
+  }
+  await tx.execute(sql`update questions set status = 'superseded'
+    where session_id = ${id} and epoch < ${epoch} and step >= ${at.step} and status <> 'superseded'`);
 }
 
 async function tellModel(tx: Queryable, id: string, epoch: number, step: number): Promise<void> {

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { ToolSpec } from "../contract/tools.ts";
 import { applyPatch } from "./apply-patch.ts";
+import { askUser } from "./ask-user.ts";
 import { bash } from "./bash.ts";
 import { bashOutput } from "./bash-output.ts";
 import { editFile } from "./edit-file.ts";
@@ -39,6 +40,7 @@ export const toolRegistry: ToolRegistry = createToolRegistry([
   searchHistory,
   viewImage,
   todo,
+  askUser,
 ]);
 
 /** Names of the requirements that stay usable. Source: requirement 5. */

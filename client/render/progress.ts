@@ -24,6 +24,8 @@ export class Progress {
   readonly calls = new Map<string, OpenCall>();
   /** Ids of messages that no step has taken yet. */
   readonly waiting = new Set<string>();
+  /** Texts of questions that are open, by their ids. */
+  readonly questions = new Map<string, string>();
   readonly #delivered = new Set<string>();
   /** Undefined until a price is known. */
   costUsd: number | undefined;
@@ -55,6 +57,7 @@ export class Progress {
       "session:started": (event) => {
         this.startedAt = Date.parse(event.at);
         this.calls.clear();
+        this.questions.clear();
         this.#enter("opening", event);
       },
       "setup:started": (event) => this.#enter("setting up", event),
@@ -93,8 +96,13 @@ export class Progress {
           this.waiting.delete(id);
         }
       },
+      "question:asked": (_event, { id, text }) => void this.questions.set(id, text),
+      "question:answered": (_event, { id }) => void this.questions.delete(id),
+      "question:expired": (_event, { id }) => void this.questions.delete(id),
+      "question:withdrawn": (_event, { id }) => void this.questions.delete(id),
       "session:ended": (event) => {
         this.calls.clear();
+        this.questions.clear();
         this.#enter("ended", event);
       },
     };

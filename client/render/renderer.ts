@@ -10,6 +10,7 @@ import { contextText, dollars, duration, oneLine, plural, tokens } from "../cons
 import { compressedLine, endLines, queuedLine, refusedLine, sandboxLine, startLine } from "./lines.ts";
 import { gitLines } from "./git-lines.ts";
 import { setupLines } from "./setup-lines.ts";
+import { answeredLine, askedLines, withdrawnLine } from "./question-lines.ts";
 import { PlainAnswer, type Answer } from "./answers.ts";
 import { Progress } from "./progress.ts";
 import { resultLines, waitingLine } from "./tools.ts";
@@ -66,6 +67,8 @@ export class Renderer {
   /** Time passes: says which tools have been running for long. Only for events that happen now. */
   tick(nowMs: number): void {
     for (const [id, call] of this.#progress.calls) {
+      // A person is no slow tool.
+      if (this.#progress.questions.has(call.key)) continue;
       const before = this.#announcedAt.get(id);
       if (nowMs < (before === undefined ? call.since + LONG_TOOL_MS : before + REMIND_MS)) continue;
       this.#announcedAt.set(id, nowMs);
@@ -203,6 +206,14 @@ export class Renderer {
     "git:refused": (_event, data) => this.#warn(gitLines.refused(data)),
     "git:pull-request": (_event, data) => this.note(gitLines.pullRequest(data, this.#style)),
     "git:left-out": (_event, data) => this.#warn(gitLines.leftOut(data)),
+    "question:asked": (event, data) => {
+      for (const text of askedLines(event.sessionId, data, this.#style, this.#columns)) this.note(text);
+    },
+    "question:answered": (_event, data) => this.note(answeredLine(data, this.#style, this.#columns)),
+    "question:expired": (_event, data) => {
+      this.#warn(`? ${data.id}: nobody answered, so the default is taken: ${oneLine(data.default, 200)}`);
+    },
+    "question:withdrawn": (_event, { id, reason }) => this.#aside(withdrawnLine(id, reason, this.#style)),
     "session:ended": (_event, data) => {
       const isTold =
         data.reason !== null && this.#finalError !== undefined && sameWords(data.reason, this.#finalError);

@@ -60,6 +60,10 @@ function activityText(
   nowMs: number,
   room: number,
 ): string {
+  const [question] = progress.questions.values();
+  // Their own calls are open, too: where there are others, these run.
+  if (question !== undefined && progress.calls.size <= progress.questions.size)
+    return `waits for you: ${oneLine(question, room)}`;
   const [call, ...others] = progress.calls.values();
   if (call === undefined) {
     const since = progress.phaseSince === undefined ? 0 : nowMs - progress.phaseSince;

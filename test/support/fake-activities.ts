@@ -132,6 +132,17 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
       calls += 1;
       return { outcome: "completed", tokens: 10, ms: 1, hash: options.hashes?.[calls - 1] ?? `hash${calls}` };
     },
+    async askPerson(input) {
+      note("askPerson", input);
+      return { kind: "passed" };
+    },
+    async settleQuestion(input) {
+      note("settleQuestion", input);
+      return { kind: "allowed" };
+    },
+    async markWaiting(input) {
+      note("markWaiting", input);
+    },
     async summarize(input) {
       note("summarize", input);
       const facts = options.rounds?.[rounds] ?? compactedTo(input.round);

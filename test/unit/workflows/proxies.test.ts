@@ -33,6 +33,9 @@ describe("each activity", () => {
       "taskQueue" in given ? given.taskQueue : undefined,
     ]);
     expect(Object.fromEntries(queues)).toEqual({
+      askPerson: "a",
+      settleQuestion: "a",
+      markWaiting: "a",
       openSession: undefined,
       fetchRepository: "host-1",
       setUpSandbox: "host-1",

@@ -1,0 +1,151 @@
+/**
+ * Asks a person: stores the question of a call and tells watchers. The wait for the answer is the workflow's.
+ *
+ * Idempotency key: (session, epoch, call). Side effects: the question's row, an event. Heartbeat: by timer. Retry class:
+ * Postgres. Cancel: none needed, it is short.
+ */
+import { createHash } from "node:crypto";
+import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
+import { questionSettings, type QuestionSettings } from "./config/question-settings.ts";
+import type { RunToolInput } from "./contract/activities.ts";
+import { shorten } from "./contract/cut-text.ts";
+import { fatal, superseded } from "./contract/failures.ts";
+import type { ToolCallPart } from "./contract/message.ts";
+import type { AskedPerson, QuestionKind, Settlement } from "./contract/questions.ts";
+import type { AgentDeps } from "./runtime/deps.ts";
+import { enterSession } from "./runtime/enter-session.ts";
+import { appendEvents } from "./store/events.ts";
+import {
+  holdRun,
+  openQuestion,
+  openQuestions,
+  type QuestionOption,
+  type QuestionRow,
+} from "./store/questions.ts";
+import type { Session } from "./store/sessions.ts";
+import { findCall } from "./store/tool-calls.ts";
+import { callsOf, findAnswer } from "./store/transcript.ts";
+import { askUser, optionsOf, type AskUserInput } from "./tools/ask-user.ts";
+
+/** Of a question in the history. */
+const MAX_FACTS_CHARS = 200;
+
+export function createAskPerson(deps: AgentDeps) {
+  return (input: RunToolInput): Promise<AskedPerson> => inScope(deps, (scope) => ask(deps, scope, input));
+}
+
+async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): Promise<AskedPerson> {
+  const { db } = deps.store;
+  const { step, index } = input;
+  const session = await enterSession(deps, scope, { step, phase: "tools" });
+  const [row, answer] = await Promise.all([
+    findCall(db, session.id, step, index),
+    findAnswer(db, session.id, step),
+  ]);
+  const call = answer?.role === "assistant" ? callsOf(answer.content)[index] : undefined;
+  if (!row || !call) throw fatal("NoSuchCall", `Step ${step} of session ${session.id} has no call ${index}.`);
+  const asks = row.status === "pending" ? questionOf(session, call) : undefined;
+  if (asks === undefined) return { kind: "passed" };
+
+  const settings = questionSettings(session.config.questions);
+  const id = `s${step}c${index}`;
+  const asked = await db.transaction(async (tx) => {
+    if (!(await holdRun(tx, session.id, scope.runId))) throw superseded("the question was not asked");
+    const isTooMuch = (await openQuestions(tx, session.id)).filter((open) => open.id !== id).length;
+    const { row: question, isNew } = await openQuestion(tx, {
+      ...asks,
+      ...expiryOf(asks, settings),
+      sessionId: session.id,
+      epoch: session.epoch,
+      id,
+      step,
+      callIndex: index,
+      inputHash: inputHash(call),
+    });
+    if (isNew) await appendEvents(tx, session.id, session.epoch, [askedEvent(question, scope.attempt)]);
+    return { question, isTooMuch: isTooMuch >= settings.maxOpen };
+  });
+  deps.notifier.wake(session.id);
+  const settled = unattended(asked.question, settings, asked.isTooMuch);
+  return {
+    kind: "asked",
+    question: factsOf(asked.question, expiryOf(asks, settings).expiresInMs),
+    ...(settled === undefined ? {} : { settled }),
+  };
+}
+
+interface Asks {
+  readonly kind: QuestionKind;
+  readonly text: string;
+  readonly options: readonly QuestionOption[] | null;
+  readonly defaultText: string | null;
+  readonly timeoutMs: number | undefined;
+}
+
+/** What a call asks; undefined where it asks nothing. */
+function questionOf(_session: Session, call: ToolCallPart): Asks | undefined {
+  if (call.toolName !== askUser.name) return undefined;
+  const given = askUser.input.parse(call.input) as AskUserInput;
+  const options = optionsOf(given);
+  return {
+    kind: "ask",
+    text: given.question,
+    options: options.length > 0 ? options : null,
+    defaultText: given.default ?? null,
+    timeoutMs: given.timeout_seconds === undefined ? undefined : given.timeout_seconds * 1_000,
+  };
+}
+
+/** Silence is an answer only where there is a default, and somebody said how long is enough. */
+function expiryOf({ defaultText, timeoutMs }: Asks, { defaultAfter }: QuestionSettings) {
+  const waits = [timeoutMs, defaultAfter].filter((ms) => ms !== undefined);
+  return { expiresInMs: defaultText === null || waits.length === 0 ? undefined : Math.min(...waits) };
+}
+
+/** Where nobody is asked: the model's own default, else nothing. */
+function unattended(
+  { defaultText }: QuestionRow,
+  { mode }: QuestionSettings,
+  isTooMuch: boolean,
+): Settlement | undefined {
+  if (isTooMuch) return { how: "withdrawn", why: "too-many" };
+  if (mode === "ask") return undefined;
+  return mode === "default" && defaultText !== null
+    ? { how: "defaulted", why: "unattended" }
+    : { how: "withdrawn", why: "unattended" };
+}
+
+function factsOf(row: QuestionRow, expiresInMs: number | undefined) {
+  const options = row.options as readonly QuestionOption[] | null;
+  return {
+    id: row.id,
+    kind: row.kind as QuestionKind,
+    text: shorten(row.text, MAX_FACTS_CHARS),
+    ...(options === null ? {} : { options: options.map(({ label }) => label) }),
+    ...(row.defaultText === null ? {} : { default: shorten(row.defaultText, MAX_FACTS_CHARS) }),
+    ...(expiresInMs === undefined ? {} : { expiresInMs }),
+  };
+}
+
+function askedEvent(row: QuestionRow, attempt: number) {
+  return {
+    type: "question:asked" as const,
+    step: row.step,
+    attempt,
+    data: {
+      id: row.id,
+      kind: row.kind,
+      text: row.text,
+      options: row.options as QuestionOption[] | null,
+      default: row.defaultText,
+      expiresAt: row.expiresAt?.toISOString() ?? null,
+    },
+  };
+}
+
+/** Leave is given for exactly this call. */
+export function inputHash({ toolName, input }: ToolCallPart): string {
+  return createHash("sha256")
+    .update(JSON.stringify([toolName, input]))
+    .digest("hex");
+}

@@ -1,0 +1,24 @@
+/** Whether and how long people are asked. */
+import { z } from "zod";
+
+const ms = z.number().int().positive();
+
+export const QUESTION_MODES = ["ask", "default", "deny"] as const;
+
+export type QuestionMode = (typeof QUESTION_MODES)[number];
+
+export const questionsSchema = z.strictObject({
+  /** `default`: nobody is asked, the model's own default is taken; `deny`: the model cannot ask either. */
+  mode: z.enum(QUESTION_MODES).default("ask"),
+  /** A question with a default is answered with it after so many ms. Default: never. */
+  defaultAfter: ms.optional(),
+  /** After so many ms with nothing but open questions the sandbox is saved and removed until the answer. */
+  parkAfter: ms.default(600_000),
+  /** Questions of one step. Source: ours; other agents take one to four. */
+  maxOpen: z.number().int().min(1).max(100).default(8),
+});
+export type QuestionSettings = z.infer<typeof questionsSchema>;
+
+/** Sessions from before there were questions have the defaults. */
+export const questionSettings = (settings: QuestionSettings | undefined): QuestionSettings =>
+  settings ?? questionsSchema.parse({});

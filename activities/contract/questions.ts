@@ -1,0 +1,156 @@
+/** Questions to people, as the workflow, the activities and the clients see them: who may answer what. Pure. */
+import { cleanText } from "./clean-text.ts";
+import { cutChars } from "./cut-text.ts";
+import type { RunToolInput, ToolFacts } from "./tool-facts.ts";
+
+export type QuestionKind = "ask" | "approval" | "mcp" | "budget" | "egress" | "plan";
+
+/** What the workflow keeps of a question while it is open; all of its text is in its row. */
+export interface QuestionFacts {
+  /** Named by its call: `s12c0`. */
+  readonly id: string;
+  readonly kind: QuestionKind;
+  /** At most 200 characters. */
+  readonly text: string;
+  readonly options?: readonly string[];
+  /** What is taken where nobody answers within `expiresInMs`, or is asked at all. */
+  readonly default?: string;
+  /** Absent: the question waits as long as it takes. */
+  readonly expiresInMs?: number;
+}
+
+/** How a question ended. `superseded` is what a reset does to it. */
+export type Settlement =
+  | { readonly how: "answered"; readonly text: string; readonly by?: string }
+  /** Of an approval or a plan: `always` means for the rest of the session. `text` is what the person adds. */
+  | { readonly how: "allowed"; readonly always?: true; readonly text?: string; readonly by?: string }
+  | { readonly how: "denied"; readonly text?: string; readonly by?: string }
+  | { readonly how: "declined"; readonly by?: string }
+  | { readonly how: "defaulted"; readonly why: "expired" | "unattended" }
+  | { readonly how: "withdrawn"; readonly why: "said" | "unattended" | "too-many" };
+
+export type AskedPerson =
+  | {
+      readonly kind: "asked";
+      readonly question: QuestionFacts;
+      /** Nobody is asked: the question ends so at once. */
+      readonly settled?: Settlement;
+    }
+  /** There is nothing to ask: the call is allowed, or over. */
+  | { readonly kind: "passed" };
+
+export interface SettleQuestionInput extends RunToolInput {
+  readonly id: string;
+  readonly settlement: Settlement;
+}
+
+/** `allowed`: the call is to be run now. */
+export type SettledQuestion =
+  | { readonly kind: "allowed" }
+  | { readonly kind: "result"; readonly facts: ToolFacts };
+
+/** An answer as it is sent. From the Web UI a bare string is taken too, where one question is open. */
+export interface AnswerMessage {
+  /** Which question; may be left out where one is open. */
+  readonly question?: string;
+  readonly text?: string;
+  /** One of the options, by its number from 1 or its words. */
+  readonly option?: number | string;
+  readonly action?: "allow" | "allow-always" | "deny" | "decline";
+  readonly by?: string;
+}
+
+/** Of an answer in a signal; longer words are said (`say`). Source: as messages, 16 KB. */
+export const MAX_ANSWER_CHARS = 16_000;
+
+type Open = Pick<QuestionFacts, "id" | "kind" | "options">;
+
+export type ReadAnswer =
+  | { readonly ok: true; readonly id: string; readonly settlement: Settlement }
+  | { readonly ok: false; readonly reason: string };
+
+/** What an answer means for the questions that are open; or why it is not taken, in words for who sent it. */
+export function readAnswer(open: readonly Open[], message: unknown): ReadAnswer {
+  const given = messageOf(message);
+  if (given === undefined) return refused('send {"question": "s1c0", "text": "…"}, or a plain string');
+  const found = questionOf(open, given.question);
+  if ("reason" in found) return found;
+  const settlement = settlementOf(found, given);
+  return typeof settlement === "string"
+    ? refused(settlement)
+    : { ok: true, id: found.id, settlement: withPerson(settlement, given.by) };
+}
+
+const refused = (reason: string) => ({ ok: false as const, reason });
+
+function questionOf(open: readonly Open[], id: string | undefined): Open | ReturnType<typeof refused> {
+  const names = open.map((question) => question.id).join(", ");
+  if (open.length === 0) return refused("no question is open");
+  if (id === undefined) {
+    const [only] = open;
+    return only !== undefined && open.length === 1
+      ? only
+      : refused(`say which question it answers: ${names}`);
+  }
+  return open.find((question) => question.id === id) ?? refused(`${id} is not open; open is ${names}`);
+}
+
+function messageOf(message: unknown): AnswerMessage | undefined {
+  if (typeof message === "string") return message.trim() === "" ? undefined : { text: textOf(message) };
+  if (typeof message !== "object" || message === null) return undefined;
+  const { question, text, option, action, by } = message as Record<string, unknown>;
+  const isText = (value: unknown) => value === undefined || typeof value === "string";
+  if (![question, text, action, by].every(isText)) return undefined;
+  if (!isText(option) && typeof option !== "number") return undefined;
+  return {
+    ...(question === undefined ? {} : { question: question as string }),
+    ...(text === undefined || text === "" ? {} : { text: textOf(text as string) }),
+    ...(option === undefined ? {} : { option: option as number | string }),
+    ...(action === undefined ? {} : { action: action as NonNullable<AnswerMessage["action"]> }),
+    ...(by === undefined ? {} : { by: cutChars(cleanText(by as string), 100) }),
+  };
+}
+
+const textOf = (text: string) => cleanText(text).trim();
+
+type Said = Exclude<Settlement, { readonly how: "defaulted" | "withdrawn" }>;
+
+function withPerson(settlement: Said, by: string | undefined): Said {
+  return by === undefined ? settlement : { ...settlement, by };
+}
+
+function settlementOf({ kind, options }: Open, { text, option, action }: AnswerMessage): Said | string {
+  if (text !== undefined && text.length > MAX_ANSWER_CHARS)
+    return `the answer has more than ${MAX_ANSWER_CHARS} characters; say it as a message`;
+  if (action === "decline") return { how: "declined" };
+  if (kind === "approval" || kind === "plan") return leaveOf(kind, text, action);
+  if (action !== undefined)
+    return `${action} answers an approval, and this is a question: answer it in words`;
+  const chosen = option ?? text;
+  if (chosen === undefined) return "the answer is empty";
+  if (options === undefined)
+    return option === undefined ? { how: "answered", text: String(chosen) } : "the question has no options";
+  const number = typeof chosen === "number" ? chosen : /^\d+$/.test(chosen) ? Number(chosen) : undefined;
+  const label =
+    options.find((one) => one.toLowerCase() === String(chosen).toLowerCase()) ??
+    (number === undefined ? undefined : options[number - 1]);
+  return label === undefined
+    ? `"${cutChars(String(chosen), 80)}" is not among the options: ${options.map((one, place) => `${place + 1} ${one}`).join(", ")}`
+    : { how: "answered", text: label };
+}
+
+function leaveOf(
+  kind: "approval" | "plan",
+  text: string | undefined,
+  action: AnswerMessage["action"],
+): Said | string {
+  const words = text === undefined ? {} : { text };
+  if (action === "allow") return { how: "allowed", ...words };
+  if (action === "allow-always" && kind === "approval") return { how: "allowed", always: true, ...words };
+  if (action === "deny") return { how: "denied", ...words };
+  // Of a plan, words are the changes that the person wants; of an approval they are no leave.
+  if (kind === "plan" && text !== undefined && action === undefined) return { how: "denied", ...words };
+  return kind === "plan"
+    ? "answer a plan with allow, deny, or the changes that you want"
+    : "answer an approval with allow, allow-always or deny";
+}

@@ -1,0 +1,19 @@
+/** What the workflow and `runTool` say to each other of one call. Types only. */
+import type { ToolOutcome } from "./message.ts";
+
+export interface RunToolInput {
+  readonly step: number;
+  /** Which of the step's calls, from 0. */
+  readonly index: number;
+  /** As in `ModelStepInput`: the result is to fit that model's window. */
+  readonly fallback?: number;
+}
+
+export interface ToolFacts {
+  readonly outcome: ToolOutcome;
+  /** Estimated tokens of the result as the model sees it, before any ratio. */
+  readonly tokens: number;
+  readonly ms: number;
+  /** Eight hex characters over name, input and result, for stuck detection. */
+  readonly hash: string;
+}

@@ -1,0 +1,119 @@
+/**
+ * Writes how a question ended: its row, and the result of its call, in one transaction. The answer is the one that the
+ * workflow took; here it is only written down.
+ *
+ * Idempotency key: the question's row, which ends once. Side effects: rows, an event. Heartbeat: by timer. Retry class:
+ * Postgres. Cancel: none needed, it is short.
+ */
+import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
+import { cleanDeep } from "./redaction/clean-deep.ts";
+import type { ToolFacts } from "./contract/activities.ts";
+import { fatal, superseded } from "./contract/failures.ts";
+import type { ToolCallPart, ToolResultPart } from "./contract/message.ts";
+import type { SettledQuestion, Settlement, SettleQuestionInput } from "./contract/questions.ts";
+import type { AgentDeps } from "./runtime/deps.ts";
+import { enterSession } from "./runtime/enter-session.ts";
+import { endedBefore, hasEnded, hashOf } from "./step/ended-call.ts";
+import { closingOf, resultFor, settledEvent } from "./step/settlement.ts";
+import type { Queryable } from "./store/db.ts";
+import type { NewEvent } from "./store/event.ts";
+import { appendEvents } from "./store/events.ts";
+import { closeQuestion, findQuestion, holdRun, openQuestions, setWaiting } from "./store/questions.ts";
+import type { Session } from "./store/sessions.ts";
+import { findCall, finishCall, type LedgerRow } from "./store/tool-calls.ts";
+import { callsOf, findAnswer, insertMessage } from "./store/transcript.ts";
+import { estimateMessage } from "./transcript/tokens.ts";
+
+export function createSettleQuestion(deps: AgentDeps) {
+  return (input: SettleQuestionInput): Promise<SettledQuestion> =>
+    inScope(deps, (scope) => settle(deps, scope, input));
+}
+
+async function settle(
+  deps: AgentDeps,
+  scope: ActivityScope,
+  { step, index, id, settlement: given }: SettleQuestionInput,
+): Promise<SettledQuestion> {
+  const { db } = deps.store;
+  const session = await enterSession(deps, scope, { step, phase: "tools" });
+  const settlement = cleanDeep(given, deps.sanitizer.clean) as Settlement;
+  const settled = await db.transaction(async (tx): Promise<SettledQuestion> => {
+    if (!(await holdRun(tx, session.id, scope.runId))) throw superseded("the answer was dropped");
+    const row = await findCall(tx, session.id, step, index);
+    const answer = await findAnswer(tx, session.id, step);
+    const question = await findQuestion(tx, session.id, session.epoch, id);
+    const call = answer?.role === "assistant" ? callsOf(answer.content)[index] : undefined;
+    if (!row || !call || !question)
+      throw fatal("NoSuchCall", `Session ${session.id} has no question ${id} in step ${step}.`);
+    if (hasEnded(row)) return { kind: "result", facts: await endedBefore(tx, row, call) };
+    const result = resultFor(question, settlement);
+    const isNew = await closeQuestion(
+      tx,
+      { sessionId: session.id, epoch: session.epoch, id },
+      closingOf(question, settlement),
+    );
+    const events: NewEvent[] = isNew
+      ? [{ ...settledEvent(question, settlement), step, attempt: scope.attempt }]
+      : [];
+    if (result === undefined) {
+      await setWaiting(tx, session.id, false);
+      await appendEvents(tx, session.id, session.epoch, events);
+      return { kind: "allowed" };
+    }
+    if ((await openQuestions(tx, session.id)).length === 0) await setWaiting(tx, session.id, false);
+    return { kind: "result", facts: await giveResult(tx, { session, row, call, events }, result) };
+  });
+  deps.notifier.wake(session.id);
+  return settled;
+}
+
+interface InHand {
+  readonly session: Session;
+  readonly row: LedgerRow;
+  readonly call: ToolCallPart;
+  readonly events: readonly NewEvent[];
+}
+
+/** The call ends with this, as it would with what a tool gives. */
+async function giveResult(
+  tx: Queryable,
+  { session, row, call, events }: InHand,
+  { outcome, text }: Pick<ToolResultPart, "outcome" | "text">,
+): Promise<ToolFacts> {
+  const part: ToolResultPart = {
+    type: "tool-result",
+    toolCallId: call.toolCallId,
+    toolName: call.toolName,
+    outcome,
+    text,
+  };
+  const message = { role: "tool", content: [part] } as const;
+  const tokens = estimateMessage(message, session.config);
+  await finishCall(tx, row, row.fence, { outcome, exitCode: undefined, truncated: false });
+  await insertMessage(tx, session.id, row.sequence, {
+    epoch: row.epoch,
+    step: row.step,
+    slot: `tool:${row.index}`,
+    kind: "tool",
+    message,
+    tokens,
+  });
+  await appendEvents(tx, session.id, session.epoch, [
+    ...events,
+    {
+      type: "llm:tool-result",
+      step: row.step,
+      data: {
+        callId: call.toolCallId,
+        index: row.index,
+        name: call.toolName,
+        outcome,
+        durationMs: 0,
+        exitCode: null,
+        truncated: false,
+        excerpt: text,
+      },
+    },
+  ]);
+  return { outcome, tokens, ms: 0, hash: hashOf(call, text) };
+}

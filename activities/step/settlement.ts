@@ -1,0 +1,97 @@
+/** How a question ended, in words for the model, for its row and for watchers. Pure. */
+import { shorten } from "../contract/cut-text.ts";
+import type { ToolOutcome } from "../contract/message.ts";
+import type { Settlement } from "../contract/questions.ts";
+import type { EventData } from "../store/event.ts";
+import type { QuestionRow, QuestionStatus } from "../store/questions.ts";
+
+type Question = Pick<QuestionRow, "id" | "kind" | "defaultText">;
+
+/** What the call's result is; undefined where a person allowed the call, which then has one of its own. */
+export function resultFor(
+  { kind, defaultText }: Question,
+  end: Settlement,
+): { readonly outcome: ToolOutcome; readonly text: string } | undefined {
+  const isLeave = kind !== "ask";
+  switch (end.how) {
+    case "allowed":
+      return undefined;
+    case "answered":
+      return { outcome: "completed", text: `The person answered: ${end.text}` };
+    case "denied":
+      return {
+        outcome: "error",
+        text: `A person did not allow this call, and it was not run.${end.text === undefined ? "" : ` They wrote: ${end.text}`}`,
+      };
+    case "declined":
+      return isLeave
+        ? { outcome: "error", text: "A person did not allow this call, and it was not run." }
+        : {
+            outcome: "completed",
+            text: "The person does not want to answer this. It is no consent: go on without, or take the careful way.",
+          };
+    case "defaulted":
+      return {
+        outcome: "completed",
+        text: `${end.why === "expired" ? "Nobody answered in time" : "Nobody is asked in this session"}, so your default is taken: ${defaultText ?? ""}\nNo person has confirmed it.`,
+      };
+    case "withdrawn":
+      return { outcome: isLeave ? "error" : "completed", text: withdrawnText(isLeave, end.why) };
+  }
+}
+
+const WITHDRAWN = {
+  said: "the person wrote a message instead, it follows",
+  unattended: "nobody is asked in this session",
+  "too-many": "too many questions are open at once; ask fewer in one step",
+} as const;
+
+function withdrawnText(isLeave: boolean, why: keyof typeof WITHDRAWN): string {
+  const what = isLeave ? "Not allowed, and not run" : "Not answered";
+  const then = why === "unattended" && !isLeave ? " Decide yourself, and say what you decided." : "";
+  return `${what}: ${WITHDRAWN[why]}.${then}`;
+}
+
+/** What its row keeps. */
+export function closingOf(
+  { defaultText }: Question,
+  end: Settlement,
+): { readonly status: Exclude<QuestionStatus, "open">; readonly answer?: string; readonly by?: string } {
+  const by = "by" in end && end.by !== undefined ? { by: end.by } : {};
+  switch (end.how) {
+    case "answered":
+      return { status: "answered", answer: end.text, ...by };
+    case "allowed":
+      return { status: "answered", answer: end.always ? "allow-always" : "allow", ...by };
+    case "denied":
+      return { status: "declined", ...(end.text === undefined ? {} : { answer: end.text }), ...by };
+    case "declined":
+      return { status: "declined", ...by };
+    case "defaulted":
+      return { status: "defaulted", answer: defaultText ?? "" };
+    case "withdrawn":
+      return { status: "withdrawn" };
+  }
+}
+
+const EXCERPT_CHARS = 300;
+
+export function settledEvent(
+  question: Question,
+  end: Settlement,
+):
+  | { readonly type: "question:answered"; readonly data: EventData["question:answered"] }
+  | { readonly type: "question:expired"; readonly data: EventData["question:expired"] }
+  | { readonly type: "question:withdrawn"; readonly data: EventData["question:withdrawn"] } {
+  const { id } = question;
+  if (end.how === "withdrawn") return { type: "question:withdrawn", data: { id, reason: end.why } };
+  if (end.how === "defaulted" && end.why === "expired")
+    return { type: "question:expired", data: { id, default: question.defaultText ?? "" } };
+  const { answer, by } = closingOf(question, end);
+  const how = end.how === "allowed" && end.always ? "allowed-always" : end.how;
+  const words = end.how === "allowed" ? (end.text ?? "") : (answer ?? "");
+  return {
+    type: "question:answered",
+    data: { id, how, by: by ?? null, excerpt: shorten(words, EXCERPT_CHARS) },
+  };
+}

@@ -1,0 +1,184 @@
+/** Questions to people and how they ended. A row is marked, never deleted; which answer counts is the workflow's to say. */
+import { and, asc, eq, isNull, sql } from "drizzle-orm";
+import type { QuestionKind } from "../contract/questions.ts";
+import type { Queryable } from "./db.ts";
+import type { NewEvent } from "./event.ts";
+import { questions, sessions } from "./schema/index.ts";
+
+/** Of a list for people. */
+const MAX_LISTED = 1_000;
+
+export type QuestionRow = typeof questions.$inferSelect;
+export type QuestionStatus = "open" | "answered" | "defaulted" | "declined" | "withdrawn" | "superseded";
+
+export interface QuestionOption {
+  readonly label: string;
+  readonly description?: string | undefined;
+}
+
+export interface NewQuestion {
+  readonly sessionId: string;
+  readonly epoch: number;
+  readonly id: string;
+  readonly step: number;
+  readonly callIndex: number;
+  readonly kind: QuestionKind;
+  readonly text: string;
+  readonly options: readonly QuestionOption[] | null;
+  readonly defaultText: string | null;
+  /** SHA-256 of the call's tool and input. */
+  readonly inputHash: string;
+  readonly expiresInMs: number | undefined;
+}
+
+const one = (sessionId: string, epoch: number, id: string) =>
+  and(eq(questions.sessionId, sessionId), eq(questions.epoch, epoch), eq(questions.id, id));
+
+/** Stores a question, once. @returns the row as it is now, and whether it is new */
+export async function openQuestion(
+  db: Queryable,
+  question: NewQuestion,
+): Promise<{ readonly row: QuestionRow; readonly isNew: boolean }> {
+  const { expiresInMs, ...values } = question;
+  const expiresAt = expiresInMs === undefined ? null : sql`now() + ${expiresInMs} * interval '1 ms'`;
+  const [made] = await db
+    .insert(questions)
+    .values({ ...values, expiresAt })
+    .onConflictDoNothing()
+    .returning();
+  const row = made ?? (await findQuestion(db, question.sessionId, question.epoch, question.id));
+  if (row === undefined) throw new Error(`Question ${question.id} was neither stored nor found.`);
+  return { row, isNew: made !== undefined };
+}
+
+export async function findQuestion(
+  db: Queryable,
+  sessionId: string,
+  epoch: number,
+  id: string,
+): Promise<QuestionRow | undefined> {
+  const [row] = await db
+    .select()
+    .from(questions)
+    .where(one(sessionId, epoch, id));
+  return row;
+}
+
+/** Ends an open question. @returns false where it had ended */
+export async function closeQuestion(
+  db: Queryable,
+  question: { readonly sessionId: string; readonly epoch: number; readonly id: string },
+  end: {
+    readonly status: Exclude<QuestionStatus, "open">;
+    readonly answer?: string | undefined;
+    readonly by?: string | undefined;
+  },
+): Promise<boolean> {
+  const rows = await db
+    .update(questions)
+    .set({
+      status: end.status,
+      answer: end.answer ?? null,
+      answeredBy: end.by ?? null,
+      answeredAt: sql`now()`,
+    })
+    .where(and(one(question.sessionId, question.epoch, question.id), eq(questions.status, "open")))
+    .returning({ id: questions.id });
+  return rows.length > 0;
+}
+
+/** Withdraws what is open, where nobody waits for an answer any more. @returns the events of it */
+export async function withdrawOpen(db: Queryable, sessionId: string, reason: "stopped"): Promise<NewEvent[]> {
+  const rows = await db
+    .update(questions)
+    .set({ status: "withdrawn", answeredAt: sql`now()` })
+    .where(and(eq(questions.sessionId, sessionId), eq(questions.status, "open")))
+    .returning({ id: questions.id, step: questions.step });
+  if (rows.length > 0) await setWaiting(db, sessionId, false);
+  return rows.map(({ id, step }) => ({ type: "question:withdrawn", step, data: { id, reason } }));
+}
+
+/** Whether the session waits for people alone; of one that has ended nothing changes. */
+export async function setWaiting(db: Queryable, sessionId: string, isWaiting: boolean): Promise<void> {
+  const [from, to] = isWaiting ? (["active", "waiting"] as const) : (["waiting", "active"] as const);
+  await db
+    .update(sessions)
+    .set({ status: to, updatedAt: sql`now()` })
+    .where(and(eq(sessions.id, sessionId), eq(sessions.status, from)));
+}
+
+/** Holds the session for this transaction against all who write to it, if the run may. */
+export async function holdRun(db: Queryable, sessionId: string, runId: string): Promise<boolean> {
+  const [row] = await db
+    .select({ runId: sessions.runId })
+    .from(sessions)
+    .where(eq(sessions.id, sessionId))
+    .for("no key update");
+  return row?.runId === runId;
+}
+
+/** Questions that are open, oldest first. */
+export async function openQuestions(db: Queryable, sessionId: string): Promise<QuestionRow[]> {
+  return db
+    .select()
+    .from(questions)
+    .where(and(eq(questions.sessionId, sessionId), eq(questions.status, "open")))
+    .orderBy(asc(questions.askedAt), asc(questions.id));
+}
+
+/** A question as people see it in lists. */
+export interface ListedQuestion {
+  readonly session: string;
+  readonly id: string;
+  readonly kind: QuestionKind;
+  readonly status: QuestionStatus;
+  readonly text: string;
+  readonly options: readonly QuestionOption[] | null;
+  readonly default: string | null;
+  readonly asked: string;
+  readonly expiresAt: string | null;
+  readonly answer: string | null;
+  readonly by: string | null;
+  readonly answeredAt: string | null;
+}
+
+/**
+ * Questions of sessions that run, oldest first.
+ * @param of a session, with those that it started; default all
+ * @param all also those that were answered, and those of sessions that have ended
+ */
+export async function listQuestions(
+  db: Queryable,
+  { of, all = false }: { readonly of?: string | undefined; readonly all?: boolean | undefined },
+): Promise<ListedQuestion[]> {
+  const family = sql`with recursive family as (
+      select id from sessions where id = ${of ?? ""}
+      union all select s.id from sessions s join family f on s.parent_id = f.id
+    ) select id from family`;
+  const rows = await db
+    .select({ row: questions })
+    .from(questions)
+    .innerJoin(sessions, eq(sessions.id, questions.sessionId))
+    .where(
+      and(
+        of === undefined ? undefined : sql`${questions.sessionId} in (${family})`,
+        all ? undefined : and(eq(questions.status, "open"), isNull(sessions.endedAt)),
+      ),
+    )
+    .orderBy(asc(questions.askedAt), asc(questions.sessionId), asc(questions.id))
+    .limit(MAX_LISTED);
+  return rows.map(({ row }) => ({
+    session: row.sessionId,
+    id: row.id,
+    kind: row.kind as QuestionKind,
+    status: row.status as QuestionStatus,
+    text: row.text,
+    options: row.options as readonly QuestionOption[] | null,
+    default: row.defaultText,
+    asked: row.askedAt.toISOString(),
+    expiresAt: row.expiresAt?.toISOString() ?? null,
+    answer: row.answer,
+    by: row.answeredBy,
+    answeredAt: row.answeredAt?.toISOString() ?? null,
+  }));
+}

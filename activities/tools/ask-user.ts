@@ -1,0 +1,68 @@
+import { z } from "zod";
+import { ToolFailure } from "./failure.ts";
+import { oneLine } from "./paths.ts";
+import { defineTool } from "./tool.ts";
+
+/** A person may be away for long; after this the default is as good as none. Source: ours. */
+const MAX_TIMEOUT_SECONDS = 30 * 86_400;
+
+const words = (max: number) => z.string().trim().min(1).max(max);
+
+const option = z.union([
+  words(200),
+  z.strictObject({ label: words(200), description: words(500).optional() }),
+]);
+
+const input = z
+  .strictObject({
+    question: words(2_000).describe("One question, with what the person needs to know to answer it."),
+    options: z
+      .array(option)
+      .min(2)
+      .max(6)
+      .optional()
+      .describe("What can be chosen; leave it out for an answer in the person's own words."),
+    default: words(2_000)
+      .optional()
+      .describe("What you would do without an answer; one of the options where there are any."),
+    timeout_seconds: z
+      .int()
+      .min(1)
+      .max(MAX_TIMEOUT_SECONDS)
+      .optional()
+      .describe("Take the default after so long. Without both the question waits, for days if need be."),
+  })
+  .superRefine(({ options, default: fallback }, context) => {
+    const labels = options?.map(labelOf) ?? [];
+    if (new Set(labels).size < labels.length)
+      context.addIssue({ code: "custom", path: ["options"], message: "two options are the same" });
+    if (labels.length > 0 && fallback !== undefined && !labels.includes(fallback))
+      context.addIssue({
+        code: "custom",
+        path: ["default"],
+        message: `not among the options: ${labels.join(", ")}`,
+      });
+  });
+
+export type AskUserInput = z.infer<typeof input>;
+
+const labelOf = (one: z.infer<typeof option>) => (typeof one === "string" ? one : one.label);
+
+/** The options of a question, in order. */
+export const optionsOf = (given: AskUserInput): { label: string; description?: string | undefined }[] =>
+  (given.options ?? []).map((one) => (typeof one === "string" ? { label: one } : one));
+
+/** Performed by a person: `askPerson` and `settleQuestion` do what `run` does for other tools. */
+export const askUser = defineTool<AskUserInput>({
+  name: "ask_user",
+  description:
+    "Asks the person a question and waits for the answer, as long as it takes. For what only they can decide: what they want, " +
+    "a choice that is theirs, something that cannot be undone. Not for what you can find out or try yourself. " +
+    "All other calls of the same step run meanwhile.",
+  input,
+  readOnly: true,
+  about: ({ question }) => oneLine(question, 60),
+  run: () => {
+    throw new ToolFailure("Nobody can be asked in this session. Decide yourself, and say what you decided.");
+  },
+});

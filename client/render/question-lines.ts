@@ -1,0 +1,75 @@
+/** Lines about questions to people. */
+import type { EventData } from "../../activities/store/event.ts";
+import type { Style } from "../console/output.ts";
+import { oneLine } from "../console/format.ts";
+
+/** The question, what can be chosen, and the line to paste. */
+export function askedLines(
+  session: string,
+  { id, kind, text, options, default: fallback, expiresAt }: EventData["question:asked"],
+  style: Style,
+  columns: number,
+): string[] {
+  const isAsk = kind === "ask";
+  const title = isAsk ? "question" : kind === "plan" ? "plan" : "asks for leave";
+  return [
+    "",
+    style("bold", `? ${title} ${id}`),
+    ...text.split("\n").map((line) => `  ${line}`),
+    ...(options ?? []).map(
+      ({ label, description }, place) =>
+        `  ${style("bold", String(place + 1))} ${label}${description === undefined ? "" : style("dim", ` – ${oneLine(description, columns)}`)}`,
+    ),
+    ...(fallback === null
+      ? []
+      : [style("dim", `  default: ${oneLine(fallback, columns)}${untilText(expiresAt)}`)]),
+    ...commands(session, { id, isAsk, hasOptions: options !== null, isPlan: kind === "plan" }).map(
+      (line) => `  ${style("cyan", line)}`,
+    ),
+  ];
+}
+
+const untilText = (expiresAt: string | null) => (expiresAt === null ? "" : `, taken at ${expiresAt}`);
+
+export function commands(
+  session: string,
+  question: {
+    readonly id: string;
+    readonly isAsk: boolean;
+    readonly hasOptions: boolean;
+    readonly isPlan: boolean;
+  },
+): string[] {
+  const answer = `longhaul answer ${session} ${question.id}`;
+  if (question.isAsk) return [question.hasOptions ? `${answer} --option 1` : `${answer} "…"`];
+  if (question.isPlan) return [`${answer} --allow`, `${answer} "what to change"`];
+  return [`${answer} --allow`, `${answer} --deny "why"`];
+}
+
+const HOW: Readonly<Record<string, string>> = {
+  answered: "answered",
+  allowed: "allowed",
+  "allowed-always": "allowed for the rest of the session",
+  denied: "not allowed",
+  declined: "not answered: declined",
+  defaulted: "nobody is asked, so the default is taken",
+};
+
+export function answeredLine(
+  { id, how, by, excerpt }: EventData["question:answered"],
+  style: Style,
+  columns: number,
+): string {
+  const words = excerpt === "" ? "" : `: ${oneLine(excerpt, columns * 2)}`;
+  return `${style("magenta", `▸ ${id}`)} ${HOW[how] ?? how}${words}${by === null ? "" : style("dim", ` (${oneLine(by, 80)})`)}`;
+}
+
+const WHY: Readonly<Record<string, string>> = {
+  said: "a message came instead of an answer",
+  stopped: "the step was stopped",
+  unattended: "nobody is asked in this session",
+  "too-many": "too many questions are open at once",
+};
+
+export const withdrawnLine = (id: string, reason: string, style: Style): string =>
+  style("dim", `? ${id} is withdrawn: ${WHY[reason] ?? reason}`);

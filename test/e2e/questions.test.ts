@@ -1,0 +1,141 @@
+/** Questions to people: the wait is the run's own, and what comes of it is the result of the call that asked. */
+import { expect, it } from "vitest";
+import { findSession } from "../../activities/store/reading.ts";
+import type { QuestionRow } from "../../activities/store/questions.ts";
+import { checkSession } from "../support/checker/check-session.ts";
+import { type RunningSession, useAgent } from "../support/agent-harness.ts";
+import { eventually } from "../support/eventually.ts";
+import { call, scriptedModel } from "../support/scripted-model.ts";
+import { resultTexts } from "../support/stored.ts";
+
+const agent = useAgent();
+
+const WHICH = { question: "npm or pnpm?", options: ["npm", "pnpm"] };
+
+async function questionRows({ id }: RunningSession): Promise<QuestionRow[]> {
+  const { rows } = await agent.database.store.pool.query(
+    `select id, kind, status, answer, answered_by as "answeredBy" from questions where session_id = $1 order by epoch, id`,
+    [id],
+  );
+  return rows as QuestionRow[];
+}
+
+const untilWaiting = ({ id }: RunningSession) =>
+  eventually("the session waits", async () => {
+    const row = await findSession(agent.database.store.db, id);
+    return row?.status === "waiting";
+  });
+
+it("runs the siblings at once, waits for the answer, and gives all results in call order [Q5]", async () => {
+  const script = scriptedModel()
+    .answers(
+      call("bash", { command: "echo before" }),
+      call("ask_user", WHICH),
+      call("bash", { command: "echo after" }),
+    )
+    .says("Done.");
+  const session = await agent.start(script);
+  const asked = await session.until("question:asked");
+  expect(asked.data).toMatchObject({
+    id: "s1c1",
+    kind: "ask",
+    text: "npm or pnpm?",
+    options: [{ label: "npm" }, { label: "pnpm" }],
+    default: null,
+    expiresAt: null,
+  });
+  await untilWaiting(session);
+  const results = (await session.events()).filter(({ type }) => type === "llm:tool-result");
+  expect(results.map(({ data }) => (data as { index: number }).index).toSorted((a, b) => a - b)).toEqual([
+    0, 2,
+  ]);
+  const status = await session.handle.query<{ status: string; phase: string; questions: unknown[] }>(
+    "status",
+  );
+  expect(status).toMatchObject({
+    status: "waiting",
+    phase: "waiting",
+    questions: [{ id: "s1c1", kind: "ask", text: "npm or pnpm?" }],
+  });
+
+  // The first that is right is taken; what comes later is told so.
+  await expect(
+    session.handle.executeUpdate("answerQuestion", { args: [{ question: "s1c1", text: "yarn" }] }),
+  ).rejects.toThrow();
+  expect(await session.handle.executeUpdate("answerQuestion", { args: [{ option: 2, by: "ann" }] })).toEqual({
+    question: "s1c1",
+  });
+  await session.handle.signal("answer", "npm");
+  expect(await session.result()).toMatchObject({ status: "completed", result: "Done." });
+  expect(await resultTexts(agent.database.store, session.id)).toEqual([
+    expect.stringContaining("before"),
+    "The person answered: pnpm",
+    expect.stringContaining("after"),
+  ]);
+  expect(await questionRows(session)).toMatchObject([
+    { id: "s1c1", status: "answered", answer: "pnpm", answeredBy: "ann" },
+  ]);
+  expect(session.model.requests).toHaveLength(2);
+  await checkSession(agent, session);
+});
+
+it("takes a default only where the model said after how long, and says that nobody answered [Q3] [Q4]", async () => {
+  const script = scriptedModel()
+    .answers(
+      call("ask_user", { question: "Which registry?", default: "npm", timeout_seconds: 1 }),
+      call("ask_user", { question: "Which port?", default: "80" }),
+    )
+    .says("Done.");
+  const session = await agent.start(script);
+  await session.until("question:expired");
+  await untilWaiting(session);
+  expect(await questionRows(session)).toMatchObject([
+    { id: "s1c0", status: "defaulted", answer: "npm" },
+    { id: "s1c1", status: "open" },
+  ]);
+  await expect(
+    session.handle.executeUpdate("answerQuestion", { args: [{ question: "s1c0", text: "yarn" }] }),
+  ).rejects.toThrow();
+  const { events } = await session.handle.fetchHistory();
+  expect(events?.filter((event) => event.timerStartedEventAttributes)).toHaveLength(1);
+  await session.handle.signal("answer", "8080");
+  await session.result();
+  const [registry, port] = await resultTexts(agent.database.store, session.id);
+  expect(registry).toMatch(/^Nobody answered in time, so your default is taken: npm/);
+  expect(port).toBe("The person answered: 8080");
+});
+
+it("withdraws a question for a message, which follows its result; nothing is asked by a bad call [Q7]", async () => {
+  const script = scriptedModel()
+    .answers(call("ask_user", { question: "Which?", options: ["one"] }), call("ask_user", WHICH))
+    .says("I use npm.");
+  const session = await agent.start(script);
+  await untilWaiting(session);
+  await session.handle.signal("guidance", { id: "m1", text: "stop asking, use npm" });
+  expect(await session.result()).toMatchObject({ result: "I use npm." });
+  const [bad, withdrawn] = await resultTexts(agent.database.store, session.id);
+  expect(bad).toMatch(/^The arguments of ask_user are wrong; the call was not made\./);
+  expect(withdrawn).toBe("Not answered: the person wrote a message instead, it follows.");
+  expect(await questionRows(session)).toMatchObject([{ id: "s1c1", status: "withdrawn", answer: null }]);
+  const last = session.model.requests.at(-1)?.items.slice(-2);
+  expect(last).toMatchObject([{ type: "result" }, { type: "message", role: "user" }]);
+});
+
+it("withdraws what is open where the step is interrupted or the run cancelled", async () => {
+  const script = scriptedModel()
+    .answers(call("ask_user", { question: "First?" }))
+    .answers(call("ask_user", { question: "Second?" }));
+  const session = await agent.start(script);
+  await untilWaiting(session);
+  await session.handle.signal("interrupt");
+  await session.until("question:asked", ({ data }) => data.text === "Second?");
+  await untilWaiting(session);
+  await session.handle.cancel();
+  await expect(session.result()).rejects.toThrow();
+  expect(await questionRows(session)).toMatchObject([
+    { id: "s1c0", status: "withdrawn" },
+    { id: "s2c0", status: "withdrawn" },
+  ]);
+  expect((await findSession(agent.database.store.db, session.id))?.status).toBe("cancelled");
+  await checkSession(agent, session);
+});

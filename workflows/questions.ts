@@ -1,0 +1,100 @@
+/** Waiting for people: state of the run, never an activity. Asking and settling are two short activities around it. */
+import { CancellationScope, condition } from "@temporalio/workflow";
+import type { CallFacts, RunToolInput, ToolFacts } from "../activities/contract/activities.ts";
+import { readAnswer, type Settlement } from "../activities/contract/questions.ts";
+import { lasted, unanswered, type OpenQuestion } from "./asking.ts";
+import { enterPhase, optionsOf, setSearchAttributes, showDetails, type Run } from "./actions.ts";
+import { perform } from "./proxies.ts";
+
+/** Takes an answer. @returns why it was not taken, in words for who sent it */
+export function takeAnswer(run: Run, message: unknown): string | undefined {
+  const open = unanswered(run.asking);
+  const answer = readAnswer(open, message);
+  if (!answer.ok) return answer.reason;
+  const question = open.find(({ id }) => id === answer.id);
+  if (question) question.settlement = answer.settlement;
+  return undefined;
+}
+
+/** The person wrote a message: it is no answer, and grants nothing, and must not wait behind a question. */
+export function withdrawForMessage({ asking }: Run): void {
+  for (const question of unanswered(asking)) question.settlement = { how: "withdrawn", why: "said" };
+}
+
+/** Asks about a call and waits. @returns its facts where that ended it; undefined where it is to be run */
+export async function askAbout(
+  run: Run,
+  call: CallFacts,
+  input: RunToolInput,
+): Promise<ToolFacts | undefined> {
+  const { step, index } = input;
+  const asks = call.by === "person" ? "asks" : "asks for leave";
+  const asked = await perform("askPerson", optionsOf(run), `step ${step} · ${asks}: ${call.about}`, input);
+  if (asked.kind === "passed") return undefined;
+  const question: OpenQuestion = {
+    ...asked.question,
+    askedAtMs: Date.now(),
+    settlement: asked.settled,
+  };
+  const settlement = asked.settled ?? (await answerTo(run, question));
+  const after = asked.settled ? "" : ` after ${lasted(Date.now() - question.askedAtMs)}`;
+  const summary = `step ${step} · ${settlement.how}${after}: ${call.about}`;
+  const { id } = question;
+  const settled = await perform("settleQuestion", optionsOf(run), summary, { step, index, id, settlement });
+  return settled.kind === "result" ? settled.facts : undefined;
+}
+
+/** The wait. There is a timer only where the default is to be taken after a while. */
+async function answerTo(run: Run, question: OpenQuestion): Promise<Settlement> {
+  const { asking } = run;
+  asking.open.push(question);
+  asking.busy -= 1;
+  showDetails(run);
+  try {
+    const isAnswered = () => question.settlement !== undefined;
+    if (question.expiresInMs === undefined) await condition(isAnswered);
+    else await condition(isAnswered, question.expiresInMs);
+    question.settlement ??= { how: "defaulted", why: "expired" };
+    return question.settlement;
+  } finally {
+    asking.busy += 1;
+    asking.open = asking.open.filter((other) => other !== question);
+    showDetails(run);
+    await asking.idle;
+  }
+}
+
+/** Beside the calls of a step: says that the session waits whenever nothing but questions is left of them. */
+export async function restWhileWaiting(run: Run, isOver: () => boolean): Promise<void> {
+  const { asking } = run;
+  const isIdle = () => asking.busy === 0 && unanswered(asking).length > 0;
+  for (;;) {
+    await condition(() => isOver() || isIdle());
+    if (isOver()) return;
+    asking.idle = rest(run, isIdle);
+    await asking.idle;
+    asking.idle = undefined;
+  }
+}
+
+async function rest(run: Run, isIdle: () => boolean): Promise<void> {
+  run.status = "waiting";
+  enterPhase(run, "waiting");
+  if (run.policy?.searchAttributes) setSearchAttributes(run, "waiting");
+  const scope = new CancellationScope();
+  const resting = scope.run(() => markWaiting(run)).catch(() => undefined);
+  try {
+    await condition(() => !isIdle());
+  } finally {
+    scope.cancel();
+    await resting;
+    run.status = "active";
+    enterPhase(run, "running tools");
+    if (run.policy?.searchAttributes) setSearchAttributes(run, "active");
+  }
+}
+
+async function markWaiting(run: Run): Promise<void> {
+  const { step } = run.state;
+  await perform("markWaiting", optionsOf(run), `step ${step} · waits for a person`, { step });
+}
