@@ -52,6 +52,18 @@ export const commandList: readonly CommandEntry[] = [
     load: async () => (await import("./commands/unsay.ts")).unsayCommand,
   },
   {
+    name: "questions",
+    usage: "[id]",
+    about: "what sessions ask of people, oldest first",
+    load: async () => (await import("./commands/questions.ts")).questionsCommand,
+  },
+  {
+    name: "answer",
+    usage: "<id> [question] [text...]",
+    about: "answer a session's question, or allow or refuse a call that waits for it",
+    load: async () => (await import("./commands/answer.ts")).answerCommand,
+  },
+  {
     name: "resume",
     usage: "<id> [message...]",
     about: "continue a session that has ended; the same as say, with words of its own where none are given",

@@ -4,13 +4,20 @@ import type { Command } from "commander";
 import type { Services } from "../connect/connection.ts";
 import type { FollowEnd } from "../watch/follow.ts";
 import type { Output } from "../console/output.ts";
-import { prepareStart, REHEARSAL_NOTE, withRunFlags, type RunFlags } from "../sessions/run-options.ts";
+import {
+  EXIT_ON_QUESTION,
+  prepareStart,
+  REHEARSAL_NOTE,
+  withRunFlags,
+  type RunFlags,
+} from "../sessions/run-options.ts";
 
 export function runCommand(command: Command, output: Output) {
   withRunFlags(command)
     .argument("[task...]", "what to do; - reads it from stdin")
-    .option("--json", "one event a line on stdout");
-  return async (words: readonly string[], flags: RunFlags) => {
+    .option("--json", "one event a line on stdout")
+    .option("--exit-on-question", EXIT_ON_QUESTION);
+  return async (words: readonly string[], flags: RunFlags & { readonly exitOnQuestion?: boolean }) => {
     const { start, config } = await prepareStart(words, flags, output.note);
     if (config.rehearsal) output.note(`${output.style("yellow", REHEARSAL_NOTE)}\n`);
     // What is wrong with an order is said before the drivers are loaded.
@@ -28,6 +35,7 @@ export function runCommand(command: Command, output: Output) {
         sessionId: id,
         afterSeq: 0,
         json: flags.json === true,
+        exitOnQuestion: flags.exitOnQuestion === true,
         output,
         closing: (end) => closingLines(id, end, services, config.rehearsal),
       });

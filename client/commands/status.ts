@@ -51,6 +51,10 @@ export function statusText(
     ],
     ...(document.usageDoubtful ? [["counts", doubtText()] satisfies [string, string]] : []),
     ...gitRows(document),
+    ...document.questions.map(({ id, kind, text, session }, index): [string, string] => [
+      index === 0 ? "asks" : "",
+      `${id} ${kind === "ask" ? "" : `(${kind}) `}${oneLine(text, 100)}: longhaul answer ${session} ${id}`,
+    ]),
     ["queue", queueText(document)],
     ...document.queue.map(({ text }, index): [string, string] => ["", `${index + 1}. ${oneLine(text, 100)}`]),
     ...(document.result === null || document.result === ""

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import type { Output } from "../console/output.ts";
 import { tellNoWorker } from "../connect/no-worker.ts";
 import { hasEnded } from "../sessions/start-session.ts";
-import { wholeNumber } from "../sessions/run-options.ts";
+import { EXIT_ON_QUESTION, wholeNumber } from "../sessions/run-options.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 import { watchSession } from "../watch/watch-session.ts";
 
@@ -11,13 +11,18 @@ export function watchCommand(command: Command, output: Output) {
   command
     .argument("<id>", SESSION)
     .option("--from <seq>", "only events after this one", wholeNumber)
-    .option("--json", "one event a line on stdout");
+    .option("--json", "one event a line on stdout")
+    .option("--exit-on-question", EXIT_ON_QUESTION);
   return (
     reference: string,
-    { from = 0, json = false }: { readonly from?: number; readonly json?: boolean },
+    {
+      from = 0,
+      json = false,
+      exitOnQuestion = false,
+    }: { readonly from?: number; readonly json?: boolean; readonly exitOnQuestion?: boolean },
   ) =>
     withSession(reference, async (services, row) => {
       if (!hasEnded(row)) await tellNoWorker(services, output);
-      return watchSession({ services, sessionId: row.id, afterSeq: from, json, output });
+      return watchSession({ services, sessionId: row.id, afterSeq: from, json, exitOnQuestion, output });
     });
 }

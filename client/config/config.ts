@@ -3,6 +3,7 @@
  * weight. The client's only reader of the environment. Nothing is ever read from a workspace.
  */
 import { agentConfigSchema, type AgentConfig, type RunConfig } from "../../activities/config/agent-config.ts";
+import type { QuestionMode } from "../../activities/config/question-settings.ts";
 import { defaultModel, REHEARSAL_MODEL } from "../../activities/config/default-model.ts";
 import { imageNamed } from "../../activities/config/default-image.ts";
 import { secretsOf } from "../../activities/redaction/secret-values.ts";
@@ -28,6 +29,7 @@ export interface ConfigFlags extends SandboxFlags {
   readonly maxCost?: number | undefined;
   /** In ms. */
   readonly deadline?: number | undefined;
+  readonly questions?: QuestionMode | undefined;
   /** False where services and workers are elsewhere. */
   readonly setup?: boolean | undefined;
   /** The folder that is put in: no configuration is read from it. */
@@ -174,6 +176,7 @@ function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment
       image: imageNamed(flags.container?.image ?? setting(environment, "SANDBOX_IMAGE") ?? sandbox?.image),
     },
     limits: { ...file.limits, ...limitFlags(flags) },
+    ...(flags.questions === undefined ? {} : { questions: { ...file.questions, mode: flags.questions } }),
   });
 }
 

@@ -10,6 +10,8 @@ export const exitCodes = {
   missing: 4,
   impossible: 5,
   cancelled: 6,
+  /** The session waits for a person, and whoever watched it was to be told so. */
+  waits: 7,
   undelivered: 8,
   interrupted: 130,
 } as const;

@@ -9,6 +9,7 @@ import { parseDeadline } from "./parse-deadline.ts";
 import { forProject } from "../registries/session-registries.ts";
 import { sessionGit, withGitFlags, type GitFlags } from "./git-flags.ts";
 import { notShown, readAttachments } from "./images.ts";
+import { QUESTION_MODES, type QuestionMode } from "../../activities/config/question-settings.ts";
 import { parseSessionId } from "./session-id.ts";
 import type { Start } from "./start-session.ts";
 import { processStdin, readTask } from "./task-input.ts";
@@ -27,6 +28,7 @@ export interface RunFlags extends GitFlags, SandboxFlags {
   readonly json?: boolean;
   readonly devcontainer?: boolean;
   readonly setup: boolean;
+  readonly questions?: QuestionMode;
 }
 
 /** Adds the flags of requirement 1.2. */
@@ -38,6 +40,12 @@ export function withRunFlags(command: Command): Command {
     .option("--max-cost <usd>", "stop when the session has cost so much", positiveAmount)
     .option("--deadline <when>", "end within a time such as 90m or 8h, or by an ISO time", (text) =>
       parseDeadline(text, Date.now()),
+    )
+    .addOption(
+      new Option(
+        "--questions <mode>",
+        "what becomes of questions: ask people, take the model's own default, or deny them",
+      ).choices(QUESTION_MODES),
     )
     .option("--config <file>", "configuration file (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
     .option("--image <file>", "image or PDF that belongs to the task; may be repeated", collect)
@@ -133,6 +141,9 @@ export async function resolveAsking(flags: ConfigFlags): Promise<ResolvedConfig>
   const served = await askWindows(config.assumed);
   return Object.keys(served).length === 0 ? config : resolveConfig({ ...flags, served });
 }
+
+/** Of `run` and `watch`. */
+export const EXIT_ON_QUESTION = "end with 7 when the session asks a person; it goes on and waits";
 
 /** Printed first where no model was named and there is no key. */
 export const REHEARSAL_NOTE =

@@ -2,6 +2,8 @@
 import type { Price } from "../../activities/config/model-target.ts";
 import { branchOf } from "../../activities/config/git-settings.ts";
 import { limitOf, type Limit } from "../../activities/contract/limits.ts";
+import { shorten } from "../../activities/contract/cut-text.ts";
+import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";
 import type { DeliveryState } from "../../activities/contract/delivery.ts";
 import { sessionCostUsd } from "../../activities/config/cost.ts";
 import type { NextInputEstimate } from "../../activities/transcript/tokens.ts";
@@ -36,6 +38,8 @@ export interface SessionStatusDocument {
   readonly epoch: number;
   readonly model: string | null;
   readonly queue: readonly { readonly id: string; readonly text: string; readonly queuedAt: string }[];
+  /** Open ones, oldest first: their text at most 200 characters. */
+  readonly questions: readonly OpenQuestionStatus[];
   /** Tokens of the next request, and of the model's whole window. */
   readonly context: { readonly used: number; readonly limit: number; readonly estimated: boolean };
   readonly compactionRounds: number;
@@ -68,6 +72,18 @@ export interface SessionStatusDocument {
   readonly delivery: DeliveryState;
 }
 
+interface OpenQuestionStatus {
+  readonly id: string;
+  /** The one that asks: this session, or one that it started. */
+  readonly session: string;
+  readonly kind: string;
+  readonly asked: string;
+  readonly text: string;
+  readonly options: readonly string[] | null;
+  readonly default: string | null;
+  readonly expiresAt: string | null;
+}
+
 interface SessionGitStatus {
   readonly url: string;
   /** The commit that it started from; null until it was cloned. */
@@ -81,21 +97,24 @@ interface SessionGitStatus {
 export async function readStatus(services: Services, row: SessionRow): Promise<SessionStatusDocument> {
   const ended = hasEnded(row);
   const { sessionSizes } = await import("../../activities/context/session-sizes.ts");
-  const [figures, size, waiting, parked, run, repository, publications, view, isDoubted] = await Promise.all([
-    readFigures(services.store.db, [row.id]).then((all) => all.get(row.id)),
-    sessionSizes(services.store.db, [row.id]).then((all) => all.get(row.id)),
-    readWaiting(services.store.db, row.id),
-    readParked(services.store.db, row.id),
-    withTimeout(describeRun(services.temporal, row.id), 3_500).catch(() => undefined),
-    findRepository(services.store.db, row.id),
-    listPublications(services.store.db, row.id),
-    ended ? undefined : askWorkflow(services, row.id),
-    wasDoubted(services.store.db, row.id),
-  ]);
+  const [figures, size, waiting, parked, run, repository, publications, view, isDoubted, questions] =
+    await Promise.all([
+      readFigures(services.store.db, [row.id]).then((all) => all.get(row.id)),
+      sessionSizes(services.store.db, [row.id]).then((all) => all.get(row.id)),
+      readWaiting(services.store.db, row.id),
+      readParked(services.store.db, row.id),
+      withTimeout(describeRun(services.temporal, row.id), 3_500).catch(() => undefined),
+      findRepository(services.store.db, row.id),
+      listPublications(services.store.db, row.id),
+      ended ? undefined : askWorkflow(services, row.id),
+      wasDoubted(services.store.db, row.id),
+      listQuestions(services.store.db, { of: row.id }),
+    ]);
   const document = {
     ...statusDocument(row, figures, size, run, isDoubted),
     git: gitStatus(row, repository, publications),
     delivery: deliveryOf(publications),
+    questions: questions.map(questionStatus),
   };
   if (view === undefined) return { ...document, queue: waiting };
   return {
@@ -144,6 +163,7 @@ export function statusDocument(
     epoch: row.epoch,
     model: config.model ?? null,
     queue: [],
+    questions: [],
     context: {
       used: size?.tokens ?? 0,
       limit: config.contextWindow ?? 0,
@@ -169,6 +189,27 @@ export function statusDocument(
     lastSeq: figures?.lastSeq ?? 0,
     git: null,
     delivery: "none",
+  };
+}
+
+function questionStatus({
+  id,
+  session,
+  kind,
+  asked,
+  text,
+  options,
+  ...more
+}: ListedQuestion): OpenQuestionStatus {
+  return {
+    id,
+    session,
+    kind,
+    asked,
+    text: shorten(text, 200),
+    options: options === null ? null : options.map(({ label }) => label),
+    default: more.default,
+    expiresAt: more.expiresAt,
   };
 }
 

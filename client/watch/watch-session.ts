@@ -1,5 +1,5 @@
 /** Shows a session live until it ends, for people or as JSON lines. What `run` and `watch` share. */
-import type { SessionEvent } from "../../activities/store/event.ts";
+import type { EventData, SessionEvent } from "../../activities/store/event.ts";
 import { deliveryOf, listPublications } from "../../activities/store/repositories.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import type { Services } from "../connect/connection.ts";
@@ -14,6 +14,8 @@ export interface Watch {
   readonly sessionId: string;
   readonly afterSeq: number;
   readonly json: boolean;
+  /** Whether it ends with 7 where a question is open. */
+  readonly exitOnQuestion?: boolean;
   readonly output: Output;
   /** Lines for after the outcome; default: how to get the files, and how to go on. */
   readonly closing?: (end: FollowEnd) => Promise<readonly string[]>;
@@ -26,6 +28,7 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
   const onSignal = () => detach.abort();
   process.on("SIGINT", onSignal);
   process.on("SIGTERM", onSignal);
+  const questions = new OpenQuestions();
   const show = watch.json ? jsonLines(output, sessionId) : forPeople(output);
   try {
     for await (const item of follow({
@@ -38,9 +41,11 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
       switch (item.kind) {
         case "event":
           show.event(item.event, item.live);
+          questions.event(item.event);
           break;
         case "tick":
           show.tick();
+          if (watch.exitOnQuestion && questions.areOpen()) return leave(sessionId, output, show);
           break;
         case "lost":
           show.note(`Postgres does not answer (${item.message}); the task goes on, trying again …`);
@@ -89,6 +94,27 @@ function detachedText(sessionId: string): string {
     `  watch it again:  longhaul watch ${sessionId}`,
     `  end it:          longhaul cancel ${sessionId}`,
   ].join("\n");
+}
+
+/** What is open of the questions, by the events so far. */
+class OpenQuestions {
+  readonly #open = new Set<string>();
+
+  event({ type, data }: SessionEvent): void {
+    if (type === "question:asked") this.#open.add((data as EventData["question:asked"]).id);
+    else if (type.startsWith("question:")) this.#open.delete((data as EventData["question:answered"]).id);
+    else if (type.startsWith("session:")) this.#open.clear();
+  }
+
+  areOpen(): boolean {
+    return this.#open.size > 0;
+  }
+}
+
+function leave(sessionId: string, output: Output, show: Show): ExitCode {
+  show.close();
+  output.note(`\n${sessionId} waits for a person; see longhaul questions ${sessionId}\n`);
+  return exitCodes.waits;
 }
 
 export interface Show {

@@ -14,6 +14,7 @@ const DOCUMENT: SessionStatusDocument = {
   epoch: 1,
   model: "openai/gpt-4o",
   queue: [],
+  questions: [],
   context: { used: 1_000, limit: 128_000, estimated: false },
   compactionRounds: 0,
   usage: { input: 1, cached: 0, output: 1, reasoning: 0, calls: 1 },

@@ -1,0 +1,66 @@
+/** `longhaul questions [ID]`: what sessions ask of people. */
+import type { Command } from "commander";
+import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";
+import { ago, oneLine } from "../console/format.ts";
+import type { Output, Style } from "../console/output.ts";
+import { commands } from "../render/question-lines.ts";
+import { requireSession, SESSION, unlessTableMissing, withServices } from "../sessions/with-session.ts";
+
+interface QuestionsFlags {
+  readonly all?: boolean;
+  readonly json?: boolean;
+}
+
+export function questionsCommand(command: Command, output: Output) {
+  command
+    .argument("[id]", SESSION)
+    .option("--all", "also those that were answered")
+    .option("--json", "one JSON document");
+  return (reference: string | undefined, { all, json }: QuestionsFlags) =>
+    withServices(async (services) => {
+      const of = reference === undefined ? undefined : (await requireSession(services, reference)).id;
+      const questions = (await unlessTableMissing(() => listQuestions(services.store.db, { of, all }))) ?? [];
+      if (json === true) output.json(questions, 2);
+      else if (questions.length === 0) output.note("Nobody is asked anything.\n");
+      else {
+        const blocks = questions.map((question) => questionText(question, output.style, new Date()));
+        output.result(`${output.hints(blocks.join("\n\n"))}\n`);
+      }
+    });
+}
+
+function questionText(question: ListedQuestion, style: Style, now: Date): string {
+  const { session, id, kind, status, text, options } = question;
+  const isOpen = status === "open";
+  const head = [
+    style("bold", `${session} ${id}`),
+    ...(kind === "ask" ? [] : [kind]),
+    `asked ${ago(new Date(question.asked), now)} ago`,
+    ...(isOpen ? [] : [status]),
+  ].join(" · ");
+  const lines = [
+    head,
+    ...text.split("\n").map((line) => `  ${line}`),
+    ...(options ?? []).map(
+      ({ label, description }, place) =>
+        `  ${place + 1} ${label}${description === undefined ? "" : ` – ${oneLine(description, 200)}`}`,
+    ),
+  ];
+  if (!isOpen) {
+    const by = question.by === null ? "" : ` (${question.by})`;
+    return [
+      ...lines,
+      ...(question.answer === null ? [] : [`  → ${oneLine(question.answer, 400)}${by}`]),
+    ].join("\n");
+  }
+  const asks = { id, isAsk: kind === "ask", hasOptions: options !== null, isPlan: kind === "plan" };
+  return [
+    ...lines,
+    ...(question.default === null
+      ? []
+      : [
+          `  default: ${oneLine(question.default, 200)}${question.expiresAt === null ? "" : `, taken at ${question.expiresAt}`}`,
+        ]),
+    ...commands(session, asks).map((line) => `  ${style("cyan", line)}`),
+  ].join("\n");
+}

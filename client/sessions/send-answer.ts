@@ -1,0 +1,86 @@
+/** An answer for a question: the first that its workflow takes counts. */
+import { randomUUID } from "node:crypto";
+import { WorkflowUpdateFailedError } from "@temporalio/client";
+import { readAnswer, type AnswerMessage } from "../../activities/contract/questions.ts";
+import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";
+import { withTimeout } from "../../worker/connect/with-timeout.ts";
+import { answerQuestionUpdate, answerSignal } from "../../workflows/messages.ts";
+import type { Services } from "../connect/connection.ts";
+import { unlessGone } from "../connect/describe-run.ts";
+import { notPossible } from "../console/errors.ts";
+
+/** How long a worker may take to answer before the answer is left with Temporal. */
+const REPLY_MS = 5_000;
+
+export interface Answered {
+  /** The one that asked: this session, or one that it started. */
+  readonly session: string;
+  readonly question: string;
+  /** False where no worker took it yet: Temporal keeps it until one does. */
+  readonly acknowledged: boolean;
+}
+
+/** @throws ClientError (impossible) where the question is not open, or takes no such answer */
+export async function sendAnswer(services: Services, id: string, given: AnswerMessage): Promise<Answered> {
+  const { db } = services.store;
+  const all = await listQuestions(db, { of: id, all: true });
+  const open = await listQuestions(db, { of: id });
+  const asked = chosen(id, open, all, given.question);
+  // Also without a worker a person is told what is wrong with the answer.
+  const options = asked.options === null ? {} : { options: asked.options.map(({ label }) => label) };
+  const answer = readAnswer([{ id: asked.id, kind: asked.kind, ...options }], {
+    ...given,
+    question: asked.id,
+  });
+  if (!answer.ok) throw notPossible(`The answer was not taken: ${answer.reason}.`);
+
+  const { session, id: question } = asked;
+  const message = { ...given, question };
+  const client = await services.temporal.client();
+  const handle = client.workflow.getHandle(session);
+  const sent = await unlessGone(async () => {
+    try {
+      const updateId = `answer-${randomUUID()}`;
+      await withTimeout(handle.executeUpdate(answerQuestionUpdate, { args: [message], updateId }), REPLY_MS);
+      return { session, question, acknowledged: true };
+    } catch (error) {
+      if (error instanceof WorkflowUpdateFailedError) {
+        const reason = error.cause instanceof Error ? error.cause.message : error.message;
+        throw notPossible(`The answer was not taken: ${reason}.`, `What is open: longhaul questions ${id}`);
+      }
+      // No worker answered. If one takes both, the second finds the question answered.
+      await handle.signal(answerSignal, message);
+      return { session, question, acknowledged: false };
+    }
+  });
+  if (sent === undefined) throw notPossible(`${session} does not run any more; the answer was not taken.`);
+  return sent;
+}
+
+/** The question that is meant. @throws ClientError (impossible) */
+function chosen(
+  id: string,
+  open: readonly ListedQuestion[],
+  all: readonly ListedQuestion[],
+  question: string | undefined,
+): ListedQuestion {
+  const named = open.filter((each) => question === undefined || each.id === question);
+  // Sessions that this one started count their steps themselves: its own question is meant.
+  const [only] =
+    named.length > 1 && question !== undefined ? named.filter(({ session }) => session === id) : named;
+  if (only !== undefined && (named.length === 1 || question !== undefined)) return only;
+  if (named.length > 1)
+    throw notPossible(
+      `${named.length} questions of ${id} are open: ${named.map((each) => each.id).join(", ")}.`,
+      `Say which one: longhaul answer ${id} ${named[0]?.id ?? "QUESTION"} …`,
+    );
+  const before = all.findLast((each) => question === undefined || each.id === question);
+  if (before === undefined)
+    throw notPossible(question === undefined ? `${id} asks nothing.` : `${id} has no question ${question}.`);
+  const how = before.answer === null ? before.status : `${before.status}: ${before.answer}`;
+  const by = before.by === null ? "" : ` by ${before.by}`;
+  throw notPossible(
+    `The question ${before.id} of ${id} is not open any more (${how}${by}).`,
+    `Tell it by a message: longhaul say ${id} "…"`,
+  );
+}
