@@ -8,6 +8,7 @@ import { createFetchRepository } from "./fetch-repository.ts";
 import { createMarkWaiting } from "./mark-waiting.ts";
 import { createModelStep } from "./model-step.ts";
 import { createOpenSession } from "./open-session.ts";
+import { createOpenDelegate } from "./open-delegate.ts";
 import { createParkGuidance } from "./park-guidance.ts";
 import { createPrune } from "./prune.ts";
 import { createPublish } from "./publish.ts";
@@ -17,6 +18,7 @@ import { createSettleQuestion } from "./settle-question.ts";
 import { createSessionSandboxes } from "./workspace/session-sandbox.ts";
 import { createSetUpSandbox } from "./set-up-sandbox.ts";
 import { createSetUps, withSetUp } from "./workspace/set-up.ts";
+import { createSettleDelegate } from "./settle-delegate.ts";
 import { createSummarize } from "./summarize.ts";
 import { createUndoCompaction } from "./undo-compaction.ts";
 
@@ -35,6 +37,8 @@ export function createActivities(deps: AgentDeps): AgentActivities {
     askPerson: createAskPerson(deps),
     settleQuestion: createSettleQuestion(deps),
     markWaiting: createMarkWaiting(deps),
+    openDelegate: createOpenDelegate(deps, sandboxes, saves),
+    settleDelegate: createSettleDelegate(deps, sandboxes, saves),
     summarize: createSummarize(deps),
     undoCompaction: createUndoCompaction(deps),
     prune: createPrune(deps),

@@ -58,6 +58,7 @@ async function openSession(
     searchAttributes: deps.searchAttributes,
     ...(await gitOf(db, session)),
     ...queuesOf(deps),
+    ...delegatesOf(deps, session),
     ...(deps.heartbeatTimeoutMs === undefined ? {} : { heartbeatTimeoutMs: deps.heartbeatTimeoutMs }),
   });
   const [cold, rows, round, parked] = await Promise.all([
@@ -132,6 +133,13 @@ function queuesOf({ taskQueues }: AgentDeps) {
     taskQueues: { ...(models === undefined ? {} : { models }), ...(admin === undefined ? {} : { admin }) },
     ...(hostTimeoutMs === undefined ? {} : { hostTimeoutMs }),
   };
+}
+
+/** How often a session looks whether a delegate has ended, in ms. Source: ours; Temporal nearly always says so itself. */
+const LOOK_MS = 300_000;
+
+function delegatesOf({ delegateLookMs: lookMs = LOOK_MS }: AgentDeps, { config: { delegate } }: Session) {
+  return delegate?.enabled === true ? { delegates: { maxConcurrent: delegate.maxConcurrent, lookMs } } : {};
 }
 
 /** Continued as new, reset or terminated: the sandbox stands where it was, and its calls go there. */

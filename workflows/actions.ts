@@ -17,6 +17,7 @@ import type { DeliveryOrder } from "../activities/contract/delivery.ts";
 import type { Limit } from "../activities/contract/limits.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { applyCompaction, applyPrune, applyUndo, type AgentState, type Phase } from "./agent-state.ts";
+import { DelegateSlots } from "./delegate-slots.ts";
 import { drain, tooMuch } from "./inbox.ts";
 import { isHostLost, onHost } from "./lost-host.ts";
 import { askedModel } from "./fallback.ts";
@@ -38,6 +39,7 @@ export interface Run {
   opening: Promise<void> | undefined;
   /** What the step's calls ask of people. */
   readonly asking: Asking;
+  readonly delegates: DelegateSlots;
   /** What this run is to deliver, where it was started for that alone. */
   readonly order: DeliveryOrder | undefined;
 }
@@ -47,6 +49,7 @@ export function createRun(state: AgentState, order?: DeliveryOrder): Run {
     state,
     asking: createAsking(),
     order,
+    delegates: new DelegateSlots(),
     opened: false,
     policy: undefined,
     status: "active",

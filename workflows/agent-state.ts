@@ -174,6 +174,7 @@ export function applyToolResult(state: AgentState, call: CallFacts, facts: ToolF
     used: context.used + facts.tokens * (context.ratio ?? 1),
     prunable: context.prunable + facts.tokens,
   };
+  if (facts.costUsd !== undefined) state.costUsd = facts.costUsd;
   state.recentCalls.push(facts.hash);
   state.lastCalls = [...state.lastCalls, { step: state.step, call, facts }].slice(-SHOWN_CALLS);
 }

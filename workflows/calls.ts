@@ -12,6 +12,7 @@ import {
   type Run,
 } from "./actions.ts";
 import { applyToolResult } from "./agent-state.ts";
+import { delegate } from "./delegates.ts";
 import { askedModel } from "./fallback.ts";
 import { onHost } from "./lost-host.ts";
 import { perform } from "./proxies.ts";
@@ -79,6 +80,7 @@ async function performCall(run: Run, call: CallFacts, input: RunToolInput): Prom
     const facts = await askAbout(run, call, input);
     if (facts) return facts;
   }
+  if (call.by === "delegate") return delegate(run, call, input);
   const summary = `step ${input.step} · ${call.name}: ${call.about}`;
   return onHost(
     run,

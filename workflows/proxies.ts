@@ -87,6 +87,9 @@ export function activityOptions(
     askPerson: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     settleQuestion: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     markWaiting: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    // A save of the workspace, as the delegate's first files; its files are few.
+    openDelegate: { ...common, ...host, startToCloseTimeout: 6 * MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    settleDelegate: { ...common, ...host, startToCloseTimeout: 10 * MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     summarize: {
       ...common,
       ...models,

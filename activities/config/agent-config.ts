@@ -5,6 +5,7 @@
  */
 import { z } from "zod";
 import { MAX_HEAD_MESSAGES } from "../transcript/boundary.ts";
+import { delegateConfigSchema, sessionDelegateSchema } from "./delegate-settings.ts";
 import { gitConfigSchema, sessionGitSchema } from "./git-settings.ts";
 import { questionsSchema } from "./question-settings.ts";
 import { inheritedSchema, sandboxConfigSchema } from "./sandbox-settings.ts";
@@ -73,6 +74,7 @@ export const toolsConfigSchema = z.strictObject({
   view_image: charsOnly,
   todo: charsOnly,
   ask_user: charsOnly,
+  delegate: charsOnly,
 });
 
 const limitsConfigSchema = z.strictObject({
@@ -174,6 +176,7 @@ export const agentConfigSchema = z.strictObject({
   instructions: instructionsSchema.prefault({}),
   skills: skillsSchema.prefault({}),
   questions: questionsSchema.prefault({}),
+  delegate: delegateConfigSchema.prefault({}),
   mcpServers: z
     .record(z.string(), mcpServerSchema)
     .default({})
@@ -202,5 +205,7 @@ export const runConfigSchema = z.object({
   instructions: instructionsSchema.optional(),
   skills: skillsSchema.optional(),
   questions: questionsSchema.optional(),
+  /** Sessions from before there was this do not delegate. */
+  delegate: sessionDelegateSchema.optional(),
 });
 export type RunConfig = z.infer<typeof runConfigSchema>;

@@ -170,6 +170,7 @@ export function resolveRun(
   facts: ModelFacts = publishedFacts,
 ): RunResolution {
   const { context, tools, sandbox, limits, systemPrompt, instructions, skills, questions } = settings;
+  const { model: delegateModel, ...delegate } = settings.delegate;
   const own = resolveModel(name, settings, env, facts);
   if (!own.ok) return own;
   const resolved = [own];
@@ -182,6 +183,7 @@ export function resolveRun(
     instructions,
     skills,
     questions,
+    delegate,
     ...(systemPrompt === undefined ? {} : { systemPrompt }),
   };
   const { summaryModel } = context.options;
@@ -189,6 +191,12 @@ export function resolveRun(
     const other = resolveModel(summaryModel, settings, env, facts);
     if (!other.ok) return { ok: false, message: `context.options.summaryModel: ${other.message}` };
     run.summariser = other.model;
+    resolved.push(other);
+  }
+  if (delegateModel !== "inherit" && fullModelName(delegateModel.trim()) !== own.model.model) {
+    const other = resolveModel(delegateModel, settings, env, facts);
+    if (!other.ok) return { ok: false, message: `delegate.model: ${other.message}` };
+    run.delegate = { ...delegate, target: other.model };
     resolved.push(other);
   }
   const config = Object.entries(settings.models).find(([key]) => fullModelName(key) === own.model.model)?.[1];
@@ -200,9 +208,11 @@ export function resolveRun(
     run.fallback = [...(run.fallback ?? []), other.model];
     resolved.push(other);
   }
-  const unpriced = [own.model, ...(run.summariser ? [run.summariser] : []), ...(run.fallback ?? [])].find(
-    (target) => target.provider?.name !== "rehearsal" && costUsd(target.price, NOTHING, target) === null,
-  );
+  const unpriced = resolved
+    .map(({ model }) => model)
+    .find(
+      (target) => target.provider?.name !== "rehearsal" && costUsd(target.price, NOTHING, target) === null,
+    );
   if (limits.maxCostUsd !== undefined && unpriced !== undefined) {
     const message = `limits.maxCostUsd is set, and the price of ${unpriced.model} is not known: nothing was started. Add models.${unpriced.model}.${missingPrice(unpriced)}, or take limits.maxCostUsd away.`;
     return { ok: false, message };

@@ -76,7 +76,13 @@ export function runPolicyOf(
   prefixTokens: number,
   fixed: Pick<
     RunPolicy,
-    "searchAttributes" | "taskQueues" | "hostTimeoutMs" | "prefix" | "heartbeatTimeoutMs" | "git"
+    | "searchAttributes"
+    | "taskQueues"
+    | "hostTimeoutMs"
+    | "prefix"
+    | "heartbeatTimeoutMs"
+    | "git"
+    | "delegates"
   >,
 ): RunPolicy {
   const setup = setupOf(config.sandbox);

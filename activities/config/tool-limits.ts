@@ -28,6 +28,8 @@ const OWN: Readonly<Record<string, Partial<ToolLimits>>> = {
   glob_files: { timeoutMs: 60_000 },
   // A page of a stored output is as long as a command's result.
   read_output: { maxChars: 30_000 },
+  // Of its last answer. Source: ours, some 2,000 tokens.
+  delegate: { maxChars: 8_000 },
 };
 
 /** Limits in force for a tool. @param overrides `tools.<name>` of the configuration */

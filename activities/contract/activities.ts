@@ -6,6 +6,7 @@
  */
 import type { DeliveryState, FetchedRepository, Publication, PublishInput } from "./delivery.ts";
 import type { Limit } from "./limits.ts";
+import type { OpenDelegateInput, OpenedDelegate, SettledDelegate, SettleDelegateInput } from "./delegates.ts";
 import type { MessageKind, UserPart } from "./message.ts";
 import type { AskedPerson, SettledQuestion, SettleQuestionInput } from "./questions.ts";
 import type { RunPolicy } from "./run-policy.ts";
@@ -105,8 +106,8 @@ export interface CallFacts {
   readonly name: string;
   /** What it is about, at most 60 characters, masked: a command's first line, a path. */
   readonly about: string;
-  /** Who performs it, where that is not a tool. */
-  readonly by?: "person";
+  /** Who performs it, where that is no tool of the worker. */
+  readonly by?: "person" | "delegate";
   /** A person is asked before it is run. */
   readonly needsApproval?: true;
 }
@@ -277,6 +278,10 @@ export interface AgentActivities {
   settleQuestion(input: SettleQuestionInput): Promise<SettledQuestion>;
   /** Says that the session waits for nothing but answers. */
   markWaiting(input: { readonly step: number }): Promise<void>;
+  /** Makes the session that does a call of `delegate`, with the files as they are now. */
+  openDelegate(input: OpenDelegateInput): Promise<OpenedDelegate>;
+  /** Stores the result of a delegate that has ended, and takes its files over. */
+  settleDelegate(input: SettleDelegateInput): Promise<SettledDelegate>;
   /** One compaction round, in one transaction. */
   summarize(input: SummarizeInput): Promise<CompactionFacts>;
   /** Undoes the newest compaction. */

@@ -52,6 +52,8 @@ export interface RunPolicy {
     readonly push: "never" | "end" | "saves";
     readonly pr: "none" | "draft" | "ready";
   };
+  /** Of a session that may delegate: how many at once, and how often it looks whether one has ended, in ms. */
+  readonly delegates?: { readonly maxConcurrent: number; readonly lookMs: number };
   /** How long a call may wait for the host that has the sandbox before the host counts as lost. */
   readonly hostTimeoutMs?: number;
 }

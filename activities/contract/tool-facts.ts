@@ -16,4 +16,6 @@ export interface ToolFacts {
   readonly ms: number;
   /** Eight hex characters over name, input and result, for stuck detection. */
   readonly hash: string;
+  /** USD of the session and its delegates by now, after a call of `delegate` where a limit was set. */
+  readonly costUsd?: number;
 }

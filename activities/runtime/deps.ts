@@ -27,6 +27,8 @@ export interface AgentDeps {
   readonly heartbeatMs: number;
   /** How long that may stay away before the activity is given to another worker, in ms. Default 30,000. */
   readonly heartbeatTimeoutMs?: number;
+  /** How often a session looks whether a delegate has ended that Temporal does not report, in ms. Default 300,000. */
+  readonly delegateLookMs?: number;
   /** Whether the namespace knows our search attributes: an unknown one would fail the workflow's task. */
   readonly searchAttributes: boolean;
   readonly taskQueues: {

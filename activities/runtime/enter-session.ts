@@ -12,6 +12,9 @@ interface Entered {
   readonly isNew: boolean;
 }
 
+const ORPHANED =
+  "The session that delegated this task was taken back to before it did: nobody waits for the result. The conversation and the files are kept: fork the session to go on with them.";
+
 type Caller = Pick<ActivityScope, "sessionId" | "runId">;
 type EnterDeps = Pick<AgentDeps, "store" | "sessionRuns">;
 
@@ -49,6 +52,8 @@ async function enter(deps: EnterDeps, scope: Caller, at: Standpoint): Promise<En
   if (entered === "superseded") {
     throw superseded("this attempt wrote nothing");
   }
+  // Its end is written all the same: see `enterToClose`.
+  if (entered.session.isOrphan) throw fatal("Superseded", ORPHANED);
   return entered;
 }
 

@@ -3,6 +3,7 @@ import type { CallFacts } from "../contract/activities.ts";
 import { cutChars } from "../contract/cut-text.ts";
 import type { ToolCallPart } from "../contract/message.ts";
 import { askUser } from "../tools/ask-user.ts";
+import { DELEGATE, delegateInput } from "../tools/delegate.ts";
 import { aboutCall } from "../tools/invoke.ts";
 import { sessionTools } from "../tools/session-tools.ts";
 import type { StepContext } from "./step-context.ts";
@@ -15,6 +16,7 @@ export function callFacts(step: StepContext, call: ToolCallPart): CallFacts {
     name: cutChars(call.toolName, MAX_NAME_CHARS),
     about: aboutOf(step, call),
     ...(isForPerson(step, call) ? { by: "person" } : {}),
+    ...(isDelegated(step, call) ? { by: "delegate" } : {}),
   };
 }
 
@@ -22,6 +24,12 @@ export function callFacts(step: StepContext, call: ToolCallPart): CallFacts {
 function isForPerson({ deps, session }: StepContext, { toolName, input }: ToolCallPart): boolean {
   const tool = sessionTools(deps.tools, session).get(toolName);
   return tool === askUser && tool.input.safeParse(input).success;
+}
+
+/** One whose input is no good goes to the worker's tools, which say what is wrong with it. */
+function isDelegated({ deps, session }: StepContext, call: ToolCallPart): boolean {
+  const has = sessionTools(deps.tools, session).has(DELEGATE);
+  return has && call.toolName === DELEGATE && delegateInput.safeParse(call.input).success;
 }
 
 /** At most 60 characters that say what a call is about, masked. */

@@ -155,6 +155,18 @@ export const eventData = {
   "question:expired": of({ id: text, default: text }),
   /** `reason`: `said` (a message came instead), `stopped`, `unattended`, `too-many`. */
   "question:withdrawn": of({ id: text, reason: text }),
+  /** A session of its own works on a call; `about`: its task's beginning. */
+  "delegate:started": of({ callId: text, childId: text, access: z.enum(["read", "write"]), about: text }),
+  /** `applied`: files that were taken over from it, and those that were not; at most 100 of each are named. */
+  "delegate:ended": of({
+    callId: text,
+    childId: text,
+    status: text,
+    steps: number,
+    costUsd: number.nullable(),
+    applied: list(text),
+    notApplied: list(of({ path: text, reason: text })),
+  }),
   "session:ended": of({
     status: text,
     /** Which limit, where it was not the steps'. */

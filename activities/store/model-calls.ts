@@ -162,12 +162,15 @@ export async function totalUsage(db: Queryable, sessionId: string): Promise<Step
   return row ?? { input: 0, output: 0, cached: 0, reasoning: 0, calls: 0 };
 }
 
-/** USD of all calls of a session whose cost is known. */
+/** USD of all calls whose cost is known, of a session with its delegates or of a delegate with those beside it. */
 export async function spentUsd(db: Queryable, sessionId: string): Promise<number> {
   const [row] = await db
     .select({ spent: sql<number>`coalesce(sum(${modelCalls.costUsd}), 0)::float8` })
     .from(modelCalls)
-    .where(eq(modelCalls.sessionId, sessionId));
+    .where(
+      sql`${modelCalls.sessionId} in (select t.id from sessions as t, sessions as s where s.id = ${sessionId}
+        and coalesce(s.parent_id, s.id) in (t.id, t.parent_id))`,
+    );
   return row?.spent ?? 0;
 }
 

@@ -6,6 +6,7 @@ import type { SessionRuns } from "../contract/session-runs.ts";
 import { forgetSavesBegun } from "./sandboxes.ts";
 import type { Queryable, Store } from "./db.ts";
 import { appendEvents } from "./events.ts";
+import { orphansOf } from "./delegations.ts";
 import { parkGuidance } from "./guidance.ts";
 import { runs, sessions } from "./schema/index.ts";
 import { supersede, type Standpoint } from "./supersede.ts";
@@ -50,7 +51,11 @@ export async function takeOver(
   let asked: Asked | undefined;
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const taken = await store.db.transaction((tx) => take(tx, run, at, asked));
-    if (taken === "superseded" || "epoch" in taken) return taken;
+    if (taken === "superseded") return taken;
+    if ("epoch" in taken) {
+      if (taken.wentBack) await endOrphans({ store, sessionRuns }, run.sessionId);
+      return taken;
+    }
     // Not while the row is held: histories may be long, and Temporal away.
     const { inCharge } = taken;
     const [isCurrent, unkept] = await Promise.all([
@@ -60,6 +65,18 @@ export async function takeOver(
     asked = { inCharge, isCurrent, unkept };
   }
   throw new Error(`Session ${run.sessionId} was taken over by one run after the other; it is tried again.`);
+}
+
+/**
+ * Cancels delegates whose calls were taken back: Temporal ends no child on a reset. One that cannot be reached ends itself
+ * with its next activity.
+ */
+export async function endOrphans(
+  { store, sessionRuns }: { readonly store: Pick<Store, "db">; readonly sessionRuns: SessionRuns },
+  sessionId: string,
+): Promise<void> {
+  const orphans = await orphansOf(store.db, sessionId);
+  await Promise.allSettled(orphans.map((id) => sessionRuns.cancel(id)));
 }
 
 /** What Temporal says, which holds as long as the session has the run that it was asked about. */

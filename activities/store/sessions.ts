@@ -8,6 +8,7 @@ import type { UserPart } from "../contract/message.ts";
 import { estimateMessage, type TokenRatio } from "../transcript/tokens.ts";
 import type { SessionStatus } from "../contract/activities.ts";
 import type { Queryable, Store } from "./db.ts";
+import { isOrphan } from "./delegations.ts";
 import { promptColumns, promptOf, promptRow, SYSTEM_SEQUENCE } from "./stored-prompt.ts";
 import { boxes, checkpoints, cursors, sessions, storedMessages, tokenRatios } from "./schema/index.ts";
 
@@ -19,6 +20,15 @@ export interface NewSession {
   readonly config: RunConfig;
   readonly instructions?: string;
   readonly skills?: readonly Skill[];
+  /** The system prompt, where it is another session's. */
+  readonly prompt?: string;
+  /** Of a delegate: the call that it does. */
+  readonly parent?: {
+    readonly id: string;
+    readonly call: string;
+    readonly epoch: number;
+    readonly access: "read" | "write";
+  };
   /** Files to start with, as a checkpoint of step 0. */
   readonly workspace?: { readonly manifest: Uint8Array; readonly pack: Uint8Array };
 }
@@ -42,6 +52,10 @@ export interface Session {
   /** Messages of persons wait for the next step. */
   readonly hasWaiting: boolean;
   readonly createdAt: Date;
+  /** The session that delegated its task. */
+  readonly parentId: string | undefined;
+  /** Of a delegate: no call of its parent waits for it any more. */
+  readonly isOrphan: boolean;
   /** What its model's real count is to our estimate, as learnt over all sessions. */
   readonly learnt: TokenRatio | undefined;
 }
@@ -57,6 +71,7 @@ export async function createSession(store: Pick<Store, "db">, session: NewSessio
         task: session.task,
         config: session.config,
         instructions: session.instructions ?? null,
+        ...parentColumns(session.parent),
       })
       .onConflictDoNothing()
       .returning({ id: sessions.id });
@@ -83,6 +98,12 @@ export async function createSession(store: Pick<Store, "db">, session: NewSessio
   });
 }
 
+function parentColumns(parent: NewSession["parent"]) {
+  if (parent === undefined) return {};
+  const { id: parentId, call: parentCall, epoch: parentEpoch, access } = parent;
+  return { parentId, parentCall, parentEpoch, access, depth: 1 };
+}
+
 const { instructions: _notes, ...columns } = getTableColumns(sessions);
 
 export async function findSession(db: Queryable, id: string): Promise<Session | undefined> {
@@ -93,6 +114,7 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
       ratio: tokenRatios.ratio,
       samples: tokenRatios.samples,
       queue: boxes.taskQueue,
+      isOrphan,
       hasNotice: sql<boolean>`${boxes.notice} is not null`,
       hasWaiting: sql<boolean>`exists (select 1 from guidance as g
         where g.session_id = ${sessions.id} and g.delivered_sequence is null and not g.dropped)`,
@@ -118,6 +140,8 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
     sandboxNotice: hasNotice,
     hasWaiting,
     createdAt: row.createdAt,
+    parentId: row.parentId ?? undefined,
+    isOrphan: found.isOrphan,
     learnt: ratio === null || samples === null ? undefined : { ratio, samples },
   };
 }

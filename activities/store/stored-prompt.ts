@@ -43,10 +43,12 @@ interface PromptParts {
   readonly config: Prompted["config"];
   readonly instructions?: string | undefined;
   readonly skills?: ProjectFiles["skills"];
+  /** Another session's, word for word. */
+  readonly prompt?: string | undefined;
 }
 
-function promptContent({ config, instructions, skills = [] }: PromptParts) {
-  const text = systemPrompt({ config, instructions, skills });
+function promptContent({ config, instructions, skills = [], prompt }: PromptParts) {
+  const text = prompt ?? systemPrompt({ config, instructions, skills });
   return { content: [{ type: "text", text }], tokenCount: estimateText(text) };
 }
 

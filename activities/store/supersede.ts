@@ -3,6 +3,7 @@ import { sql, type SQL } from "drizzle-orm";
 import { estimateMessage } from "../transcript/tokens.ts";
 import type { Message } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
+import { supersedeDelegations } from "./delegations.ts";
 import { insertMessage, takeSequences } from "./transcript.ts";
 
 /** Where a run stands when it first writes: what comes from here on in the rows belongs to another line. */
@@ -53,9 +54,10 @@ export async function supersede(tx: Queryable, id: string, epoch: number, at: St
   );
   const saved = await mark(sql`checkpoints`, sql`step >= ${at.step}`);
   await supersedeCalls(tx, id, epoch, at);
+  const delegated = await supersedeDelegations(tx, id, epoch, { step: at.step, phase: at.phase });
   await mark(sql`egress_rules`, at.phase === "model" ? sql`step >= ${at.step}` : sql`step > ${at.step}`);
   const settled = await settledQuestions(tx, id, at.step);
-  if (messages + rounds + saved + settled === 0) return false;
+  if (messages + rounds + saved + settled + delegated === 0) return false;
   await supersedeQuestions(tx, id, epoch, at);
   await mark(sql`permission_grants`, sql`step >= ${at.step}`);
   if (at.phase === "model") await tellModel(tx, id, epoch, at.step);

@@ -104,18 +104,31 @@ export async function readChain(
   chain: StoredChain,
 ): Promise<{ readonly entries: ManifestEntry[]; readonly bytes: ReadonlyMap<string, Uint8Array> }> {
   const entries = unpackManifest(chain.manifest);
-  const wanted = new Set(entries.flatMap((entry) => (entry.kind === "file" ? [entry.path] : [])));
+  const files = entries.flatMap((entry) => (entry.kind === "file" ? [entry.path] : []));
+  const bytes = await readFiles(chain.packs, new Set(files));
+  return { entries: entries.filter((entry) => entry.kind !== "file" || bytes.has(entry.path)), bytes };
+}
+
+/**
+ * The newest content of some files. @param packs newest first; a file that its manifest does not have is not to be asked for
+ * @throws RangeError as `readChain`
+ */
+export async function readFiles(
+  packs: StoredChain["packs"],
+  paths: ReadonlySet<string>,
+): Promise<Map<string, Uint8Array>> {
+  const wanted = new Set(paths);
   const bytes = new Map<string, Uint8Array>();
-  for await (const pack of chain.packs) {
+  for await (const pack of packs) {
+    if (wanted.size === 0) break;
     // Within one pack the last entry of a path counts, as in tar itself.
     const found = await unpack(pack, wanted);
     for (const [path, content] of found) {
       bytes.set(path, content);
       wanted.delete(path);
     }
-    if (wanted.size === 0) break;
   }
-  return { entries: entries.filter((entry) => entry.kind !== "file" || bytes.has(entry.path)), bytes };
+  return bytes;
 }
 
 async function unpack(pack: StoredBytes, wanted: ReadonlySet<string>): Promise<Map<string, Uint8Array>> {

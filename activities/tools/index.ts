@@ -5,6 +5,7 @@ import { applyPatch } from "./apply-patch.ts";
 import { askUser } from "./ask-user.ts";
 import { bash } from "./bash.ts";
 import { bashOutput } from "./bash-output.ts";
+import { delegate } from "./delegate.ts";
 import { editFile } from "./edit-file.ts";
 import { globFiles } from "./glob-files.ts";
 import { grepContent } from "./grep-content.ts";
@@ -41,6 +42,7 @@ export const toolRegistry: ToolRegistry = createToolRegistry([
   viewImage,
   todo,
   askUser,
+  delegate,
 ]);
 
 /** Names of the requirements that stay usable. Source: requirement 5. */

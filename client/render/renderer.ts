@@ -8,6 +8,7 @@ import type { Style } from "../console/output.ts";
 import { doubtText } from "../console/doubt-text.ts";
 import { contextText, dollars, duration, oneLine, plural, tokens } from "../console/format.ts";
 import { compressedLine, endLines, queuedLine, refusedLine, sandboxLine, startLine } from "./lines.ts";
+import { delegateLines } from "./delegate-lines.ts";
 import { gitLines } from "./git-lines.ts";
 import { setupLines } from "./setup-lines.ts";
 import { answeredLine, askedLines, withdrawnLine } from "./question-lines.ts";
@@ -214,6 +215,12 @@ export class Renderer {
       this.#warn(`? ${data.id}: nobody answered, so the default is taken: ${oneLine(data.default, 200)}`);
     },
     "question:withdrawn": (_event, { id, reason }) => this.#aside(withdrawnLine(id, reason, this.#style)),
+    "delegate:started": (_event, data) => this.note(delegateLines.started(data, this.#style)),
+    "delegate:ended": (_event, data) => {
+      this.note(delegateLines.ended(data, this.#style));
+      const left = delegateLines.notApplied(data);
+      if (left !== undefined) this.#warn(left);
+    },
     "session:ended": (_event, data) => {
       const isTold =
         data.reason !== null && this.#finalError !== undefined && sameWords(data.reason, this.#finalError);

@@ -46,6 +46,8 @@ it("while Temporal is asked of other runs nobody waits for the session, and a ru
       if (runId === "run-2") await answers.promise;
       return isCurrent;
     },
+    isRunning: async () => false,
+    cancel: async () => undefined,
     unkept: async () => [],
   };
   const late = takeOver({ store, sessionRuns }, { sessionId: one.id, runId: "run-2" }, at);

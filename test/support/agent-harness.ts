@@ -115,6 +115,7 @@ export async function startAgent(): Promise<AgentHarness> {
     }),
     defaultConfig: undefined,
     heartbeatMs: 100,
+    delegateLookMs: 1_000,
     searchAttributes: false,
     taskQueues: {},
   };
@@ -190,7 +191,8 @@ export async function startAgent(): Promise<AgentHarness> {
           .catch(() => undefined);
       worker.shutdown();
       await running;
-      for (const id of sessions) await sandboxHost.remove(id);
+      const boxes = await sandboxHost.sessions();
+      for (const id of boxes.filter((box) => sessions.includes(rootOf(box)))) await sandboxHost.remove(id);
       await sandboxHost.close();
       notifier.close();
       await Promise.all([native.close(), connection.close(), ...servers.map((server) => server.close())]);
@@ -223,8 +225,11 @@ export function runConfig(): RunConfig {
   };
 }
 
+/** The session whose delegate it is, or itself. */
+const rootOf = (id: string): string => id.replace(/\.s\d+c\d+(e\d+)?$/, "");
+
 function pick(models: ReadonlyMap<string, ReturnType<typeof createAiSdkModel>>, id: string) {
-  const model = models.get(id);
+  const model = models.get(id) ?? models.get(rootOf(id));
   if (!model) throw new Error(`No model for session ${id}.`);
   return model;
 }

@@ -143,6 +143,14 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
     async markWaiting(input) {
       note("markWaiting", input);
     },
+    async openDelegate(input) {
+      note("openDelegate", input);
+      return { kind: "open", child: `fake.s${input.step}c${input.index}`, access: "read" };
+    },
+    async settleDelegate(input) {
+      note("settleDelegate", input);
+      return { kind: "settled", facts: { outcome: "completed", tokens: 10, ms: 1, hash: "settled" } };
+    },
     async summarize(input) {
       note("summarize", input);
       const facts = options.rounds?.[rounds] ?? compactedTo(input.round);

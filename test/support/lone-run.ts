@@ -3,5 +3,7 @@ import type { SessionRuns } from "../../activities/contract/session-runs.ts";
 
 export const loneRun: SessionRuns = {
   isCurrent: () => Promise.resolve(true),
+  isRunning: () => Promise.resolve(false),
+  cancel: () => Promise.resolve(),
   unkept: () => Promise.resolve([]),
 };

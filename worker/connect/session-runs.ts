@@ -40,6 +40,12 @@ export function temporalRuns(client: Client, clean: (text: string) => string): S
       const found = await bounded(() => describe(sessionId));
       return found?.runId === runId && found.status.name === "RUNNING";
     },
+    async isRunning(sessionId) {
+      return (await bounded(() => describe(sessionId)))?.status.name === "RUNNING";
+    },
+    async cancel(sessionId) {
+      await bounded(() => whereFound(client.workflow.getHandle(sessionId).cancel()));
+    },
     unkept: (sessionId, runs) => bounded(() => unkept(sessionId, runs)),
   };
 

@@ -44,6 +44,8 @@ describe("each activity", () => {
       parkGuidance: "a",
       modelStep: "m",
       runTool: "host-1",
+      openDelegate: "host-1",
+      settleDelegate: "host-1",
       summarize: "m",
       undoCompaction: "a",
       prune: "a",

@@ -1,0 +1,31 @@
+/** What workflow and activities say of a delegated call. Types only. */
+import type { ToolFacts } from "./tool-facts.ts";
+
+export interface OpenDelegateInput {
+  readonly step: number;
+  /** Which of the step's calls, from 0. */
+  readonly index: number;
+}
+
+export type OpenedDelegate =
+  | { readonly kind: "open"; readonly child: string; readonly access: "read" | "write" }
+  /** The call has its result: it was refused, or had ended before. */
+  | { readonly kind: "settled"; readonly facts: ToolFacts };
+
+export interface SettleDelegateInput extends OpenDelegateInput {
+  /** The delegate's session. */
+  readonly child: string;
+  /** How its workflow closed, where the parent saw that; absent means a look at where it stands. */
+  readonly closed?: DelegateEnd;
+  /** The person stopped the parent's step, and the delegate with it. */
+  readonly stopped?: "interrupt" | "cancel";
+  /** As in `ModelStepInput`: the result is to fit that model's window. */
+  readonly fallback?: number;
+}
+
+/** `not-started`: its workflow never began. */
+export type DelegateEnd = "completed" | "failed" | "cancelled" | "terminated" | "not-started";
+
+export type SettledDelegate =
+  | { readonly kind: "settled"; readonly facts: ToolFacts }
+  | { readonly kind: "running" };

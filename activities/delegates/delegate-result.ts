@@ -1,0 +1,106 @@
+/** What the end of a delegate is to its parent's model. Pure. */
+import type { SessionStatus } from "../contract/activities.ts";
+import type { DelegateEnd, SettleDelegateInput } from "../contract/delegates.ts";
+import type { ToolOutcome } from "../contract/message.ts";
+import { truncateText } from "../transcript/truncate.ts";
+import type { ChangedFile } from "./changed-files.ts";
+import type { NotApplied } from "./take-over-files.ts";
+
+const MAX_NAMED = 100;
+
+export interface EndedDelegate {
+  readonly child: string;
+  readonly status: SessionStatus;
+  readonly limit?: "cost";
+  readonly steps: number;
+  readonly costUsd: number | null;
+  readonly answer: string;
+  readonly error: { readonly type?: string; readonly message?: string } | undefined;
+  readonly closed: DelegateEnd | undefined;
+  readonly stopped: SettleDelegateInput["stopped"];
+}
+
+export interface ReturnedFiles {
+  readonly applied: readonly string[];
+  readonly notApplied: readonly NotApplied[];
+}
+
+/** A delegate that ended by a limit has a result like any other. */
+export function outcomeOfDelegate({ status, stopped }: EndedDelegate): ToolOutcome {
+  if (stopped !== undefined) return "interrupted";
+  return status === "completed" || status === "max_steps" ? "completed" : "error";
+}
+
+export interface DelegateResult {
+  readonly text: string;
+  readonly truncated: boolean;
+  /** All of it, where `text` is not: what could not be taken over, and the whole answer. */
+  readonly whole: string | undefined;
+}
+
+/** @param maxChars of its last answer; the rest is behind the call's handle */
+export function delegateResult(
+  end: EndedDelegate,
+  files: ReturnedFiles,
+  left: readonly ChangedFile[],
+  { handle, maxChars }: { readonly handle: string; readonly maxChars: number },
+): DelegateResult {
+  const answer = truncateText(end.answer.trim(), { maxChars, handle });
+  const isWhole = !answer.truncated && left.length === 0;
+  const text = [headline(end), answer.text, filesText(files, left.length === 0 ? undefined : handle)];
+  return {
+    text: text.filter((part) => part !== "").join("\n\n"),
+    truncated: !isWhole,
+    whole: isWhole ? undefined : [end.answer.trim(), ...left.map(wholeFile)].join("\n\n"),
+  };
+}
+
+function headline(end: EndedDelegate): string {
+  const cost = end.costUsd === null || end.costUsd === 0 ? "" : `, $${end.costUsd.toFixed(4)}`;
+  const steps = `${end.steps} ${end.steps === 1 ? "step" : "steps"}${cost}`;
+  return `[Delegate ${end.child}: ${endText(end)}; ${steps}.${end.answer.trim() === "" ? " It gave no answer." : " Its last answer:"}]`;
+}
+
+function endText({ status, limit, error, closed, stopped }: EndedDelegate): string {
+  if (closed === "not-started") return "was stopped before it began";
+  if (stopped === "interrupt") return "was cancelled, since the user interrupted this step";
+  if (stopped === "cancel") return "was cancelled with this session";
+  switch (status) {
+    case "completed":
+      return "finished";
+    case "max_steps":
+      return limit === "cost" ? "was stopped at the limit of cost" : "was stopped at its limit of steps";
+    case "cancelled":
+      return "was cancelled by the user";
+    case "failed":
+      return `failed (${error?.type ?? "Unexpected"}: ${error?.message ?? "no reason is known"})`;
+    case "active":
+    case "waiting":
+      return closed === "terminated" ? "was terminated by the operator" : "ended without a word";
+  }
+}
+
+function filesText({ applied, notApplied }: ReturnedFiles, handle: string | undefined): string {
+  const lines: string[] = [];
+  if (applied.length > 0) lines.push(`Files taken over (${applied.length}): ${named(applied)}`);
+  if (notApplied.length > 0) {
+    const where = handle === undefined ? "" : `; the delegate's versions: read_output ${handle}`;
+    lines.push(`Not taken over (${notApplied.length})${where}`);
+    lines.push(...notApplied.slice(0, MAX_NAMED).map(({ path, reason }) => `- ${path}: ${reason}`));
+    if (notApplied.length > MAX_NAMED) lines.push(`- and ${notApplied.length - MAX_NAMED} more`);
+  }
+  return lines.join("\n");
+}
+
+function named(paths: readonly string[]): string {
+  const more = paths.length - MAX_NAMED;
+  return `${paths.slice(0, MAX_NAMED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+function wholeFile({ path, bytes }: ChangedFile): string {
+  if (bytes === undefined) return `--- ${path} (removed by the delegate)`;
+  const text = new TextDecoder().decode(bytes);
+  return text.includes("\0") || text.includes("�")
+    ? `--- ${path} (${bytes.byteLength} bytes, not text)`
+    : `--- ${path} (as the delegate left it)\n${text}`;
+}

@@ -1,0 +1,75 @@
+/** Stores the result of a call of `delegate`, once. */
+import type { ToolFacts } from "../contract/activities.ts";
+import { superseded } from "../contract/failures.ts";
+import { cutTail } from "../contract/cut-text.ts";
+import type { ToolCallPart, ToolOutcome, ToolResultPart } from "../contract/message.ts";
+import type { ActivityScope } from "../runtime/activity-scope.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { endedBefore, hashOf, hasEnded } from "../step/ended-call.ts";
+import { commitResult } from "../store/commit-step.ts";
+import type { NewEvent } from "../store/event.ts";
+import type { Session } from "../store/sessions.ts";
+import { findCall, type LedgerRow } from "../store/tool-calls.ts";
+import { estimateMessage } from "../transcript/tokens.ts";
+
+interface Call {
+  readonly session: Session;
+  /** As it is now, with the fence of its claim. */
+  readonly row: LedgerRow;
+  readonly call: ToolCallPart;
+}
+
+interface Result {
+  readonly outcome: ToolOutcome;
+  readonly text: string;
+  readonly truncated: boolean;
+  readonly durationMs: number;
+  readonly events?: readonly NewEvent[];
+}
+
+/** @throws Superseded (fatal) where a newer run has the session */
+export async function storeDelegateResult(
+  deps: Pick<AgentDeps, "store" | "notifier">,
+  scope: Pick<ActivityScope, "runId" | "attempt">,
+  { session, row, call }: Call,
+  { outcome, text, truncated, durationMs, events = [] }: Result,
+): Promise<ToolFacts> {
+  const { toolCallId, toolName } = call;
+  const part: ToolResultPart = { type: "tool-result", toolCallId, toolName, outcome, text };
+  const message = { role: "tool", content: [part] } as const;
+  const tokens = estimateMessage(message, session.config);
+  const data = {
+    callId: toolCallId,
+    index: row.index,
+    name: toolName,
+    outcome,
+    durationMs,
+    exitCode: null,
+    truncated,
+    excerpt: cutTail(text, 300),
+  };
+  const stored = await commitResult(
+    deps.store.pool,
+    {
+      runId: scope.runId,
+      call: row,
+      fence: row.fence,
+      outcome,
+      exitCode: undefined,
+      truncated,
+      content: message.content,
+      tokens,
+      epoch: session.epoch,
+      attempt: scope.attempt,
+      events: [{ type: "llm:tool-result", data }, ...events],
+    },
+    durationMs,
+  );
+  if (stored) {
+    deps.notifier.wake(session.id);
+    return { outcome, tokens, ms: durationMs, hash: hashOf(call, text) };
+  }
+  const current = await findCall(deps.store.db, session.id, row.step, row.index);
+  if (current === undefined || !hasEnded(current)) throw superseded("the result of this call was dropped");
+  return endedBefore(deps.store.db, current, call);
+}

@@ -1,0 +1,104 @@
+/**
+ * Makes the session that does a call of `delegate`: its row, its first files, its task. The workflow starts its run.
+ *
+ * Idempotency key: the call of the ledger, which names the session. Side effects: a checkpoint of the parent, rows, an event.
+ * Heartbeat: by timer. Retry class: engine and database. Cancel: is not asked for; it takes as long as a save.
+ */
+import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
+import type { OpenDelegateInput, OpenedDelegate } from "./contract/delegates.ts";
+import { fatal, superseded } from "./contract/failures.ts";
+import type { ToolCallPart } from "./contract/message.ts";
+import { childConfig, childIdOf, delegateNote } from "./delegates/child-session.ts";
+import { storeDelegateResult } from "./delegates/store-result.ts";
+import type { AgentDeps } from "./runtime/deps.ts";
+import { enterSession } from "./runtime/enter-session.ts";
+import { endedBefore, hasEnded } from "./step/ended-call.ts";
+import { copyNewestFiles, countDelegations, findDelegation, nameDelegate } from "./store/delegations.ts";
+import { appendEvents } from "./store/events.ts";
+import { endOrphans } from "./store/runs.ts";
+import { createSession, type Session } from "./store/sessions.ts";
+import { callKey, claimCall, type LedgerRow } from "./store/tool-calls.ts";
+import { callsOf, findAnswer, lockRun } from "./store/transcript.ts";
+import { aboutCall } from "./tools/invoke.ts";
+import { delegateInput, type DelegateInput } from "./tools/delegate.ts";
+import type { BackgroundSaves } from "./workspace/background-save.ts";
+import { saveSandbox } from "./workspace/save-files.ts";
+import type { SessionSandboxes } from "./workspace/session-sandbox.ts";
+
+export function createOpenDelegate(deps: AgentDeps, sandboxes: SessionSandboxes, saves: BackgroundSaves) {
+  return (input: OpenDelegateInput): Promise<OpenedDelegate> =>
+    inScope(deps, async (scope) => {
+      const session = await enterSession(deps, scope, { step: input.step, phase: "tools" });
+      const { row, fence, call, task } = await callOf(deps, session, input);
+      if (hasEnded(row)) return { kind: "settled", facts: await endedBefore(deps.store.db, row, call) };
+      const known = await findDelegation(deps.store.db, row);
+      const child = childIdOf(row);
+      if (known?.childId === child) return { kind: "open", child, access: task.access };
+      // A reset to before this run had started one, which goes on in Temporal.
+      const delegated = known === undefined ? await countDelegations(deps.store.db, session.id) : 0;
+      const allowed =
+        session.config.delegate && childConfig(session.config, session.config.delegate, task, delegated);
+      if (allowed?.ok !== true) {
+        const text = allowed?.message ?? "This session cannot delegate. Do it yourself.";
+        const refused = { outcome: "error", text, truncated: false, durationMs: 0 } as const;
+        const facts = await storeDelegateResult(
+          deps,
+          scope,
+          { session, row: { ...row, fence }, call },
+          refused,
+        );
+        return { kind: "settled", facts };
+      }
+      await saves.saving(session.id, () => saveSandbox(deps, sandboxes, session, input.step));
+      await makeChild(deps, scope, { session, row, call, task, child }, allowed.config);
+      await endOrphans(deps, session.id);
+      return { kind: "open", child, access: task.access };
+    });
+}
+
+/** The call, claimed: nobody knows from here on that it did not begin. */
+async function callOf({ store: { db } }: AgentDeps, session: Session, { step, index }: OpenDelegateInput) {
+  const [claim, answer] = await Promise.all([
+    claimCall(db, session.id, step, index, () => false),
+    findAnswer(db, session.id, step),
+  ]);
+  const call = answer?.role === "assistant" ? callsOf(answer.content)[index] : undefined;
+  const task = delegateInput.safeParse(call?.input);
+  if (claim === undefined || call === undefined || !task.success)
+    throw fatal("NoSuchCall", `Step ${step} of session ${session.id} has no call ${index} to delegate.`);
+  return { row: claim.before, fence: claim.fence, call, task: task.data };
+}
+
+interface Order {
+  readonly session: Session;
+  readonly row: LedgerRow;
+  readonly call: ToolCallPart;
+  readonly task: DelegateInput;
+  readonly child: string;
+}
+
+async function makeChild(
+  { store, notifier, sanitizer, tools }: AgentDeps,
+  { runId }: ActivityScope,
+  { session, row, call, task, child }: Order,
+  config: Session["config"],
+): Promise<void> {
+  const { access } = task;
+  await createSession(store, {
+    id: child,
+    task: task.task,
+    parts: [{ type: "text", text: delegateNote(access) }],
+    config,
+    prompt: session.system,
+    parent: { id: session.id, call: callKey(row), epoch: row.epoch, access },
+  });
+  const about = sanitizer.clean(aboutCall(tools, { name: call.toolName, input: call.input }));
+  await store.db.transaction(async (tx) => {
+    if (!(await lockRun(tx, session.id, runId))) throw superseded("no delegate was started");
+    const base = await copyNewestFiles(tx, session.id, child);
+    await nameDelegate(tx, row, { childId: child, access, baseCheckpoint: base ?? null });
+    const data = { callId: call.toolCallId, childId: child, access, about };
+    await appendEvents(tx, session.id, session.epoch, [{ type: "delegate:started", step: row.step, data }]);
+  });
+  notifier.wake(session.id);
+}

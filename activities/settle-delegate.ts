@@ -1,0 +1,212 @@
+/**
+ * The end of a delegate as its parent's result: its last answer, its figures, and with write access its files.
+ *
+ * Idempotency key: the call of the ledger. Side effects: files in the parent's sandbox (each compared before it is written), a
+ * save of them, the result's row, events. Heartbeat: by timer. Retry class: engine and database. Cancel: is not asked for.
+ */
+import { log } from "@temporalio/activity";
+import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
+import type { SettledDelegate, SettleDelegateInput } from "./contract/delegates.ts";
+import { fatal } from "./contract/failures.ts";
+import { withFallback } from "./config/asked-model.ts";
+import { sessionCostUsd } from "./config/cost.ts";
+import { toolLimitsOf } from "./config/run-policy.ts";
+import { changedFiles, type ChangedFile } from "./delegates/changed-files.ts";
+import { delegateResult, outcomeOfDelegate, type EndedDelegate } from "./delegates/delegate-result.ts";
+import { storeDelegateResult } from "./delegates/store-result.ts";
+import { takeOverFiles, type NotApplied } from "./delegates/take-over-files.ts";
+import type { AgentDeps } from "./runtime/deps.ts";
+import { enterSession } from "./runtime/enter-session.ts";
+import { endedBefore, hasEnded } from "./step/ended-call.ts";
+import { keepWhole } from "./step/store-full-output.ts";
+import {
+  endDelegation,
+  findDelegate,
+  findDelegation,
+  type Delegate,
+  type Delegation,
+} from "./store/delegations.ts";
+import type { NewEvent } from "./store/event.ts";
+import { loadBill, spentUsd } from "./store/model-calls.ts";
+import { findSandbox } from "./store/sandboxes.ts";
+import { endAbandoned, lastStep, type Session } from "./store/sessions.ts";
+import { callKey, findCall, openCalls } from "./store/tool-calls.ts";
+import { callsOf, findAnswer } from "./store/transcript.ts";
+import { DELEGATE } from "./tools/delegate.ts";
+import type { BackgroundSaves } from "./workspace/background-save.ts";
+import { saveSandbox } from "./workspace/save-files.ts";
+import { withoutLost, type SessionSandboxes } from "./workspace/session-sandbox.ts";
+
+interface Places {
+  readonly sandboxes: SessionSandboxes;
+  readonly saves: BackgroundSaves;
+}
+
+export function createSettleDelegate(deps: AgentDeps, sandboxes: SessionSandboxes, saves: BackgroundSaves) {
+  return (input: SettleDelegateInput): Promise<SettledDelegate> =>
+    inScope(deps, (scope) => settleDelegate(deps, { sandboxes, saves }, scope, input));
+}
+
+async function settleDelegate(
+  deps: AgentDeps,
+  places: Places,
+  scope: ActivityScope,
+  input: SettleDelegateInput,
+): Promise<SettledDelegate> {
+  const { db } = deps.store;
+  const { step, index, child } = input;
+  const entered = await enterSession(deps, scope, { step, phase: "tools" });
+  const session = { ...entered, config: withFallback(entered.config, input.fallback) };
+  const [found, answer, delegate] = await Promise.all([
+    findCall(db, session.id, step, index),
+    findAnswer(db, session.id, step),
+    findDelegate(db, child),
+  ]);
+  const call = answer?.role === "assistant" ? callsOf(answer.content)[index] : undefined;
+  if (found === undefined || call === undefined || delegate === undefined)
+    throw fatal(
+      "NoSuchCall",
+      `Step ${step} of session ${session.id} has no call ${index} of delegate ${child}.`,
+    );
+  if (hasEnded(found)) return { kind: "settled", facts: await endedBefore(deps.store.db, found, call) };
+  if (input.closed === undefined && !(await hasClosed(deps, delegate))) return { kind: "running" };
+  if (input.closed === "not-started") await endUnstarted(deps, child);
+
+  const open = (await openCalls(db, session.id)).find((row) => row.step === step && row.index === index);
+  const { runningMs: durationMs, ...row } = open ?? { ...found, runningMs: 0 };
+  const end = await endOf(deps, delegate, input);
+  const delegation = await findDelegation(db, row);
+  const files = await takeFiles(deps, places, scope, { session, step, end, delegation });
+  const handle = callKey(row);
+  const result = delegateResult(end, files, files.left, {
+    handle,
+    maxChars: toolLimitsOf(session.config, DELEGATE).maxChars,
+  });
+  if (result.whole !== undefined) await keepWhole(deps, session.id, handle, piecesOf(result.whole));
+  const { applied, notApplied } = files;
+  const outcome = outcomeOfDelegate(end);
+  const status = outcome === "completed" ? (notApplied.length === 0 ? "applied" : "partly") : "failed";
+  await endDelegation(db, row, { status, files: { applied, notApplied } });
+  const ended: NewEvent = {
+    type: "delegate:ended",
+    step,
+    data: {
+      callId: call.toolCallId,
+      childId: child,
+      status: end.status,
+      steps: end.steps,
+      costUsd: end.costUsd,
+      applied: applied.slice(0, MAX_IN_EVENT),
+      notApplied: notApplied.slice(0, MAX_IN_EVENT),
+    },
+  };
+  const text = deps.sanitizer.clean(result.text);
+  const stored = { outcome, text, truncated: result.truncated, durationMs, events: [ended] };
+  const facts = await storeDelegateResult(deps, scope, { session, row, call }, stored);
+  const limited = session.config.limits.maxCostUsd !== undefined;
+  return {
+    kind: "settled",
+    facts: { ...facts, ...(limited ? { costUsd: await spentUsd(db, session.id) } : {}) },
+  };
+}
+
+/** How many files an event names of each kind. */
+const MAX_IN_EVENT = 100;
+
+async function* piecesOf(text: string): AsyncGenerator<string> {
+  yield text;
+}
+
+/** Its row ends shortly before its run, which may go on with a message that came meanwhile. */
+async function hasClosed({ sessionRuns }: AgentDeps, { id, hasEnded: isOver }: Delegate): Promise<boolean> {
+  return isOver && !(await sessionRuns.isRunning(id));
+}
+
+/** A session that was made and never began has nobody else to end it. */
+async function endUnstarted({ store, notifier }: AgentDeps, child: string): Promise<void> {
+  const message = "It was stopped before it began.";
+  await endAbandoned(store.db, child, undefined, { status: "cancelled", message });
+  notifier.wake(child);
+}
+
+async function endOf(
+  { store: { db } }: AgentDeps,
+  delegate: Delegate,
+  { child, closed, stopped }: SettleDelegateInput,
+): Promise<EndedDelegate> {
+  const [steps, bill] = await Promise.all([lastStep(db, child), loadBill(db, child)]);
+  return {
+    child,
+    status: delegate.status,
+    ...(delegate.error?.type === "CostLimit" ? { limit: "cost" as const } : {}),
+    steps,
+    costUsd: sessionCostUsd(bill, delegate.price),
+    answer: delegate.result ?? "",
+    error: delegate.error,
+    closed,
+    stopped,
+  };
+}
+
+interface Returning {
+  readonly session: Session;
+  readonly step: number;
+  readonly end: EndedDelegate;
+  readonly delegation: Delegation | undefined;
+}
+
+interface Returned {
+  readonly applied: readonly string[];
+  readonly notApplied: readonly NotApplied[];
+  /** Those that were not taken over, with their content. */
+  readonly left: readonly ChangedFile[];
+}
+
+const NO_FILES: Returned = { applied: [], notApplied: [], left: [] };
+
+/** Of a delegate that came to an end of its own. What any other one changed is named, and stays in its own session. */
+async function takeFiles(
+  deps: AgentDeps,
+  { sandboxes, saves }: Places,
+  scope: ActivityScope,
+  { session, step, end, delegation }: Returning,
+): Promise<Returned> {
+  if (delegation?.access !== "write" || end.closed === "not-started") return NO_FILES;
+  const { db } = deps.store;
+  const [changes, box] = await Promise.all([
+    changedFiles(db, end.child, delegation.baseCheckpoint ?? undefined),
+    findSandbox(db, end.child),
+  ]);
+  const unsaved = (box?.leftOut ?? []).map(({ path, reason }) => ({
+    path,
+    reason: `no save has it (${reason})`,
+  }));
+  const left = [...changes.left, ...unsaved];
+  if (outcomeOfDelegate(end) !== "completed") {
+    const reason = `the delegate did not finish; its session ${end.child} has it`;
+    return {
+      applied: [],
+      notApplied: [...changes.files.map(({ path }) => ({ path, reason })), ...left],
+      left: [],
+    };
+  }
+  if (changes.files.length === 0) return { ...NO_FILES, notApplied: left };
+  const save = () =>
+    saveSandbox(deps, sandboxes, session, step).catch((error: unknown) => {
+      log.warn("the workspace was not saved; the next save makes up for it", { step, reason: String(error) });
+      throw error;
+    });
+  const taken = await saves.around(session.id, { changes: true, save }, (saved) =>
+    withoutLost(sandboxes, session.id, async () => {
+      await saved;
+      const { sandbox } = await sandboxes.open(session, step, scope.signal);
+      return takeOverFiles(sandbox, changes.files, scope.signal);
+    }),
+  );
+  const refused = new Set(taken.notApplied.map(({ path }) => path));
+  return {
+    applied: taken.applied,
+    notApplied: [...taken.notApplied, ...left],
+    left: changes.files.filter(({ path }) => refused.has(path)),
+  };
+}

@@ -1,0 +1,144 @@
+/** Which session does a call of `delegate`, and what came back of it. */
+import { and, eq, ne, sql } from "drizzle-orm";
+import type { ModelTarget } from "../config/model-target.ts";
+import type { SessionStatus } from "../contract/activities.ts";
+import type { Queryable } from "./db.ts";
+import { checkpoints, delegations, sessions } from "./schema/index.ts";
+import type { LedgerRow } from "./tool-calls.ts";
+
+export type Delegation = typeof delegations.$inferSelect;
+export type Access = "read" | "write";
+
+const ofCall = ({ sessionId, epoch, step, index }: LedgerRow) =>
+  and(
+    eq(delegations.sessionId, sessionId),
+    eq(delegations.epoch, epoch),
+    eq(delegations.step, step),
+    eq(delegations.callIndex, index),
+  );
+
+export async function findDelegation(db: Queryable, call: LedgerRow): Promise<Delegation | undefined> {
+  const [row] = await db.select().from(delegations).where(ofCall(call));
+  return row;
+}
+
+/** A delegate's session as its parent reads it. */
+export interface Delegate {
+  readonly id: string;
+  readonly status: SessionStatus;
+  readonly hasEnded: boolean;
+  /** The model's last words. */
+  readonly result: string | null;
+  readonly error: { readonly type?: string; readonly message?: string } | undefined;
+  readonly price: Pick<ModelTarget, "price" | "tier">;
+}
+
+export async function findDelegate(db: Queryable, id: string): Promise<Delegate | undefined> {
+  const [row] = await db.select().from(sessions).where(eq(sessions.id, id));
+  if (row === undefined) return undefined;
+  return {
+    id,
+    status: row.status as SessionStatus,
+    hasEnded: row.endedAt !== null,
+    result: row.result,
+    error: (row.error ?? undefined) as Delegate["error"],
+    price: row.config as Delegate["price"],
+  };
+}
+
+/** Names the session that does a call; one that was named before does it no more. */
+export async function nameDelegate(
+  db: Queryable,
+  call: LedgerRow,
+  of: Pick<Delegation, "childId" | "access" | "baseCheckpoint">,
+): Promise<void> {
+  const { sessionId, epoch, step, index: callIndex } = call;
+  const key = [delegations.sessionId, delegations.epoch, delegations.step, delegations.callIndex];
+  await db
+    .insert(delegations)
+    .values({ sessionId, epoch, step, callIndex, ...of })
+    .onConflictDoUpdate({ target: key, set: { ...of, status: "open" } });
+}
+
+/** Of the live line: how many calls were given to sessions of their own. */
+export async function countDelegations(db: Queryable, sessionId: string): Promise<number> {
+  const [row] = await db
+    .select({ count: sql<number>`count(*)::int` })
+    .from(delegations)
+    .where(and(eq(delegations.sessionId, sessionId), ne(delegations.status, "superseded")));
+  return row?.count ?? 0;
+}
+
+export async function endDelegation(
+  db: Queryable,
+  call: LedgerRow,
+  end: { readonly status: "applied" | "partly" | "failed"; readonly files: unknown },
+): Promise<void> {
+  await db.update(delegations).set(end).where(ofCall(call));
+}
+
+/** Calls that were closed without their delegates: nobody waits for those any more. */
+export async function failOpenDelegations(db: Queryable, sessionId: string): Promise<void> {
+  await db
+    .update(delegations)
+    .set({ status: "failed" })
+    .where(and(eq(delegations.sessionId, sessionId), eq(delegations.status, "open")));
+}
+
+/**
+ * After a reset: delegates of calls that are gone do no work for anybody. Those of the standpoint's own step wait for the
+ * run to say whether it had started them: its calls are made again as rows of the new epoch, and these keep their delegates.
+ * @returns how many of these there are
+ */
+export async function supersedeDelegations(
+  tx: Queryable,
+  sessionId: string,
+  epoch: number,
+  at: { readonly step: number; readonly phase: "model" | "tools" },
+): Promise<number> {
+  let kept = 0;
+  if (at.phase === "tools") {
+    const again = await tx.execute(sql`
+      insert into delegations (session_id, epoch, step, call_index, child_id, access, base_checkpoint)
+      select d.session_id, c.epoch, d.step, d.call_index, d.child_id, d.access, d.base_checkpoint
+      from delegations d join tool_calls c on c.session_id = d.session_id and c.step = d.step and c.index = d.call_index
+        and c.superseded_epoch is null and c.epoch = ${epoch}
+      where d.session_id = ${sessionId} and d.step = ${at.step} and d.status <> 'superseded' and d.epoch < ${epoch}`);
+    kept = again.rowCount ?? 0;
+  }
+  await tx.execute(sql`update delegations set status = 'superseded'
+    where session_id = ${sessionId} and step >= ${at.step} and epoch < ${epoch} and status <> 'superseded'`);
+  return kept;
+}
+
+/** No call of a live line has it as its delegate any more. Of a session that is nobody's delegate: false. */
+export const isOrphan = sql<boolean>`${sessions.parentId} is not null and not exists (select 1 from delegations as d
+  where d.child_id = ${sessions.id} and d.status <> 'superseded')`;
+
+/** Delegates of a session that still work, for calls that are gone. */
+export async function orphansOf(db: Queryable, sessionId: string): Promise<string[]> {
+  const rows = await db
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(sql`${sessions.parentId} = ${sessionId} and ${sessions.endedAt} is null and ${isOrphan}`);
+  return rows.map(({ id }) => id);
+}
+
+/**
+ * A session's newest files as those that another one begins with. The row is the other's own; what it builds on is shared,
+ * since rows that others build on are never written again.
+ * @returns the row's id, the same in each attempt; undefined where nothing was ever saved
+ */
+export async function copyNewestFiles(tx: Queryable, from: string, to: string): Promise<number | undefined> {
+  const [done] = await tx
+    .select({ id: checkpoints.id })
+    .from(checkpoints)
+    .where(and(eq(checkpoints.sessionId, to), eq(checkpoints.step, 0)));
+  if (done !== undefined) return done.id;
+  const made = await tx.execute<{ id: string }>(sql`
+    insert into checkpoints (session_id, epoch, step, parent_id, manifest, pack)
+    select ${to}, 1, 0, parent_id, manifest, pack from checkpoints
+    where session_id = ${from} and superseded_epoch is null order by step desc, epoch desc limit 1
+    returning id`);
+  return made.rows[0] === undefined ? undefined : Number(made.rows[0].id);
+}

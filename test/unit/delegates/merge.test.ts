@@ -1,0 +1,96 @@
+import { describe, expect, it } from "vitest";
+import { changedPaths, mergeFile, type FileState } from "../../../activities/delegates/merge.ts";
+import type { ManifestEntry } from "../../../activities/store/workspace-manifest.ts";
+
+const state = (hash: string, mode: number | undefined = 0o644): FileState => ({ hash, mode });
+
+describe("a file that a delegate changed", () => {
+  it.each<[string, FileState, FileState, FileState, string]>([
+    ["is taken over where the parent has it unchanged", state("a"), state("b"), state("a"), "take"],
+    ["is taken over where it is new", undefined, state("b"), undefined, "take"],
+    ["is removed where the parent has it unchanged", state("a"), undefined, state("a"), "take"],
+    ["is the same where the parent made the same change", state("a"), state("b"), state("b"), "same"],
+    ["is the same where both removed it", state("a"), undefined, undefined, "same"],
+    [
+      "is left where the parent changed it",
+      state("a"),
+      state("b"),
+      state("c"),
+      "it was changed here meanwhile",
+    ],
+    [
+      "is left where the parent removed it",
+      state("a"),
+      state("b"),
+      undefined,
+      "it was removed here meanwhile",
+    ],
+    [
+      "is left where the parent made one too",
+      undefined,
+      state("b"),
+      state("c"),
+      "a file of that name was made here meanwhile",
+    ],
+    [
+      "is left where it was removed and the parent changed it",
+      state("a"),
+      undefined,
+      state("c"),
+      "it was changed here meanwhile",
+    ],
+    [
+      "counts as changed by its permissions",
+      state("a"),
+      state("b"),
+      state("a", 0o755),
+      "it was changed here meanwhile",
+    ],
+    [
+      "is compared by content where the sandbox knows no permissions",
+      state("a"),
+      state("b"),
+      { hash: "a", mode: undefined },
+      "take",
+    ],
+  ])("%s", (_, base, child, parent, expected) => {
+    const verdict = mergeFile(base, child, parent);
+    expect(verdict.kind === "leave" ? verdict.reason : verdict.kind).toBe(expected);
+  });
+});
+
+describe("the difference of two saves", () => {
+  const entry = (path: string, more: Partial<ManifestEntry> = {}): ManifestEntry => ({
+    kind: "file",
+    path,
+    mode: 0o644,
+    size: 1,
+    mtime: "1",
+    ctime: "1",
+    target: "",
+    ...more,
+  });
+
+  it("names files that are new, gone or may differ, and no others", () => {
+    const before = [entry("same"), entry("gone"), entry("touched"), entry("unsure", { ctime: "?" })];
+    const after = [
+      entry("same"),
+      entry("new"),
+      entry("touched", { ctime: "2" }),
+      entry("unsure", { ctime: "?" }),
+    ];
+    expect(changedPaths(before, after)).toEqual({ files: ["gone", "new", "touched", "unsure"], left: [] });
+  });
+
+  it("says what cannot be taken over, and leaves folders to their files", () => {
+    const before = [entry("link", { kind: "link", target: "a" }), entry("folder", { kind: "folder" })];
+    const after = [
+      entry("link", { kind: "link", target: "b" }),
+      entry("folder"),
+      entry("empty", { kind: "folder" }),
+    ];
+    const { files, left } = changedPaths(before, after);
+    expect(files).toEqual([]);
+    expect(left.map(({ path }) => path)).toEqual(["folder", "link"]);
+  });
+});

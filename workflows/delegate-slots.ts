@@ -1,0 +1,47 @@
+/** How many delegates work at once, and whose files are taken over first. In the order of the calls; replays as it was. */
+import { CancellationScope } from "@temporalio/workflow";
+
+/** A call's place among those of its step. */
+export interface Turn {
+  /** Resolves when each earlier call is over, or changes no files. */
+  readonly before: Promise<unknown>;
+  /** Later calls need not wait for this one. */
+  end(): void;
+}
+
+export class DelegateSlots {
+  #open = 0;
+  readonly #waiting: (() => void)[] = [];
+  #last: Promise<unknown> = Promise.resolve();
+
+  turn(): Turn {
+    const before = this.#last;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#last = Promise.all([before, promise]);
+    return { before, end: resolve };
+  }
+
+  /** Waits for a place; to be followed by one `leave`. @throws the cancellation of the scope */
+  async enter(most: number): Promise<void> {
+    if (this.#open < most) {
+      this.#open += 1;
+      return;
+    }
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#waiting.push(resolve);
+    try {
+      await Promise.race([promise, CancellationScope.current().cancelRequested]);
+    } catch (error) {
+      const place = this.#waiting.indexOf(resolve);
+      if (place === -1) this.leave();
+      else this.#waiting.splice(place, 1);
+      throw error;
+    }
+  }
+
+  leave(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#open -= 1;
+    else next();
+  }
+}

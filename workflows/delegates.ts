@@ -1,0 +1,127 @@
+/** Calls that are done by sessions of their own: child workflows, whose results are read from Postgres. */
+import {
+  CancellationScope,
+  ChildWorkflowCancellationType,
+  ChildWorkflowFailure,
+  isCancellation,
+  ParentClosePolicy,
+  sleep,
+  startChild,
+  TerminatedFailure,
+} from "@temporalio/workflow";
+import { WorkflowExecutionAlreadyStartedError } from "@temporalio/common";
+import type { CallFacts, RunToolInput, ToolFacts } from "../activities/contract/activities.ts";
+import type { DelegateEnd, SettleDelegateInput } from "../activities/contract/delegates.ts";
+import { openSandbox, optionsOf, type Run } from "./actions.ts";
+import type { Turn } from "./delegate-slots.ts";
+import { onHost } from "./lost-host.ts";
+import { WORKFLOW_TYPE } from "./messages.ts";
+import { boundedSummary, perform } from "./proxies.ts";
+
+/** Between two looks at a delegate that is to stop, in ms: Temporal may have lost its end (temporalio/temporal#10639). */
+const STOPPING_LOOK_MS = 5_000;
+
+/** One call of `delegate`, when its turn has come. A step's calls are to come here in their order. */
+export async function delegate(run: Run, call: CallFacts, input: RunToolInput): Promise<ToolFacts> {
+  const { maxConcurrent = 1, lookMs = 300_000 } = run.policy?.delegates ?? {};
+  const turn = run.delegates.turn();
+  try {
+    await run.delegates.enter(maxConcurrent);
+    try {
+      return await work(run, call, input, { turn, lookMs });
+    } finally {
+      run.delegates.leave();
+    }
+  } finally {
+    turn.end();
+  }
+}
+
+async function work(
+  run: Run,
+  call: CallFacts,
+  input: RunToolInput,
+  { turn, lookMs }: { readonly turn: Turn; readonly lookMs: number },
+): Promise<ToolFacts> {
+  const summary = `step ${input.step} · delegate: ${call.about}`;
+  const { step, index } = input;
+  // Once begun it is followed to its end: a call that was claimed is not left without a result.
+  const opened = await CancellationScope.nonCancellable(() =>
+    onHost(
+      run,
+      () => openSandbox(run),
+      () => perform("openDelegate", optionsOf(run), summary, { step, index }),
+    ),
+  );
+  if (opened.kind === "settled") return opened.facts;
+  if (opened.access === "read") turn.end();
+  const settle = async (more: Pick<SettleDelegateInput, "closed" | "stopped">) => {
+    // Of files that two delegates changed, the earlier call's are taken over.
+    if (more.closed !== undefined) await turn.before;
+    return CancellationScope.nonCancellable(() =>
+      onHost(
+        run,
+        () => openSandbox(run),
+        () => perform("settleDelegate", optionsOf(run), summary, { ...input, child: opened.child, ...more }),
+      ),
+    );
+  };
+  const closed = await start(opened.child, call);
+  for (let stopped: SettleDelegateInput["stopped"]; ;) {
+    let end: DelegateEnd | undefined;
+    try {
+      end = await closedOrLook(closed, stopped === undefined ? lookMs : STOPPING_LOOK_MS);
+    } catch (error) {
+      if (!isCancellation(error)) throw error;
+      stopped = run.state.interrupting ? "interrupt" : "cancel";
+      end = await CancellationScope.nonCancellable(() => closedOrLook(closed, STOPPING_LOOK_MS));
+    }
+    const settled = await settle({
+      ...(end === undefined ? {} : { closed: end }),
+      ...(stopped === undefined ? {} : { stopped }),
+    });
+    if (settled.kind === "settled") return settled.facts;
+  }
+}
+
+/** @returns how it closes, which may never come where this run was reset: the looks find it then. Never rejects */
+async function start(child: string, call: CallFacts): Promise<{ readonly end: Promise<DelegateEnd> }> {
+  try {
+    const handle = await startChild(WORKFLOW_TYPE, {
+      workflowId: child,
+      args: [{}],
+      // A parent that is terminated or reset runs no code of its own; its delegates end gracefully. Both also hold when a
+      // parent continues as new, which it does with none open.
+      parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
+      cancellationType: ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+      staticSummary: boundedSummary(call.about),
+    });
+    return { end: handle.result().then((): DelegateEnd => "completed", endOf) };
+  } catch (error) {
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return { end: new Promise(() => undefined) };
+    if (isCancellation(error)) return { end: Promise.resolve("not-started") };
+    throw error;
+  }
+}
+
+function endOf(error: unknown): DelegateEnd {
+  const cause = error instanceof ChildWorkflowFailure ? error.cause : error;
+  if (isCancellation(cause)) return "cancelled";
+  return cause instanceof TerminatedFailure ? "terminated" : "failed";
+}
+
+/** @returns undefined where it is time to look */
+async function closedOrLook(
+  { end }: { readonly end: Promise<DelegateEnd> },
+  lookMs: number,
+): Promise<DelegateEnd | undefined> {
+  return CancellationScope.cancellable(async () => {
+    const timer = sleep(lookMs).then(() => undefined);
+    try {
+      return await Promise.race([end, timer]);
+    } finally {
+      timer.catch(() => undefined);
+      CancellationScope.current().cancel();
+    }
+  });
+}
