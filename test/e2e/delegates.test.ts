@@ -1,40 +1,89 @@
-/** Tasks that the agent gives to sessions of their own: what comes back, and what ends them. */
+/** Tasks that the agent gives to sessions of their own: what comes back, what ends them, and what a reset does. */
+import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { eq } from "drizzle-orm";
 import { delegateConfigSchema } from "../../activities/config/delegate-settings.ts";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { sessions } from "../../activities/store/schema/index.ts";
+import { delegations, runs, sessions } from "../../activities/store/schema/index.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { useAgent } from "../support/agent-harness.ts";
-import { scriptedModel } from "../support/scripted-model.ts";
-import { resultTexts } from "../support/stored.ts";
+import { bySession } from "../support/by-session.ts";
+import { eventually } from "../support/eventually.ts";
+import { resetToStep } from "../support/reset-run.ts";
+import { call, scriptedModel, text } from "../support/scripted-model.ts";
+import { callRows, resultTexts } from "../support/stored.ts";
 
 const agent = useAgent();
 
 const { model: _model, ...settings } = delegateConfigSchema.parse({});
 const delegating =
-  (more: Partial<typeof settings> = {}) =>
-  (config: RunConfig): RunConfig => ({ ...config, delegate: { ...settings, ...more } });
+  (more: Partial<typeof settings> = {}, limits: Partial<RunConfig["limits"]> = {}) =>
+  (config: RunConfig): RunConfig => ({
+    ...config,
+    delegate: { ...settings, ...more },
+    limits: { ...config.limits, ...limits },
+  });
 const file = (path: string, content: string) =>
   ({ kind: "file", path, mode: 0o644, bytes: Buffer.from(content) }) as const;
 const rowOf = async (id: string) =>
   (await agent.database.store.db.select().from(sessions).where(eq(sessions.id, id)))[0];
+const delegationsOf = (id: string) =>
+  agent.database.store.db
+    .select()
+    .from(delegations)
+    .where(eq(delegations.sessionId, id))
+    .orderBy(delegations.epoch, delegations.step, delegations.callIndex);
+const statusOf = async (id: string) => (await agent.client.workflow.getHandle(id).describe()).status.name;
+const untilCallRuns = (id: string) =>
+  eventually(
+    `a call of ${id} runs`,
+    async () => (await callRows(agent.database.store, id, "running")).length > 0,
+  );
+const delegateCall = (task: string, more: object = {}) => call("delegate", { task, ...more });
+const SLEEP = [call("bash", { command: "sleep 60" })];
+
+type HistoryEvent = NonNullable<
+  Awaited<ReturnType<ReturnType<typeof agent.client.workflow.getHandle>["fetchHistory"]>>["events"]
+>[number];
+
+/** Resets the newest run to the workflow task that `taskOf` finds in its history. */
+async function resetTo(id: string, taskOf: (events: readonly HistoryEvent[]) => HistoryEvent["eventId"]) {
+  const { events } = await agent.client.workflow.getHandle(id).fetchHistory();
+  await agent.client.workflowService.resetWorkflowExecution({
+    namespace: agent.client.options.namespace,
+    workflowExecution: { workflowId: id },
+    reason: "a test goes back",
+    workflowTaskFinishEventId: taskOf(events ?? []) ?? null,
+    requestId: randomUUID(),
+  });
+}
+
+/** The task that asked for the newest delegate: its answer is there, and nothing of it was begun. */
+const beforeDelegate = (events: readonly HistoryEvent[]) =>
+  events.findLast(
+    ({ activityTaskScheduledEventAttributes: scheduled }) => scheduled?.activityType?.name === "openDelegate",
+  )?.activityTaskScheduledEventAttributes?.workflowTaskCompletedEventId;
+
+/** The first task that knows that the delegate was started. */
+const afterStart = (events: readonly HistoryEvent[]) => {
+  const started = events.findIndex((event) => event.childWorkflowExecutionStartedEventAttributes);
+  return events.slice(started).find((event) => event.workflowTaskCompletedEventAttributes)?.eventId;
+};
 
 describe("a delegate", () => {
-  it("works on the files of the call, and its changes come back unless they were changed meanwhile", async () => {
+  it("works on the files of the call, its changes come back, and its parent continues as new without it", async () => {
     const script = scriptedModel()
       .calls("write_file", { path: "later.txt", content: "of the parent" })
       .calls("delegate", { task: "Change both files.", access: "write" })
       // The delegate's.
-      .calls("bash", {
-        command: "cat later.txt && echo new > a.txt && rm b.txt && echo x > c/d.txt || mkdir c",
-      })
+      .calls("bash", { command: "cat later.txt && echo new > a.txt && rm b.txt && mkdir c" })
       .calls("bash", { command: "echo x > c/d.txt; chmod +x c/d.txt" })
       .says("Both are changed.")
       .calls("bash", { command: "cat a.txt c/d.txt later.txt; ls; test -x c/d.txt && echo executable" })
       .says("Done.");
     const workspace = await packWorkspace([file("a.txt", "old"), file("b.txt", "old")]);
-    const session = await agent.start(script, { config: delegating(), workspace });
+    const config = delegating({}, { maxHistoryEvents: 50 });
+    const session = await agent.start(script, { config, workspace });
     expect(await session.result()).toMatchObject({ status: "completed", result: "Done." });
     const child = `${session.id}.s2c0`;
     expect(await rowOf(child)).toMatchObject({
@@ -50,5 +99,149 @@ describe("a delegate", () => {
       childId: child,
       status: "completed",
     });
+    const took = await agent.database.store.db.select().from(runs).where(eq(runs.sessionId, session.id));
+    expect(took.length).toBeGreaterThan(1);
+  });
+
+  it("waits for its place, and files are taken over in the order of the calls [D6]", async () => {
+    const tasks = [0, 1, 2, 3, 4, 5].map((n) => delegateCall(`Task ${n}.`, n < 2 ? { access: "write" } : {}));
+    const write = (n: number) => [call("write_file", { path: "same.txt", content: `of ${n}` })];
+    const session = await agent.start(
+      bySession({
+        "": [tasks, [call("bash", { command: "cat same.txt" })], [text("Done.")]],
+        ".s1c0": [[call("bash", { command: "sleep 2" })], write(0), [text("Answer 0.")]],
+        ".s1c1": [write(1), [text("Answer 1.")]],
+        ".s1c2": [write(2), [text("Answer 2.")]],
+        ".s1c3": [[text("Answer 3.")]],
+        ".s1c4": [[text("Answer 4.")]],
+        ".s1c5": [[text("Answer 5.")]],
+      }),
+      { config: delegating({ maxConcurrent: 2 }) },
+    );
+    await session.result();
+    const { events } = await session.handle.fetchHistory();
+    let [open, most] = [0, 0];
+    for (const event of events ?? []) {
+      if (event.childWorkflowExecutionStartedEventAttributes) open += 1;
+      if (event.childWorkflowExecutionCompletedEventAttributes) open -= 1;
+      most = Math.max(most, open);
+    }
+    expect([open, most]).toEqual([0, 2]);
+    const texts = await resultTexts(agent.database.store, session.id);
+    expect(texts.slice(0, 6).map((each) => /Answer \d/.exec(each)?.[0])).toEqual(
+      [0, 1, 2, 3, 4, 5].map((n) => `Answer ${n}`),
+    );
+    expect(texts[0]).toContain("Files taken over (1): same.txt");
+    expect(texts[1]).toContain("- same.txt: a file of that name was made here meanwhile");
+    expect(texts[1]).toContain("read_output s1c1");
+    expect(texts[6]).toBe("of 0");
+    const kept = await delegationsOf(session.id);
+    expect(kept.map(({ status }) => status).slice(0, 3)).toEqual(["applied", "partly", "applied"]);
+  });
+
+  it("ends with its parent's step, and with its parent's run [D1]", async () => {
+    const session = await agent.start(
+      bySession({
+        "": [[delegateCall("Sleep.")], [delegateCall("Sleep again.")]],
+        ".s1c0": [SLEEP],
+        ".s2c0": [SLEEP],
+      }),
+      { config: delegating() },
+    );
+    await untilCallRuns(`${session.id}.s1c0`);
+    await session.handle.signal("interrupt");
+    await untilCallRuns(`${session.id}.s2c0`);
+    expect(await statusOf(`${session.id}.s1c0`)).toBe("CANCELLED");
+    const [interrupted] = await resultTexts(agent.database.store, session.id);
+    expect(interrupted).toContain("was cancelled, since the user interrupted this step; 1 step");
+    const begun = performance.now();
+    await session.handle.cancel();
+    await expect(session.result()).rejects.toThrow();
+    const tookMs = performance.now() - begun;
+    expect(await statusOf(`${session.id}.s2c0`)).toBe("CANCELLED");
+    expect(await rowOf(`${session.id}.s2c0`)).toMatchObject({ status: "cancelled" });
+    const boxes = await agent.deps.sandboxHost.sessions();
+    expect(boxes.filter((id) => id.startsWith(session.id))).toEqual([]);
+    expect(tookMs).toBeLessThan(5_000);
+    process.stderr.write(`cancel of both took ${Math.round(tookMs)} ms\n`);
+  });
+
+  it("ends with its parent at the limit of what both may cost [D8]", async () => {
+    const price = { input: 100, cached: 100, output: 100 };
+    const session = await agent.start(
+      bySession({
+        "": [[delegateCall("Spend.")], [text("It was too dear.")]],
+        ".s1c0": [[call("bash", { command: "echo one" })], [text("It stands so.")]],
+      }),
+      {
+        config: (config) => ({ ...delegating({}, { maxCostUsd: 0.5 })(config), price }),
+      },
+    );
+    expect(await session.result()).toMatchObject({ status: "max_steps", limit: "cost" });
+    expect(await rowOf(`${session.id}.s1c0`)).toMatchObject({
+      status: "max_steps",
+      error: { type: "CostLimit" },
+    });
+    expect((await resultTexts(agent.database.store, session.id))[0]).toContain(
+      "stopped at the limit of cost",
+    );
+  });
+});
+
+describe("a reset of the parent", () => {
+  it("to before the call ends the delegate, and the call that is made again gets another [A] [B]", async () => {
+    const session = await agent.start(
+      bySession({
+        "": [[delegateCall("First.")], [delegateCall("Second.")], [text("Done.")]],
+        ".s1c0": [SLEEP],
+        ".s1c0e2": [SLEEP],
+        ".s1c0e3": [[text("Third time.")]],
+      }),
+      { config: delegating() },
+    );
+    await untilCallRuns(`${session.id}.s1c0`);
+    await resetToStep(agent.client, session.id, 1);
+    await untilCallRuns(`${session.id}.s1c0e2`);
+    await eventually("the first ends", async () => (await statusOf(`${session.id}.s1c0`)) === "CANCELLED");
+    // Between the answer and the delegate's start: the call is the same, and made again.
+    await resetTo(session.id, beforeDelegate);
+    await agent.client.workflow.getHandle(session.id).result();
+    await eventually("the second ends", async () => (await statusOf(`${session.id}.s1c0e2`)) === "CANCELLED");
+    const texts = await resultTexts(agent.database.store, session.id);
+    expect(texts.at(-1)).toContain("Third time.");
+    expect((await delegationsOf(session.id)).map(({ status }) => status)).toEqual([
+      "superseded",
+      "superseded",
+      "applied",
+    ]);
+  });
+
+  it("to after the start finds the result of a delegate that ended without it [D4]", async () => {
+    const session = await agent.start(
+      bySession({
+        "": [[delegateCall("Sleep.")], [text("Done.")]],
+        ".s1c0": [SLEEP, [text("I went on without my parent.")]],
+      }),
+      { config: delegating() },
+    );
+    const child = `${session.id}.s1c0`;
+    await untilCallRuns(child);
+    await session.handle.terminate("the test ends it");
+    await eventually("the delegate ends", async () => (await statusOf(child)) === "CANCELLED");
+    // Taken up by a person, it completes, and no promise of its parent's will ever say so.
+    const resumed = await agent.client.workflow.signalWithStart("codingAgent", {
+      workflowId: child,
+      taskQueue: agent.taskQueue,
+      args: [{}],
+      signal: "guidance",
+      signalArgs: [{ id: "go", text: "Go on." }],
+    });
+    await resumed.result();
+    await resetTo(session.id, afterStart);
+    expect(await agent.client.workflow.getHandle(session.id).result()).toMatchObject({ result: "Done." });
+    expect((await resultTexts(agent.database.store, session.id)).at(-1)).toContain(
+      "I went on without my parent.",
+    );
+    expect((await delegationsOf(session.id)).at(-1)).toMatchObject({ childId: child, status: "applied" });
   });
 });
