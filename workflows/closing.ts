@@ -28,6 +28,7 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
   await keep(run);
   const notDelivered = await deliver(run, outcome);
   const notClosed = await closeSandbox(run);
+  await run.delegates.closed();
   const { status, limit, error } = outcome;
   const closed = await perform("closeSession", optionsOf(run), `close · ${status}`, {
     step: state.step,

@@ -14,6 +14,19 @@ export class DelegateSlots {
   readonly #waiting: (() => void)[] = [];
   #last: Promise<unknown> = Promise.resolve();
 
+  /** What the run's end waits for. */
+  readonly #closing: Promise<unknown>[] = [];
+
+  closeWith(ended: Promise<unknown>): void {
+    this.#closing.push(ended);
+    ended.catch(() => undefined);
+  }
+
+  /** Resolves when all that was cancelled with the run has its result. Never rejects. */
+  async closed(): Promise<void> {
+    await Promise.allSettled(this.#closing);
+  }
+
   turn(): Turn {
     const before = this.#last;
     const { promise, resolve } = Promise.withResolvers<void>();

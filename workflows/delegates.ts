@@ -67,20 +67,26 @@ async function work(
     );
   };
   const closed = await start(opened.child, call);
-  for (let stopped: SettleDelegateInput["stopped"]; ;) {
-    let end: DelegateEnd | undefined;
-    try {
-      end = await closedOrLook(closed, stopped === undefined ? lookMs : STOPPING_LOOK_MS);
-    } catch (error) {
-      if (!isCancellation(error)) throw error;
-      stopped = run.state.interrupting ? "interrupt" : "cancel";
-      end = await CancellationScope.nonCancellable(() => closedOrLook(closed, STOPPING_LOOK_MS));
+  const follow = async (stopped?: SettleDelegateInput["stopped"]): Promise<ToolFacts> => {
+    for (;;) {
+      const end = await closedOrLook(closed, stopped === undefined ? lookMs : STOPPING_LOOK_MS);
+      const settled = await settle({
+        ...(end === undefined ? {} : { closed: end }),
+        ...(stopped === undefined ? {} : { stopped }),
+      });
+      if (settled.kind === "settled") return settled.facts;
     }
-    const settled = await settle({
-      ...(end === undefined ? {} : { closed: end }),
-      ...(stopped === undefined ? {} : { stopped }),
-    });
-    if (settled.kind === "settled") return settled.facts;
+  };
+  try {
+    return await follow();
+  } catch (error) {
+    if (!isCancellation(error)) throw error;
+    const stopped = run.state.interrupting ? "interrupt" : "cancel";
+    const ended = CancellationScope.nonCancellable(() => follow(stopped));
+    if (stopped === "interrupt") return ended;
+    // The run closes its sandbox meanwhile.
+    run.delegates.closeWith(ended);
+    throw error;
   }
 }
 

@@ -1,6 +1,6 @@
 /** Tasks that the agent gives to sessions of their own: what comes back, what ends them, and what a reset does. */
 import { randomUUID } from "node:crypto";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { eq } from "drizzle-orm";
 import { delegateConfigSchema } from "../../activities/config/delegate-settings.ts";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
@@ -9,6 +9,7 @@ import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { bySession } from "../support/by-session.ts";
 import { eventually } from "../support/eventually.ts";
+import { startKillableSession } from "../support/killable-session.ts";
 import { resetToStep } from "../support/reset-run.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
@@ -164,6 +165,30 @@ describe("a delegate", () => {
     expect(boxes.filter((id) => id.startsWith(session.id))).toEqual([]);
     expect(tookMs).toBeLessThan(5_000);
     process.stderr.write(`cancel of both took ${Math.round(tookMs)} ms\n`);
+  });
+
+  it("goes on at its step after its worker was killed, and asks for nothing twice [D3]", async () => {
+    const script = scriptedModel()
+      .calls("delegate", { task: "Wait for the file." })
+      .calls("bash", { command: "until [ -e go ]; do sleep 0.1; done; echo went on" })
+      .says("It was there.")
+      .says("Done.");
+    const session = await startKillableSession(agent.database, script, { config: delegating() });
+    onTestFinished(() => session.close());
+    const child = `${session.id}.s1c0`;
+    const worker = await session.startWorker();
+    await untilCallRuns(child);
+    await worker.kill();
+    await session.startWorker();
+    const box = agent.docker.getContainer(`longhaul-${child}`);
+    const touch = await box.exec({ Cmd: ["touch", "/workspace/go"], User: "1000" });
+    await touch.start({});
+    expect(await session.handle.result()).toMatchObject({ status: "completed", result: "Done." });
+    expect(await resultTexts(agent.database.store, child)).toEqual(["went on"]);
+    const results = await resultTexts(agent.database.store, session.id);
+    expect(results).toHaveLength(1);
+    expect(results[0]).toContain("It was there.");
+    expect(session.model.requests).toHaveLength(4);
   });
 
   it("ends with its parent at the limit of what both may cost [D8]", async () => {
