@@ -9,6 +9,7 @@ import { costColumns, sessionBill } from "./model-calls.ts";
 import {
   compactionEvents,
   cursors,
+  delegations,
   events,
   messages,
   modelCalls,
@@ -31,6 +32,9 @@ export interface SessionRow {
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly endedAt: Date | null;
+  /** Of a delegate: its parent, and the call as the ledger names it. */
+  readonly parentId: string | null;
+  readonly parentCall: string | null;
 }
 
 /** Figures of a session, from its rows alone: right without any worker. */
@@ -61,6 +65,8 @@ const sessionColumns = {
   createdAt: sessions.createdAt,
   updatedAt: sessions.updatedAt,
   endedAt: sessions.endedAt,
+  parentId: sessions.parentId,
+  parentCall: sessions.parentCall,
 };
 
 export async function findSession(db: Database, id: string): Promise<SessionRow | undefined> {
@@ -68,28 +74,45 @@ export async function findSession(db: Database, id: string): Promise<SessionRow 
   return row;
 }
 
-/** Ids that begin with `prefix`, the newest sessions first. */
+/** Ids that begin with `prefix`, the newest sessions first. Delegates are meant by more than their parent's id alone. */
 export async function idsWithPrefix(db: Database, prefix: string, limit: number): Promise<string[]> {
   const rows = await db
     .select({ id: sessions.id })
     .from(sessions)
-    .where(sql`starts_with(${sessions.id}, ${prefix})`)
+    .where(
+      sql`starts_with(${sessions.id}, ${prefix}) and coalesce(length(${sessions.parentId}), -1) < length(${prefix}::text)`,
+    )
     .orderBy(desc(sessions.createdAt), desc(sessions.id))
     .limit(limit);
   return rows.map(({ id }) => id);
 }
 
+export interface Listing {
+  readonly limit: number;
+  readonly status?: string;
+  /** Delegates too. */
+  readonly all?: boolean;
+  /** The delegates of this session alone. */
+  readonly parent?: string;
+}
+
 /** Newest first. */
 export async function listSessions(
   db: Database,
-  options: { readonly limit: number; readonly status?: string },
+  { limit, status, all, parent }: Listing,
 ): Promise<SessionRow[]> {
+  const isAmong = all === true ? undefined : isNull(sessions.parentId);
   return db
     .select(sessionColumns)
     .from(sessions)
-    .where(options.status === undefined ? undefined : eq(sessions.status, options.status))
+    .where(
+      and(
+        status === undefined ? undefined : eq(sessions.status, status),
+        parent === undefined ? isAmong : eq(sessions.parentId, parent),
+      ),
+    )
     .orderBy(desc(sessions.createdAt), desc(sessions.id))
-    .limit(options.limit);
+    .limit(limit);
 }
 
 /** Figures of several sessions with a fixed number of queries; each id has an entry. */
@@ -190,6 +213,11 @@ export async function readWhole(db: Database, sessionId: string) {
       .from(modelCalls)
       .where(eq(modelCalls.sessionId, sessionId))
       .orderBy(asc(modelCalls.id)),
+    delegations: await db
+      .select()
+      .from(delegations)
+      .where(eq(delegations.sessionId, sessionId))
+      .orderBy(asc(delegations.epoch), asc(delegations.step), asc(delegations.callIndex)),
   };
 }
 

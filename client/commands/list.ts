@@ -6,6 +6,7 @@ import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import type { Output, Style } from "../console/output.ts";
 import { ago, dollars, oneLine, percent } from "../console/format.ts";
+import { findByReference } from "../sessions/find-by-reference.ts";
 import { positiveInteger } from "../sessions/run-options.ts";
 import { statusDocument, type SessionStatusDocument } from "../sessions/session-status.ts";
 import { hasEnded } from "../sessions/start-session.ts";
@@ -14,6 +15,8 @@ import { unlessTableMissing, withServices } from "../sessions/with-session.ts";
 interface ListFlags {
   readonly limit: number;
   readonly status?: string;
+  readonly all?: boolean;
+  readonly parent?: string;
   readonly json?: boolean;
 }
 
@@ -23,11 +26,13 @@ export function listCommand(command: Command, output: Output) {
   command
     .option("--limit <n>", "show at most this many", positiveInteger, 50)
     .addOption(new Option("--status <status>", "show only sessions with this status").choices(statuses))
+    .option("--all", "delegates too, which are left out otherwise")
+    .addOption(new Option("--parent <id>", "only the delegates of this session").conflicts("all"))
     .option("--json", "one JSON document");
   return (flags: ListFlags) =>
     withServices(async (services) => {
       const { db } = services.store;
-      const rows = (await unlessTableMissing(() => listSessions(db, flags))) ?? [];
+      const rows = (await unlessTableMissing(() => listed(db, flags))) ?? [];
       const ids = rows.map(({ id }) => id);
       const { sessionSizes } = await import("../../activities/context/session-sizes.ts");
       const [figures, sizes, closed] = await Promise.all([
@@ -39,12 +44,18 @@ export function listCommand(command: Command, output: Output) {
         statusDocument(row, figures.get(row.id), sizes.get(row.id), closed.get(row.id)),
       );
       if (flags.json === true) output.json(documents, 2);
-      else if (documents.length === 0) output.note(`${noSessions(flags.status)}\n`);
+      else if (documents.length === 0) output.note(`${noSessions(flags)}\n`);
       else output.result(`${listText(documents, output.style, output.columns, new Date())}\n`);
     });
 }
 
-function noSessions(status: string | undefined): string {
+async function listed(db: Services["store"]["db"], { parent, ...flags }: ListFlags): Promise<SessionRow[]> {
+  if (parent === undefined) return listSessions(db, flags);
+  return listSessions(db, { ...flags, parent: (await findByReference(db, parent)).id });
+}
+
+function noSessions({ status, parent }: ListFlags): string {
+  if (parent !== undefined) return `${parent} has no delegates.`;
   return status === undefined
     ? 'There are no sessions. Start one: longhaul run "…"'
     : `There are no sessions with status ${status}. All of them: longhaul list`;

@@ -55,6 +55,7 @@ export function statusText(
       index === 0 ? "asks" : "",
       `${id} ${kind === "ask" ? "" : `(${kind}) `}${oneLine(text, 100)}: longhaul answer ${session} ${id}`,
     ]),
+    ...familyRows(document),
     ["queue", queueText(document)],
     ...document.queue.map(({ text }, index): [string, string] => ["", `${index + 1}. ${oneLine(text, 100)}`]),
     ...(document.result === null || document.result === ""
@@ -80,6 +81,18 @@ function gitRows({ id, git, delivery }: SessionStatusDocument): [string, string]
   return [
     ["git", `${git.branch} of ${git.url}, ${pushed}${refused}`],
     ...(git.pullRequest === null ? [] : [["", git.pullRequest] satisfies [string, string]]),
+  ];
+}
+
+function familyRows({ parent, children }: SessionStatusDocument): [string, string][] {
+  return [
+    ...(parent === null
+      ? []
+      : [["parent", `${parent.id}, its call ${parent.call}`] satisfies [string, string]]),
+    ...children.map(({ id, status, step, costUsd, about }, index): [string, string] => {
+      const cost = costUsd === null ? "" : `, ${dollars(costUsd)}`;
+      return [index === 0 ? "delegates" : "", `${id} ${status}, step ${step}${cost}: ${about}`];
+    }),
   ];
 }
 

@@ -7,22 +7,32 @@ import { EXIT_ON_QUESTION, wholeNumber } from "../sessions/run-options.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 import { watchSession } from "../watch/watch-session.ts";
 
+interface WatchFlags {
+  readonly from?: number;
+  readonly json?: boolean;
+  readonly children?: boolean;
+  readonly exitOnQuestion?: boolean;
+}
+
 export function watchCommand(command: Command, output: Output) {
   command
     .argument("<id>", SESSION)
     .option("--from <seq>", "only events after this one", wholeNumber)
+    .option("--children", "its delegates too")
     .option("--json", "one event a line on stdout")
     .option("--exit-on-question", EXIT_ON_QUESTION);
-  return (
-    reference: string,
-    {
-      from = 0,
-      json = false,
-      exitOnQuestion = false,
-    }: { readonly from?: number; readonly json?: boolean; readonly exitOnQuestion?: boolean },
-  ) =>
+  return (reference: string, { from = 0, ...flags }: WatchFlags) =>
     withSession(reference, async (services, row) => {
       if (!hasEnded(row)) await tellNoWorker(services, output);
-      return watchSession({ services, sessionId: row.id, afterSeq: from, json, exitOnQuestion, output });
+      const { json = false, children = false, exitOnQuestion = false } = flags;
+      return watchSession({
+        services,
+        sessionId: row.id,
+        afterSeq: from,
+        json,
+        children,
+        exitOnQuestion,
+        output,
+      });
     });
 }

@@ -22,6 +22,8 @@ export function exportDocument(row: SessionRow, whole: Whole) {
     })),
     compactionEvents: whole.compactionEvents.map(withoutSession),
     modelCalls: whole.modelCalls.map(withoutSession),
+    // Their sessions are exported on their own.
+    delegations: whole.delegations.map(withoutSession),
   };
 }
 

@@ -9,7 +9,12 @@ import { sessionCostUsd } from "../../activities/config/cost.ts";
 import type { NextInputEstimate } from "../../activities/transcript/tokens.ts";
 import { wasDoubted } from "../../activities/store/events.ts";
 import { sessionBill } from "../../activities/store/model-calls.ts";
-import { readFigures, type SessionFigures, type SessionRow } from "../../activities/store/reading.ts";
+import {
+  listSessions,
+  readFigures,
+  type SessionFigures,
+  type SessionRow,
+} from "../../activities/store/reading.ts";
 import {
   deliveryOf,
   findRepository,
@@ -70,6 +75,18 @@ export interface SessionStatusDocument {
   /** Null where the session works on no repository; `pushed` and `pullRequest` are null until there is one. */
   readonly git: SessionGitStatus | null;
   readonly delivery: DeliveryState;
+  /** Of a delegate: its parent, and the call as the ledger names it. */
+  readonly parent: { readonly id: string; readonly call: string } | null;
+  /** Its delegates, oldest first. */
+  readonly children: readonly ChildStatus[];
+}
+
+export interface ChildStatus {
+  readonly id: string;
+  readonly status: string;
+  readonly step: number;
+  readonly costUsd: number | null;
+  readonly about: string;
 }
 
 interface OpenQuestionStatus {
@@ -97,24 +114,37 @@ interface SessionGitStatus {
 export async function readStatus(services: Services, row: SessionRow): Promise<SessionStatusDocument> {
   const ended = hasEnded(row);
   const { sessionSizes } = await import("../../activities/context/session-sizes.ts");
-  const [figures, size, waiting, parked, run, repository, publications, view, isDoubted, questions] =
-    await Promise.all([
-      readFigures(services.store.db, [row.id]).then((all) => all.get(row.id)),
-      sessionSizes(services.store.db, [row.id]).then((all) => all.get(row.id)),
-      readWaiting(services.store.db, row.id),
-      readParked(services.store.db, row.id),
-      withTimeout(describeRun(services.temporal, row.id), 3_500).catch(() => undefined),
-      findRepository(services.store.db, row.id),
-      listPublications(services.store.db, row.id),
-      ended ? undefined : askWorkflow(services, row.id),
-      wasDoubted(services.store.db, row.id),
-      listQuestions(services.store.db, { of: row.id }),
-    ]);
+  const [
+    figures,
+    size,
+    waiting,
+    parked,
+    run,
+    repository,
+    publications,
+    view,
+    isDoubted,
+    questions,
+    children,
+  ] = await Promise.all([
+    readFigures(services.store.db, [row.id]).then((all) => all.get(row.id)),
+    sessionSizes(services.store.db, [row.id]).then((all) => all.get(row.id)),
+    readWaiting(services.store.db, row.id),
+    readParked(services.store.db, row.id),
+    withTimeout(describeRun(services.temporal, row.id), 3_500).catch(() => undefined),
+    findRepository(services.store.db, row.id),
+    listPublications(services.store.db, row.id),
+    ended ? undefined : askWorkflow(services, row.id),
+    wasDoubted(services.store.db, row.id),
+    listQuestions(services.store.db, { of: row.id }),
+    readChildren(services.store.db, row.id),
+  ]);
   const document = {
     ...statusDocument(row, figures, size, run, isDoubted),
     git: gitStatus(row, repository, publications),
     delivery: deliveryOf(publications),
     questions: questions.map(questionStatus),
+    children,
   };
   if (view === undefined) return { ...document, queue: waiting };
   return {
@@ -129,6 +159,22 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     limits: { ...document.limits, deadline: view.deadline ?? null },
     live: true,
   };
+}
+
+/** A session has a bounded number of them. */
+const MAX_CHILDREN = 1_000;
+const ABOUT_CHARS = 60;
+
+async function readChildren(db: Services["store"]["db"], parent: string): Promise<ChildStatus[]> {
+  const rows = (await listSessions(db, { limit: MAX_CHILDREN, parent })).toReversed();
+  const figures = await readFigures(
+    db,
+    rows.map(({ id }) => id),
+  );
+  return rows.map((row) => {
+    const { id, status, step, costUsd, task } = statusDocument(row, figures.get(row.id), undefined);
+    return { id, status, step, costUsd, about: shorten(task.trim().split("\n", 1)[0] ?? "", ABOUT_CHARS) };
+  });
 }
 
 async function askWorkflow(services: Services, id: string): Promise<SessionView | undefined> {
@@ -189,6 +235,8 @@ export function statusDocument(
     lastSeq: figures?.lastSeq ?? 0,
     git: null,
     delivery: "none",
+    parent: row.parentId === null ? null : { id: row.parentId, call: row.parentCall ?? "" },
+    children: [],
   };
 }
 

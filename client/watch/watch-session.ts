@@ -6,6 +6,7 @@ import type { Services } from "../connect/connection.ts";
 import { exitCodeOf, exitCodes, type ExitCode } from "../console/errors.ts";
 import { follow, type FollowEnd } from "./follow.ts";
 import type { Output } from "../console/output.ts";
+import { WatchedChildren } from "./watched-children.ts";
 import { forPeople } from "./for-people.ts";
 import { unlessTableMissing } from "../sessions/with-session.ts";
 
@@ -17,6 +18,8 @@ export interface Watch {
   /** Whether it ends with 7 where a question is open. */
   readonly exitOnQuestion?: boolean;
   readonly output: Output;
+  /** Its delegates too. */
+  readonly children?: boolean;
   /** Lines for after the outcome; default: how to get the files, and how to go on. */
   readonly closing?: (end: FollowEnd) => Promise<readonly string[]>;
 }
@@ -30,6 +33,7 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
   process.on("SIGTERM", onSignal);
   const questions = new OpenQuestions();
   const show = watch.json ? jsonLines(output, sessionId) : forPeople(output);
+  const children = watch.children === true ? new WatchedChildren(watch, show) : undefined;
   try {
     for await (const item of follow({
       store: services.store,
@@ -40,8 +44,11 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
     })) {
       switch (item.kind) {
         case "event":
+          // The outcome is the last line.
+          if (item.event.type === "session:ended") await children?.ended();
           show.event(item.event, item.live);
           questions.event(item.event);
+          children?.follow(item.event);
           break;
         case "tick":
           show.tick();
@@ -70,6 +77,7 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
       }
     }
   } finally {
+    children?.close();
     show.close();
     process.off("SIGINT", onSignal);
     process.off("SIGTERM", onSignal);

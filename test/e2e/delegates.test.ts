@@ -5,9 +5,15 @@ import { eq } from "drizzle-orm";
 import { delegateConfigSchema } from "../../activities/config/delegate-settings.ts";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { delegations, runs, sessions } from "../../activities/store/schema/index.ts";
+import type { SessionEvent } from "../../activities/store/event.ts";
+import { listSessions } from "../../activities/store/reading.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
+import { findByReference } from "../../client/sessions/find-by-reference.ts";
+import { readStatus } from "../../client/sessions/session-status.ts";
+import { watchSession } from "../../client/watch/watch-session.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { bySession } from "../support/by-session.ts";
+import { clientServices, quietOutput, sessionRow } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { resetToStep } from "../support/reset-run.ts";
@@ -102,6 +108,39 @@ describe("a delegate", () => {
     });
     const took = await agent.database.store.db.select().from(runs).where(eq(runs.sessionId, session.id));
     expect(took.length).toBeGreaterThan(1);
+
+    const services = clientServices(agent);
+    const { db } = agent.database.store;
+    const listed = async (options: object) =>
+      (await listSessions(db, { limit: 100, ...options })).map(({ id }) => id);
+    expect(await listed({})).not.toContain(child);
+    expect(await listed({ all: true })).toEqual(expect.arrayContaining([child, session.id]));
+    expect(await listed({ parent: session.id })).toEqual([child]);
+    expect((await findByReference(db, session.id.slice(0, -1))).id).toBe(session.id);
+    expect((await findByReference(db, `${session.id}.`)).id).toBe(child);
+    expect(await readStatus(services, await sessionRow(agent, session.id))).toMatchObject({
+      parent: null,
+      children: [{ id: child, status: "completed", step: 3, about: "Change both files." }],
+    });
+    expect(await readStatus(services, await sessionRow(agent, child))).toMatchObject({
+      parent: { id: session.id, call: "s2c0" },
+      children: [],
+    });
+    const [events, lines]: [SessionEvent[], string[]] = [[], []];
+    const output = {
+      ...quietOutput([]),
+      json: (value: unknown) => void events.push(value as SessionEvent),
+      show: (line: string) => void lines.push(line),
+    };
+    const watched = { services, sessionId: session.id, afterSeq: 0, children: true, output };
+    await watchSession({ ...watched, json: true });
+    expect(events.filter(({ sessionId }) => sessionId === child).at(-1)).toMatchObject({
+      type: "session:ended",
+    });
+    expect(events.at(-1)).toMatchObject({ type: "session:ended", sessionId: session.id });
+    await watchSession({ ...watched, json: false });
+    expect(lines.join("")).toMatch(/^s2c0 │ .*mkdir c/m);
+    expect(lines.join("")).toContain("3 files taken over");
   });
 
   it("waits for its place, and files are taken over in the order of the calls [D6]", async () => {

@@ -19,6 +19,8 @@ export const sessionRow: SessionRow = {
   createdAt: AT,
   updatedAt: AT,
   endedAt: AT,
+  parentId: null,
+  parentCall: null,
 };
 
 /** One row; its sequence is its place. */
@@ -75,6 +77,7 @@ function billRow(step: number, row: Partial<CallRow> = {}): CallRow {
 
 /** A task, a step with two calls of which one has no result, a summary, an abandoned answer, the last words. */
 export const wholeSession: Whole = {
+  delegations: [],
   messages: [
     messageRow(1, {
       role: "user",

@@ -32,6 +32,8 @@ const DOCUMENT: SessionStatusDocument = {
   lastSeq: 9,
   git: null,
   delivery: "none",
+  parent: null,
+  children: [],
 };
 const shown = (changes: Partial<SessionStatusDocument>) =>
   statusText({ ...DOCUMENT, ...changes }, undefined, (_look, text) => text, new Date("2026-11-22T10:01:00Z"));
