@@ -1,9 +1,9 @@
 /** The end of a run: keeps waiting messages, closes the sandbox, writes the outcome. */
-import { rootCause, workflowInfo } from "@temporalio/workflow";
+import { workflowInfo } from "@temporalio/workflow";
 import type { ClosedSession, NeverOpened } from "../activities/contract/activities.ts";
 import { deliver } from "./delivery.ts";
 import { drain } from "./inbox.ts";
-import type { Outcome } from "./outcome.ts";
+import { messageOf, type Outcome } from "./outcome.ts";
 import { perform } from "./proxies.ts";
 import { enterPhase, optionsOf, parkOverflow, setSearchAttributes, type Run } from "./actions.ts";
 
@@ -60,6 +60,6 @@ async function closeSandbox(run: Run): Promise<string | undefined> {
     await perform("closeSandbox", optionsOf(run), "save the workspace, remove the container", input);
     return undefined;
   } catch (failure) {
-    return rootCause(failure) ?? String(failure);
+    return messageOf(failure);
   }
 }

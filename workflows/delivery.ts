@@ -1,9 +1,8 @@
 /** A session's repository: cloned before the first step, delivered while it works and at its end. */
-import { rootCause } from "@temporalio/workflow";
 import type { DeliveryOrder, Publication } from "../activities/contract/delivery.ts";
 import { openSandbox, optionsOf, showDetails, type Run } from "./actions.ts";
 import { onHost } from "./lost-host.ts";
-import { wasStopped, type Outcome } from "./outcome.ts";
+import { messageOf, wasStopped, type Outcome } from "./outcome.ts";
 import { perform } from "./proxies.ts";
 
 /** Between two pushes of a session that works. Source: ours: a branch that is a minute behind loses little. */
@@ -30,7 +29,7 @@ export async function pushSaves(run: Run): Promise<void> {
     await publish(run, { kind: "push", summary: `step ${state.step} · push` });
   } catch (error) {
     if (wasStopped(error)) throw error;
-    state.remark = `The commits so far could not be pushed: ${rootCause(error) ?? String(error)}`;
+    state.remark = `The commits so far could not be pushed: ${messageOf(error)}`;
   }
   state.pushedAtMs = Date.now();
 }
@@ -59,7 +58,7 @@ export async function deliver(run: Run, outcome: Outcome): Promise<string | unde
     });
     return undefined;
   } catch (failure) {
-    return rootCause(failure) ?? String(failure);
+    return messageOf(failure);
   }
 }
 

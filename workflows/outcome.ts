@@ -46,9 +46,16 @@ export function outcomeOf(error: unknown): Outcome {
   const type = cause instanceof ApplicationFailure && cause.type ? cause.type : "Unexpected";
   return {
     status: "failed",
-    error: { type, message: rootCause(error) ?? String(error) },
+    error: { type, message: messageOf(error) },
     ...(error instanceof Error ? { cause: error } : {}),
   };
+}
+
+/** A typed failure says what happened, what was kept and what to do; what stands behind it is for the chain of causes. */
+export function messageOf(error: unknown): string {
+  const cause = error instanceof ActivityFailure ? error.cause : error;
+  if (cause instanceof ApplicationFailure && cause.type && cause.message !== "") return cause.message;
+  return rootCause(error) ?? String(error);
 }
 
 /** What the run is closed with: Cancelled as Cancelled, else a typed failure that Temporal does not retry. */

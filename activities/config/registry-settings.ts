@@ -53,6 +53,13 @@ export function registrySettings(sandbox: SandboxSettings): RegistrySettings {
   };
 }
 
+/** Names of registries that are not public: named by the person or found on their machine, they are listed with `network: listed`. */
+export function listedRegistries(sandbox: SandboxSettings): string[] {
+  const publicHosts = PUBLIC_REGISTRIES.map((host) => `${host}:443`);
+  const { hosts } = registrySettings(sandbox);
+  return hosts.filter((host) => !publicHosts.includes(host)).map((host) => host.replace(/:\d+$/, ""));
+}
+
 function variables({
   npm: [npm] = [],
   pip: [index, ...more] = [],

@@ -4,6 +4,7 @@
  */
 import { log } from "@temporalio/activity";
 import { expandDomains } from "../config/egress-domains.ts";
+import { listedRegistries } from "../config/registry-settings.ts";
 import type { RefusedRequests, Sandbox } from "../sandbox/sandbox.ts";
 import { allowedDomains } from "../store/egress.ts";
 import type { Queryable } from "../store/db.ts";
@@ -21,7 +22,9 @@ const MAX_NAMED = 5;
 export async function allowListed(db: Queryable, session: Session, sandbox: Sandbox): Promise<void> {
   if (sandbox.egress === undefined) return;
   const { domains } = session.config.sandbox;
-  await sandbox.egress.allow(expandDomains([...domains, ...(await allowedDomains(db, session.id))]));
+  const registries = listedRegistries(session.config.sandbox);
+  const names = [...domains, ...registries, ...(await allowedDomains(db, session.id))];
+  await sandbox.egress.allow(expandDomains(names));
 }
 
 interface EgressWatch {

@@ -52,8 +52,14 @@ export function missing(message: string, fix: string, cause?: unknown): ClientEr
   return new ClientError(exitCodes.missing, message, { fix, cause });
 }
 
-/** The exit code for a session's outcome. `active` and `waiting` mean that nothing has ended. */
-export function exitCodeOf(status: string, delivery: DeliveryState = "none"): ExitCode {
+/**
+ * The exit code for a session's outcome. `active` and `waiting` mean that nothing has ended.
+ * @param reason of a failure, beginning with its type
+ */
+export function exitCodeOf(
+  status: string,
+  { delivery = "none", reason }: { delivery?: DeliveryState; reason?: string | null | undefined } = {},
+): ExitCode {
   switch (status) {
     case "completed":
       return delivery === "refused" ? exitCodes.undelivered : exitCodes.completed;
@@ -62,6 +68,6 @@ export function exitCodeOf(status: string, delivery: DeliveryState = "none"): Ex
     case "cancelled":
       return exitCodes.cancelled;
     default:
-      return exitCodes.failed;
+      return reason?.startsWith("ImageMissing:") === true ? exitCodes.missing : exitCodes.failed;
   }
 }

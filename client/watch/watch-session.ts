@@ -32,6 +32,7 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
   process.on("SIGINT", onSignal);
   process.on("SIGTERM", onSignal);
   const questions = new OpenQuestions();
+  let reason: string | null | undefined;
   const show = watch.json ? jsonLines(output, sessionId) : forPeople(output);
   const children = watch.children === true ? new WatchedChildren(watch, show) : undefined;
   try {
@@ -44,8 +45,11 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
     })) {
       switch (item.kind) {
         case "event":
-          // The outcome is the last line.
-          if (item.event.type === "session:ended") await children?.ended();
+          if (item.event.type === "session:ended") {
+            reason = (item.event as SessionEvent<"session:ended">).data.reason;
+            // The outcome is the last line.
+            await children?.ended();
+          }
           show.event(item.event, item.live);
           questions.event(item.event);
           children?.follow(item.event);
@@ -73,7 +77,7 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
           show.end(item);
           show.close();
           for (const line of (await watch.closing?.(item)) ?? nextHints(sessionId)) output.note(`${line}\n`);
-          return exitCodeOf(item.status, await deliveryIn(services, sessionId));
+          return exitCodeOf(item.status, { delivery: await deliveryIn(services, sessionId), reason });
       }
     }
   } finally {

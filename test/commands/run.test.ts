@@ -41,6 +41,13 @@ test("ends with 1 where the provider refuses, and says what it said", async () =
   expect(err).toContain("not today");
 });
 
+test("ends with 4 where the sandbox's image is not on the worker's host", async () => {
+  const environment = { SANDBOX_IMAGE: "longhaul-sandbox:nowhere" };
+  const { code, err } = await longhaul(["run", "run: true\nsay: Never."], { environment });
+  expect(code).toBe(4);
+  expect(err).toContain("longhaul-sandbox:nowhere does not exist on this Docker host");
+});
+
 test("ends with 3 at the step limit", async () => {
   const { code } = await longhaul(["run", "--max-steps", "1", "run: true\nrun: true\nsay: Never."]);
   expect(code).toBe(3);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 import { PUBLIC_REGISTRIES } from "../../activities/config/public-registries.ts";
-import { registrySettings } from "../../activities/config/registry-settings.ts";
+import { listedRegistries, registrySettings } from "../../activities/config/registry-settings.ts";
 import { refusedLately } from "../../activities/sandbox/docker/refused-lately.ts";
 import { networkNote } from "../../activities/tools/network-note.ts";
 
@@ -112,4 +112,14 @@ test("a set-up is written as its commands alone, or with what else there is to s
   });
   // As the session's row keeps it.
   expect(sandboxOf(sandboxOf({ setup: ["npm ci"] })).setup.commands).toEqual(["npm ci"]);
+});
+
+test("with `listed` the private registries of the person's machine are listed, the public ones are not", () => {
+  const found = {
+    npm: ["https://npm.example.test:8443/all/"],
+    pip: [`https://${PUBLIC_REGISTRIES[2]}/simple`],
+  };
+  const sandbox = { ...sandboxOf({ network: "listed" }), inherited: { registries: found } };
+  expect(listedRegistries(sandbox)).toEqual(["npm.example.test"]);
+  expect(listedRegistries({ ...sandbox, registries: "none" })).toEqual([]);
 });
