@@ -1,5 +1,6 @@
 /** Runs the worker: connect, poll whatever its dependencies do, drain on SIGTERM. */
 import { rmSync, writeFileSync } from "node:fs";
+import { flushCompileCache } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeTelemetryFilterString, NativeConnection, Runtime, Worker } from "@temporalio/worker";
 import { createSanitizer } from "../activities/redaction/sanitizer.ts";
@@ -154,6 +155,8 @@ async function oneLife(
   const { queues, host, buildId, readyFile } = config;
   logger.info({ queues, host, buildId, pid: process.pid }, "worker polls");
   const stopTelling = tellReady(readyFile, logger);
+  // Node keeps what it compiled only when it exits, which a process that is killed never does.
+  flushCompileCache();
   try {
     await Promise.all(runs);
   } finally {
