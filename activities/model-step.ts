@@ -24,6 +24,7 @@ import { withAskedModel } from "./step/asked-model.ts";
 import { tellSwitch } from "./store/switch-model.ts";
 import { createChunkWriter } from "./step/chunk-writer.ts";
 import { ModelError, type ModelAnswer } from "./model/model.ts";
+import { takeServerTools } from "./step/server-tools.ts";
 import { failureOf, mayStepIn } from "./step/model-failure.ts";
 import { buildMessages, prefixOf, prefixShares, type Prefix } from "./context/request.ts";
 import { viewSize, type ViewSize } from "./transcript/size.ts";
@@ -48,7 +49,8 @@ async function modelStep(
     ...(input.round === undefined ? {} : { round: input.round }),
   });
   const fallback = fallbackOf(entered.config, input);
-  const session = await withAskedModel(deps, entered, fallback);
+  const asked = await withAskedModel(deps, entered, fallback);
+  const session = input.takeTools ? await takeServerTools(deps, scope, asked, input.step) : asked;
   const prefix = prefixOf(session, deps.tools);
   const budget = budgetOf(session.config, prefix.tokens);
   // What compaction keeps word for word of a person's messages is what one step takes of them.
@@ -60,7 +62,16 @@ async function modelStep(
     ...outcome,
     ...(parked > 0 ? { parked } : {}),
     ...(fallback === input.fallback ? {} : { isOwn: true as const }),
-    ...(isSwitched ? { policy: { model, budget, prefix: prefixShares(prefix, session.learnt?.ratio) } } : {}),
+    ...(isSwitched || input.takeTools
+      ? {
+          policy: {
+            model,
+            budget,
+            prefix: prefixShares(prefix, session.learnt?.ratio),
+            ...(input.takeTools ? { takesTools: false as const } : {}),
+          },
+        }
+      : {}),
   };
 }
 

@@ -16,7 +16,9 @@ import { prefixOf, prefixShares } from "./context/request.ts";
 import { cacheSeconds } from "./config/asked-model.ts";
 import { branchOf } from "./config/git-settings.ts";
 import { runPolicyOf } from "./config/run-policy.ts";
+import { toolsToTake } from "./step/server-tools.ts";
 import { lastRound } from "./store/compactions.ts";
+import { retryFailed } from "./store/mcp.ts";
 import { appendEvents } from "./store/events.ts";
 import type { Queryable } from "./store/db.ts";
 import { chainStart, runInCharge, takeOver, type Standpoint } from "./store/runs.ts";
@@ -52,6 +54,9 @@ async function openSession(
     if (await lockRun(tx, session.id, scope.runId)) await interruptOpenCalls(tx, session.id, session.epoch);
   });
 
+  if (session.catalogues !== undefined && input.continuedStep === undefined)
+    await retryFailed(db, session.id);
+  const takesTools = toolsToTake(session, input.continuedStep === undefined);
   const prefix = prefixOf(session, deps.tools);
   const policy = runPolicyOf(session.config, prefix.tokens, {
     prefix: prefixShares(prefix, session.learnt?.ratio),
@@ -59,6 +64,7 @@ async function openSession(
     ...(await gitOf(db, session)),
     ...queuesOf(deps),
     ...delegatesOf(deps, session),
+    ...(takesTools === undefined ? {} : { takesTools }),
     ...(deps.heartbeatTimeoutMs === undefined ? {} : { heartbeatTimeoutMs: deps.heartbeatTimeoutMs }),
   });
   const [cold, rows, round, parked] = await Promise.all([

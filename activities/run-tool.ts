@@ -37,6 +37,7 @@ import { toolLimitsOf } from "./config/run-policy.ts";
 import { findTool } from "./tools/index.ts";
 import { sessionTools } from "./tools/session-tools.ts";
 import { LeaveRunning } from "./tools/failure.ts";
+import { mcpCalls } from "./step/mcp-calls.ts";
 import { invokeTool, type InvokedTool } from "./tools/invoke.ts";
 
 /**
@@ -83,7 +84,8 @@ async function runTool(
   if (hasEnded(before)) return endedBefore(db, before, call);
 
   const resumed = before.status === "running";
-  const changes = findTool(tools, call.toolName) !== undefined && !isReadOnly(call.toolName);
+  const tool = findTool(tools, call.toolName);
+  const changes = tool !== undefined && (tool.changesFiles ?? !tool.readOnly);
   const save = () =>
     saveSandbox(deps, sandboxes, session, input.step).catch((error: unknown) => {
       const reason = error instanceof Error ? error.message : String(error);
@@ -154,6 +156,7 @@ async function invoke(
     signal: stop.signal,
     memory: createSessionMemory(deps.store.db, session.id),
     maskWindow: (text: string, from: number, to: number) => deps.sanitizer.maskWindow(text, from, to),
+    mcp: mcpCalls(deps, session, row),
     onProgress: (bytes: number, line: string | undefined) =>
       scope.note(progressNote(callKey(row), bytes, line)),
   };

@@ -13,6 +13,7 @@ import type { CloseSandboxInput, SandboxFacts, WorkspaceFacts } from "./contract
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession, enterToClose } from "./runtime/enter-session.ts";
 import { fatal } from "./contract/failures.ts";
+import { takeSandboxTools } from "./step/server-tools.ts";
 import { SandboxLost } from "./sandbox/sandbox-lost.ts";
 import { closeSandbox } from "./workspace/close-sandbox.ts";
 import { NOTHING_SAVED, saveSandbox } from "./workspace/save-files.ts";
@@ -27,6 +28,7 @@ export function createSandboxLifecycle(deps: AgentDeps, sandboxes: SessionSandbo
       inScope(deps, async (scope) => {
         const session = await enterSession(deps, scope, { step: input.step, phase: "model" });
         const { sandbox, workspace } = await sandboxes.open(session, input.step, scope.signal);
+        await takeSandboxTools(deps, scope, session, { step: input.step, sandbox });
         const queue = deps.taskQueues.sandbox;
         return {
           container: sandbox.container,

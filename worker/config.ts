@@ -2,6 +2,7 @@
 import { hostname } from "node:os";
 import { z } from "zod";
 import { gitAccessOf, type GitAccess } from "../activities/git/git-access.ts";
+import { mcpAccessOf, type McpAccess } from "../activities/mcp/access.ts";
 import { secretsOf } from "../activities/redaction/secret-values.ts";
 import { isKeyVariable } from "../activities/config/model-target.ts";
 import { providerVariables } from "../activities/config/providers.ts";
@@ -79,6 +80,8 @@ export interface WorkerConfig {
   readonly readyFile: string | undefined;
   /** What git may use: LONGHAUL_GIT_TOKEN, one for each host, LONGHAUL_GIT_SSH_KEY_FILE, LONGHAUL_GIT_FOLDER. */
   readonly git: GitAccess;
+  /** What MCP servers may be told: LONGHAUL_MCP_<NAME>_TOKEN, and what their headers name. */
+  readonly mcp: McpAccess;
   /** Values that must never show. */
   readonly secrets: readonly string[];
 }
@@ -144,6 +147,7 @@ export function readWorkerConfig(
     logLevel: e.LONGHAUL_LOG_LEVEL,
     readyFile: e.LONGHAUL_READY_FILE,
     git: gitAccessOf(environment),
+    mcp: mcpAccessOf(environment),
     secrets: secretsOf(environment),
   };
 }

@@ -5,6 +5,7 @@ import { defaultModel, REHEARSAL_MODEL } from "../activities/config/default-mode
 import { agentConfigSchema, type RunConfig } from "../activities/config/agent-config.ts";
 import type { Sanitizer } from "../activities/redaction/sanitizer.ts";
 import type { AgentDeps } from "../activities/index.ts";
+import { createMcp } from "../activities/mcp/mcp.ts";
 import { createAiSdkModel } from "../activities/model/ai-sdk.ts";
 import { currentModelFacts } from "../activities/config/catalogue/load-catalogue.ts";
 import { resolveRun } from "../activities/config/models.ts";
@@ -47,7 +48,9 @@ export async function bindDeps(
     guardImage: config.guardImage,
     say: (line) => logger.info(line),
   });
+  const mcp = createMcp(config.mcp);
   const close = async () => {
+    await mcp.close();
     await sandboxHost.close();
     await store.close();
   };
@@ -72,6 +75,7 @@ export async function bindDeps(
         ),
         sanitizer,
         tools: toolRegistry,
+        mcp,
         git: config.git,
         defaultConfig: defaultConfig(config),
         heartbeatMs: config.heartbeatMs,

@@ -147,15 +147,19 @@ export async function askModel(
     ...(note ? { note } : {}),
     ...(wrapUp ? { wrapUp: true } : {}),
     ...(state.emptyAnswers > 0 || state.overflows > 0 ? { again: true as const } : {}),
+    ...(run.policy?.takesTools ? { takeTools: true as const } : {}),
     ...(run.policy ? { model: run.policy.model } : {}),
     ...askedModel(state, run.policy),
   };
   const model = `${run.policy?.model ?? ""}${state.fallback ? " (fallback)" : ""}`;
   let answer: ModelStepFacts | undefined;
   try {
-    answer = await interruptible(run, () =>
-      perform("modelStep", optionsOf(run), `step ${step} · ${model}`, input),
-    );
+    answer = await interruptible(run, async () => {
+      // Servers in the sandbox list their tools once it is open.
+      if (run.policy?.takesTools === "sandbox")
+        await Promise.race([run.opening, CancellationScope.current().cancelRequested]);
+      return perform("modelStep", optionsOf(run), `step ${step} · ${model}`, input);
+    });
     return answer;
   } finally {
     // A failed step may not have delivered its messages, so they are requeued first. Those that it did deliver are

@@ -8,6 +8,7 @@ import { MAX_HEAD_MESSAGES } from "../transcript/boundary.ts";
 import { delegateConfigSchema, sessionDelegateSchema } from "./delegate-settings.ts";
 import { gitConfigSchema, sessionGitSchema } from "./git-settings.ts";
 import { questionsSchema } from "./question-settings.ts";
+import { mcpServersSchema } from "./mcp-settings.ts";
 import { inheritedSchema, sandboxConfigSchema } from "./sandbox-settings.ts";
 import { strategyNames } from "../contract/strategies.ts";
 import { modelConfigSchema, modelTargetSchema, providerConfigSchema } from "./model-target.ts";
@@ -153,15 +154,6 @@ const skillsSchema = z.strictObject({
   paths: z.array(folderPath).default([".agents/skills"]),
 });
 
-const mcpServerSchema = z.union([
-  z.strictObject({
-    command: z.string(),
-    args: z.array(z.string()).default([]),
-    env: z.record(z.string(), z.string()).default({}),
-  }),
-  z.strictObject({ url: z.url(), headers: z.record(z.string(), z.string()).default({}) }),
-]);
-
 export const agentConfigSchema = z.strictObject({
   model: z.string().optional(),
   models: z.record(z.string(), modelConfigSchema).default({}),
@@ -177,13 +169,7 @@ export const agentConfigSchema = z.strictObject({
   skills: skillsSchema.prefault({}),
   questions: questionsSchema.prefault({}),
   delegate: delegateConfigSchema.prefault({}),
-  mcpServers: z
-    .record(z.string(), mcpServerSchema)
-    .default({})
-    .refine(
-      (servers) => Object.keys(servers).length === 0,
-      "MCP servers are not supported yet: leave it out",
-    ),
+  mcpServers: mcpServersSchema.default({}),
 });
 export type AgentConfig = z.infer<typeof agentConfigSchema>;
 
@@ -207,5 +193,7 @@ export const runConfigSchema = z.object({
   questions: questionsSchema.optional(),
   /** Sessions from before there was this do not delegate. */
   delegate: sessionDelegateSchema.optional(),
+  /** Those that are enabled. */
+  mcpServers: mcpServersSchema.optional(),
 });
 export type RunConfig = z.infer<typeof runConfigSchema>;

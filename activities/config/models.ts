@@ -171,6 +171,7 @@ export function resolveRun(
 ): RunResolution {
   const { context, tools, sandbox, limits, systemPrompt, instructions, skills, questions } = settings;
   const { model: delegateModel, ...delegate } = settings.delegate;
+  const servers = Object.entries(settings.mcpServers).filter(([, { enabled }]) => enabled);
   const own = resolveModel(name, settings, env, facts);
   if (!own.ok) return own;
   const resolved = [own];
@@ -185,6 +186,7 @@ export function resolveRun(
     questions,
     delegate,
     ...(systemPrompt === undefined ? {} : { systemPrompt }),
+    ...(servers.length === 0 ? {} : { mcpServers: Object.fromEntries(servers) }),
   };
   const { summaryModel } = context.options;
   if (summaryModel !== undefined && fullModelName(summaryModel.trim()) !== own.model.model) {

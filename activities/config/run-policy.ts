@@ -83,6 +83,7 @@ export function runPolicyOf(
     | "heartbeatTimeoutMs"
     | "git"
     | "delegates"
+    | "takesTools"
   >,
 ): RunPolicy {
   const setup = setupOf(config.sandbox);
@@ -90,6 +91,8 @@ export function runPolicyOf(
     ...["bash", ...Object.keys(config.tools)].map(
       (name) => defaultLimits(name, config.tools[name]).maxTimeoutMs,
     ),
+    // A call may have to reach or start its server first.
+    ...Object.values(config.mcpServers ?? {}).map((server) => server.maxTimeout + server.startTimeout),
   );
   return {
     model: config.model,

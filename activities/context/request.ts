@@ -25,7 +25,7 @@ const measuredTools = new WeakMap<ToolRegistry, Pick<Prefix, "tools" | "toolToke
 
 /** What stands in front of a session's messages. */
 export function prefixOf(
-  session: Pick<Session, "system" | "config">,
+  session: Pick<Session, "system" | "config" | "catalogues">,
   worker: ToolRegistry = toolRegistry,
 ): Prefix {
   return prefixWith(session.system, sessionTools(worker, session));

@@ -76,6 +76,8 @@ export interface SandboxFacts {
 
 export interface ModelStepInput {
   readonly step: number;
+  /** The tools of the session's MCP servers are taken first, where they were not yet. */
+  readonly takeTools?: true;
   /** Messages drained at this boundary, in order. */
   readonly guidance: readonly Guidance[];
   /** True while messages parked in Postgres wait: they come before `guidance`. */
@@ -118,8 +120,8 @@ export interface StepNews {
   readonly parked?: number;
   /** A person gave the session another model while one stepped in for it: none does any more. */
   readonly isOwn?: true;
-  /** The session was given another model: the figures from now on. */
-  readonly policy?: Pick<RunPolicy, "model" | "budget" | "prefix">;
+  /** The session was given another model, or its servers' tools: the figures from now on. */
+  readonly policy?: Pick<RunPolicy, "model" | "budget" | "prefix" | "takesTools">;
 }
 
 export type ModelStepFacts = StepNews & StepOutcome;

@@ -24,6 +24,8 @@ export type FailureType =
   | "ImageMissing"
   /** The session's repository cannot be read: no access, no such repository or reference, or nobody answers. */
   | "RepositoryUnavailable"
+  /** A server that the session requires does not answer. */
+  | "McpUnavailable"
   | "DatabaseUnavailable"
   /** A statement of ours was refused: a fault in the code. */
   | "DatabaseRejected"

@@ -54,6 +54,11 @@ export interface RunPolicy {
   };
   /** Of a session that may delegate: how many at once, and how often it looks whether one has ended, in ms. */
   readonly delegates?: { readonly maxConcurrent: number; readonly lookMs: number };
+  /**
+   * The tools of MCP servers are taken with the next step, `sandbox` of those that run there too: it waits for the sandbox. False
+   * once they are. Absent in runs from before there were any.
+   */
+  readonly takesTools?: "worker" | "sandbox" | false;
   /** How long a call may wait for the host that has the sandbox before the host counts as lost. */
   readonly hostTimeoutMs?: number;
 }

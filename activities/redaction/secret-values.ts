@@ -10,6 +10,7 @@ export function secretsOf(environment: Readonly<Record<string, string | undefine
     if (SECRET_NAME.test(name)) secrets.add(value);
     // Of one host, and perhaps with a user's name in front.
     if (name.startsWith("LONGHAUL_GIT_TOKEN")) secrets.add(value).add(value.slice(value.indexOf(":") + 1));
+    if (name.startsWith("LONGHAUL_MCP_")) secrets.add(value);
     for (const password of passwordsIn(value)) secrets.add(password);
   }
   return [...secrets];

@@ -1,6 +1,7 @@
 /** What activities are given, once, when the worker starts. Tests hand in fakes for the ports. */
 import type { RunConfig } from "../config/agent-config.ts";
 import type { GitAccess } from "../git/git-access.ts";
+import type { Mcp } from "../mcp/mcp.ts";
 import type { Sanitizer } from "../redaction/sanitizer.ts";
 import type { Model } from "../model/model.ts";
 import type { SandboxHost } from "../sandbox/sandbox.ts";
@@ -19,6 +20,8 @@ export interface AgentDeps {
   /** Cleans and masks whatever enters the model, Postgres, Temporal or a log. */
   readonly sanitizer: Sanitizer;
   readonly tools: ToolRegistry;
+  /** MCP servers; absent where this worker reaches none. */
+  readonly mcp?: Mcp;
   /** What git may use on this worker; absent where no repository is cloned. */
   readonly git?: GitAccess;
   /** What a session runs by that was started with a task alone, from Temporal's own tools. */

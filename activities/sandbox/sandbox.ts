@@ -105,11 +105,16 @@ export interface Sandbox {
    */
   start(command: SandboxCommand): Promise<CommandState>;
   /**
-   * More input for a command that was started with `more`, from `offset` bytes on; resolves when there is room for the next
-   * piece.
+   * More input for a command that was started with `more`, from `offset` bytes on, or `once` under a name: a piece of that
+   * name which came before is not added again. Resolves when there is room for the next piece.
    * @returns false where the command has ended, so the rest need not be sent
    */
-  feed(id: string, offset: number, bytes: Uint8Array, options: { readonly last: boolean }): Promise<boolean>;
+  feed(
+    id: string,
+    at: number | { readonly once: string },
+    bytes: Uint8Array,
+    options: { readonly last: boolean },
+  ): Promise<boolean>;
   /** `start` and `wait` in one round trip. Aborting stops the waiting, not the command. */
   run(command: SandboxCommand, options?: WaitOptions): Promise<CommandState>;
   /**

@@ -167,6 +167,9 @@ export const eventData = {
     applied: list(text),
     notApplied: list(of({ path: text, reason: text })),
   }),
+  /** A server's tools are there, or it was greeted again; `tokens` of their descriptions. */
+  "mcp:connected": of({ server: text, era: text, tools: number, tokens: number }),
+  "mcp:failed": of({ server: text, message: text, required: flag }),
   "session:ended": of({
     status: text,
     /** Which limit, where it was not the steps'. */

@@ -3,12 +3,14 @@ import { and, eq, getTableColumns, isNull, max, sql } from "drizzle-orm";
 import type { RunConfig } from "../config/agent-config.ts";
 import { runConfigSchema } from "../config/agent-config.ts";
 import type { Skill } from "../config/skills.ts";
+import type { McpCatalogue } from "../contract/mcp.ts";
 import { retryable } from "../contract/failures.ts";
 import type { UserPart } from "../contract/message.ts";
 import { estimateMessage, type TokenRatio } from "../transcript/tokens.ts";
 import type { SessionStatus } from "../contract/activities.ts";
 import type { Queryable, Store } from "./db.ts";
 import { isOrphan } from "./delegations.ts";
+import { loadCatalogues } from "./mcp.ts";
 import { promptColumns, promptOf, promptRow, SYSTEM_SEQUENCE } from "./stored-prompt.ts";
 import { boxes, checkpoints, cursors, sessions, storedMessages, tokenRatios } from "./schema/index.ts";
 
@@ -58,6 +60,8 @@ export interface Session {
   readonly isOrphan: boolean;
   /** What its model's real count is to our estimate, as learnt over all sessions. */
   readonly learnt: TokenRatio | undefined;
+  /** Tools of the MCP servers that it has; absent where it has none. */
+  readonly catalogues?: readonly McpCatalogue[];
 }
 
 /** Stores a session with its system prompt as the first message and its task as the second. @returns false where the id is taken already */
@@ -143,6 +147,7 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
     parentId: row.parentId ?? undefined,
     isOrphan: found.isOrphan,
     learnt: ratio === null || samples === null ? undefined : { ratio, samples },
+    ...(config.mcpServers === undefined ? {} : { catalogues: await loadCatalogues(db, id) }),
   };
 }
 

@@ -55,11 +55,12 @@ export function findTool(registry: ToolRegistry, name: string): Tool | undefined
 
 /** The tools as the model sees them: each once, by its own name. */
 export function toolSpecs(registry: ToolRegistry = toolRegistry): ToolSpec[] {
-  return [...registry.values()].map((tool) => ({
-    name: tool.name,
-    description: tool.description,
-    inputSchema: inputSchemaOf(tool),
-  }));
+  return [...registry.values()].filter((tool) => tool.isHidden !== true).map(toolSpec);
+}
+
+export function toolSpec(tool: Tool): ToolSpec {
+  const { name, description } = tool;
+  return { name, description, inputSchema: tool.inputSchema ?? inputSchemaOf(tool) };
 }
 
 function inputSchemaOf(tool: Tool): Record<string, unknown> {

@@ -2,11 +2,15 @@
 import type { Session } from "../store/sessions.ts";
 import { DELEGATE } from "./delegate.ts";
 import type { ToolRegistry } from "./index.ts";
+import { withMcpTools } from "./mcp-tools.ts";
 
 /** The tools of a session, in the order in which its model sees them; the same registry for the same tools. */
-export function sessionTools(registry: ToolRegistry, session: Pick<Session, "config">): ToolRegistry {
+export function sessionTools(
+  registry: ToolRegistry,
+  session: Pick<Session, "config" | "catalogues">,
+): ToolRegistry {
   const hidden = session.config.delegate?.enabled === true ? [] : [DELEGATE];
-  return without(registry, hidden);
+  return withMcpTools(without(registry, hidden), session);
 }
 
 const made = new WeakMap<ToolRegistry, Map<string, ToolRegistry>>();

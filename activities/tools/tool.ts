@@ -1,5 +1,6 @@
 /** What a tool is: declared once, one file each. `run-tool.ts` validates, runs, truncates, masks and stores. */
 import type { z } from "zod";
+import type { McpToolEntry } from "../contract/mcp.ts";
 import type { FilePart } from "../contract/message.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { ToolLimits, SessionMemory } from "../contract/tools.ts";
@@ -9,6 +10,14 @@ export interface Tool<Input = unknown> {
   /** What the model reads: what it does, its limits, when to take another. */
   readonly description: string;
   readonly input: z.ZodType<Input>;
+  /** JSON schema that the model sees, where another than that of `input`. */
+  readonly inputSchema?: Record<string, unknown>;
+  /** Callable, and not in the request: a search finds it. */
+  readonly isHidden?: boolean;
+  /** Whether it may change the workspace; default: unless it is read-only. */
+  readonly changesFiles?: boolean;
+  /** The MCP server that it belongs to. */
+  readonly server?: string;
   /** Read-only tools simply run again after a crash; all others go through the ledger and never do. */
   readonly readOnly: boolean;
   /** At most 60 characters for people: a command's first line, a path. */
@@ -34,8 +43,22 @@ export interface ToolContext {
   readonly memory: SessionMemory;
   /** A page of a text, masked by what the whole text shows: see the sanitizer's `maskWindow`. */
   readonly maskWindow: (text: string, from: number, to: number) => string;
+  /** Calls to MCP servers; absent where this worker makes none. */
+  readonly mcp?: McpCalls | undefined;
   /** Live note for watchers and the Web UI: at most 200 characters. */
   readonly onProgress: (bytes: number, lastLine: string | undefined) => void;
+}
+
+/** What the tools of MCP servers need of the worker. */
+export interface McpCalls {
+  /** Calls a tool under the server's own name for it. What goes wrong is a result; throws as `Tool.run` does. */
+  call(
+    tool: { readonly server: string; readonly entry: McpToolEntry; readonly isRepeatable: boolean },
+    input: Record<string, unknown>,
+    context: ToolContext,
+  ): Promise<ToolResult>;
+  /** Makes tools that a search found callable from the next step on. */
+  keepFound(found: readonly { readonly server: string; readonly name: string }[]): Promise<void>;
 }
 
 export interface ToolResult {

@@ -1,16 +1,14 @@
 import { z } from "zod";
 import { accepted, failure } from "./failure.ts";
-import { withoutMetadata } from "./image-metadata.ts";
 import { imageTypeOf } from "../contract/image-type.ts";
 import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
+import { MAX_IMAGE_BYTES as MAX_BYTES, storeImage } from "./store-image.ts";
 import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   path: z.string().describe("PNG, JPEG, GIF or WebP file, relative to /workspace or absolute inside it."),
 });
 
-/** Largest image that is shown. Source: providers take 5 to 20 MB; Cline allows 6 MB. */
-const MAX_BYTES = 5_000_000;
 const CHUNK_BYTES = 1_048_576;
 
 export const viewImage = defineTool({
@@ -45,15 +43,7 @@ async function run(given: z.infer<typeof input>, context: ToolContext): Promise<
     got += read.bytes.length;
   }
   const bytes = Buffer.concat(parts);
-  const mediaType = imageTypeOf(bytes);
-  if (mediaType === undefined) return failure(`${name} changed while it was read. Try again.`);
-  // What stands beside the picture is text that neither the model nor a mask could see.
-  const picture = withoutMetadata(bytes, mediaType);
-  if (picture === undefined)
-    return failure(`${name} is a damaged image: its parts do not fit together. Make it again, with bash.`);
-  const latin = Buffer.from(picture).toString("latin1");
-  if (context.maskWindow(latin, 0, latin.length) !== latin)
-    return failure(`${name} is not shown: its bytes hold a secret of this installation.`);
-  const file = await context.memory.saveBlob(picture, mediaType);
-  return { text: `${name} (${mediaType}, ${showSize(bytes.length)})`, files: [file] };
+  const stored = await storeImage(bytes, name, context);
+  if (typeof stored === "string") return failure(stored);
+  return { text: `${name} (${stored.mediaType}, ${showSize(bytes.length)})`, files: [stored] };
 }

@@ -52,13 +52,16 @@ export function missing(message: string, fix: string, cause?: unknown): ClientEr
   return new ClientError(exitCodes.missing, message, { fix, cause });
 }
 
+/** Failures that mean that a service which the session needs is missing: nothing was done. */
+const SERVICES_MISSING: readonly string[] = ["ImageMissing", "McpUnavailable"];
+
 /**
  * The exit code for a session's outcome. `active` and `waiting` mean that nothing has ended.
- * @param reason of a failure, beginning with its type
+ * @param failure its type
  */
 export function exitCodeOf(
   status: string,
-  { delivery = "none", reason }: { delivery?: DeliveryState; reason?: string | null | undefined } = {},
+  { delivery = "none", failure }: { delivery?: DeliveryState; failure?: string | undefined } = {},
 ): ExitCode {
   switch (status) {
     case "completed":
@@ -68,6 +71,8 @@ export function exitCodeOf(
     case "cancelled":
       return exitCodes.cancelled;
     default:
-      return reason?.startsWith("ImageMissing:") === true ? exitCodes.missing : exitCodes.failed;
+      return failure !== undefined && SERVICES_MISSING.includes(failure)
+        ? exitCodes.missing
+        : exitCodes.failed;
   }
 }

@@ -159,6 +159,10 @@ export class Renderer {
     "instructions:loaded": (_event, { path }) =>
       this.note(this.#style("dim", `  ${oneLine(path, 200)} is shown`)),
     "skill:opened": (_event, { name }) => this.note(this.#style("dim", `  skill ${oneLine(name, 80)}`)),
+    "mcp:connected": (_event, { server, tools }) =>
+      this.note(this.#style("dim", `  ${oneLine(server, 40)}: ${plural(tools, "tool")}`)),
+    "mcp:failed": (_event, { server, message }) =>
+      this.#warn(`! MCP server ${oneLine(server, 40)}: ${oneLine(message, 300)}`),
     "llm:error": (_event, { message, class: kind, final, retryInMs }) => {
       const wait = retryInMs === null ? "" : `; again in ${duration(retryInMs)}`;
       if (final) this.#finalError = message;

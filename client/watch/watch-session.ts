@@ -1,5 +1,6 @@
 /** Shows a session live until it ends, for people or as JSON lines. What `run` and `watch` share. */
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
+import { findSession } from "../../activities/store/reading.ts";
 import { deliveryOf, listPublications } from "../../activities/store/repositories.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import type { Services } from "../connect/connection.ts";
@@ -32,7 +33,6 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
   process.on("SIGINT", onSignal);
   process.on("SIGTERM", onSignal);
   const questions = new OpenQuestions();
-  let reason: string | null | undefined;
   const show = watch.json ? jsonLines(output, sessionId) : forPeople(output);
   const children = watch.children === true ? new WatchedChildren(watch, show) : undefined;
   try {
@@ -45,11 +45,8 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
     })) {
       switch (item.kind) {
         case "event":
-          if (item.event.type === "session:ended") {
-            reason = (item.event as SessionEvent<"session:ended">).data.reason;
-            // The outcome is the last line.
-            await children?.ended();
-          }
+          // The outcome is the last line.
+          if (item.event.type === "session:ended") await children?.ended();
           show.event(item.event, item.live);
           questions.event(item.event);
           children?.follow(item.event);
@@ -77,7 +74,10 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
           show.end(item);
           show.close();
           for (const line of (await watch.closing?.(item)) ?? nextHints(sessionId)) output.note(`${line}\n`);
-          return exitCodeOf(item.status, { delivery: await deliveryIn(services, sessionId), reason });
+          return exitCodeOf(item.status, {
+            delivery: await deliveryIn(services, sessionId),
+            failure: await failureIn(services, sessionId),
+          });
       }
     }
   } finally {
@@ -93,6 +93,10 @@ export async function watchSession(watch: Watch): Promise<ExitCode> {
 /** Of a database that has no such table yet: nothing. */
 const deliveryIn = async ({ store }: Services, sessionId: string) =>
   deliveryOf((await unlessTableMissing(() => listPublications(store.db, sessionId))) ?? []);
+
+/** Type of the failure that ended it. */
+const failureIn = async ({ store }: Services, sessionId: string) =>
+  ((await findSession(store.db, sessionId))?.error as { readonly type?: string } | null | undefined)?.type;
 
 const nextHints = (id: string) => [
   `Its files:     longhaul pull ${id} ${id}`,

@@ -12,6 +12,7 @@ import type { ClosedSession } from "../../activities/contract/activities.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { gitAccessOf } from "../../activities/git/git-access.ts";
 import { createActivities, type AgentDeps } from "../../activities/index.ts";
+import { createMcp } from "../../activities/mcp/mcp.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { temporalRuns } from "../../worker/connect/session-runs.ts";
@@ -108,6 +109,7 @@ export async function startAgent(): Promise<AgentHarness> {
     sessionRuns: temporalRuns(client, sanitizer.clean),
     sanitizer,
     tools: toolRegistry,
+    mcp: createMcp({ variables: {} }),
     git: gitAccessOf({
       PATH: process.env["PATH"],
       LONGHAUL_GIT_TOKEN: CANARY,
@@ -193,6 +195,7 @@ export async function startAgent(): Promise<AgentHarness> {
       await running;
       const boxes = await sandboxHost.sessions();
       for (const id of boxes.filter((box) => sessions.includes(rootOf(box)))) await sandboxHost.remove(id);
+      await deps.mcp?.close();
       await sandboxHost.close();
       notifier.close();
       await Promise.all([native.close(), connection.close(), ...servers.map((server) => server.close())]);

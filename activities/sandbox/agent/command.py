@@ -47,6 +47,8 @@ class Command(Ending):
         self.fed = 0
         self.more = False
         self.feeders = []
+        # Names of the pieces that came under one.
+        self.named = set()
         # Descriptors of both sides until the program runs.
         self.opened = []
         self.listeners = []
@@ -182,6 +184,15 @@ class Command(Ending):
         calls, self.when_started = self.when_started, []
         for call in calls:
             call()
+
+    def place_of(self, request):
+        """Where a piece of input belongs. A piece with a name comes after all others, and once."""
+        if "offset" in request:
+            return request["offset"]
+        if request["once"] in self.named:
+            return -1
+        self.named.add(request["once"])
+        return self.fed
 
     def take(self, offset, data, last, done):
         """More of its input. A repeated request, whose first answer was lost, adds nothing. `done` is called once there is

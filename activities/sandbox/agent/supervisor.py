@@ -138,7 +138,8 @@ class Supervisor:
         def done():
             client.send({"q": request["q"], "ok": {"taken": not command.end}})
 
-        command.take(request["offset"], binascii.a2b_base64(request["data"]), request["last"], done)
+        data = binascii.a2b_base64(request["data"])
+        command.take(command.place_of(request), data, request["last"], done)
 
     def do_wait(self, client, request):
         return self.follow(client, request, self.known(request))

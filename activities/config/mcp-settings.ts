@@ -1,0 +1,93 @@
+/** MCP servers as `longhaul.yaml` names them. Pure. */
+import { z } from "zod";
+
+const ms = z.number().int().positive();
+
+/** Part of tool names, of a variable's name and of a process's id. Two underscores part a server from its tool. */
+const NAME = /^(?!.*__)[A-Za-z0-9](?:[A-Za-z0-9_-]{0,30}[A-Za-z0-9])?$/;
+
+const LOCAL_KEYS = ["args", "env", "cwd"] as const;
+const REMOTE_KEYS = ["headers", "auth"] as const;
+
+const serverSchema = z
+  .strictObject({
+    /** A program in the sandbox that speaks on its standard input and output. */
+    command: z.string().min(1).optional(),
+    args: z.array(z.string()).optional(),
+    env: z.record(z.string(), z.string()).optional(),
+    /** Folder of the workspace that it runs in. */
+    cwd: z.string().optional(),
+    /** A server that the worker asks. */
+    url: z.url({ protocol: /^https?$/ }).optional(),
+    /** `${LONGHAUL_MCP_…}` is filled in by the worker, so that no session holds a secret. */
+    headers: z.record(z.string(), z.string()).optional(),
+    /** `token`: the worker's LONGHAUL_MCP_<NAME>_TOKEN; default: that one where there is one. */
+    auth: z.enum(["none", "token"]).optional(),
+    enabled: z.boolean().default(true),
+    /** How long a call may go without a sign of life. Source: the protocol's own libraries, 60 s. */
+    timeout: ms.default(60_000),
+    /** How long a call may take altogether. Source: bash's limit, ten minutes. */
+    maxTimeout: ms.default(600_000),
+    /** Until it has listed its tools; a program may have to be installed first. Source: people's complaints about less. */
+    startTimeout: ms.default(30_000),
+    /** Tools that are offered, by name; `!name` takes away, and the last pattern that fits decides. */
+    tools: z.array(z.string().min(1)).default(["*"]),
+    /** Tools that change nothing: after a crash they are called again. */
+    readOnly: z.array(z.string().min(1)).default([]),
+    /** Believe the server's own word on which tools change nothing. */
+    trustHints: z.boolean().default(false),
+    /** Without it no session starts. */
+    required: z.boolean().default(false),
+    /** Whether its tools stand in every request or are found by `search_tools`; `auto`: by their size. */
+    expose: z.enum(["auto", "always", "search"]).default("auto"),
+  })
+  .superRefine((server, context) => {
+    const refuse = (key: string, message: string) =>
+      context.addIssue({ code: "custom", path: [key], message });
+    if ((server.command === undefined) === (server.url === undefined))
+      context.addIssue({ code: "custom", message: "needs either a command or a url" });
+    else
+      for (const key of server.url === undefined ? REMOTE_KEYS : LOCAL_KEYS)
+        if (server[key] !== undefined)
+          refuse(key, `has no effect on a server with a ${server.url === undefined ? "command" : "url"}`);
+    for (const value of Object.values(server.headers ?? {}))
+      for (const [, variable = ""] of value.matchAll(/\$\{([^}]*)\}/g))
+        if (!/^LONGHAUL_MCP_\w+$/.test(variable))
+          refuse(
+            "headers",
+            `\${${variable}}: the worker fills in variables whose names begin with LONGHAUL_MCP_ alone`,
+          );
+    if (server.maxTimeout < server.timeout) refuse("maxTimeout", "is shorter than timeout");
+  });
+
+export type McpServer = z.infer<typeof serverSchema>;
+export type McpServers = Readonly<Record<string, McpServer>>;
+
+export const mcpServersSchema = z.record(z.string(), serverSchema).superRefine((servers, context) => {
+  const variables = new Set<string>();
+  for (const name of Object.keys(servers)) {
+    const issue = (message: string) => context.addIssue({ code: "custom", path: [name], message });
+    if (!NAME.test(name))
+      issue("a server's name has 1 to 32 letters, digits, - and _, and no two underscores in a row");
+    if (variables.has(mcpTokenVariable(name)))
+      issue("differs from another server's name in case, - or _ alone");
+    variables.add(mcpTokenVariable(name));
+  }
+});
+
+/** Variable of the worker with a server's token. */
+export const mcpTokenVariable = (server: string): string =>
+  `LONGHAUL_MCP_${server.toUpperCase().replaceAll("-", "_")}_TOKEN`;
+
+export const isRemote = (server: Pick<McpServer, "url">): boolean => server.url !== undefined;
+
+/** Whether the last of the patterns that fits a name takes it in; `*` stands for any characters, `!` takes away. */
+export function isListed(patterns: readonly string[], name: string): boolean {
+  const last = patterns.findLast((pattern) => fits(pattern.replace(/^!/, ""), name));
+  return last !== undefined && !last.startsWith("!");
+}
+
+function fits(pattern: string, name: string): boolean {
+  const parts = pattern.split("*").map((part) => part.replaceAll(/[\\^$.|?+()[\]{}]/g, "\\$&"));
+  return new RegExp(`^${parts.join(".*")}$`, "s").test(name);
+}

@@ -1,0 +1,39 @@
+/** How a call is told that did not bring a result. */
+import { oneLine } from "../tools/paths.ts";
+import type { ToolResult } from "../tools/tool.ts";
+import type { McpCall } from "./mcp.ts";
+import { isRefusal, isTimeout, reasonOf } from "./mcp-failure.ts";
+
+/** A call of which nobody can say how it ended. */
+export function unknownEnd({ server, entry, input }: McpCall, why: string): ToolResult {
+  return {
+    unknown: true,
+    text: [
+      `It is not known how this call ended: ${why}. It may have happened.`,
+      `Sent to the server ${server.name}: ${entry.name} ${oneLine(JSON.stringify(input), 500)}`,
+      "It was not sent again. Look at what it has done before you repeat it.",
+    ].join("\n"),
+  };
+}
+
+/** @param sent whether the server may have got it, and whether a person stopped it */
+export function failedCall(
+  call: McpCall,
+  error: unknown,
+  sent: { readonly isSent: boolean; readonly isStopped: boolean },
+): ToolResult {
+  const { name, settings } = call.server;
+  if (sent.isStopped) {
+    const text = sent.isSent
+      ? `The user stopped this call. The server ${name} was told; what it did until then may have happened.`
+      : "[interrupted before it began]";
+    return { text, interrupted: true };
+  }
+  const seconds = (ms: number) => `${ms / 1_000} s`;
+  const reason = isTimeout(error)
+    ? `${name} gave no sign of life for ${seconds(settings.timeout)}, or took longer than ${seconds(settings.maxTimeout)} (timeout and maxTimeout of this server)`
+    : `${name}: ${reasonOf(error)}`;
+  if (!sent.isSent || isRefusal(error)) return { text: `The call failed. ${reason}.`, isError: true };
+  if (call.isRepeatable) return { text: `The call failed. ${reason}. It can be repeated.`, isError: true };
+  return unknownEnd(call, reason);
+}

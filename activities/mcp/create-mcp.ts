@@ -1,0 +1,49 @@
+/** MCP servers over HTTP and in the sandbox, behind one interface. */
+import { isRemote } from "../config/mcp-settings.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
+import type { McpAccess } from "./access.ts";
+import { callOverHttp } from "./call-over-http.ts";
+import { callInSandbox } from "./call-in-sandbox.ts";
+import { createHttpServers, type HttpServers } from "./http-servers.ts";
+import type { ListedTools, Mcp, ServerOf } from "./mcp.ts";
+import { McpFailure, reasonOf } from "./mcp-failure.ts";
+import { listTools } from "./protocol-client.ts";
+import { greetNew } from "./sandbox-servers.ts";
+
+export function createLoadedMcp(access: McpAccess): Mcp {
+  const http = createHttpServers(access);
+  return {
+    async list(server, sandbox, signal) {
+      const { startTimeout } = server.settings;
+      const limit = AbortSignal.timeout(startTimeout);
+      try {
+        return await listed(http, server, sandbox, AbortSignal.any([signal, limit]));
+      } catch (error) {
+        signal.throwIfAborted();
+        if (error instanceof Error && error.name === "SandboxLost") throw error;
+        const late = `it did not list its tools within ${startTimeout / 1_000} s (startTimeout)`;
+        throw new McpFailure(limit.aborted ? late : reasonOf(error));
+      }
+    },
+    call: (call, context) =>
+      isRemote(call.server.settings) ? callOverHttp(http, call, context) : callInSandbox(call, context),
+    close: () => http.close(),
+  };
+}
+
+async function listed(
+  http: HttpServers,
+  server: ServerOf,
+  sandbox: Sandbox | undefined,
+  signal: AbortSignal,
+): Promise<ListedTools> {
+  const options = { timeout: server.settings.startTimeout, signal };
+  if (isRemote(server.settings)) return listTools(await http.client(server, signal), options);
+  if (sandbox === undefined) throw new McpFailure("the sandbox that it runs in could not be opened");
+  const client = await greetNew({ ...server, sandbox }, { signal });
+  try {
+    return await listTools(client, options);
+  } finally {
+    await client.close();
+  }
+}

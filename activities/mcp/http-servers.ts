@@ -1,0 +1,112 @@
+/** Connections to servers that are reached over HTTP: one for each session and server, while it is used. */
+import { StreamableHTTPClientTransport, type Client } from "@modelcontextprotocol/client";
+import type { McpServer } from "../config/mcp-settings.ts";
+import { isLoopback } from "../model/endpoint.ts";
+import { headersFor, type McpAccess } from "./access.ts";
+import { connected, createProtocolClient } from "./protocol-client.ts";
+
+/** Source: Temporal's own plug-in for MCP (survey of people, 4.2). */
+const IDLE_MS = 5 * 60_000;
+
+export interface HttpServer {
+  readonly sessionId: string;
+  readonly name: string;
+  readonly settings: McpServer;
+}
+
+export interface HttpServers {
+  /**
+   * The open connection, or a new one. A session has its own: a server of the older revisions keeps state for each.
+   * @param instead a connection that the server has forgotten
+   */
+  client(server: HttpServer, signal: AbortSignal, instead?: Client): Promise<Client>;
+  close(): Promise<void>;
+}
+
+interface Entry {
+  readonly client: Promise<Client>;
+  timer: NodeJS.Timeout | undefined;
+}
+
+export function createHttpServers(access: McpAccess): HttpServers {
+  const entries = new Map<string, Entry>();
+  const network = createFetch();
+
+  function drop(key: string, entry: Entry): void {
+    clearTimeout(entry.timer);
+    if (entries.get(key) === entry) entries.delete(key);
+    entry.client.then((client) => client.close()).catch(() => undefined);
+  }
+
+  function touch(key: string, entry: Entry): void {
+    clearTimeout(entry.timer);
+    entry.timer = setTimeout(() => drop(key, entry), IDLE_MS);
+    entry.timer.unref();
+  }
+
+  return {
+    async client(server, signal, instead) {
+      const { sessionId, name, settings } = server;
+      const key = JSON.stringify([sessionId, name, settings.url]);
+      const open = entries.get(key);
+      // Of two calls that find it stale, one makes the new one.
+      if (open !== undefined && instead !== undefined && (await open.client) === instead) drop(key, open);
+      let entry = entries.get(key);
+      if (entry === undefined) {
+        entry = { client: connect(server, access, await network, signal), timer: undefined };
+        entries.set(key, entry);
+        const mine = entry;
+        mine.client.catch(() => drop(key, mine));
+      }
+      const client = await entry.client;
+      touch(key, entry);
+      return client;
+    },
+    async close() {
+      for (const [key, entry] of entries) drop(key, entry);
+      await network.then(({ close }) => close());
+    },
+  };
+}
+
+async function connect(
+  { name, settings }: HttpServer,
+  access: McpAccess,
+  { fetch }: Network,
+  signal: AbortSignal,
+): Promise<Client> {
+  const { startTimeout } = settings;
+  const transport = new StreamableHTTPClientTransport(new URL(settings.url ?? ""), {
+    fetch,
+    requestInit: { headers: headersFor(access, name, settings) },
+    // A lost stream of notifications is no loss: nothing of them is used.
+    reconnectionOptions: {
+      initialReconnectionDelay: 1_000,
+      maxReconnectionDelay: 30_000,
+      reconnectionDelayGrowFactor: 2,
+      maxRetries: 2,
+    },
+  });
+  return connected(createProtocolClient("auto", startTimeout), transport, { timeout: startTimeout, signal });
+}
+
+interface Network {
+  readonly fetch: typeof globalThis.fetch;
+  readonly close: () => Promise<void>;
+}
+
+/** undici's own fetch without its limits of 300 s: those of the settings count. Goes through the environment's proxies. */
+async function createFetch(): Promise<Network> {
+  const { Agent, EnvHttpProxyAgent, fetch } = await import("undici");
+  const limits = { headersTimeout: 0, bodyTimeout: 0, connectTimeout: 0 };
+  const [direct, proxied] = [new Agent(limits), new EnvHttpProxyAgent(limits)];
+  // The same interface as Node's own, whose types are those of an older undici.
+  const send = fetch as unknown as (url: string, init: object) => Promise<Response>;
+  return {
+    fetch: (input, init) => {
+      const url = input instanceof Request ? input.url : String(input);
+      return send(url, { ...init, dispatcher: isLoopback(url) ? direct : proxied });
+    },
+    close: async () => void (await Promise.all([direct.destroy(), proxied.destroy()])),
+  };
+}

@@ -1,0 +1,59 @@
+/** How a server's failure is told. */
+import {
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+  UnauthorizedError,
+} from "@modelcontextprotocol/client";
+import { shorten } from "../contract/cut-text.ts";
+
+/** In words for people and the model, without the server's name. */
+export class McpFailure extends Error {
+  override readonly name = "McpFailure";
+}
+
+const MAX_CHARS = 500;
+
+/** What went wrong, as a clause. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof McpFailure) return error.message;
+  if (error instanceof UnauthorizedError) return "it wants a login or another token (401)";
+  if (error instanceof SdkHttpError) {
+    if (error.status === 401 || error.status === 403)
+      return `it wants a login or another token (${error.status})`;
+    return shorten(`it answered with HTTP status ${error.status}: ${error.message}`, MAX_CHARS);
+  }
+  if (error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout)
+    return "it did not answer in time";
+  if (error instanceof ProtocolError)
+    return shorten(`it answered with the error ${error.message}`, MAX_CHARS);
+  const cause = innermost(error);
+  return shorten(cause instanceof Error ? cause.message || cause.name : String(cause), MAX_CHARS);
+}
+
+/** fetch and the library wrap what the system said. */
+function innermost(error: unknown): unknown {
+  let inner = error;
+  for (let depth = 0; depth < 8 && inner instanceof Error; depth += 1) {
+    const data = inner instanceof SdkError ? (inner.data as { cause?: unknown } | undefined) : undefined;
+    const next: unknown = inner instanceof AggregateError ? inner.errors[0] : (inner.cause ?? data?.cause);
+    if (next === undefined || next === null) break;
+    inner = next;
+  }
+  return inner;
+}
+
+/** A limit of ours passed without an answer. */
+export const isTimeout = (error: unknown): boolean =>
+  error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout;
+
+/** The server said no before it did anything: the request as such, or who sent it, was refused. */
+export const isRefusal = (error: unknown): boolean =>
+  error instanceof UnauthorizedError ||
+  error instanceof ProtocolError ||
+  (error instanceof SdkHttpError && [400, 401, 403, 404, 405, 422, 429].includes(error.status));
+
+/** The server has forgotten the session that a request named. */
+export const isStaleSession = (error: unknown): boolean =>
+  error instanceof SdkHttpError && error.status === 404;

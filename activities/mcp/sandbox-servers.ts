@@ -1,0 +1,148 @@
+/** Servers that are programs in the session's sandbox, under its supervisor: they outlive workers and end with the sandbox. */
+import type { Client, DiscoverResult } from "@modelcontextprotocol/client";
+import type { McpServer } from "../config/mcp-settings.ts";
+import { cutTail } from "../contract/cut-text.ts";
+import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
+import { workspacePath } from "../tools/paths.ts";
+import { McpFailure, reasonOf } from "./mcp-failure.ts";
+import { connected, createProtocolClient } from "./protocol-client.ts";
+import { SandboxTransport } from "./sandbox-transport.ts";
+
+/** Of a program's output; then it is started anew. Source: ours, hundreds of images. */
+const MAX_OUTPUT_BYTES = 256 << 20;
+const NEARLY_FULL_BYTES = MAX_OUTPUT_BYTES - (32 << 20);
+const STDERR_BYTES = 2_000;
+/** Of the older revisions: a greeting, and a program that knows who asks. */
+const FIRST_MODERN_ERA = "2026";
+
+export interface SandboxServer {
+  readonly name: string;
+  readonly settings: McpServer;
+  readonly sandbox: Sandbox;
+}
+
+export interface Program {
+  /** Of its command. */
+  readonly id: string;
+  /** Which program of which start of the sandbox. */
+  readonly key: string;
+  /** Bytes that it had printed when it was looked at. */
+  readonly printed: number;
+  /** It was started just now. */
+  readonly isNew: boolean;
+}
+
+/** The server's running program, or a new one where it has ended or never ran in this sandbox. @throws McpFailure */
+export async function runningProgram({ name, settings, sandbox }: SandboxServer): Promise<Program> {
+  for (let number = 1; ; number += 1) {
+    const id = `mcp-${name.replaceAll("_", ".")}-${number}`;
+    const key = `${sandbox.identity.boot}/${id}`;
+    const state = await sandbox.state(id);
+    if (state === undefined) {
+      const started = await sandbox.start({
+        id,
+        argv: [settings.command ?? "", ...(settings.args ?? [])],
+        cwd: workspacePath(settings.cwd).absolute,
+        env: settings.env ?? {},
+        more: true,
+        maxOutputBytes: MAX_OUTPUT_BYTES,
+      });
+      if (started.kind === "refused") throw new McpFailure(`its program was not started: ${started.reason}`);
+      return { id, key, printed: started.kind === "running" ? started.outKept : 0, isNew: true };
+    }
+    if (state.kind !== "running") continue;
+    if (state.outKept < NEARLY_FULL_BYTES) return { id, key, printed: state.outKept, isNew: false };
+    await sandbox.kill(id);
+  }
+}
+
+/** What greeting a program has brought; the same for every exchange with it. */
+type Greeting = { readonly kind: "legacy" } | { readonly kind: "modern"; readonly discover: DiscoverResult };
+
+/** By program. Only spares reading its first answers again. */
+const greetings = new Map<string, Greeting>();
+const MAX_GREETINGS = 1_000;
+
+/**
+ * Greets a program, once however often it is asked: a repeated greeting reads what was answered before.
+ * @param era the revision that it is known to speak
+ * @returns a client that can list its tools
+ */
+export async function greet(
+  { settings, sandbox }: SandboxServer,
+  program: Program,
+  { era, signal }: { readonly era?: string; readonly signal: AbortSignal },
+): Promise<Client> {
+  const { startTimeout } = settings;
+  const isLegacy = era !== undefined && era < FIRST_MODERN_ERA;
+  const transport = new SandboxTransport(sandbox, { command: program.id, prefix: "init", from: 0 });
+  // A program of the older revisions may not answer what it does not know: half of the time is left for its greeting.
+  const client = createProtocolClient(isLegacy ? "legacy" : "auto", startTimeout / 2);
+  try {
+    await connected(client, transport, { timeout: startTimeout, signal });
+  } catch (error) {
+    throw await told(sandbox, program.id, transport.failure ?? error);
+  }
+  const discover = client.getDiscoverResult();
+  greetings.set(program.key, discover === undefined ? { kind: "legacy" } : { kind: "modern", discover });
+  for (const oldest of greetings.keys()) {
+    if (greetings.size <= MAX_GREETINGS) break;
+    greetings.delete(oldest);
+  }
+  return client;
+}
+
+/**
+ * Greets a program that was just started. Some end at the first question that they do not know: they are started again and
+ * greeted the old way.
+ */
+export async function greetNew(
+  server: SandboxServer,
+  options: { readonly era?: string; readonly signal: AbortSignal },
+): Promise<Client> {
+  const program = await runningProgram(server);
+  try {
+    return await greet(server, program, options);
+  } catch (error) {
+    const ended = await server.sandbox.state(program.id);
+    if (options.era !== undefined || ended?.kind !== "exited" || ended.outBytes > 0) throw error;
+    const again = await runningProgram(server);
+    return greet(server, again, { ...options, era: "2025" });
+  }
+}
+
+/** A client for one call, which the program knows by `prefix`. @returns it with the way to what the program's end was */
+export async function clientFor(
+  server: SandboxServer,
+  program: Program,
+  exchange: {
+    readonly prefix: string;
+    readonly from: number;
+    readonly era: string;
+    readonly signal: AbortSignal;
+  },
+): Promise<{ readonly client: Client; readonly transport: SandboxTransport }> {
+  const { prefix, from, era, signal } = exchange;
+  if (!greetings.has(program.key)) await (await greet(server, program, { era, signal })).close();
+  const greeting = greetings.get(program.key) ?? { kind: "legacy" };
+  const transport = new SandboxTransport(
+    server.sandbox,
+    { command: program.id, prefix, from },
+    greeting.kind === "legacy",
+  );
+  const client = await connected(createProtocolClient("legacy", 1), transport, { prior: greeting, signal });
+  return { client, transport };
+}
+
+/** A failure with the program's last words. What is the sandbox's own stays as it is. */
+export async function told(sandbox: Sandbox, command: string, error: unknown): Promise<unknown> {
+  if (error instanceof Error && error.name === "SandboxLost") return error;
+  const state = await sandbox.state(command);
+  const words = state === undefined ? "" : await lastWords(sandbox, state);
+  return new McpFailure(`${reasonOf(error)}${words === "" ? "" : `; it last printed: ${words}`}`);
+}
+
+async function lastWords(sandbox: Sandbox, { id, errKept }: CommandState): Promise<string> {
+  const bytes = await sandbox.read(id, "err", Math.max(0, errKept - STDERR_BYTES), STDERR_BYTES);
+  return cutTail(new TextDecoder().decode(bytes).trim(), 400);
+}

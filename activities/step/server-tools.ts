@@ -1,0 +1,135 @@
+/** The tools of a session's MCP servers, taken once: its prompt does not change when a server does. */
+import { createHash } from "node:crypto";
+import { isRemote, type McpServer } from "../config/mcp-settings.ts";
+import type { McpCatalogue, McpToolEntry } from "../contract/mcp.ts";
+import { fatal } from "../contract/failures.ts";
+import type { RunPolicy } from "../contract/run-policy.ts";
+import { cleanDeep } from "../redaction/clean-deep.ts";
+import type { ActivityScope } from "../runtime/activity-scope.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
+import type { NewEvent } from "../store/event.ts";
+import { appendEvents } from "../store/events.ts";
+import { keepCatalogue, loadCatalogues } from "../store/mcp.ts";
+import type { Session } from "../store/sessions.ts";
+import { estimateTools } from "../transcript/tokens.ts";
+import { toolSpec } from "../tools/index.ts";
+import { mcpToolsOf } from "../tools/mcp-tools.ts";
+
+type ToolsDeps = Pick<AgentDeps, "store" | "notifier" | "sanitizer" | "mcp">;
+type Named = readonly [name: string, settings: McpServer];
+
+/** Whose tools a run's first step takes. @param isNew a new run asks servers again that did not answer the last one */
+export function toolsToTake(
+  session: Pick<Session, "config" | "catalogues">,
+  isNew: boolean,
+): RunPolicy["takesTools"] {
+  const known = (session.catalogues ?? []).filter(({ failed }) => failed === undefined || !isNew);
+  const due = missing(session, known);
+  if (due.length === 0) return undefined;
+  return due.every(([, settings]) => isRemote(settings)) ? "worker" : "sandbox";
+}
+
+function missing(
+  { config }: Pick<Session, "config">,
+  catalogues: readonly McpCatalogue[] | undefined,
+): Named[] {
+  const known = new Set(catalogues?.map(({ server }) => server));
+  return Object.entries(config.mcpServers ?? {}).filter(([name]) => !known.has(name));
+}
+
+/**
+ * Before a run's first request: asks the servers over HTTP. Those in the sandbox were asked when it was opened; one that was
+ * not has no tools in this run.
+ * @throws McpUnavailable (fatal) where one that is required has none
+ */
+export async function takeServerTools(
+  deps: ToolsDeps,
+  scope: ActivityScope,
+  session: Session,
+  step: number,
+): Promise<Session> {
+  await take(deps, scope, session, missing(session, session.catalogues), { step, sandbox: undefined });
+  const catalogues = await loadCatalogues(deps.store.db, session.id);
+  const lacking = catalogues.find(
+    ({ server, failed }) => failed !== undefined && session.config.mcpServers?.[server]?.required === true,
+  );
+  if (lacking !== undefined)
+    throw fatal(
+      "McpUnavailable",
+      `The MCP server ${lacking.server}, which this session requires, gives no tools: ${lacking.failed}. No model was asked. Try it with: longhaul mcp test ${lacking.server}`,
+    );
+  return { ...session, catalogues };
+}
+
+/** Asks the servers in a sandbox that was just opened. One that does not answer is told, and fails nothing here. */
+export async function takeSandboxTools(
+  deps: ToolsDeps,
+  scope: ActivityScope,
+  session: Session,
+  at: { readonly step: number; readonly sandbox: Sandbox },
+): Promise<void> {
+  const due = missing(session, session.catalogues).filter(([, settings]) => !isRemote(settings));
+  await take(deps, scope, session, due, at);
+}
+
+async function take(
+  deps: ToolsDeps,
+  scope: ActivityScope,
+  session: Session,
+  due: readonly Named[],
+  { step, sandbox }: { readonly step: number; readonly sandbox: Sandbox | undefined },
+): Promise<void> {
+  const events = await Promise.all(
+    due.map(async ([name, settings]): Promise<NewEvent[]> => {
+      const listed = await ask(deps, scope, session, [name, settings], sandbox);
+      const message = "failed" in listed ? listed.failed : "";
+      const kept = await keepCatalogue(
+        deps.store.db,
+        session,
+        "failed" in listed
+          ? { server: name, era: "", tools: [], digest: "", failed: message }
+          : { server: name, ...listed, digest: digestOf(listed.tools) },
+      );
+      if (!kept) return [];
+      if ("failed" in listed)
+        return [{ type: "mcp:failed", step, data: { server: name, message, required: settings.required } }];
+      return [{ type: "mcp:connected", step, data: connectedFacts(name, settings, listed) }];
+    }),
+  );
+  if (events.flat().length === 0) return;
+  await appendEvents(deps.store.db, session.id, session.epoch, events.flat());
+  deps.notifier.wake(session.id);
+}
+
+/** What watchers are told of a server that answers. */
+export function connectedFacts(
+  server: string,
+  settings: McpServer,
+  { era, tools }: Pick<McpCatalogue, "era" | "tools">,
+) {
+  const offered = mcpToolsOf(server, settings, tools);
+  return { server, era, tools: offered.length, tokens: estimateTools(offered.map(toolSpec)) };
+}
+
+async function ask(
+  { mcp, sanitizer }: ToolsDeps,
+  scope: ActivityScope,
+  session: Session,
+  [name, settings]: Named,
+  sandbox: Sandbox | undefined,
+): Promise<{ readonly era: string; readonly tools: readonly McpToolEntry[] } | { readonly failed: string }> {
+  if (mcp === undefined) return { failed: "this worker reaches no MCP servers" };
+  try {
+    const { era, tools } = await mcp.list({ sessionId: session.id, name, settings }, sandbox, scope.signal);
+    return { era, tools: cleanDeep(tools, sanitizer.clean) as readonly McpToolEntry[] };
+  } catch (error) {
+    // A run that ends or goes to another worker is not the server's failure.
+    scope.signal.throwIfAborted();
+    if (error instanceof Error && error.name === "SandboxLost") throw error;
+    return { failed: sanitizer.clean(error instanceof Error ? error.message : String(error)) };
+  }
+}
+
+const digestOf = (tools: readonly McpToolEntry[]): string =>
+  createHash("sha256").update(JSON.stringify(tools)).digest("hex");

@@ -1,0 +1,114 @@
+/** The tools of MCP servers as sessions took them. */
+import { and, asc, eq, inArray, isNull, ne, sql } from "drizzle-orm";
+import type { McpCatalogue, McpToolEntry } from "../contract/mcp.ts";
+import type { Queryable } from "./db.ts";
+import type { LedgerRow } from "./tool-calls.ts";
+import { mcpCatalogues, toolCalls } from "./schema/index.ts";
+
+/** Of a server that did not answer, in the column of its revision. */
+const FAILED = "failed";
+/** The same, once it is to be asked again. */
+const DUE = "due";
+
+/** Lists by digest, as every activity of a session reads them: a list of 30,000 tokens is read once. */
+const known = new Map<string, readonly McpToolEntry[]>();
+const MAX_KNOWN = 200;
+
+/** What a session took, in the order of the servers' names. */
+export async function loadCatalogues(db: Queryable, sessionId: string): Promise<McpCatalogue[]> {
+  const rows = await db
+    .select({
+      server: mcpCatalogues.server,
+      era: mcpCatalogues.era,
+      digest: mcpCatalogues.digest,
+      found: mcpCatalogues.found,
+    })
+    .from(mcpCatalogues)
+    .where(and(eq(mcpCatalogues.sessionId, sessionId), ne(mcpCatalogues.era, DUE)))
+    .orderBy(asc(mcpCatalogues.server));
+  const unread = rows.filter(({ digest }) => !known.has(digest)).map(({ server }) => server);
+  if (unread.length > 0) await read(db, sessionId, unread);
+  return rows.map(({ server, era, digest, found }) => {
+    const shared = { server, digest, found: (found as string[] | null) ?? [] };
+    // A failed one has its reason where others have their digest.
+    if (era === FAILED) return { ...shared, era: "", tools: [], failed: digest };
+    return { ...shared, era, tools: known.get(digest) ?? [] };
+  });
+}
+
+async function read(db: Queryable, sessionId: string, servers: readonly string[]): Promise<void> {
+  const rows = await db
+    .select({ digest: mcpCatalogues.digest, tools: mcpCatalogues.tools })
+    .from(mcpCatalogues)
+    .where(and(eq(mcpCatalogues.sessionId, sessionId), inArray(mcpCatalogues.server, [...servers])));
+  for (const { digest, tools } of rows) known.set(digest, tools as McpToolEntry[]);
+  for (const oldest of known.keys()) {
+    if (known.size <= MAX_KNOWN) break;
+    known.delete(oldest);
+  }
+}
+
+/** Keeps what a server listed, or why it did not. The first of two attempts counts. @returns whether this one did */
+export async function keepCatalogue(
+  db: Queryable,
+  session: { readonly id: string; readonly epoch: number },
+  catalogue: Omit<McpCatalogue, "found">,
+): Promise<boolean> {
+  const { server, tools, failed } = catalogue;
+  const taken =
+    failed === undefined
+      ? { era: catalogue.era, tools, digest: catalogue.digest }
+      : { era: FAILED, tools: [], digest: failed };
+  const rows = await db
+    .insert(mcpCatalogues)
+    .values({ sessionId: session.id, server, epoch: session.epoch, ...taken })
+    .onConflictDoUpdate({
+      target: [mcpCatalogues.sessionId, mcpCatalogues.server],
+      set: { ...taken, takenAt: sql`now()` },
+      setWhere: eq(mcpCatalogues.era, DUE),
+    })
+    .returning({ server: mcpCatalogues.server });
+  return rows.length > 0;
+}
+
+/** Servers that did not answer are asked again: a new run begins. */
+export async function retryFailed(db: Queryable, sessionId: string): Promise<void> {
+  await db
+    .update(mcpCatalogues)
+    .set({ era: DUE })
+    .where(and(eq(mcpCatalogues.sessionId, sessionId), eq(mcpCatalogues.era, FAILED)));
+}
+
+/** Adds full names that a search found, each once. */
+export async function keepFound(
+  db: Queryable,
+  sessionId: string,
+  server: string,
+  names: readonly string[],
+): Promise<void> {
+  const given = JSON.stringify(names);
+  const before = sql`coalesce(${mcpCatalogues.found}::jsonb, '[]'::jsonb)`;
+  await db
+    .update(mcpCatalogues)
+    .set({
+      found: sql`(${before} || coalesce((select jsonb_agg(name) from jsonb_array_elements(${given}::jsonb) as name
+        where not ${before} @> name), '[]'::jsonb))::json`,
+    })
+    .where(and(eq(mcpCatalogues.sessionId, sessionId), eq(mcpCatalogues.server, server)));
+}
+
+/** Notes where a call is before it is sent, once: a later attempt then knows whether it may have happened. */
+export async function noteMcpState(db: Queryable, call: LedgerRow, state: string): Promise<void> {
+  await db
+    .update(toolCalls)
+    .set({ mcpState: state })
+    .where(
+      and(
+        eq(toolCalls.sessionId, call.sessionId),
+        eq(toolCalls.epoch, call.epoch),
+        eq(toolCalls.step, call.step),
+        eq(toolCalls.index, call.index),
+        isNull(toolCalls.mcpState),
+      ),
+    );
+}

@@ -1,0 +1,144 @@
+/** The tools of a session's MCP servers among the worker's own. Pure. */
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import type { RunConfig } from "../config/agent-config.ts";
+import { isListed, isRemote, type McpServer } from "../config/mcp-settings.ts";
+import { cutChars } from "../contract/cut-text.ts";
+import type { McpCatalogue, McpToolEntry } from "../contract/mcp.ts";
+import { estimateTools } from "../transcript/tokens.ts";
+import { failure } from "./failure.ts";
+import { createToolRegistry, toolSpec, type ToolRegistry } from "./index.ts";
+import { oneLine } from "./paths.ts";
+import { searchTools } from "./search-tools.ts";
+import { defineTool, type Tool } from "./tool.ts";
+
+/** Of a tool's name. Source: providers take 64. */
+const MAX_NAME_CHARS = 64;
+const HASH_CHARS = 8;
+/** Share of the window that the servers' descriptions may take before they stand behind a search. Source: survey of people, 4.4. */
+const MAX_SHARE = 0.1;
+
+/** The name under which the model calls a server's tool: `server__tool`, with a hash where it does not fit. */
+export function mcpToolName(server: string, tool: string): string {
+  const name = `${server}__${tool}`;
+  const clean = name.replaceAll(/[^A-Za-z0-9_-]/g, "_");
+  if (clean === name && name.length <= MAX_NAME_CHARS) return name;
+  const hash = createHash("sha256").update(name).digest("hex").slice(0, HASH_CHARS);
+  return `${cutChars(clean, MAX_NAME_CHARS - HASH_CHARS - 1)}_${hash}`;
+}
+
+/** Registries by what they were made of: the same tools are the same object. */
+const made = new WeakMap<ToolRegistry, Map<string, ToolRegistry>>();
+const MAX_MADE = 200;
+
+interface WithServers {
+  readonly config: Pick<RunConfig, "mcpServers" | "contextWindow">;
+  readonly catalogues?: readonly McpCatalogue[];
+}
+
+/** The worker's tools and those of the session's servers; the same registry for the same tools. */
+export function withMcpTools(worker: ToolRegistry, session: WithServers): ToolRegistry {
+  const { config } = session;
+  const catalogues = (session.catalogues ?? []).filter(({ tools }) => tools.length > 0);
+  if (catalogues.length === 0) return worker;
+  const key = JSON.stringify([
+    config.mcpServers,
+    config.contextWindow,
+    catalogues.map(({ server, digest, found }) => [server, digest, found]),
+  ]);
+  const byKey = made.get(worker) ?? new Map<string, ToolRegistry>();
+  made.set(worker, byKey);
+  const before = byKey.get(key);
+  if (before !== undefined) return before;
+  const registry = build(worker, config, catalogues);
+  byKey.set(key, registry);
+  const [oldest] = byKey.keys();
+  if (byKey.size > MAX_MADE && oldest !== undefined) byKey.delete(oldest);
+  return registry;
+}
+
+function build(
+  worker: ToolRegistry,
+  config: WithServers["config"],
+  catalogues: readonly McpCatalogue[],
+): ToolRegistry {
+  const servers = catalogues.flatMap(({ server, tools, found }) => {
+    const settings = config.mcpServers?.[server];
+    return settings === undefined ? [] : [{ settings, found, tools: mcpToolsOf(server, settings, tools) }];
+  });
+  const searched = behindSearch(servers, config.contextWindow * MAX_SHARE);
+  if (searched.size === 0)
+    return createToolRegistry([...worker.values(), ...servers.flatMap(({ tools }) => tools)]);
+  const shown = servers.filter((server) => !searched.has(server)).flatMap(({ tools }) => tools);
+  const hidden = servers.filter((server) => searched.has(server)).flatMap(({ tools }) => tools);
+  const found = new Set(servers.flatMap((server) => server.found));
+  return createToolRegistry([
+    ...worker.values(),
+    ...shown,
+    searchTools(hidden),
+    // Behind all others, in the order in which they were found: what stands before them stays as it was cached.
+    ...[...found].flatMap((name) => hidden.filter((tool) => tool.name === name)),
+    ...hidden.filter(({ name }) => !found.has(name)).map((tool) => ({ ...tool, isHidden: true })),
+  ]);
+}
+
+interface ServerTools {
+  readonly settings: McpServer;
+  readonly tools: readonly Tool[];
+}
+
+/** The servers whose tools are found by a search: those that say so, and of the others the largest until the rest fits. */
+function behindSearch<Server extends ServerTools>(
+  servers: readonly Server[],
+  maxTokens: number,
+): Set<Server> {
+  const sized = servers.map((server) => ({ server, tokens: estimateTools(server.tools.map(toolSpec)) }));
+  const searched = new Set(servers.filter(({ settings }) => settings.expose === "search"));
+  const auto = sized
+    .filter(({ server }) => server.settings.expose === "auto")
+    .toSorted((a, b) => a.tokens - b.tokens);
+  let sum = auto.reduce((total, { tokens }) => total + tokens, 0);
+  while (sum > maxTokens) {
+    const largest = auto.pop();
+    if (largest === undefined) break;
+    searched.add(largest.server);
+    sum -= largest.tokens;
+  }
+  return searched;
+}
+
+/** The tools that a session is offered of a server. */
+export function mcpToolsOf(server: string, settings: McpServer, entries: readonly McpToolEntry[]): Tool[] {
+  return entries
+    .filter(({ name }) => isListed(settings.tools, name))
+    .map((entry) => mcpTool(server, settings, entry));
+}
+
+const input = z.record(z.string(), z.unknown());
+
+function mcpTool(server: string, settings: McpServer, entry: McpToolEntry): Tool {
+  const { hints } = entry;
+  const isReadOnly =
+    isListed(settings.readOnly, entry.name) || (settings.trustHints && hints?.readOnly === true);
+  const isRepeatable = isReadOnly || (settings.trustHints && hints?.idempotent === true);
+  return defineTool({
+    name: mcpToolName(server, entry.name),
+    description: entry.description,
+    input,
+    inputSchema: { properties: {}, ...entry.inputSchema, type: "object" },
+    readOnly: isRepeatable,
+    // Another machine's server does not know the workspace.
+    changesFiles: !isReadOnly && !isRemote(settings),
+    server,
+    about: (given) => oneLine(firstWords(given), 60),
+    run: async (given, context) =>
+      (await context.mcp?.call({ server, entry, isRepeatable }, given, context)) ??
+      failure("This worker does not call MCP servers. Do without this tool."),
+  });
+}
+
+/** What says most of a call: its first text, else all of it. */
+function firstWords(given: Record<string, unknown>): string {
+  const text = Object.values(given).find((value) => typeof value === "string" && value.trim() !== "");
+  return typeof text === "string" ? `"${text.trim()}"` : JSON.stringify(given);
+}

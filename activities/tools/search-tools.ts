@@ -1,0 +1,63 @@
+/** Finds tools that do not stand in the request, and makes them callable. */
+import { z } from "zod";
+import { cutChars } from "../contract/cut-text.ts";
+import { failure } from "./failure.ts";
+import { oneLine } from "./paths.ts";
+import { defineTool, type Tool, type ToolContext, type ToolResult } from "./tool.ts";
+
+const input = z.strictObject({
+  query: z.string().min(1).describe("A few words on what the tool should do, or its name."),
+});
+
+/** Tools that one search makes callable. Source: ours, some 4,000 tokens of descriptions. */
+const MAX_FOUND = 10;
+const DESCRIPTION_CHARS = 300;
+
+/** @param hidden the tools behind the search, in fixed order */
+export function searchTools(hidden: readonly Tool[]): Tool {
+  const servers = [...new Set(hidden.map(({ server }) => server))].join(", ");
+  return defineTool({
+    name: "search_tools",
+    description: `Finds tools among ${hidden.length} of the servers ${servers} that are not listed here. The tools it finds, at most ${MAX_FOUND}, can be called from your next step on.`,
+    input,
+    // A second search finds the same and adds nothing.
+    readOnly: true,
+    about: ({ query }) => oneLine(query, 60),
+    run: ({ query }, context) => search(hidden, query, context),
+  });
+}
+
+async function search(hidden: readonly Tool[], query: string, context: ToolContext): Promise<ToolResult> {
+  const found = findTools(hidden, query);
+  if (found.length === 0)
+    return failure(
+      `No tool matches "${oneLine(query, 80)}". Use other words, or fewer. There are: ${oneLine(hidden.map(({ name }) => name).join(", "), 4_000)}`,
+    );
+  await context.mcp?.keepFound(found.map(({ server = "", name }) => ({ server, name })));
+  const lines = found.map(
+    ({ name, description }) => `- ${name}: ${cutChars(oneLine(description, 1_000), DESCRIPTION_CHARS)}`,
+  );
+  return { text: `You can call these tools from your next step on:\n${lines.join("\n")}` };
+}
+
+/** The tools that fit a query best: by how many of its words stand in the name, then in the description. */
+export function findTools(tools: readonly Tool[], query: string): Tool[] {
+  const words = query
+    .toLowerCase()
+    .split(/[^a-z0-9]+/)
+    .filter((word) => word !== "");
+  const scored = tools.map((tool) => {
+    const name = tool.name.toLowerCase();
+    const description = tool.description.toLowerCase();
+    const score = words.reduce(
+      (sum, word) => sum + (name.includes(word) ? 3 : 0) + (description.includes(word) ? 1 : 0),
+      name === query.toLowerCase() ? 100 : 0,
+    );
+    return { tool, score };
+  });
+  return scored
+    .filter(({ score }) => score > 0)
+    .toSorted((a, b) => b.score - a.score)
+    .slice(0, MAX_FOUND)
+    .map(({ tool }) => tool);
+}

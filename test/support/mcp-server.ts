@@ -1,0 +1,77 @@
+/** MCP servers for tests, over HTTP on this machine, made with the protocol's own library. */
+import { randomUUID } from "node:crypto";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { NodeStreamableHTTPServerTransport, toNodeHandler } from "@modelcontextprotocol/node";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { afterAll } from "vitest";
+
+export interface TestMcpServer {
+  readonly url: string;
+  /** Methods of the requests, in order. */
+  readonly methods: string[];
+  /** Headers of the newest request. */
+  headers(): IncomingMessage["headers"];
+  /** Sessions of the older revisions, which it then has forgotten. */
+  forgetSessions(): void;
+}
+
+/** @param add registers its tools @param era `old`: with sessions, as most servers are */
+export async function startMcpServer(
+  add: (server: McpServer) => void,
+  era: "new" | "old" = "new",
+): Promise<TestMcpServer> {
+  const make = () => {
+    const server = new McpServer({ name: "test", version: "1" });
+    add(server);
+    return server;
+  };
+  const methods: string[] = [];
+  let headers: IncomingMessage["headers"] = {};
+  const sessions = new Map<string, NodeStreamableHTTPServerTransport>();
+  const modern = toNodeHandler(createMcpHandler(make, { legacy: "reject" }));
+  type NodeRequest = Parameters<typeof modern>[0];
+
+  async function old(request: IncomingMessage, answer: ServerResponse, body: unknown): Promise<void> {
+    const id = request.headers["mcp-session-id"];
+    const known = typeof id === "string" ? sessions.get(id) : undefined;
+    if (known !== undefined) return known.handleRequest(request, answer, body);
+    if (id !== undefined || (body as { method?: string } | undefined)?.method !== "initialize") {
+      answer.writeHead(id === undefined ? 400 : 404).end("no such session");
+      return;
+    }
+    const transport = new NodeStreamableHTTPServerTransport({
+      sessionIdGenerator: randomUUID,
+      onsessioninitialized: (made) => void sessions.set(made, transport),
+    });
+    await make().connect(transport);
+    await transport.handleRequest(request, answer, body);
+  }
+
+  const http = createServer((request, answer) => {
+    void (async () => {
+      const body = await bodyOf(request);
+      headers = request.headers;
+      const { method } = (body ?? {}) as { method?: string };
+      if (method !== undefined) methods.push(method);
+      await (era === "old" ? old(request, answer, body) : modern(request as NodeRequest, answer, body));
+    })();
+  });
+  await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
+  afterAll(() => {
+    http.closeAllConnections();
+    http.close();
+  });
+  return {
+    url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`,
+    methods,
+    headers: () => headers,
+    forgetSessions: () => sessions.clear(),
+  };
+}
+
+async function bodyOf(request: IncomingMessage): Promise<unknown> {
+  let text = "";
+  for await (const piece of request.setEncoding("utf8")) text += String(piece);
+  return text === "" ? undefined : JSON.parse(text);
+}
