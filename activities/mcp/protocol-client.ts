@@ -1,10 +1,5 @@
 /** The protocol's client, set up as we use it. */
-import {
-  Client,
-  isInputRequiredResult,
-  type CallToolResult,
-  type Transport,
-} from "@modelcontextprotocol/client";
+import { Client, type CallToolResult, type Transport } from "@modelcontextprotocol/client";
 import { cutChars } from "../contract/cut-text.ts";
 import type { McpServer } from "../config/mcp-settings.ts";
 import type { McpToolEntry } from "../contract/mcp.ts";
@@ -22,9 +17,9 @@ const MAX_TOOLS = 1_000;
 /** @param probeMs how long a server may take to say whether it speaks the revision without sessions */
 export function createProtocolClient(mode: "auto" | "legacy", probeMs: number): Client {
   return new Client(CLIENT, {
+    // Whoever wants to ask a person is told by this that nobody answers.
     capabilities: {},
     versionNegotiation: { mode, probe: { timeoutMs: probeMs } },
-    inputRequired: { autoFulfill: false },
   });
 }
 
@@ -74,14 +69,14 @@ export interface CallLimits {
   readonly onProgress: (note: string) => void;
 }
 
-/** @throws McpFailure where the server wants to ask something, and the library's errors */
-export async function callTool(
+/** @throws the library's errors */
+export function callTool(
   client: Client,
   { name, inputSchema }: McpToolEntry,
   input: Record<string, unknown>,
   { settings, signal, onProgress }: CallLimits,
 ): Promise<CallToolResult> {
-  const result: unknown = await client.callTool(
+  return client.callTool(
     { name, arguments: input },
     {
       timeout: settings.timeout,
@@ -90,14 +85,10 @@ export async function callTool(
       signal,
       onprogress: ({ progress, total, message }) =>
         onProgress(message ?? `${progress}${total === undefined ? "" : ` of ${total}`}`),
-      allowInputRequired: true,
       // Without the output's schema: what does not fit it has happened all the same, and the model reads it.
       toolDefinition: { name, inputSchema: { ...inputSchema, type: "object" } },
     },
   );
-  if (isInputRequiredResult(result))
-    throw new McpFailure("it asks a person something before it goes on, and that is not supported yet");
-  return result as CallToolResult;
 }
 
 /** @throws the library's errors; the client is closed then */

@@ -32,6 +32,18 @@ function isDelegated({ deps, session }: StepContext, call: ToolCallPart): boolea
   return has && call.toolName === DELEGATE && delegateInput.safeParse(call.input).success;
 }
 
+/** The servers of calls to MCP tools, for the ledger; undefined where there are none. */
+export function serversOf({ deps, session }: StepContext, calls: readonly ToolCallPart[]) {
+  const tools = sessionTools(deps.tools, session);
+  const found = calls.flatMap(({ toolName }) => {
+    const tool = tools.get(toolName);
+    return tool?.server === undefined
+      ? []
+      : [[toolName, { server: tool.server, isReadOnly: tool.readOnly }] as const];
+  });
+  return found.length === 0 ? undefined : new Map(found);
+}
+
 /** At most 60 characters that say what a call is about, masked. */
 export function aboutOf({ deps, session }: StepContext, call: ToolCallPart): string {
   const tools = sessionTools(deps.tools, session);

@@ -15,7 +15,7 @@ import { type ModelCallRow, learnFrom, recordCall } from "../store/model-calls.t
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { callsOf, findAnswer, insertPartialAnswer, lockRun } from "../store/transcript.ts";
-import { aboutOf, callFacts } from "./call-facts.ts";
+import { aboutOf, callFacts, serversOf } from "./call-facts.ts";
 import { boundedInput } from "./bounded-event.ts";
 import { doubtOf } from "./doubtful-bill.ts";
 import { nearLimit, spentWith, withLost } from "./spent.ts";
@@ -50,6 +50,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
     durationMs: answer.durationMs,
   };
   const spent = await spentWith(step, bill.costUsd ?? 0);
+  const servers = serversOf(step, calls);
   const stored = await commitAnswer(deps.store.pool, {
     runId: scope.runId,
     content,
@@ -60,6 +61,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
       model: session.config.model,
     },
     calls,
+    ...(servers === undefined ? {} : { servers }),
     bill,
     events: [
       {

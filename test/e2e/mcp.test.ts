@@ -1,4 +1,9 @@
 /** MCP servers as tools: over HTTP from the worker, and as programs in the sandbox. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout } from "node:timers/promises";
+import { inputRequired } from "@modelcontextprotocol/server";
+import type { WorkflowFailedError } from "@temporalio/client";
 import type Dockerode from "dockerode";
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -8,7 +13,7 @@ import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { mcpProgram } from "../support/mcp-program.ts";
 import { startMcpServer } from "../support/mcp-server.ts";
-import { scriptedModel } from "../support/scripted-model.ts";
+import { call, scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
 import { CANARY, useAgent } from "../support/agent-harness.ts";
 
@@ -97,6 +102,108 @@ test("a program in the sandbox keeps its state between calls, and its end is tol
   expect(rows.map(({ status }) => status)).toEqual(["completed", "completed", "unknown", "completed"]);
   const failed = (await session.events()).find(({ type }) => type === "mcp:failed");
   expect(failed?.data).toMatchObject({ server: "none", message: expect.stringContaining("not started") });
+});
+
+test("a session that is forgotten, progress, silence, and a question to a person [M8] [M9]", async () => {
+  const rows = await startMcpServer((server) => {
+    server.registerTool("get", { description: "Gets a row." }, () => text("a row"));
+  }, "old");
+  const slow = await startMcpServer((server) => {
+    server.registerTool("work", { description: "Works." }, async (context) => {
+      const { _meta, notify } = context.mcpReq;
+      const progressToken = _meta?.progressToken;
+      for (let progress = 0; progress < 4 && progressToken !== undefined; progress += 1) {
+        await setTimeout(1_000);
+        await notify({ method: "notifications/progress", params: { progressToken, progress, total: 4 } });
+      }
+      return text("worked");
+    });
+    server.registerTool("hang", { description: "Hangs." }, () => new Promise<never>(() => undefined));
+    server.registerTool("ask", { description: "Asks." }, () =>
+      inputRequired({
+        inputRequests: {
+          which: inputRequired.elicit({ message: "Which?", requestedSchema: z.object({ name: z.string() }) }),
+        },
+      }),
+    );
+  });
+  const session = await agent.start(
+    scriptedModel()
+      .replies(() => {
+        rows.forgetSessions();
+        return { parts: [call("rows__get", {})] };
+      })
+      .calls("slow__work", {})
+      .calls("slow__hang", {})
+      .calls("slow__ask", {})
+      .says("Done."),
+    { config: withServers({ rows: { url: rows.url }, slow: { url: slow.url, timeout: 2_000 } }) },
+  );
+  expect(await session.result()).toMatchObject({ status: "completed", steps: 5 });
+  const [got, worked, hung, asked] = await resultTexts(agent.database.store, session.id);
+  expect([got, worked]).toEqual(["a row", "worked"]);
+  expect(hung).toContain("no sign of life for 2 s");
+  expect(asked).toContain("do not declare the required capability");
+  expect(rows.methods.filter((method) => method === "initialize")).toHaveLength(2);
+  const calls = await callRows(agent.database.store, session.id);
+  expect(calls.map(({ status }) => status)).toEqual(["completed", "completed", "unknown", "error"]);
+  expect(calls.map(({ mcpServer, isReadOnly }) => [mcpServer, isReadOnly])[1]).toEqual(["slow", false]);
+  const events = await session.events();
+  const connected = events
+    .filter(({ type }) => type === "mcp:connected")
+    .map(({ data }) => data as { server: string });
+  expect(connected.map(({ server }) => server).toSorted()).toEqual(["rows", "rows", "slow"]);
+  const took = events.find(
+    ({ type, data }) => type === "llm:tool-result" && (data as { name: string }).name === "slow__hang",
+  );
+  expect((took?.data as { durationMs: number }).durationMs).toBeLessThan(6_000);
+});
+
+test("tools that take too much of the window are searched for, and the prompt's beginning stays [M6]", async () => {
+  const big = await startMcpServer((server) => {
+    for (let place = 0; place < 80; place += 1)
+      server.registerTool(
+        `${place % 8 === 0 ? "issue" : "page"}_${place}`,
+        { description: "A long description. ".repeat(90) },
+        () => text(`called ${place}`),
+      );
+  });
+  const session = await agent.start(
+    scriptedModel().calls("search_tools", { query: "issue" }).calls("big__issue_8", {}).says("Done."),
+    { config: withServers({ big: { url: big.url } }) },
+  );
+  expect(await session.result()).toMatchObject({ status: "completed", steps: 3 });
+  const offered = session.model.log.map(({ request }) => (request?.tools ?? []).map(({ name }) => name));
+  expect(offered[0]?.filter((name) => name.startsWith("big__"))).toEqual([]);
+  expect(offered[0]?.at(-1)).toBe("search_tools");
+  expect(offered[1]?.slice(0, offered[0]?.length)).toEqual(offered[0]);
+  expect(offered[1]?.filter((name) => name.startsWith("big__"))).toHaveLength(10);
+  expect(offered[2]).toEqual(offered[1]);
+  expect(session.model.log[1]?.request?.system).toBe(session.model.log[0]?.request?.system);
+  expect((await resultTexts(agent.database.store, session.id))[1]).toBe("called 8");
+});
+
+test("a required server that never answers ends the session in time, before a model is asked [M10]", async () => {
+  const silent = createServer(() => undefined);
+  await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+  try {
+    const { port } = silent.address() as AddressInfo;
+    const session = await agent.start(scriptedModel(), {
+      config: withServers({
+        must: { url: `http://127.0.0.1:${port}/`, required: true, startTimeout: 1_000 },
+      }),
+    });
+    const failure = await session.result().catch((error: WorkflowFailedError) => error.cause);
+    expect(failure).toMatchObject({ type: "McpUnavailable", message: expect.stringContaining("within 1 s") });
+    expect(session.model.log).toEqual([]);
+    const [started, failed] = (await session.events()).filter(({ type }) =>
+      /session:started|mcp:failed/.test(type),
+    );
+    expect(Date.parse(failed?.at ?? "") - Date.parse(started?.at ?? "")).toBeLessThan(3_000);
+  } finally {
+    silent.closeAllConnections();
+    silent.close();
+  }
 });
 
 test("a worker that dies during a call: none is made twice that may not be, and what a program did is found [M1] [M2] [M5]", async ({
