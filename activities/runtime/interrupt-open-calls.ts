@@ -1,6 +1,7 @@
 /** No call stays without a result. */
 import type { Message, ToolResultPart } from "../contract/message.ts";
 import { estimateMessage } from "../transcript/tokens.ts";
+import { failOpenDelegations } from "../store/delegations.ts";
 import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
@@ -44,6 +45,7 @@ export async function interruptOpenCalls(tx: Queryable, sessionId: string, epoch
       events.push(resultEvent(call, part));
     }
   }
+  if (events.length > 0) await failOpenDelegations(tx, sessionId);
   events.unshift(...(await withdrawOpen(tx, sessionId, "stopped")));
   await appendEvents(tx, sessionId, epoch, events);
 }

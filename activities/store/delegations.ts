@@ -7,7 +7,6 @@ import { checkpoints, delegations, sessions } from "./schema/index.ts";
 import type { LedgerRow } from "./tool-calls.ts";
 
 export type Delegation = typeof delegations.$inferSelect;
-export type Access = "read" | "write";
 
 const ofCall = ({ sessionId, epoch, step, index }: LedgerRow) =>
   and(

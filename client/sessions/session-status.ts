@@ -81,7 +81,7 @@ export interface SessionStatusDocument {
   readonly children: readonly ChildStatus[];
 }
 
-export interface ChildStatus {
+interface ChildStatus {
   readonly id: string;
   readonly status: string;
   readonly step: number;

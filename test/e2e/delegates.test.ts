@@ -1,9 +1,6 @@
 /** Tasks that the agent gives to sessions of their own: what comes back, what ends them, and what a reset does. */
-import { randomUUID } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { eq } from "drizzle-orm";
-import { delegateConfigSchema } from "../../activities/config/delegate-settings.ts";
-import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { delegations, runs, sessions } from "../../activities/store/schema/index.ts";
 import type { SessionEvent } from "../../activities/store/event.ts";
 import { listSessions } from "../../activities/store/reading.ts";
@@ -14,6 +11,7 @@ import { watchSession } from "../../client/watch/watch-session.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { bySession } from "../support/by-session.ts";
 import { clientServices, quietOutput, sessionRow } from "../support/client-services.ts";
+import { afterStart, beforeDelegate, delegating, file, resetTo } from "../support/delegating.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { resetToStep } from "../support/reset-run.ts";
@@ -22,16 +20,6 @@ import { callRows, resultTexts } from "../support/stored.ts";
 
 const agent = useAgent();
 
-const { model: _model, ...settings } = delegateConfigSchema.parse({});
-const delegating =
-  (more: Partial<typeof settings> = {}, limits: Partial<RunConfig["limits"]> = {}) =>
-  (config: RunConfig): RunConfig => ({
-    ...config,
-    delegate: { ...settings, ...more },
-    limits: { ...config.limits, ...limits },
-  });
-const file = (path: string, content: string) =>
-  ({ kind: "file", path, mode: 0o644, bytes: Buffer.from(content) }) as const;
 const rowOf = async (id: string) =>
   (await agent.database.store.db.select().from(sessions).where(eq(sessions.id, id)))[0];
 const delegationsOf = (id: string) =>
@@ -48,34 +36,6 @@ const untilCallRuns = (id: string) =>
   );
 const delegateCall = (task: string, more: object = {}) => call("delegate", { task, ...more });
 const SLEEP = [call("bash", { command: "sleep 60" })];
-
-type HistoryEvent = NonNullable<
-  Awaited<ReturnType<ReturnType<typeof agent.client.workflow.getHandle>["fetchHistory"]>>["events"]
->[number];
-
-/** Resets the newest run to the workflow task that `taskOf` finds in its history. */
-async function resetTo(id: string, taskOf: (events: readonly HistoryEvent[]) => HistoryEvent["eventId"]) {
-  const { events } = await agent.client.workflow.getHandle(id).fetchHistory();
-  await agent.client.workflowService.resetWorkflowExecution({
-    namespace: agent.client.options.namespace,
-    workflowExecution: { workflowId: id },
-    reason: "a test goes back",
-    workflowTaskFinishEventId: taskOf(events ?? []) ?? null,
-    requestId: randomUUID(),
-  });
-}
-
-/** The task that asked for the newest delegate: its answer is there, and nothing of it was begun. */
-const beforeDelegate = (events: readonly HistoryEvent[]) =>
-  events.findLast(
-    ({ activityTaskScheduledEventAttributes: scheduled }) => scheduled?.activityType?.name === "openDelegate",
-  )?.activityTaskScheduledEventAttributes?.workflowTaskCompletedEventId;
-
-/** The first task that knows that the delegate was started. */
-const afterStart = (events: readonly HistoryEvent[]) => {
-  const started = events.findIndex((event) => event.childWorkflowExecutionStartedEventAttributes);
-  return events.slice(started).find((event) => event.workflowTaskCompletedEventAttributes)?.eventId;
-};
 
 describe("a delegate", () => {
   it("works on the files of the call, its changes come back, and its parent continues as new without it", async () => {
@@ -268,7 +228,7 @@ describe("a reset of the parent", () => {
     await untilCallRuns(`${session.id}.s1c0e2`);
     await eventually("the first ends", async () => (await statusOf(`${session.id}.s1c0`)) === "CANCELLED");
     // Between the answer and the delegate's start: the call is the same, and made again.
-    await resetTo(session.id, beforeDelegate);
+    await resetTo(agent.client, session.id, beforeDelegate);
     await agent.client.workflow.getHandle(session.id).result();
     await eventually("the second ends", async () => (await statusOf(`${session.id}.s1c0e2`)) === "CANCELLED");
     const texts = await resultTexts(agent.database.store, session.id);
@@ -301,7 +261,7 @@ describe("a reset of the parent", () => {
       signalArgs: [{ id: "go", text: "Go on." }],
     });
     await resumed.result();
-    await resetTo(session.id, afterStart);
+    await resetTo(agent.client, session.id, afterStart);
     expect(await agent.client.workflow.getHandle(session.id).result()).toMatchObject({ result: "Done." });
     expect((await resultTexts(agent.database.store, session.id)).at(-1)).toContain(
       "I went on without my parent.",

@@ -1,0 +1,50 @@
+/** Sessions that delegate, and resets to the moments that matter for their delegates. */
+import { randomUUID } from "node:crypto";
+import type { Client } from "@temporalio/client";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { delegateConfigSchema } from "../../activities/config/delegate-settings.ts";
+
+const { model: _model, ...settings } = delegateConfigSchema.parse({});
+
+export const delegating =
+  (more: Partial<typeof settings> = {}, limits: Partial<RunConfig["limits"]> = {}) =>
+  (config: RunConfig): RunConfig => ({
+    ...config,
+    delegate: { ...settings, ...more },
+    limits: { ...config.limits, ...limits },
+  });
+
+export const file = (path: string, content: string) =>
+  ({ kind: "file", path, mode: 0o644, bytes: Buffer.from(content) }) as const;
+
+type History = Awaited<ReturnType<ReturnType<Client["workflow"]["getHandle"]>["fetchHistory"]>>;
+type HistoryEvent = NonNullable<History["events"]>[number];
+type TaskId = HistoryEvent["eventId"];
+
+/** Resets a session's newest run to the workflow task that `taskOf` finds in its history. */
+export async function resetTo(
+  client: Client,
+  id: string,
+  taskOf: (events: readonly HistoryEvent[]) => TaskId,
+): Promise<void> {
+  const { events } = await client.workflow.getHandle(id).fetchHistory();
+  await client.workflowService.resetWorkflowExecution({
+    namespace: client.options.namespace,
+    workflowExecution: { workflowId: id },
+    reason: "a test goes back",
+    workflowTaskFinishEventId: taskOf(events ?? []) ?? null,
+    requestId: randomUUID(),
+  });
+}
+
+/** The task that asked for the newest delegate: its answer is there, and nothing of it was begun. */
+export const beforeDelegate = (events: readonly HistoryEvent[]): TaskId =>
+  events.findLast(
+    ({ activityTaskScheduledEventAttributes: scheduled }) => scheduled?.activityType?.name === "openDelegate",
+  )?.activityTaskScheduledEventAttributes?.workflowTaskCompletedEventId;
+
+/** The first task that knows that a delegate was started. */
+export const afterStart = (events: readonly HistoryEvent[]): TaskId => {
+  const started = events.findIndex((event) => event.childWorkflowExecutionStartedEventAttributes);
+  return events.slice(started).find((event) => event.workflowTaskCompletedEventAttributes)?.eventId;
+};
