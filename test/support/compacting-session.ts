@@ -46,7 +46,9 @@ export function answer(text: string): ModelAnswer {
 export async function compactingSession(database: TestDatabase, steps: Message[], ...script: Scripted[]) {
   const id = `compaction-${made++}`;
   const { db } = database.store;
-  const settings = agentConfigSchema.parse({ context: { strategy: "threshold-rounds" } });
+  const { delegate: _delegate, ...settings } = agentConfigSchema.parse({
+    context: { strategy: "threshold-rounds" },
+  });
   const config: RunConfig = {
     ...settings,
     model: "openai/gpt-4o",
