@@ -17,7 +17,7 @@ const NEEDS: Readonly<Record<string, readonly Need[]>> = {
   commands: ["postgres", "temporal", "docker", "image"],
   e2e: ["postgres", "temporal", "docker", "image"],
   faults: ["postgres", "temporal", "docker", "image"],
-  wires: ["postgres"],
+  wires: ["postgres", "temporal", "docker", "image"],
 };
 
 interface Run {
