@@ -4,7 +4,6 @@
  * Idempotency key: (session, epoch, call). Side effects: the question's row, an event. Heartbeat: by timer. Retry class:
  * Postgres. Cancel: none needed, it is short.
  */
-import { createHash } from "node:crypto";
 import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
 import { questionSettings, type QuestionSettings } from "./config/question-settings.ts";
 import type { RunToolInput } from "./contract/activities.ts";
@@ -14,6 +13,8 @@ import type { ToolCallPart } from "./contract/message.ts";
 import type { AskedPerson, QuestionKind, Settlement } from "./contract/questions.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession } from "./runtime/enter-session.ts";
+import { inputHash, questionId, standingVerdict } from "./permissions/approval.ts";
+import type { Queryable } from "./store/db.ts";
 import { appendEvents } from "./store/events.ts";
 import {
   holdRun,
@@ -29,6 +30,8 @@ import { askUser, optionsOf, type AskUserInput } from "./tools/ask-user.ts";
 
 /** Of a question in the history. */
 const MAX_FACTS_CHARS = 200;
+/** Of a call that waits for leave: as long as a question may be. */
+const MAX_TEXT_CHARS = 2_000;
 
 export function createAskPerson(deps: AgentDeps) {
   return (input: RunToolInput): Promise<AskedPerson> => inScope(deps, (scope) => ask(deps, scope, input));
@@ -44,11 +47,11 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
   ]);
   const call = answer?.role === "assistant" ? callsOf(answer.content)[index] : undefined;
   if (!row || !call) throw fatal("NoSuchCall", `Step ${step} of session ${session.id} has no call ${index}.`);
-  const asks = row.status === "pending" ? questionOf(session, call) : undefined;
+  const asks = row.status === "pending" ? await questionOf(db, session, call) : undefined;
   if (asks === undefined) return { kind: "passed" };
 
   const settings = questionSettings(session.config.questions);
-  const id = `s${step}c${index}`;
+  const id = questionId(input);
   const asked = await db.transaction(async (tx) => {
     if (!(await holdRun(tx, session.id, scope.runId))) throw superseded("the question was not asked");
     const isTooMuch = (await openQuestions(tx, session.id)).filter((open) => open.id !== id).length;
@@ -83,8 +86,21 @@ interface Asks {
 }
 
 /** What a call asks; undefined where it asks nothing. */
-function questionOf(_session: Session, call: ToolCallPart): Asks | undefined {
-  if (call.toolName !== askUser.name) return undefined;
+async function questionOf(db: Queryable, session: Session, call: ToolCallPart): Promise<Asks | undefined> {
+  if (call.toolName === askUser.name) return asksUser(call);
+  const verdict = await standingVerdict(db, { session, call });
+  if (verdict.action !== "ask") return undefined;
+  const { match } = verdict.rule;
+  return {
+    kind: "approval",
+    text: `${call.toolName}: ${shorten(inputText(call), MAX_TEXT_CHARS)}${match === undefined ? "" : `\n(asked about: ${match})`}`,
+    options: null,
+    defaultText: null,
+    timeoutMs: undefined,
+  };
+}
+
+function asksUser(call: ToolCallPart): Asks {
   const given = askUser.input.parse(call.input) as AskUserInput;
   const options = optionsOf(given);
   return {
@@ -94,6 +110,13 @@ function questionOf(_session: Session, call: ToolCallPart): Asks | undefined {
     defaultText: given.default ?? null,
     timeoutMs: given.timeout_seconds === undefined ? undefined : given.timeout_seconds * 1_000,
   };
+}
+
+/** What would be run, as far as a person has to see it. */
+function inputText({ input }: ToolCallPart): string {
+  const { command, ...more } = (input ?? {}) as Readonly<Record<string, unknown>>;
+  if (typeof command !== "string") return JSON.stringify(input) ?? "";
+  return Object.keys(more).length === 0 ? command : `${command}\n${JSON.stringify(more)}`;
 }
 
 /** Silence is an answer only where there is a default, and somebody said how long is enough. */
@@ -141,11 +164,4 @@ function askedEvent(row: QuestionRow, attempt: number) {
       expiresAt: row.expiresAt?.toISOString() ?? null,
     },
   };
-}
-
-/** Leave is given for exactly this call. */
-export function inputHash({ toolName, input }: ToolCallPart): string {
-  return createHash("sha256")
-    .update(JSON.stringify([toolName, input]))
-    .digest("hex");
 }

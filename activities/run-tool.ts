@@ -26,6 +26,7 @@ import { withoutLost, type SessionSandboxes } from "./workspace/session-sandbox.
 import { createFolderNotes, openedSkill, type FoundNotes } from "./step/folder-notes.ts";
 import { boundedResult } from "./step/bounded-event.ts";
 import { endedBefore, hasEnded, hashOf } from "./step/ended-call.ts";
+import { NEEDS_APPROVAL, refusalOf } from "./step/refused-call.ts";
 import { keepWhole } from "./step/store-full-output.ts";
 import type { Session } from "./store/sessions.ts";
 import { commitResult } from "./store/commit-step.ts";
@@ -71,6 +72,8 @@ async function runTool(
   // What it may take goes by the window of the model that will read it.
   const session = { ...entered, config: withFallback(entered.config, input.fallback) };
   const tools = sessionTools(deps.tools, session);
+  const refused = await refusalOf(deps.store.db, session, input);
+  if (refused === "ask") return NEEDS_APPROVAL;
   const isReadOnly = (name: string) => findTool(tools, name)?.readOnly ?? false;
   const [claim, answer] = await Promise.all([
     claimCall(db, session.id, input.step, input.index, isReadOnly),
@@ -92,15 +95,17 @@ async function runTool(
       log.warn("the workspace was not saved; the next save makes up for it", { step: input.step, reason });
       throw error;
     });
-  const invoked = await saves.around(session.id, { changes, save }, (saved) =>
-    withoutLost(sandboxes, session.id, () =>
-      invoke(deps, sandboxes, scope, { session, call, row: before, resumed, saved }),
-    ),
-  );
+  const invoked =
+    refused ??
+    (await saves.around(session.id, { changes, save }, (saved) =>
+      withoutLost(sandboxes, session.id, () =>
+        invoke(deps, sandboxes, scope, { session, call, row: before, resumed, saved }),
+      ),
+    ));
   const durationMs = Math.round(performance.now() - begun);
   const calls = answer?.role === "assistant" ? callsOf(answer.content) : [];
   const notes =
-    invoked.outcome === "completed" || invoked.outcome === "error"
+    refused === undefined && (invoked.outcome === "completed" || invoked.outcome === "error")
       ? await notesFor(
           session,
           { calls, index: input.index },

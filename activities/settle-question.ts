@@ -11,6 +11,7 @@ import type { ToolFacts } from "./contract/activities.ts";
 import { fatal, superseded } from "./contract/failures.ts";
 import type { ToolCallPart, ToolResultPart } from "./contract/message.ts";
 import type { SettledQuestion, Settlement, SettleQuestionInput } from "./contract/questions.ts";
+import { standingVerdict } from "./permissions/approval.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession } from "./runtime/enter-session.ts";
 import { endedBefore, hasEnded, hashOf } from "./step/ended-call.ts";
@@ -18,7 +19,7 @@ import { closingOf, resultFor, settledEvent } from "./step/settlement.ts";
 import type { Queryable } from "./store/db.ts";
 import type { NewEvent } from "./store/event.ts";
 import { appendEvents } from "./store/events.ts";
-import { closeQuestion, findQuestion, holdRun, openQuestions, setWaiting } from "./store/questions.ts";
+import { closeQuestion, findQuestion, grant, holdRun, openQuestions, setWaiting } from "./store/questions.ts";
 import type { Session } from "./store/sessions.ts";
 import { findCall, finishCall, type LedgerRow } from "./store/tool-calls.ts";
 import { callsOf, findAnswer, insertMessage } from "./store/transcript.ts";
@@ -56,6 +57,8 @@ async function settle(
       ? [{ ...settledEvent(question, settlement), step, attempt: scope.attempt }]
       : [];
     if (result === undefined) {
+      if (isNew && settlement.how === "allowed" && settlement.always)
+        await grantRule(tx, { session, call, step }, settlement.by);
       await setWaiting(tx, session.id, false);
       await appendEvents(tx, session.id, session.epoch, events);
       return { kind: "allowed" };
@@ -65,6 +68,18 @@ async function settle(
   });
   deps.notifier.wake(session.id);
   return settled;
+}
+
+/** The rule that asked is answered for the rest of the session. */
+async function grantRule(
+  tx: Queryable,
+  { session, call, step }: { readonly session: Session; readonly call: ToolCallPart; readonly step: number },
+  by: string | undefined,
+): Promise<void> {
+  const verdict = await standingVerdict(tx, { session, call });
+  if (verdict.action !== "ask") return;
+  const { tool, match = null } = verdict.rule;
+  await grant(tx, { sessionId: session.id, epoch: session.epoch, step }, { tool, match }, by);
 }
 
 interface InHand {

@@ -76,10 +76,17 @@ const asksPerson = ({ by, needsApproval }: CallFacts) => by === "person" || need
 
 /** One call, by whoever performs it. */
 async function performCall(run: Run, call: CallFacts, input: RunToolInput): Promise<ToolFacts> {
-  if (asksPerson(call)) {
-    const facts = await askAbout(run, call, input);
-    if (facts) return facts;
+  let asks = asksPerson(call);
+  for (;;) {
+    const facts = (asks ? await askAbout(run, call, input) : undefined) ?? (await runTool(run, call, input));
+    if (facts.needsApproval !== true) return facts;
+    // What was allowed is not any more: the run was reset, or goes by other rules.
+    asks = true;
   }
+}
+
+/** One call by its tool, or by a session of its own. */
+function runTool(run: Run, call: CallFacts, input: RunToolInput): Promise<ToolFacts> {
   if (call.by === "delegate") return delegate(run, call, input);
   const summary = `step ${input.step} · ${call.name}: ${call.about}`;
   return onHost(

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { MAX_HEAD_MESSAGES } from "../transcript/boundary.ts";
 import { delegateConfigSchema, sessionDelegateSchema } from "./delegate-settings.ts";
 import { gitConfigSchema, sessionGitSchema } from "./git-settings.ts";
-import { questionsSchema } from "./question-settings.ts";
+import { permissionsSchema, questionsSchema } from "./question-settings.ts";
 import { mcpServersSchema } from "./mcp-settings.ts";
 import { inheritedSchema, sandboxConfigSchema } from "./sandbox-settings.ts";
 import { strategyNames } from "../contract/strategies.ts";
@@ -168,6 +168,7 @@ export const agentConfigSchema = z.strictObject({
   instructions: instructionsSchema.prefault({}),
   skills: skillsSchema.prefault({}),
   questions: questionsSchema.prefault({}),
+  permissions: permissionsSchema.default([]),
   delegate: delegateConfigSchema.prefault({}),
   mcpServers: mcpServersSchema.default({}),
 });
@@ -191,6 +192,7 @@ export const runConfigSchema = z.object({
   instructions: instructionsSchema.optional(),
   skills: skillsSchema.optional(),
   questions: questionsSchema.optional(),
+  permissions: permissionsSchema.optional(),
   /** Sessions from before there was this do not delegate. */
   delegate: sessionDelegateSchema.optional(),
   /** Those that are enabled. */

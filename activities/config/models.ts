@@ -169,7 +169,8 @@ export function resolveRun(
   env: Environment = {},
   facts: ModelFacts = publishedFacts,
 ): RunResolution {
-  const { context, tools, sandbox, limits, systemPrompt, instructions, skills, questions } = settings;
+  const { context, tools, sandbox, limits, systemPrompt, instructions, skills, questions, permissions } =
+    settings;
   const { model: delegateModel, ...delegate } = settings.delegate;
   const servers = Object.entries(settings.mcpServers).filter(([, { enabled }]) => enabled);
   const own = resolveModel(name, settings, env, facts);
@@ -185,6 +186,7 @@ export function resolveRun(
     skills,
     questions,
     delegate,
+    permissions,
     ...(systemPrompt === undefined ? {} : { systemPrompt }),
     ...(servers.length === 0 ? {} : { mcpServers: Object.fromEntries(servers) }),
   };

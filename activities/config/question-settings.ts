@@ -19,6 +19,19 @@ export const questionsSchema = z.strictObject({
 });
 export type QuestionSettings = z.infer<typeof questionsSchema>;
 
+/** Which calls run, wait for a person's leave, or do not run: the last rule that matches counts. */
+export const permissionsSchema = z
+  .array(
+    z.strictObject({
+      /** A tool's name; `*` stands for any characters, here and in `match`. */
+      tool: z.string().min(1).max(100),
+      /** A command of a shell's line, a path in the workspace; default: every call of the tool. */
+      match: z.string().min(1).max(1_000).optional(),
+      action: z.enum(["allow", "ask", "deny"]),
+    }),
+  )
+  .max(200);
+
 /** Sessions from before there were questions have the defaults. */
 export const questionSettings = (settings: QuestionSettings | undefined): QuestionSettings =>
   settings ?? questionsSchema.parse({});

@@ -18,4 +18,6 @@ export interface ToolFacts {
   readonly hash: string;
   /** USD of the session and its delegates by now, after a call of `delegate` where a limit was set. */
   readonly costUsd?: number;
+  /** Nothing was done: a person has to allow it first. */
+  readonly needsApproval?: true;
 }

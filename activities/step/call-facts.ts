@@ -4,6 +4,8 @@ import { cutChars } from "../contract/cut-text.ts";
 import type { ToolCallPart } from "../contract/message.ts";
 import { askUser } from "../tools/ask-user.ts";
 import { DELEGATE, delegateInput } from "../tools/delegate.ts";
+import { verdictOf } from "../permissions/permissions.ts";
+import { findTool } from "../tools/index.ts";
 import { aboutCall } from "../tools/invoke.ts";
 import { sessionTools } from "../tools/session-tools.ts";
 import type { StepContext } from "./step-context.ts";
@@ -17,6 +19,7 @@ export function callFacts(step: StepContext, call: ToolCallPart): CallFacts {
     about: aboutOf(step, call),
     ...(isForPerson(step, call) ? { by: "person" } : {}),
     ...(isDelegated(step, call) ? { by: "delegate" } : {}),
+    ...(needsApproval(step, call) ? { needsApproval: true } : {}),
   };
 }
 
@@ -26,9 +29,10 @@ function isForPerson({ deps, session }: StepContext, { toolName, input }: ToolCa
   return tool === askUser && tool.input.safeParse(input).success;
 }
 
-/** One whose input is no good goes to the worker's tools, which say what is wrong with it. */
+/** One whose input is no good, or that a rule forbids, goes to the worker's tools, which say what is wrong with it. */
 function isDelegated({ deps, session }: StepContext, call: ToolCallPart): boolean {
   const has = sessionTools(deps.tools, session).has(DELEGATE);
+  if (verdictOf(session.config.permissions ?? [], call).action === "deny") return false;
   return has && call.toolName === DELEGATE && delegateInput.safeParse(call.input).success;
 }
 
@@ -42,6 +46,15 @@ export function serversOf({ deps, session }: StepContext, calls: readonly ToolCa
       : [[toolName, { server: tool.server, isReadOnly: tool.readOnly }] as const];
   });
   return found.length === 0 ? undefined : new Map(found);
+}
+
+/** One that is wrong is not asked about: it ends with what is wrong with it. */
+function needsApproval({ deps, session }: StepContext, call: ToolCallPart): boolean {
+  const { permissions = [] } = session.config;
+  if (permissions.length === 0 || verdictOf(permissions, call).action !== "ask") return false;
+  return (
+    findTool(sessionTools(deps.tools, session), call.toolName)?.input.safeParse(call.input).success === true
+  );
 }
 
 /** At most 60 characters that say what a call is about, masked. */

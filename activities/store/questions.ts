@@ -3,7 +3,8 @@ import { and, asc, eq, isNull, sql } from "drizzle-orm";
 import type { QuestionKind } from "../contract/questions.ts";
 import type { Queryable } from "./db.ts";
 import type { NewEvent } from "./event.ts";
-import { questions, sessions } from "./schema/index.ts";
+import type { Grant } from "../permissions/permissions.ts";
+import { permissionGrants, questions, sessions } from "./schema/index.ts";
 
 /** Of a list for people. */
 const MAX_LISTED = 1_000;
@@ -124,6 +125,39 @@ export async function openQuestions(db: Queryable, sessionId: string): Promise<Q
     .from(questions)
     .where(and(eq(questions.sessionId, sessionId), eq(questions.status, "open")))
     .orderBy(asc(questions.askedAt), asc(questions.id));
+}
+
+/** What a person allowed for the rest of the session. */
+export async function grantsOf(db: Queryable, sessionId: string): Promise<Grant[]> {
+  return db
+    .select({ tool: permissionGrants.tool, match: permissionGrants.match })
+    .from(permissionGrants)
+    .where(and(eq(permissionGrants.sessionId, sessionId), isNull(permissionGrants.supersededEpoch)));
+}
+
+export async function grant(
+  db: Queryable,
+  at: { readonly sessionId: string; readonly epoch: number; readonly step: number },
+  given: Grant,
+  by: string | undefined,
+): Promise<void> {
+  await db.insert(permissionGrants).values({ ...at, ...given, grantedBy: by ?? null });
+}
+
+/** Whether a person allowed exactly this call, in this epoch. */
+export async function isApproved(
+  db: Queryable,
+  call: {
+    readonly sessionId: string;
+    readonly epoch: number;
+    readonly id: string;
+    readonly inputHash: string;
+  },
+): Promise<boolean> {
+  const row = await findQuestion(db, call.sessionId, call.epoch, call.id);
+  return (
+    row?.status === "answered" && (row.answer ?? "").startsWith("allow") && row.inputHash === call.inputHash
+  );
 }
 
 /** A question as people see it in lists. */

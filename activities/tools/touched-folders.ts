@@ -20,8 +20,17 @@ const FOLDER_FIELDS: Readonly<Record<string, string>> = {
 };
 
 /** The file that a call names, relative to the workspace; undefined where it names none, or one outside. */
-export function touchedFile({ toolName, input }: ToolCallPart): string | undefined {
+export function touchedFile({
+  toolName,
+  input,
+}: Pick<ToolCallPart, "toolName" | "input">): string | undefined {
   return relative(fieldOf(input, FILE_FIELDS[toolName]));
+}
+
+/** All files that a call names. */
+export function touchedFiles(call: Pick<ToolCallPart, "toolName" | "input">): string[] {
+  if (call.toolName === "apply_patch") return patched(fieldOf(call.input, "patch"));
+  return [touchedFile(call)].filter((file) => file !== undefined);
 }
 
 /** The folders of what a call names and all above them, relative to the workspace (`.`), the nearest last. */
@@ -47,7 +56,8 @@ function withAbove(folder: string): string[] {
 function patched(patch: string | undefined): string[] {
   try {
     return parsePatch(patch ?? "")
-      .map(({ path: file }) => relative(file))
+      .flatMap((one) => ["moveTo" in one ? one.moveTo : undefined, one.path])
+      .map((file) => relative(file))
       .filter((file) => file !== undefined);
   } catch {
     // The tool says what is wrong with it.

@@ -5,6 +5,7 @@ import type { QuestionRow } from "../../activities/store/questions.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
+import { resetToStep } from "../support/reset-run.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 
@@ -137,5 +138,63 @@ it("withdraws what is open where the step is interrupted or the run cancelled", 
     { id: "s2c0", status: "withdrawn" },
   ]);
   expect((await findSession(agent.database.store.db, session.id))?.status).toBe("cancelled");
+  await checkSession(agent, session);
+});
+
+it("runs a call only with a person's leave, for which a reset asks again; a message gives none", async () => {
+  const touch = (name: string) => call("bash", { command: `touch ${name}; ls` });
+  const script = scriptedModel()
+    .answers(touch("a"), call("bash", { command: "ls && rm -rf /workspace" }))
+    .answers(touch("b"))
+    .answers(touch("c"))
+    .says("Done.")
+    .answers(touch("d"))
+    .says("Done without d.");
+  const session = await agent.start(script, {
+    config: (config) => ({
+      ...config,
+      permissions: [
+        { tool: "bash", match: "touch *", action: "ask" },
+        { tool: "bash", match: "rm *", action: "deny" },
+      ],
+    }),
+  });
+  const asked = await session.until("question:asked");
+  expect(asked.data).toMatchObject({
+    id: "s1c0",
+    kind: "approval",
+    text: "bash: touch a; ls\n(asked about: touch *)",
+  });
+  await untilWaiting(session);
+  // Words alone are no leave.
+  await expect(session.handle.executeUpdate("answerQuestion", { args: [{ text: "yes" }] })).rejects.toThrow();
+  await session.handle.signal("answer", { action: "deny", text: "use the file that is there" });
+  await session.until("question:asked", ({ data }) => data.id === "s2c0");
+  await session.handle.signal("answer", { action: "allow-always", by: "ann" });
+  expect(await session.result()).toMatchObject({ result: "Done." });
+  const { store } = agent.database;
+  expect(await resultTexts(store, session.id)).toEqual([
+    "A person did not allow this call, and it was not run. They wrote: use the file that is there",
+    "Calls like this are not allowed in this session (rm *), and it was not run.",
+    "b",
+    expect.stringMatching(/^b\nc$/),
+  ]);
+  expect(await questionRows(session)).toMatchObject([
+    { id: "s1c0", kind: "approval", status: "declined", answer: "use the file that is there" },
+    { id: "s2c0", status: "answered", answer: "allow-always", answeredBy: "ann" },
+  ]);
+
+  const runId = await resetToStep(agent.client, session.id, 2);
+  await session.until("question:asked", ({ data, epoch }) => data.id === "s2c0" && epoch === 2);
+  await untilWaiting(session);
+  await session.handle.signal("guidance", "leave d alone");
+  expect(await agent.client.workflow.getHandle(session.id, runId).result()).toMatchObject({
+    result: "Done without d.",
+  });
+  expect((await resultTexts(store, session.id)).at(-1)).toBe(
+    "Not allowed, and not run: the person wrote a message instead, it follows.",
+  );
+  const statuses = (await questionRows(session)).map(({ id, status }) => `${id} ${status}`);
+  expect(statuses).toEqual(["s1c0 declined", "s2c0 superseded", "s2c0 withdrawn"]);
   await checkSession(agent, session);
 });

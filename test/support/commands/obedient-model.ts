@@ -1,13 +1,13 @@
 /**
  * A model that does what the newest message says, a line a step: `run: COMMAND` calls bash, `say: TEXT` ends the task,
- * `slowly: TEXT` ends it word by word, `refuse` is an error of the provider. So one server serves any number of sessions,
+ * `ask: JSON` calls ask_user with it, `slowly: TEXT` ends it word by word, `refuse` is an error of the provider. So one server serves any number of sessions,
  * and a test reads like what it does. A message without such lines is answered with "Done.".
  */
 import type { ParsedRequest, Reply } from "../model-server/wire.ts";
 import { call, text } from "../scripted-model.ts";
 import { goodSummary, isSummaryRequest } from "../scripted-summaries.ts";
 
-const ORDER = /^(?:.*?\s)?(run|say|slowly|refuse)\b:? ?(.*)$/;
+const ORDER = /^(?:.*?\s)?(run|ask|say|slowly|refuse)\b:? ?(.*)$/;
 
 export function obey(request: ParsedRequest): Reply {
   if (isSummaryRequest(request)) return goodSummary(request);
@@ -16,6 +16,8 @@ export function obey(request: ParsedRequest): Reply {
   switch (verb) {
     case "run":
       return { parts: [call("bash", { command: words })] };
+    case "ask":
+      return { parts: [call("ask_user", words)] };
     case "slowly":
       return { parts: [text(words)], chunkChars: 5, chunkDelayMs: 100 };
     case "refuse":

@@ -1,0 +1,52 @@
+/** Whether a call may be run: by the session's rules, and by what people answered. */
+import { createHash } from "node:crypto";
+import type { RunConfig } from "../config/agent-config.ts";
+import type { ToolCallPart } from "../contract/message.ts";
+import type { Queryable } from "../store/db.ts";
+import { grantsOf, isApproved } from "../store/questions.ts";
+import { verdictOf, type Verdict } from "./permissions.ts";
+
+interface Asked {
+  readonly session: {
+    readonly id: string;
+    readonly epoch: number;
+    readonly config: Pick<RunConfig, "permissions">;
+  };
+  readonly call: ToolCallPart;
+  readonly step: number;
+  readonly index: number;
+}
+
+/** The rules' word with what was granted for the whole session. Reads nothing where no rule asks. */
+export async function standingVerdict(
+  db: Queryable,
+  { session, call }: Omit<Asked, "step" | "index">,
+): Promise<Verdict> {
+  const { permissions = [] } = session.config;
+  const verdict = verdictOf(permissions, call);
+  return verdict.action === "ask" ? verdictOf(permissions, call, await grantsOf(db, session.id)) : verdict;
+}
+
+/** The same for the moment before the call is run: a person may have allowed just this one. */
+export async function verdictNow(db: Queryable, asked: Asked): Promise<Verdict> {
+  const verdict = await standingVerdict(db, asked);
+  if (verdict.action !== "ask") return verdict;
+  const { session, call, step, index } = asked;
+  const leave = {
+    sessionId: session.id,
+    epoch: session.epoch,
+    id: questionId({ step, index }),
+    inputHash: inputHash(call),
+  };
+  return (await isApproved(db, leave)) ? { action: "allow" } : verdict;
+}
+
+export const questionId = ({ step, index }: { readonly step: number; readonly index: number }): string =>
+  `s${step}c${index}`;
+
+/** Leave is given for exactly this call. */
+export function inputHash({ toolName, input }: Pick<ToolCallPart, "toolName" | "input">): string {
+  return createHash("sha256")
+    .update(JSON.stringify([toolName, input]))
+    .digest("hex");
+}

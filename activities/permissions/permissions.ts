@@ -1,0 +1,140 @@
+/**
+ * Which calls run, which wait for a person's leave, and which do not run: rules in order, the last one that matches counts,
+ * and where none does the call runs. A convenience: the wall is the sandbox, not a pattern. Pure.
+ */
+import { workspacePath } from "../tools/paths.ts";
+import { touchedFiles } from "../tools/touched-folders.ts";
+import { shellCommands, UNKNOWN } from "./shell-commands.ts";
+
+export interface PermissionRule {
+  /** A tool's name; `*` stands for any characters. */
+  readonly tool: string;
+  /** What of the call it is about: a command, a path; `*` as above. Absent: every call of the tool. */
+  readonly match?: string | undefined;
+  readonly action: "allow" | "ask" | "deny";
+}
+
+export type Verdict =
+  | { readonly action: "allow" }
+  /** `rule` is the one that says so, `about` what of the call it is about. */
+  | { readonly action: "ask" | "deny"; readonly rule: PermissionRule; readonly about: string };
+
+/** What a rule that asks was answered with for the rest of the session. */
+export type Grant = Pick<PermissionRule, "tool"> & { readonly match: string | null };
+
+interface Call {
+  readonly toolName: string;
+  readonly input: unknown;
+}
+
+const SHELL_NAMES = new Set(["bash", "execute_command"]);
+const SEVERITY = { allow: 0, ask: 1, deny: 2 } as const;
+
+/** @param grants rules that ask, and that a person has answered for good */
+export function verdictOf(
+  rules: readonly PermissionRule[],
+  call: Call,
+  grants: readonly Grant[] = [],
+): Verdict {
+  const isGranted = (rule: PermissionRule) =>
+    grants.some((grant) => grant.tool === rule.tool && grant.match === (rule.match ?? null));
+  const own = rules
+    .filter((rule) => namesOf(call.toolName).some((name) => surely(rule.tool, name)))
+    .map((rule) => (rule.action === "ask" && isGranted(rule) ? { ...rule, action: "allow" as const } : rule));
+  let verdict: Verdict = { action: "allow" };
+  if (own.length === 0) return verdict;
+  for (const subject of subjectsOf(call)) {
+    const rule = own.findLast((each) => matches(each, subject));
+    if (rule === undefined || rule.action === "allow") continue;
+    if (SEVERITY[rule.action] > SEVERITY[verdict.action])
+      verdict = { action: rule.action, rule, about: subject.text.replaceAll(UNKNOWN, "…") };
+  }
+  return verdict;
+}
+
+/** Both names of the shell are one tool. */
+const namesOf = (name: string): readonly string[] => (SHELL_NAMES.has(name) ? [...SHELL_NAMES] : [name]);
+
+interface Subject {
+  readonly text: string;
+  /** The same by another name, which a rule that asks or denies heeds as well. */
+  readonly other?: string;
+  /** Not told from the call: it counts as matched where a rule asks or denies. */
+  readonly isUnknown?: true;
+}
+
+function matches({ match, action }: PermissionRule, { text, other, isUnknown }: Subject): boolean {
+  if (match === undefined) return true;
+  if (action === "allow") return isUnknown !== true && surely(match, text);
+  return isUnknown === true || possibly(match, text) || (other !== undefined && possibly(match, other));
+}
+
+function subjectsOf({ toolName, input }: Call): Subject[] {
+  if (SHELL_NAMES.has(toolName)) {
+    const text = fieldOf(input, "command");
+    const { commands, isSure } = shellCommands(text);
+    return [
+      ...commands.map((command): Subject => ({
+        text: command,
+        other: command.replace(/^[^\s]*\/(?=[^\s/])/, ""),
+      })),
+      ...(isSure ? [] : [{ text, isUnknown: true as const }]),
+    ];
+  }
+  const files = touchedFiles({ toolName, input });
+  if (files.length > 0) return files.map((file) => ({ text: file }));
+  const path = fieldOf(input, "path");
+  return [{ text: path === "" ? (JSON.stringify(input) ?? "") : relative(path) }];
+}
+
+function fieldOf(input: unknown, name: string): string {
+  if (typeof input !== "object" || input === null) return "";
+  const value = (input as Readonly<Record<string, unknown>>)[name];
+  return typeof value === "string" ? value : "";
+}
+
+function relative(path: string): string {
+  try {
+    return workspacePath(path).relative;
+  } catch {
+    return path;
+  }
+}
+
+/** A pattern that ends with ` *` takes the words before it alone as well. */
+const endings = (pattern: string): readonly string[] =>
+  pattern.endsWith(" *") ? [pattern, pattern.slice(0, -2)] : [pattern];
+
+/** Whether it matches whatever the shell fills in: only a gap takes that. */
+function surely(pattern: string, text: string): boolean {
+  return endings(pattern).some((one) => fits(one, text, false));
+}
+
+/** Whether there is something for the shell to fill in with which it matches. */
+function possibly(pattern: string, text: string): boolean {
+  return endings(pattern).some((one) => fits(one, text, true));
+}
+
+/** Goes over the text once, with all places of the pattern that it may have reached: time grows with both, no more. */
+function fits(pattern: string, text: string, isAnything: boolean): boolean {
+  let reached = new Set(behindGaps(pattern, 0));
+  for (const char of text) {
+    const next = new Set<number>();
+    for (const place of reached) {
+      if (char === UNKNOWN && isAnything)
+        for (let later = place; later <= pattern.length; later += 1) next.add(later);
+      else if (pattern[place] === "*") next.add(place);
+      else if (pattern[place] === char) next.add(place + 1);
+    }
+    reached = new Set([...next].flatMap((place) => behindGaps(pattern, place)));
+    if (reached.size === 0) return false;
+  }
+  return reached.has(pattern.length);
+}
+
+/** The place, and those behind the gaps there, which may be empty. */
+function behindGaps(pattern: string, place: number): number[] {
+  const places = [place];
+  for (let next = place; pattern[next] === "*"; next += 1) places.push(next + 1);
+  return places;
+}

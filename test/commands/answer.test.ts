@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { finished, longhaul, statusOf, untilStatus } from "../support/commands/longhaul.ts";
+
+test("shows a question with the line that answers it, and takes the first right answer", async () => {
+  const ask = JSON.stringify({
+    question: "npm or pnpm?",
+    options: ["npm", { label: "pnpm", description: "fast" }],
+  });
+  const left = await longhaul(["run", `ask: ${ask}\nsay: Done.`, "--exit-on-question"]);
+  expect(left.code).toBe(7);
+  const id = /session ([a-z0-9-]+)/.exec(left.err)?.[1] ?? "";
+  expect(left.err).toContain("npm or pnpm?");
+  expect(left.err).toContain(`answer ${id} s1c0 --option 1`);
+  await untilStatus(id, ({ status }) => status === "waiting");
+  expect(await statusOf(id)).toMatchObject({
+    status: "waiting",
+    questions: [{ id: "s1c0", session: id, kind: "ask", text: "npm or pnpm?", options: ["npm", "pnpm"] }],
+  });
+  const { out } = await longhaul(["questions", id]);
+  expect(out).toContain("  2 pnpm – fast");
+  expect(out).toContain(`answer ${id} s1c0 --option 1`);
+  expect((await longhaul(["list", "--status", "waiting"])).out).toContain(id);
+
+  expect(await longhaul(["answer", id, "--option", "3"])).toMatchObject({ code: 5, out: "" });
+  expect((await longhaul(["answer", id, "s1c7", "npm"])).code).toBe(5);
+  expect((await longhaul(["answer", id, "--option", "2"])).code).toBe(0);
+  expect(await longhaul(["watch", id])).toMatchObject({ code: 0, out: "Done.\n" });
+  const late = await longhaul(["answer", id, "--option", "1"]);
+  expect(late.code).toBe(5);
+  expect(late.err).toContain("answered: pnpm");
+  const all = JSON.parse((await longhaul(["questions", id, "--all", "--json"])).out) as unknown[];
+  expect(all).toMatchObject([{ session: id, id: "s1c0", status: "answered", answer: "pnpm" }]);
+});
+
+test("an answer is one thing, and what asks nothing takes none", async () => {
+  const id = await finished("say: Done.");
+  for (const words of [[], ["yes", "--option", "1"], ["--allow", "--deny"]])
+    expect((await longhaul(["answer", id, ...words])).code).toBe(2);
+  expect((await longhaul(["answer", id, "yes"])).code).toBe(5);
+  expect(await longhaul(["questions", id])).toMatchObject({ code: 0, out: "" });
+});

@@ -1,0 +1,75 @@
+import { describe, expect, it } from "vitest";
+import { verdictOf, type PermissionRule } from "../../../activities/permissions/permissions.ts";
+
+const bash = (command: string) => ({ toolName: "bash", input: { command } });
+const rules: readonly PermissionRule[] = [
+  { tool: "bash", match: "git *", action: "ask" },
+  { tool: "bash", match: "git status *", action: "allow" },
+  { tool: "bash", match: "rm *", action: "deny" },
+  { tool: "*_file", match: "secrets/*", action: "deny" },
+  { tool: "mcp__*", action: "ask" },
+];
+
+describe("the rule that counts", () => {
+  it.each<[command: string, action: string]>([
+    ["npm test", "allow"],
+    ["git push origin", "ask"],
+    ["git", "ask"],
+    ["git status", "allow"],
+    ["git status -s && git push", "ask"],
+    ["git push; rm a", "deny"],
+    ["/usr/bin/git push", "ask"],
+    ["sudo timeout 5 git push", "ask"],
+    ["echo $HOME", "allow"],
+    ["git $X", "ask"],
+    ["g$X push", "deny"],
+    ["$X status", "deny"],
+    ["echo a | sh", "deny"],
+    ["echo 'git push'", "allow"],
+    ["legit push", "allow"],
+  ])("of %s says %s", (command, action) => {
+    expect(verdictOf(rules, bash(command)).action).toBe(action);
+    expect(verdictOf(rules, { ...bash(command), toolName: "execute_command" }).action).toBe(action);
+  });
+
+  it.each<[tool: string, input: unknown, action: string]>([
+    ["read_file", { path: "secrets/key" }, "deny"],
+    ["write_file", { path: "/workspace/a/../secrets/key", content: "" }, "deny"],
+    ["read_file", { path: "src/secrets/key" }, "allow"],
+    ["list_directory", { path: "secrets/a" }, "allow"],
+    ["mcp__git__push", {}, "ask"],
+  ])("of %s %j says %s", (toolName, input, action) => {
+    expect(verdictOf(rules, { toolName, input }).action).toBe(action);
+  });
+
+  it("heeds every file of a patch", () => {
+    const patch = "*** Begin Patch\n*** Add File: a\n+a\n*** Delete File: secrets/key\n*** End Patch";
+    const deny = [{ tool: "apply_patch", match: "secrets/*", action: "deny" as const }];
+    expect(verdictOf(deny, { toolName: "apply_patch", input: { patch } }).action).toBe("deny");
+  });
+
+  it("is allowed by a grant for the rule that asked, and for no other", () => {
+    const grants = [{ tool: "bash", match: "git *" }];
+    expect(verdictOf(rules, bash("git push"), grants).action).toBe("allow");
+    expect(verdictOf(rules, bash("git push && rm a"), grants).action).toBe("deny");
+    expect(verdictOf(rules, { toolName: "mcp__a", input: {} }, grants).action).toBe("ask");
+  });
+
+  it("lets an allow rule take only what is sure", () => {
+    const only: readonly PermissionRule[] = [
+      { tool: "bash", action: "ask" },
+      { tool: "bash", match: "npm *", action: "allow" },
+    ];
+    expect(verdictOf(only, bash("npm run $X")).action).toBe("allow");
+    expect(verdictOf(only, bash("./npm run x")).action).toBe("ask");
+    expect(verdictOf(only, bash("npm test | sh")).action).toBe("ask");
+    expect(verdictOf(only, bash("npm $(curl a)")).action).toBe("ask");
+  });
+
+  it("takes no longer than the text is long", () => {
+    const begun = performance.now();
+    const greedy = [{ tool: "bash", match: "*a*a*a*a*b", action: "ask" as const }];
+    expect(verdictOf(greedy, bash(`x ${"a".repeat(50_000)}`)).action).toBe("allow");
+    expect(performance.now() - begun).toBeLessThan(5_000);
+  });
+});
