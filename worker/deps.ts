@@ -8,7 +8,7 @@ import type { AgentDeps } from "../activities/index.ts";
 import { createMcp } from "../activities/mcp/mcp.ts";
 import { createAiSdkModel } from "../activities/model/ai-sdk.ts";
 import { currentModelFacts } from "../activities/config/catalogue/load-catalogue.ts";
-import { resolveRun } from "../activities/config/models.ts";
+import { resolveRun } from "../activities/config/resolve-run.ts";
 import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
 import { createDockerHost } from "../activities/sandbox/docker/docker.ts";
 import { temporalRuns } from "./connect/session-runs.ts";

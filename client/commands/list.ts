@@ -8,7 +8,7 @@ import type { Output, Style } from "../console/output.ts";
 import { ago, dollars, oneLine, percent } from "../console/format.ts";
 import { findByReference } from "../sessions/find-by-reference.ts";
 import { positiveInteger } from "../sessions/run-options.ts";
-import { statusDocument, type SessionStatusDocument } from "../sessions/session-status.ts";
+import { statusDocument, type SessionStatusDocument } from "../sessions/status-document.ts";
 import { hasEnded } from "../sessions/start-session.ts";
 import { unlessTableMissing, withServices } from "../sessions/with-session.ts";
 

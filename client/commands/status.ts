@@ -3,7 +3,8 @@ import type { Command } from "commander";
 import { doubtText } from "../console/doubt-text.ts";
 import type { Output, Style } from "../console/output.ts";
 import { bar, dollars, duration, oneLine, percent, plural, tokens } from "../console/format.ts";
-import { readStatus, type SessionStatusDocument } from "../sessions/session-status.ts";
+import { readStatus } from "../sessions/session-status.ts";
+import type { SessionStatusDocument } from "../sessions/status-document.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 
 export function statusCommand(command: Command, output: Output) {

@@ -1,114 +1,24 @@
-/** The state of a session as `status` and `list` give it: from Postgres, and from its workflow where that answers soon. */
-import type { Price } from "../../activities/config/model-target.ts";
-import { branchOf } from "../../activities/config/git-settings.ts";
-import { limitOf, type Limit } from "../../activities/contract/limits.ts";
+/** The state of a session as `status` gives it: from Postgres, and from its workflow where that answers soon. */
 import { shorten } from "../../activities/contract/cut-text.ts";
-import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";
-import type { DeliveryState } from "../../activities/contract/delivery.ts";
-import { sessionCostUsd } from "../../activities/config/cost.ts";
-import type { NextInputEstimate } from "../../activities/transcript/tokens.ts";
 import { wasDoubted } from "../../activities/store/events.ts";
-import { sessionBill } from "../../activities/store/model-calls.ts";
-import {
-  listSessions,
-  readFigures,
-  type SessionFigures,
-  type SessionRow,
-} from "../../activities/store/reading.ts";
-import {
-  deliveryOf,
-  findRepository,
-  listPublications,
-  type PublicationRow,
-  type Repository,
-} from "../../activities/store/repositories.ts";
+import { listQuestions } from "../../activities/store/questions.ts";
+import { listSessions, readFigures, type SessionRow } from "../../activities/store/reading.ts";
+import { deliveryOf, findRepository, listPublications } from "../../activities/store/repositories.ts";
 import { readParked, readWaiting } from "../../activities/store/waiting.ts";
 import { statusQuery, type SessionView } from "../../workflows/messages.ts";
-import type { Services } from "../connect/connection.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
-import { describeRun, type RunDescription } from "../connect/describe-run.ts";
+import { describeRun } from "../connect/describe-run.ts";
+import type { Services } from "../connect/connection.ts";
 import { hasEnded } from "./start-session.ts";
+import {
+  gitStatus,
+  questionStatus,
+  statusDocument,
+  type ChildStatus,
+  type SessionStatusDocument,
+} from "./status-document.ts";
 
 const QUERY_MS = 1_500;
-
-/** One JSON document; fields are only ever added. Source: requirement 1.2. */
-export interface SessionStatusDocument {
-  readonly id: string;
-  readonly workflowId: string;
-  readonly runId: string | null;
-  readonly status: string;
-  readonly task: string;
-  readonly step: number;
-  readonly maxSteps: number | null;
-  readonly epoch: number;
-  readonly model: string | null;
-  readonly queue: readonly { readonly id: string; readonly text: string; readonly queuedAt: string }[];
-  /** Open ones, oldest first: their text at most 200 characters. */
-  readonly questions: readonly OpenQuestionStatus[];
-  /** Tokens of the next request, and of the model's whole window. */
-  readonly context: { readonly used: number; readonly limit: number; readonly estimated: boolean };
-  readonly compactionRounds: number;
-  readonly usage: SessionFigures["usage"];
-  /** USD so far; null where the model's price is not known. */
-  readonly costUsd: number | null;
-  /** How much of it is our estimate, of requests that failed or were lost without a bill. */
-  readonly costEstimatedUsd: number;
-  /** The provider's token counts contradict the session's size, so they are not reckoned with. */
-  readonly usageDoubtful: boolean;
-  readonly result: string | null;
-  /** `deadline`: ISO time, known while its workflow answers. */
-  readonly limits: {
-    readonly costUsd: number | null;
-    readonly maxCostUsd: number | null;
-    readonly deadline: string | null;
-  };
-  /** Which limit ended it, of `max_steps`. */
-  readonly limit: Limit | null;
-  readonly error: unknown;
-  readonly createdAt: string;
-  readonly endedAt: string | null;
-  /** True where the workflow itself answered; false where Postgres alone did (no worker, or it is over). */
-  readonly live: boolean;
-  /** The run's status in Temporal, null where it could not be asked. */
-  readonly workflowStatus: string | null;
-  readonly lastSeq: number;
-  /** Null where the session works on no repository; `pushed` and `pullRequest` are null until there is one. */
-  readonly git: SessionGitStatus | null;
-  readonly delivery: DeliveryState;
-  /** Of a delegate: its parent, and the call as the ledger names it. */
-  readonly parent: { readonly id: string; readonly call: string } | null;
-  /** Its delegates, oldest first. */
-  readonly children: readonly ChildStatus[];
-}
-
-interface ChildStatus {
-  readonly id: string;
-  readonly status: string;
-  readonly step: number;
-  readonly costUsd: number | null;
-  readonly about: string;
-}
-
-interface OpenQuestionStatus {
-  readonly id: string;
-  /** The one that asks: this session, or one that it started. */
-  readonly session: string;
-  readonly kind: string;
-  readonly asked: string;
-  readonly text: string;
-  readonly options: readonly string[] | null;
-  readonly default: string | null;
-  readonly expiresAt: string | null;
-}
-
-interface SessionGitStatus {
-  readonly url: string;
-  /** The commit that it started from; null until it was cloned. */
-  readonly base: string | null;
-  readonly branch: string;
-  readonly pushed: string | null;
-  readonly pullRequest: string | null;
-}
 
 /** Never takes longer than about 5 s, also without Temporal or a worker. */
 export async function readStatus(services: Services, row: SessionRow): Promise<SessionStatusDocument> {
@@ -185,131 +95,4 @@ async function askWorkflow(services: Services, id: string): Promise<SessionView 
     // No worker, or one that is busy replaying: Postgres knows nearly as much.
     return undefined;
   }
-}
-
-/** What rows alone tell. Pure. */
-export function statusDocument(
-  row: SessionRow,
-  figures: SessionFigures | undefined,
-  size: NextInputEstimate | undefined,
-  run?: RunDescription,
-  isDoubted = false,
-): SessionStatusDocument {
-  const config = knownConfig(row.config);
-  const bill = figures?.bill ?? sessionBill(undefined);
-  const usage = figures?.usage ?? { input: 0, cached: 0, output: 0, reasoning: 0, calls: 0 };
-  return {
-    id: row.id,
-    workflowId: row.id,
-    runId: run?.runId ?? row.runId,
-    status: statusOf(row, run),
-    task: row.task,
-    step: figures?.step ?? 0,
-    maxSteps: config.limits?.maxSteps ?? null,
-    epoch: row.epoch,
-    model: config.model ?? null,
-    queue: [],
-    questions: [],
-    context: {
-      used: size?.tokens ?? 0,
-      limit: config.contextWindow ?? 0,
-      estimated: size?.estimated ?? true,
-    },
-    compactionRounds: figures?.compactionRounds ?? 0,
-    usage,
-    costUsd: sessionCostUsd(bill, config),
-    costEstimatedUsd: bill.estimatedUsd,
-    usageDoubtful: isDoubted,
-    result: isTakenUp(row, run) ? null : row.result,
-    limits: {
-      costUsd: sessionCostUsd(bill, config),
-      maxCostUsd: config.limits?.maxCostUsd ?? null,
-      deadline: null,
-    },
-    limit: limitOf(row.status, row.error) ?? null,
-    error: row.error ?? null,
-    createdAt: row.createdAt.toISOString(),
-    endedAt: isTakenUp(row, run) ? null : (row.endedAt?.toISOString() ?? null),
-    live: false,
-    workflowStatus: run?.status ?? null,
-    lastSeq: figures?.lastSeq ?? 0,
-    git: null,
-    delivery: "none",
-    parent: row.parentId === null ? null : { id: row.parentId, call: row.parentCall ?? "" },
-    children: [],
-  };
-}
-
-function questionStatus({
-  id,
-  session,
-  kind,
-  asked,
-  text,
-  options,
-  ...more
-}: ListedQuestion): OpenQuestionStatus {
-  return {
-    id,
-    session,
-    kind,
-    asked,
-    text: shorten(text, 200),
-    options: options === null ? null : options.map(({ label }) => label),
-    default: more.default,
-    expiresAt: more.expiresAt,
-  };
-}
-
-function gitStatus(
-  { id, config }: SessionRow,
-  repository: Repository | undefined,
-  publications: readonly PublicationRow[],
-): SessionGitStatus | null {
-  const wanted = knownConfig(config).repository;
-  const url = repository?.url ?? wanted?.url;
-  if (url === undefined) return null;
-  const done = (kind: string) => publications.find((each) => each.kind === kind && each.status === "done");
-  return {
-    url,
-    base: repository?.baseCommit ?? null,
-    branch: repository?.branch ?? branchOf({ branch: wanted?.branch ?? "" }, id),
-    pushed: done("push")?.commit ?? null,
-    pullRequest: done("pull-request")?.url ?? null,
-  };
-}
-
-/** A new run of a session that had ended, which no worker has taken up: the row is still the one before's. */
-function isTakenUp(row: SessionRow, run: RunDescription | undefined): boolean {
-  return hasEnded(row) && run?.status === "RUNNING" && run.runId !== row.runId;
-}
-
-/** A run that was ended from outside could not write so itself. */
-function statusOf(row: SessionRow, run: RunDescription | undefined): string {
-  if (isTakenUp(row, run)) return "active";
-  if (hasEnded(row)) return row.status;
-  switch (run?.status ?? "") {
-    case "TERMINATED":
-    case "CANCELLED":
-      return "cancelled";
-    case "FAILED":
-    case "TIMED_OUT":
-      return "failed";
-    default:
-      return row.status;
-  }
-}
-
-interface KnownConfig {
-  readonly model?: string;
-  readonly contextWindow?: number;
-  readonly price?: Price;
-  readonly tier?: string;
-  readonly limits?: { readonly maxSteps?: number; readonly maxCostUsd?: number };
-  readonly repository?: { readonly url: string; readonly branch?: string };
-}
-
-/** The row's configuration as far as it is there: an older version's row is shown, not refused. */
-function knownConfig(config: unknown): KnownConfig {
-  return typeof config === "object" && config !== null ? (config as KnownConfig) : {};
 }

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { statusText } from "../../../client/commands/status.ts";
 import { describeKept } from "../../../client/sessions/describe-kept.ts";
-import type { SessionStatusDocument } from "../../../client/sessions/session-status.ts";
+import type { SessionStatusDocument } from "../../../client/sessions/status-document.ts";
 
 const DOCUMENT: SessionStatusDocument = {
   id: "s",

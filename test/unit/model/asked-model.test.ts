@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { agentConfigSchema } from "../../../activities/config/agent-config.ts";
 import { cacheSeconds, fallbackOf, withFallback } from "../../../activities/config/asked-model.ts";
-import { resolveRun } from "../../../activities/config/models.ts";
+import { resolveRun } from "../../../activities/config/resolve-run.ts";
 
 function runOf(models: object, name: string) {
   const resolved = resolveRun(agentConfigSchema.parse({ models }), name);

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { agentConfigSchema } from "../../../activities/config/agent-config.ts";
-import { resolveModel as resolve, resolveRun } from "../../../activities/config/models.ts";
+import { resolveModel as resolve } from "../../../activities/config/models.ts";
+import { resolveRun } from "../../../activities/config/resolve-run.ts";
 import { publishedCatalogue } from "../../../activities/config/catalogue/catalogue.ts";
 import type { ModelConfig } from "../../../activities/config/model-target.ts";
 import { type Environment, fullModelName } from "../../../activities/config/providers.ts";

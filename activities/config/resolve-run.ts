@@ -1,0 +1,95 @@
+/** What a session is to run by: its settings with all their models resolved. Pure. */
+import type { AgentConfig, RunConfig } from "./agent-config.ts";
+import { costUsd } from "./cost.ts";
+import type { ModelTarget } from "./model-target.ts";
+import { type ModelFacts, publishedFacts, resolveModel } from "./models.ts";
+import { type Environment, fullModelName } from "./providers.ts";
+
+export type RunResolution =
+  | {
+      readonly ok: true;
+      readonly run: RunConfig;
+      readonly notes: readonly string[];
+      /** The models whose windows are assumed. */
+      readonly assumed: readonly ModelTarget[];
+    }
+  | { readonly ok: false; readonly message: string };
+
+/**
+ * What a session is to run by: settings with its model, the model that writes its summaries and those that step in for it,
+ * resolved. All are refused before anything starts where nobody knows them.
+ */
+export function resolveRun(
+  settings: AgentConfig,
+  name: string,
+  env: Environment = {},
+  facts: ModelFacts = publishedFacts,
+): RunResolution {
+  const { context, tools, sandbox, limits, systemPrompt, instructions, skills, questions, permissions } =
+    settings;
+  const { model: delegateModel, ...delegate } = settings.delegate;
+  const servers = Object.entries(settings.mcpServers).filter(([, { enabled }]) => enabled);
+  const own = resolveModel(name, settings, env, facts);
+  if (!own.ok) return own;
+  const resolved = [own];
+  const run: RunConfig = {
+    ...own.model,
+    context,
+    tools,
+    sandbox,
+    limits,
+    instructions,
+    skills,
+    questions,
+    delegate,
+    permissions,
+    ...(systemPrompt === undefined ? {} : { systemPrompt }),
+    ...(servers.length === 0 ? {} : { mcpServers: Object.fromEntries(servers) }),
+  };
+  const { summaryModel } = context.options;
+  if (summaryModel !== undefined && fullModelName(summaryModel.trim()) !== own.model.model) {
+    const other = resolveModel(summaryModel, settings, env, facts);
+    if (!other.ok) return { ok: false, message: `context.options.summaryModel: ${other.message}` };
+    run.summariser = other.model;
+    resolved.push(other);
+  }
+  if (delegateModel !== "inherit" && fullModelName(delegateModel.trim()) !== own.model.model) {
+    const other = resolveModel(delegateModel, settings, env, facts);
+    if (!other.ok) return { ok: false, message: `delegate.model: ${other.message}` };
+    run.delegate = { ...delegate, target: other.model };
+    resolved.push(other);
+  }
+  const config = Object.entries(settings.models).find(([key]) => fullModelName(key) === own.model.model)?.[1];
+  for (const [index, id] of (config?.fallback ?? []).entries()) {
+    const other = resolveModel(id, settings, env, facts);
+    if (!other.ok) return { ok: false, message: `models.${name}.fallback: ${other.message}` };
+    if (other.model.model === own.model.model)
+      return { ok: false, message: `models.${name}.fallback[${index}] is the model itself.` };
+    run.fallback = [...(run.fallback ?? []), other.model];
+    resolved.push(other);
+  }
+  const unpriced = resolved
+    .map(({ model }) => model)
+    .find(
+      (target) => target.provider?.name !== "rehearsal" && costUsd(target.price, NOTHING, target) === null,
+    );
+  if (limits.maxCostUsd !== undefined && unpriced !== undefined) {
+    const message = `limits.maxCostUsd is set, and the price of ${unpriced.model} is not known: nothing was started. Add models.${unpriced.model}.${missingPrice(unpriced)}, or take limits.maxCostUsd away.`;
+    return { ok: false, message };
+  }
+  return {
+    ok: true,
+    run,
+    notes: resolved.flatMap(({ notes }) => notes),
+    assumed: resolved.flatMap(({ isAssumed, model }) => (isAssumed ? [model] : [])),
+  };
+}
+
+/** A call whose price alone is asked for. */
+const NOTHING = { input: 0, cached: 0, output: 0 };
+
+function missingPrice({ price, tier }: Pick<ModelTarget, "price" | "tier">): string {
+  return price === undefined
+    ? "price: {input, cached, output} (USD per million tokens)"
+    : `price with tiers: {${tier}: …}, what its tier of service multiplies the price with`;
+}
