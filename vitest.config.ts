@@ -15,8 +15,9 @@ export default defineConfig({
       project("unit", { testTimeout: 60_000 }),
       project("architecture", { testTimeout: 60_000 }),
       project("replay", { testTimeout: 60_000 }),
-      // Some of its files put another engine in place of Temporal's (`direct-loop.ts`), which must not reach the next file.
-      project("activities", { testTimeout: 60_000, services: true, ownProcesses: true }),
+      project("activities", { testTimeout: 60_000, services: true }),
+      // They put another engine in place of Temporal's (`direct-loop.ts`), which must not reach the next file.
+      project("loop", { testTimeout: 60_000, services: true, ownProcesses: true }),
       project("workflows", { testTimeout: 60_000, services: true }),
       project("commands", {
         testTimeout: 120_000,

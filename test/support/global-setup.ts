@@ -13,6 +13,7 @@ import {
 
 const NEEDS: Readonly<Record<string, readonly Need[]>> = {
   activities: ["postgres", "docker", "image"],
+  loop: ["postgres"],
   workflows: ["postgres", "temporal"],
   commands: ["postgres", "temporal", "docker", "image"],
   e2e: ["postgres", "temporal", "docker", "image"],
