@@ -11,32 +11,40 @@ export function textOfBytes(bytes: Uint8Array): string {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (isUtf8(buffer)) return buffer.toString("utf8");
   let text = "";
+  let validFrom = 0;
   for (let at = 0; at < buffer.length;) {
     const length = characterLength(buffer, at);
-    text +=
-      length === 0
-        ? String.fromCharCode(ESCAPE + (buffer[at] ?? 0))
-        : buffer.toString("utf8", at, at + length);
     at += length || 1;
+    if (length > 0) continue;
+    text += buffer.toString("utf8", validFrom, at - 1) + String.fromCharCode(ESCAPE + (buffer[at - 1] ?? 0));
+    validFrom = at;
   }
-  return text;
+  return text + buffer.toString("utf8", validFrom);
 }
 
 /** The inverse of `textOfBytes`. */
 export function bytesOfText(text: string): Buffer {
   if (text.isWellFormed()) return Buffer.from(text, "utf8");
+  const bytes = Buffer.alloc(3 * text.length);
+  let size = 0;
+  let from = 0;
   // With the `u` flag, only lone surrogates match.
-  const parts = text.split(/([\uDC80-\uDCFF])/u);
-  return Buffer.concat(
-    parts.map((part, at) =>
-      at % 2 === 1 ? Buffer.from([part.charCodeAt(0) - ESCAPE]) : Buffer.from(part, "utf8"),
-    ),
-  );
+  for (const { index } of text.matchAll(/[\uDC80-\uDCFF]/gu)) {
+    if (index > from) size += bytes.write(text.slice(from, index), size);
+    bytes[size++] = text.charCodeAt(index) - ESCAPE;
+    from = index + 1;
+  }
+  size += bytes.write(text.slice(from), size);
+  return bytes.subarray(0, size);
 }
 
 /** Bytes of the UTF-8 character that begins at `at`; 0 where none does. */
 function characterLength(buffer: Buffer, at: number): number {
-  for (let length = 1; length <= 4 && at + length <= buffer.length; length += 1)
-    if (isUtf8(buffer.subarray(at, at + length))) return length;
-  return 0;
+  // As many leading ones has the first byte of a character of several; 10xxxxxx is never the first.
+  const ones = Math.clz32(~((buffer[at] ?? 0) << 24));
+  if (ones === 0) return 1;
+  const isOne = ones > 1 && isContinuation(buffer[at + 1]) && isUtf8(buffer.subarray(at, at + ones));
+  return isOne ? ones : 0;
 }
+
+const isContinuation = (byte: number | undefined) => byte !== undefined && (byte & 0xc0) === 0x80;
