@@ -16,6 +16,7 @@ import { measureStart } from "./groups/start.ts";
 import { measureSteps } from "./groups/steps.ts";
 import { measureTokens } from "./groups/tokens.ts";
 import { measureWake } from "./groups/wake.ts";
+import { measureWorkspace } from "./groups/workspace.ts";
 import { type BenchOptions, readOptions, USAGE } from "./options.ts";
 import { bringUpStand } from "./stand/stand.ts";
 import { type Figure, renderTable, verdictOf } from "./table.ts";
@@ -35,10 +36,11 @@ const GROUPS: Readonly<Record<string, Group>> = {
   context: measureContext,
 };
 
-/** Groups that compute, and need nothing brought up. */
+/** Groups that need no services: they compute, or ask Docker alone. */
 const PURE_GROUPS: Readonly<Record<string, (options: BenchOptions) => Promise<Figure[]>>> = {
   tokens: measureTokens,
   policies: measurePolicies,
+  workspace: measureWorkspace,
 };
 
 function scaleOf({ quick, long }: BenchOptions): Scale {
