@@ -84,15 +84,42 @@ export async function packWorkspace(files: readonly WorkspaceFile[]): Promise<St
   return { manifest: packManifest(entries), pack: await packFiles(files) };
 }
 
+/** To gzip each piece costs a turn of a thread: of small files, that is most of the work. */
+const PIECE_BYTES = 1024 * 1024;
+
+async function* inPieces(source: AsyncIterable<unknown>): AsyncGenerator<Uint8Array> {
+  let parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const given of source) {
+    const part = given as Uint8Array;
+    parts.push(part);
+    size += part.byteLength;
+    if (size < PIECE_BYTES) continue;
+    yield Buffer.concat(parts);
+    [parts, size] = [[], 0];
+  }
+  yield Buffer.concat(parts);
+}
+
 /** Only the content of files; the manifest has everything else. */
-function packFiles(files: readonly WorkspaceFile[]): Promise<Uint8Array> {
+async function packFiles(files: readonly WorkspaceFile[]): Promise<Uint8Array> {
   const tar = createPack();
+  const packed = buffer(Readable.from(inPieces(tar), { objectMode: false }).pipe(createGzip({ level: 3 })));
+  // It may fail before it is awaited.
+  packed.catch(() => undefined);
   for (const file of files) {
-    if (file.kind === "file")
-      tar.entry({ name: file.path, mode: file.mode & 0o7777 }, Buffer.from(file.bytes));
+    if (file.kind !== "file") continue;
+    const header = { name: file.path, mode: file.mode & 0o7777 };
+    const { buffer: bytes, byteOffset, byteLength } = file.bytes;
+    // One after the other: entries that wait make the package move its whole queue for each.
+    await new Promise<void>((resolve, reject) => {
+      tar.entry(header, Buffer.from(bytes, byteOffset, byteLength), (error) =>
+        error ? reject(error) : resolve(),
+      );
+    });
   }
   tar.finalize();
-  return buffer(tar.pipe(createGzip({ level: 3 })));
+  return packed;
 }
 
 /**

@@ -1,5 +1,6 @@
 /** A folder of the person's machine as the session's first workspace. */
-import { lstat, readdir, readFile, readlink } from "node:fs/promises";
+import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { lstat, readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import ignore, { type Ignore } from "ignore";
 import type { WorkspaceFile } from "../../activities/store/workspace-pack.ts";
@@ -34,7 +35,7 @@ export async function readFolder(folder: string): Promise<FolderContent> {
   const files: WorkspaceFile[] = [];
   const total = { bytes: 0 };
   try {
-    await walk(root, "", [], files, total);
+    walk(root, "", [], files, total);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === undefined) throw error;
     throw usageError(
@@ -83,14 +84,15 @@ interface Rules {
   readonly ignored: Ignore;
 }
 
-async function walk(
+/** One call after the other: 50,000 files took twice as long with a promise for each. */
+function walk(
   root: string,
   folder: string,
   outer: readonly Rules[],
   files: WorkspaceFile[],
   total: { bytes: number },
-): Promise<void> {
-  const entries = await readdir(join(root, folder), { withFileTypes: true });
+): void {
+  const entries = readdirSync(join(root, folder), { withFileTypes: true });
   entries.sort((a, b) => (a.name < b.name ? -1 : 1));
   const own = entries.find((entry) => entry.name === ".gitignore" && entry.isFile());
   const rules =
@@ -98,7 +100,7 @@ async function walk(
       ? outer
       : [
           ...outer,
-          { below: folder, ignored: ignore().add(await readFile(join(root, folder, own.name), "utf8")) },
+          { below: folder, ignored: ignore().add(readFileSync(join(root, folder, own.name), "utf8")) },
         ];
   for (const entry of entries) {
     const path = `${folder}${entry.name}`;
@@ -106,13 +108,13 @@ async function walk(
     if (isIgnored(rules, entry.isDirectory() ? `${path}/` : path)) continue;
     if (files.length >= MAX_FILES) throw usageError(`--workspace: more than ${MAX_FILES} files.`);
     const full = join(root, path);
-    const stat = await lstat(full);
+    const stat = lstatSync(full);
     const mode = stat.mode & 0o777;
     if (stat.isDirectory()) {
       files.push({ kind: "folder", path, mode });
-      await walk(root, `${path}/`, rules, files, total);
+      walk(root, `${path}/`, rules, files, total);
     } else if (stat.isSymbolicLink()) {
-      files.push({ kind: "link", path, mode, target: await readlink(full) });
+      files.push({ kind: "link", path, mode, target: readlinkSync(full) });
     } else if (stat.isFile()) {
       total.bytes += stat.size;
       if (total.bytes > MAX_WORKSPACE_BYTES) {
@@ -121,7 +123,7 @@ async function walk(
           "Leave out what can be built or fetched again with lines in .gitignore.",
         );
       }
-      files.push({ kind: "file", path, mode, bytes: await readFile(full), mtimeMs: stat.mtimeMs });
+      files.push({ kind: "file", path, mode, bytes: readFileSync(full), mtimeMs: stat.mtimeMs });
     }
     // Sockets, pipes and devices are no files to work on.
   }
