@@ -223,6 +223,12 @@ export const commandList: readonly CommandEntry[] = [
     load: async () => (await import("./commands/models.ts")).modelsCommand,
   },
   {
+    name: "mcp",
+    usage: "<what> [server]",
+    about: "MCP servers of the configuration: list them, or test one and list its tools",
+    load: async () => (await import("./commands/mcp.ts")).mcpCommand,
+  },
+  {
     name: "doctor",
     usage: "",
     about: "what is found, what is missing and how to fix it; each setting and its source",

@@ -61,7 +61,6 @@ const serverSchema = z
   });
 
 export type McpServer = z.infer<typeof serverSchema>;
-export type McpServers = Readonly<Record<string, McpServer>>;
 
 export const mcpServersSchema = z.record(z.string(), serverSchema).superRefine((servers, context) => {
   const variables = new Set<string>();

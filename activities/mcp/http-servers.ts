@@ -8,7 +8,7 @@ import { connected, createProtocolClient } from "./protocol-client.ts";
 /** Source: Temporal's own plug-in for MCP (survey of people, 4.2). */
 const IDLE_MS = 5 * 60_000;
 
-export interface HttpServer {
+interface HttpServer {
   readonly sessionId: string;
   readonly name: string;
   readonly settings: McpServer;

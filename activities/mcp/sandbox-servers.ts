@@ -68,7 +68,7 @@ const MAX_GREETINGS = 1_000;
  * @param era the revision that it is known to speak
  * @returns a client that can list its tools
  */
-export async function greet(
+async function greet(
   { settings, sandbox }: SandboxServer,
   program: Program,
   { era, signal }: { readonly era?: string; readonly signal: AbortSignal },

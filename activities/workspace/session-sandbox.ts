@@ -255,7 +255,7 @@ async function restoreFrom(tx: Queryable, sandbox: ProgramSandbox, checkpointId:
 }
 
 /** The sandbox settings of a run's configuration. */
-export function sandboxSpec(sessionId: string, { sandbox }: RunConfig): SandboxSpec {
+export function sandboxSpec(sessionId: string, { sandbox }: Pick<RunConfig, "sandbox">): SandboxSpec {
   const { image, network, allow, guard, cpus, pids, runtime } = sandbox;
   const { env, files, hosts } = registrySettings(sandbox);
   const { certificates, cache } = sandbox.inherited ?? {};

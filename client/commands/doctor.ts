@@ -15,7 +15,14 @@ export function doctorCommand(command: Command, output: Output) {
       diagnose({ sandbox: own.sandbox }),
       own.run === undefined ? undefined : modelServerCheck(own.run, readSettings(flags).environment),
     ]);
-    const checks = server === undefined ? found : [...found, server];
+    const { mcpServers } = own.run ?? {};
+    const servers =
+      mcpServers === undefined || own.sandbox === undefined
+        ? []
+        : await (
+            await import("../setup/mcp-check.ts")
+          ).mcpChecks({ mcpServers, sandbox: own.sandbox }, readSettings(flags).environment);
+    const checks = [...found, ...(server === undefined ? [] : [server]), ...servers];
     const diagnosis = {
       checks: [...checks, own.check],
       settings: [

@@ -156,7 +156,7 @@ test("a session that is forgotten, progress, silence, and a question to a person
   const took = events.find(
     ({ type, data }) => type === "llm:tool-result" && (data as { name: string }).name === "slow__hang",
   );
-  expect((took?.data as { durationMs: number }).durationMs).toBeLessThan(6_000);
+  expect(took?.data).toMatchObject({ durationMs: expect.closeTo(2_000, -4) });
 });
 
 test("tools that take too much of the window are searched for, and the prompt's beginning stays [M6]", async () => {

@@ -1,0 +1,143 @@
+/** Asks MCP servers for their tools, as a session would: for `mcp` and `doctor`. */
+import type { AgentConfig } from "../../activities/config/agent-config.ts";
+import { expandDomains } from "../../activities/config/egress-domains.ts";
+import { isRemote, type McpServer } from "../../activities/config/mcp-settings.ts";
+import { mcpAccessOf } from "../../activities/mcp/access.ts";
+import { createMcp, type ListedTools, type Mcp } from "../../activities/mcp/mcp.ts";
+import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
+import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
+import { toolSpec } from "../../activities/tools/index.ts";
+import { mcpToolName, mcpToolsOf } from "../../activities/tools/mcp-tools.ts";
+import { estimateTools } from "../../activities/transcript/tokens.ts";
+import { sandboxSpec } from "../../activities/workspace/session-sandbox.ts";
+import { withMachine } from "../registries/session-registries.ts";
+import type { Diagnosis } from "./doctor.ts";
+import { settingOf } from "./services.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface McpFinding {
+  readonly server: string;
+  readonly place: "http" | "sandbox";
+  /** Revision of the protocol; null where it was not asked or did not answer. */
+  readonly era: string | null;
+  readonly tools: readonly {
+    readonly name: string;
+    /** Of its description and schema, estimated. */
+    readonly tokens: number;
+    /** May be called again after a crash. */
+    readonly readOnly: boolean;
+    /** By the server's own word. */
+    readonly destructive: boolean;
+  }[];
+  /** Why it gives no tools; null where it does, or was not asked. */
+  readonly failed: string | null;
+}
+
+const SERVER_MS = 5_000;
+
+/** Lists a server's tools: of a program in a sandbox of its own, which is removed. Never rejects. */
+export async function checkMcpServer(
+  name: string,
+  settings: Pick<AgentConfig, "mcpServers" | "sandbox">,
+  environment: Environment,
+): Promise<McpFinding> {
+  const server = settings.mcpServers[name];
+  if (server === undefined) throw new Error(`no server ${name}`);
+  const mcp = createMcp(mcpAccessOf(environment));
+  const place = placeOf(server);
+  try {
+    const listed = isRemote(server)
+      ? await mcp.list(asked(name, server), undefined, new AbortController().signal)
+      : await listInSandbox(mcp, name, server, settings.sandbox);
+    return found(name, server, listed);
+  } catch (error) {
+    const failed = error instanceof Error ? error.message : String(error);
+    return { server: name, place, era: null, tools: [], failed };
+  } finally {
+    await mcp.close();
+  }
+}
+
+/** Those over HTTP are asked; a program takes its time, and is only named. */
+export function listMcpServers(
+  settings: Pick<AgentConfig, "mcpServers" | "sandbox">,
+  environment: Environment,
+): Promise<McpFinding[]> {
+  const enabled = Object.entries(settings.mcpServers).filter(([, server]) => server.enabled);
+  return Promise.all(
+    enabled.map(async ([name, server]): Promise<McpFinding> => {
+      if (!isRemote(server)) return { server: name, place: "sandbox", era: null, tools: [], failed: null };
+      const quick = { ...server, startTimeout: Math.min(server.startTimeout, SERVER_MS) };
+      return checkMcpServer(name, { ...settings, mcpServers: { [name]: quick } }, environment);
+    }),
+  );
+}
+
+/** One line a server. */
+export async function mcpChecks(
+  settings: Pick<AgentConfig, "mcpServers" | "sandbox">,
+  environment: Environment,
+): Promise<Diagnosis["checks"]> {
+  const findings = await listMcpServers(settings, environment);
+  return findings.map(({ server, place, era, tools, failed }) => {
+    const name = `MCP ${server}`;
+    if (failed !== null)
+      return {
+        name,
+        ok: settings.mcpServers[server]?.required !== true,
+        warning: true,
+        found: `gives no tools: ${failed}`,
+        fix: `\`longhaul mcp test ${server}\` tries it again.`,
+      };
+    if (place === "sandbox")
+      return { name, ok: true, found: `a program in the sandbox; \`longhaul mcp test ${server}\` tries it` };
+    return { name, ok: true, found: `${tools.length} tools (${era ?? ""})` };
+  });
+}
+
+const placeOf = (server: McpServer) => (isRemote(server) ? "http" : "sandbox");
+const asked = (name: string, settings: McpServer) => ({ sessionId: `test-${process.pid}`, name, settings });
+
+async function listInSandbox(
+  mcp: Mcp,
+  name: string,
+  server: McpServer,
+  sandbox: AgentConfig["sandbox"],
+): Promise<ListedTools> {
+  const guardImage = settingOf("LONGHAUL_GUARD_IMAGE");
+  const host = createDockerHost({
+    docker: connectDocker(),
+    name: "mcp-test",
+    ...(guardImage === undefined ? {} : { guardImage }),
+  });
+  const of = asked(name, server);
+  try {
+    const own = withMachine(sandbox, process.env, process.cwd()).sandbox;
+    const box = await host.open(sandboxSpec(of.sessionId, { sandbox: own }));
+    await box.egress?.allow(expandDomains(own.domains));
+    return await mcp.list(of, box, new AbortController().signal);
+  } finally {
+    await host.remove(of.sessionId).catch(() => undefined);
+    await host.close();
+  }
+}
+
+function found(server: string, settings: McpServer, { era, tools: entries }: ListedTools): McpFinding {
+  return {
+    server,
+    place: placeOf(settings),
+    era,
+    tools: mcpToolsOf(server, settings, entries).map((tool) => {
+      const entry = entries.find(({ name }) => mcpToolName(server, name) === tool.name);
+      const destructive = entry?.hints?.destructive === true;
+      return {
+        name: tool.name,
+        tokens: estimateTools([toolSpec(tool)]),
+        readOnly: tool.readOnly,
+        destructive,
+      };
+    }),
+    failed: null,
+  };
+}
