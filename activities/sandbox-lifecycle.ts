@@ -6,16 +6,16 @@
  * Cancel: opening is given up, what it has made is removed; a save goes on by itself; the finaliser runs in a scope that
  * cannot be cancelled.
  */
-import { ApplicationFailure } from "@temporalio/common";
+import { ApplicationFailure, ApplicationFailureCategory } from "@temporalio/common";
 import { inScope } from "./runtime/activity-scope.ts";
 import type { BackgroundSaves } from "./workspace/background-save.ts";
 import type { CloseSandboxInput, SandboxFacts, WorkspaceFacts } from "./contract/activities.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession, enterToClose } from "./runtime/enter-session.ts";
-import { fatal } from "./contract/failures.ts";
+import { fatal, type FailureType } from "./contract/failures.ts";
 import { takeSandboxTools } from "./step/server-tools.ts";
 import { SandboxLost } from "./sandbox/sandbox-lost.ts";
-import { closeSandbox } from "./workspace/close-sandbox.ts";
+import { closeSandbox, parkSandbox } from "./workspace/close-sandbox.ts";
 import { NOTHING_SAVED, saveSandbox } from "./workspace/save-files.ts";
 import type { SessionSandboxes } from "./workspace/session-sandbox.ts";
 import { abortable } from "./sandbox/shared-work.ts";
@@ -49,6 +49,16 @@ export function createSandboxLifecycle(deps: AgentDeps, sandboxes: SessionSandbo
         return abortable(save, scope.signal);
       }),
 
+    parkSandbox: (input: { step: number; afterMs: number }): Promise<WorkspaceFacts> =>
+      inScope(deps, async (scope) => {
+        const session = await enterSession(deps, scope, { step: input.step, phase: "tools" });
+        // The server keeps the time until the second attempt: no slot and no timer of the run's own waits for it.
+        if (scope.attempt === 1) throw notYet(input.afterMs);
+        if (scope.signal.aborted) return scope.stopped();
+        await saves.settled(session.id);
+        return parkSandbox(deps, sandboxes, session, input.step);
+      }),
+
     closeSandbox: (input: CloseSandboxInput): Promise<WorkspaceFacts> =>
       inScope(deps, async (scope) => {
         // A run that was superseded leaves the sandbox to its successor.
@@ -59,6 +69,17 @@ export function createSandboxLifecycle(deps: AgentDeps, sandboxes: SessionSandbo
         return givingUp(scope, () => closeSandbox(deps, sandboxes, session, step));
       }),
   };
+}
+
+/** Benign: no failure in logs and figures. Source: Temporal's samples, polling with long pauses by retries. */
+function notYet(afterMs: number): ApplicationFailure {
+  return ApplicationFailure.create({
+    type: "NotYetDue" satisfies FailureType,
+    message:
+      "The sandbox is kept for a while; if nobody has answered by then, it is saved and removed until the answer.",
+    nextRetryDelay: afterMs,
+    category: ApplicationFailureCategory.BENIGN,
+  });
 }
 
 /**

@@ -78,7 +78,10 @@ const asksPerson = ({ by, needsApproval }: CallFacts) => by === "person" || need
 async function performCall(run: Run, call: CallFacts, input: RunToolInput): Promise<ToolFacts> {
   let asks = asksPerson(call);
   for (;;) {
-    const facts = (asks ? await askAbout(run, call, input) : undefined) ?? (await runTool(run, call, input));
+    const settled = asks ? await askAbout(run, call, input) : undefined;
+    if (settled) return settled;
+    if (asks) await (run.opening ??= openSandbox(run));
+    const facts = await runTool(run, call, input);
     if (facts.needsApproval !== true) return facts;
     // What was allowed is not any more: the run was reset, or goes by other rules.
     asks = true;

@@ -99,6 +99,7 @@ export function activityOptions(
     undoCompaction: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     prune: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     saveWorkspace: { ...common, ...host, startToCloseTimeout: 5 * MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    parkSandbox: { ...common, ...host, startToCloseTimeout: 5 * MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     // A host that is gone must not keep the run from ending; nor an engine that is away: the activity itself gives up.
     closeSandbox: {
       ...common,

@@ -82,7 +82,7 @@ async function rest(run: Run, isIdle: () => boolean): Promise<void> {
   enterPhase(run, "waiting");
   if (run.policy?.searchAttributes) setSearchAttributes(run, "waiting");
   const scope = new CancellationScope();
-  const resting = scope.run(() => markWaiting(run)).catch(() => undefined);
+  const resting = scope.run(() => waitAndPark(run)).catch(() => undefined);
   try {
     await condition(() => !isIdle());
   } finally {
@@ -94,7 +94,16 @@ async function rest(run: Run, isIdle: () => boolean): Promise<void> {
   }
 }
 
-async function markWaiting(run: Run): Promise<void> {
+/** What cannot be done here leaves the session as it is: it waits all the same. */
+async function waitAndPark(run: Run): Promise<void> {
   const { step } = run.state;
   await perform("markWaiting", optionsOf(run), `step ${step} · waits for a person`, { step });
+  const afterMs = run.policy?.parkAfterMs;
+  if (afterMs === undefined) return;
+  const summary = `step ${step} · park the sandbox after ${lasted(afterMs)}`;
+  await perform("parkSandbox", optionsOf(run), summary, { step, afterMs });
+  // The next call, or the next step, opens it again.
+  run.state.sandbox = undefined;
+  run.opening = undefined;
+  showDetails(run);
 }

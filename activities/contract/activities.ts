@@ -292,6 +292,8 @@ export interface AgentActivities {
   prune(input: { readonly step: number }): Promise<PruneFacts>;
   /** Saves what changed in the workspace. */
   saveWorkspace(input: { readonly step: number }): Promise<WorkspaceFacts>;
+  /** Saves the workspace and removes the container, `afterMs` from now, for as long as the session waits. */
+  parkSandbox(input: { readonly step: number; readonly afterMs: number }): Promise<WorkspaceFacts>;
   /** Saves the workspace a last time and removes the container. */
   closeSandbox(input: CloseSandboxInput): Promise<WorkspaceFacts>;
   /** Gives every open call a result and writes the outcome. */

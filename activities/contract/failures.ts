@@ -51,6 +51,8 @@ export type FailureType =
   | "AnswerRefused"
   /** A payload over 64 KB: a fault in the code. */
   | "PayloadTooLarge"
+  /** No failure: the sandbox is kept for a while before it is parked. */
+  | "NotYetDue"
   /** Reported for an activity whose worker died, so that it is retried at once. */
   | "WorkerLost"
   /** The outcome of a cancelled run, of a run that ended without closing its session, and of any other error. */

@@ -111,6 +111,8 @@ export const eventData = {
   "sandbox:saved": of({ files: number, bytes: number }),
   /** Files that the save does not hold, each told once; at most 20 are named. */
   "sandbox:left-out": of({ count: number, files: list(of({ path: text, bytes: number, reason: text })) }),
+  /** Only a person is waited for: it comes back, with the saved files, when it is needed. */
+  "sandbox:parked": of({ container: text }),
   "sandbox:removed": of({ container: text }),
   /** At a run's end: the last files may be in no save, and the container may be there still. */
   "sandbox:not-closed": of({ message: text }),

@@ -41,8 +41,7 @@ export async function recordSandbox(
  * Marks the session's sandbox as saved for the last time by a run, before it is removed: an attempt that goes on after
  * that removes it, and saves or opens nothing. A session that never had a sandbox gets a row that names none.
  */
-export async function markClosed(db: Queryable, sessionId: string, runId: string | undefined): Promise<void> {
-  const closedRun = runId ?? "";
+export async function markClosed(db: Queryable, sessionId: string, closedRun: string): Promise<void> {
   await db
     .insert(boxes)
     .values({ sessionId, host: "", volume: "", container: "", boot: "", closedRun })

@@ -3,6 +3,8 @@ import type { WorkspaceFacts } from "../contract/activities.ts";
 import { retryable } from "../contract/failures.ts";
 import { addNotice, findSandbox, markClosed, type SandboxRow } from "../store/sandboxes.ts";
 import { latestCheckpoint } from "../store/checkpoints.ts";
+import { REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { Queryable } from "../store/db.ts";
 import { appendEvents } from "../store/events.ts";
 import { clearContainer, lockedSession, type Session } from "../store/sessions.ts";
@@ -16,17 +18,48 @@ import {
   type SessionSandboxes,
 } from "./session-sandbox.ts";
 
+const MAX_NAMED = 20;
+
 /**
  * Saves what is in no checkpoint yet, then removes the sandbox. Idempotent: an attempt after the last save only removes. Where
  * the save fails, nothing is removed.
  * @param step the newest step of the run; the save never goes before an existing checkpoint
  * @throws Superseded (fatal) where another run has the session; SandboxUnavailable (retryable); SandboxLost
  */
-export async function closeSandbox(
+export function closeSandbox(
   deps: WorkspaceDeps,
   sandboxes: SessionSandboxes,
   session: Session,
   step: number,
+): Promise<WorkspaceFacts> {
+  return close(deps, sandboxes, session, { step, by: session.runId ?? "", isParked: false });
+}
+
+/** Stands for the run in the sandbox's row, so that the same run opens it again. */
+const PARKED = "parked";
+
+/** The same for a run that waits for a person and comes back: its next call gets a new sandbox with the saved files. */
+export function parkSandbox(
+  deps: WorkspaceDeps,
+  sandboxes: SessionSandboxes,
+  session: Session,
+  step: number,
+): Promise<WorkspaceFacts> {
+  return close(deps, sandboxes, session, { step, by: PARKED, isParked: true });
+}
+
+interface Closing {
+  readonly step: number;
+  /** Whoever ends the sandbox's use. */
+  readonly by: string;
+  readonly isParked: boolean;
+}
+
+async function close(
+  deps: WorkspaceDeps,
+  sandboxes: SessionSandboxes,
+  session: Session,
+  { step, by, isParked }: Closing,
 ): Promise<WorkspaceFacts> {
   const { store, sandboxHost: host } = deps;
   const { id } = session;
@@ -38,9 +71,12 @@ export async function closeSandbox(
         ? NOTHING_SAVED
         : await saveFiles(deps, sandbox, session, Math.max(step, latest?.step ?? 0));
     const volume = sandbox?.identity.volume;
+    const lost = isParked && sandbox !== undefined ? await parkedNotice(sandbox) : undefined;
     return {
       saved: facts,
-      isKnown: await lockedSession(store, id, (tx) => endUse(tx, deps, session, step, volume)),
+      isKnown: await lockedSession(store, id, (tx) =>
+        endUse(tx, deps, session, { step, by, savedVolume: volume, notice: lost }),
+      ),
     };
   });
   sandboxes.forget(id);
@@ -55,30 +91,39 @@ export async function closeSandbox(
     }
     if (container === undefined) return;
     await clearContainer(tx, id);
-    await appendEvents(tx, id, session.epoch, [{ type: "sandbox:removed", step, data: { container } }]);
+    await appendEvents(tx, id, session.epoch, [
+      { type: isParked ? "sandbox:parked" : "sandbox:removed", step, data: { container } },
+    ]);
   });
   deps.notifier.wake(id);
   return saved;
 }
 
+interface Use {
+  readonly step: number;
+  readonly by: string;
+  /** The volume whose files were just saved. */
+  readonly savedVolume: string | undefined;
+  /** What the model is to be told. */
+  readonly notice: string | undefined;
+}
+
 /**
  * Records that the files were saved for the last time. Must be committed before anything is removed.
- * @param savedVolume the volume whose files were just saved
  * @returns whether the run has, or had, a sandbox
  */
 async function endUse(
   tx: Queryable,
   deps: WorkspaceDeps,
   session: Session,
-  step: number,
-  savedVolume: string | undefined,
+  { step, by, savedVolume, notice }: Use,
 ): Promise<boolean> {
-  const { id, runId } = session;
+  const { id } = session;
   const { restoreWorkspace } = await inCharge(tx, session);
   const row = await findSandbox(tx, id);
-  await markClosed(tx, id, runId);
+  await markClosed(tx, id, by);
   if (row === undefined || row.volume === "") return false;
-  if (row.closedRun !== null) return row.closedRun === runId;
+  if (row.closedRun !== null) return row.closedRun === by;
   // Its files belong to abandoned steps.
   if (restoreWorkspace) return true;
   if (!(await hasFiles(row, deps.sandboxHost))) await reportLoss(tx, deps, session, step, row);
@@ -87,7 +132,21 @@ async function endUse(
       "SandboxUnavailable",
       "The sandbox was replaced while it was saved; the save will be retried.",
     );
+  else if (notice !== undefined) await addNotice(tx, id, notice);
   return true;
+}
+
+/** For the model, who may have left commands running. */
+async function parkedNotice(sandbox: Sandbox): Promise<string> {
+  const running = (await sandbox.list()).filter(({ kind }) => kind === "running").map(({ id }) => id);
+  const commands =
+    running.length === 0
+      ? ""
+      : ` Background commands that were running: ${running.slice(0, MAX_NAMED).join(", ")}.`;
+  return (
+    "[While a person was waited for, the sandbox was saved and removed, and is made again from the save. " +
+    `Gone are running processes, everything outside /workspace, and folders named ${REBUILT_FOLDERS.join(", ")}.${commands} Recreate what you need.]`
+  );
 }
 
 /** Reports the newest steps' changes that no save has, where the sandbox is gone. */

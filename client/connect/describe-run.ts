@@ -78,7 +78,8 @@ function noteOf(payload: Payload): string | undefined {
 /** What is tried again says nothing in our own rows when it is they that cannot be written. */
 function troubleOf({ raw }: WorkflowExecutionDescription): string | undefined {
   const failing = raw.pendingActivities?.find(
-    (activity) => (activity.attempt ?? 1) > 1 && activity.lastFailure,
+    ({ attempt, lastFailure }) =>
+      (attempt ?? 1) > 1 && lastFailure && lastFailure.applicationFailureInfo?.type !== "NotYetDue",
   );
   if (!failing?.lastFailure) return undefined;
   const { message, applicationFailureInfo } = failing.lastFailure;

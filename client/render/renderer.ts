@@ -200,6 +200,8 @@ export class Renderer {
       this.#warn(`! not saved as they are now (too large, too many or not readable): ${names}`);
     },
     "sandbox:removed": () => undefined,
+    "sandbox:parked": () =>
+      this.#aside(this.#style("dim", "the sandbox is saved and removed until the answer comes")),
     "sandbox:not-closed": (_event, data) => this.#warn(`! ${oneLine(data.message, 300)}`),
     "setup:started": (_event, data) => this.note(setupLines.started(data, this.#style)),
     "setup:ended": (_event, data) => this.note(setupLines.ended(data, this.#style)),

@@ -198,3 +198,40 @@ it("runs a call only with a person's leave, for which a reset asks again; a mess
   expect(statuses).toEqual(["s1c0 declined", "s2c0 superseded", "s2c0 withdrawn"]);
   await checkSession(agent, session);
 });
+
+it("keeps no sandbox while it waits for long: it comes back with its files, and the model knows what is gone [Q10]", async () => {
+  const script = scriptedModel()
+    .answers(
+      call("bash", { command: "echo kept > file.txt; echo gone > /tmp/file.txt" }),
+      call("bash", { command: "sleep 1000", background: true }),
+    )
+    .calls("ask_user", { question: "Which?" })
+    .calls("bash", { command: "cat file.txt /tmp/file.txt" })
+    .answers(call("ask_user", { question: "Sure?" }), call("bash", { command: "cat file.txt" }))
+    .says("Done.");
+  const session = await agent.start(script, {
+    config: (config) => ({
+      ...config,
+      questions: { mode: "ask", parkAfter: 200, maxOpen: 8 },
+      permissions: [{ tool: "bash", match: "cat file.txt", action: "ask" }],
+    }),
+  });
+  await session.until("sandbox:parked");
+  const containers = await agent.docker.listContainers({ all: true });
+  expect(containers.some(({ Names }) => Names.some((each) => each.includes(session.id)))).toBe(false);
+  const { events } = await session.handle.fetchHistory();
+  expect(events?.filter((event) => event.timerStartedEventAttributes)).toEqual([]);
+  await session.handle.signal("answer", "The first.");
+  await session.until("question:asked", ({ data }) => data.kind === "approval");
+  await session.until("sandbox:parked", ({ step }) => step === 4);
+  await session.handle.signal("answer", { question: "s4c1", action: "allow" });
+  await session.until("llm:tool-result", ({ step }) => step === 4);
+  await session.handle.signal("answer", { question: "s4c0", text: "Yes." });
+  expect(await session.result()).toMatchObject({ result: "Done." });
+  const texts = await resultTexts(agent.database.store, session.id);
+  expect(texts[3]).toMatch(/^kept\ncat: \/tmp\/file.txt: No such file/);
+  expect(texts[5]).toBe("kept");
+  const told = JSON.stringify(session.model.requests[2]?.items.at(-1));
+  expect(told).toContain("Background commands that were running: s1c1.");
+  await checkSession(agent, session);
+});

@@ -169,6 +169,10 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
       note("saveWorkspace", input);
       return { changed: 0, bytes: 0 };
     },
+    async parkSandbox(input) {
+      note("parkSandbox", input);
+      return { changed: 0, bytes: 0 };
+    },
     async closeSandbox(input) {
       note("closeSandbox", input);
       return { changed: 0, bytes: 0 };

@@ -36,6 +36,7 @@ describe("each activity", () => {
       askPerson: "a",
       settleQuestion: "a",
       markWaiting: "a",
+      parkSandbox: "host-1",
       openSession: undefined,
       fetchRepository: "host-1",
       setUpSandbox: "host-1",
