@@ -4,6 +4,13 @@
  * Every payload is ids and small facts (invariant 1): transcript, tool output and summaries stay in Postgres.
  * The session is never named: its id is the workflow's id, which each activity reads from its own context.
  */
+import type {
+  CompactionFacts,
+  PruneFacts,
+  SummarizeInput,
+  UndoCompactionInput,
+  UndoneFacts,
+} from "./compaction-facts.ts";
 import type { DeliveryState, FetchedRepository, Publication, PublishInput } from "./delivery.ts";
 import type { Limit } from "./limits.ts";
 import type { OpenDelegateInput, OpenedDelegate, SettledDelegate, SettleDelegateInput } from "./delegates.ts";
@@ -12,6 +19,7 @@ import type { AskedPerson, SettledQuestion, SettleQuestionInput } from "./questi
 import type { RunPolicy } from "./run-policy.ts";
 import type { RunToolInput, ToolFacts } from "./tool-facts.ts";
 
+export type * from "./compaction-facts.ts";
 export type * from "./tool-facts.ts";
 
 export type SessionStatus = "active" | "waiting" | "completed" | "failed" | "cancelled" | "max_steps";
@@ -162,51 +170,6 @@ export interface StepUsage {
   /** Written to it, where that has a price of its own. */
   readonly cacheWrite?: number;
   readonly reasoning: number;
-}
-
-export type CompactionTrigger = "threshold" | "overflow" | "manual";
-
-export interface SummarizeInput {
-  readonly step: number;
-  readonly round: number;
-  readonly trigger: CompactionTrigger;
-  /** What the person wants kept in view, of a manual compaction. */
-  readonly focus?: string;
-  /** As in `ModelStepInput`: the view is to fit that model's window. */
-  readonly fallback?: number;
-  /** Write the summary without a model: the last fallback, and what follows an open breaker. */
-  readonly deterministic?: boolean;
-}
-
-export type CompactionFacts =
-  | {
-      readonly kind: "compacted";
-      readonly round: number;
-      readonly before: number;
-      readonly after: number;
-      readonly context: ContextSize;
-    }
-  /** Nothing was replaced, but results or messages too large for the window were hidden. */
-  | { readonly kind: "pruned"; readonly hidden: number; readonly context: ContextSize }
-  /** There was nothing to replace. */
-  | { readonly kind: "nothing"; readonly reason: string; readonly context: ContextSize }
-  /** Every fallback failed; history is unchanged. */
-  | { readonly kind: "failed"; readonly reason: string; readonly context: ContextSize };
-
-export interface UndoCompactionInput {
-  readonly step: number;
-  /** Of the person's request: the same id takes back one round, however often it is asked. */
-  readonly requestId: string;
-}
-
-export type UndoneFacts =
-  | { readonly kind: "undone"; readonly round: number; readonly context: ContextSize }
-  | { readonly kind: "nothing"; readonly reason: string; readonly context: ContextSize };
-
-export interface PruneFacts {
-  readonly pruned: number;
-  readonly savedTokens: number;
-  readonly context: ContextSize;
 }
 
 export interface WorkspaceFacts {

@@ -1,0 +1,47 @@
+/** What the workflow and the activities say to each other of compaction and prune. Types only. */
+import type { ContextSize } from "./activities.ts";
+
+export type CompactionTrigger = "threshold" | "overflow" | "manual";
+
+export interface SummarizeInput {
+  readonly step: number;
+  readonly round: number;
+  readonly trigger: CompactionTrigger;
+  /** What the person wants kept in view, of a manual compaction. */
+  readonly focus?: string;
+  /** As in `ModelStepInput`: the view is to fit that model's window. */
+  readonly fallback?: number;
+  /** Write the summary without a model: the last fallback, and what follows an open breaker. */
+  readonly deterministic?: boolean;
+}
+
+export type CompactionFacts =
+  | {
+      readonly kind: "compacted";
+      readonly round: number;
+      readonly before: number;
+      readonly after: number;
+      readonly context: ContextSize;
+    }
+  /** Nothing was replaced, but results or messages too large for the window were hidden. */
+  | { readonly kind: "pruned"; readonly hidden: number; readonly context: ContextSize }
+  /** There was nothing to replace. */
+  | { readonly kind: "nothing"; readonly reason: string; readonly context: ContextSize }
+  /** Every fallback failed; history is unchanged. */
+  | { readonly kind: "failed"; readonly reason: string; readonly context: ContextSize };
+
+export interface UndoCompactionInput {
+  readonly step: number;
+  /** Of the person's request: the same id takes back one round, however often it is asked. */
+  readonly requestId: string;
+}
+
+export type UndoneFacts =
+  | { readonly kind: "undone"; readonly round: number; readonly context: ContextSize }
+  | { readonly kind: "nothing"; readonly reason: string; readonly context: ContextSize };
+
+export interface PruneFacts {
+  readonly pruned: number;
+  readonly savedTokens: number;
+  readonly context: ContextSize;
+}
