@@ -1,12 +1,16 @@
 import { expect, test } from "vitest";
+import type { SessionStatusDocument } from "../../client/sessions/session-status.ts";
 import { eventually } from "../support/eventually.ts";
-import { begin, finished, longhaul, statusOf, temporal, untilRunning } from "../support/commands/longhaul.ts";
+import { begin, finished, longhaul, temporal, untilRunning } from "../support/commands/longhaul.ts";
+
+const printed = async (reference: string) =>
+  JSON.parse((await longhaul(["status", reference, "--json"])).out) as SessionStatusDocument;
 
 test("says where a running session stands, as text and as one JSON document with the promised fields", async () => {
   const id = await begin("run: sleep 100\nsay: Done.");
   await untilRunning(id);
   await longhaul(["say", id, "say: Later."]);
-  const status = await statusOf(id);
+  const status = await printed(id);
   expect(status).toMatchObject({
     id,
     workflowId: id,
@@ -42,7 +46,7 @@ test("is the same session for Temporal: its search attributes, its queries and i
 test("an id may be typed by its beginning, or be @last; what fits several or none is 5 and says what was meant", async () => {
   const id = await finished("say: One.", "--id", "short-typing-one");
   await finished("say: Two.", "--id", "short-typing-two");
-  expect((await statusOf("short-typing-o")).id).toBe(id);
+  expect((await printed("short-typing-o")).id).toBe(id);
   const several = await longhaul(["status", "short-typing"]);
   expect(several).toMatchObject({ code: 5, out: "" });
   expect(several.err).toContain("short-typing-two, short-typing-one");
@@ -53,7 +57,7 @@ test("an id may be typed by its beginning, or be @last; what fits several or non
     const newest = async () =>
       (JSON.parse((await longhaul(["list", "--limit", "1", "--json"])).out) as { id: string }[])[0]?.id;
     const before = await newest();
-    const last = (await statusOf("@last")).id;
+    const last = (await printed("@last")).id;
     return before === last && last === (await newest());
   });
 });
