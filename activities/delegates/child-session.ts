@@ -1,6 +1,6 @@
 /** The session that does a delegated task: what it is told, and what it may. Pure. */
 import type { RunConfig } from "../config/agent-config.ts";
-import { besidesModel } from "../config/asked-model.ts";
+import { besidesModel, modelOf } from "../config/asked-model.ts";
 import type { DelegateSettings } from "../config/delegate-settings.ts";
 import type { ModelTarget } from "../config/model-target.ts";
 import type { DelegateInput } from "../tools/delegate.ts";
@@ -55,7 +55,7 @@ export function childConfig(
 const refused = (message: string): ChildConfig => ({ ok: false, message });
 
 function modelsOf(parent: RunConfig, { target }: DelegateSettings): ModelTarget[] {
-  return [parent, ...(target === undefined ? [] : [target]), ...(parent.fallback ?? [])];
+  return [modelOf(parent), ...(target === undefined ? [] : [target]), ...(parent.fallback ?? [])];
 }
 
 function targetOf(
@@ -63,7 +63,7 @@ function targetOf(
   settings: DelegateSettings,
   asked: string | undefined,
 ): ModelTarget | undefined {
-  if (asked === undefined) return settings.target ?? parent;
+  if (asked === undefined) return settings.target ?? modelOf(parent);
   return modelsOf(parent, settings).find(({ model, modelName }) => model === asked || modelName === asked);
 }
 
