@@ -87,7 +87,8 @@ export async function forkSession(store: Pick<Store, "db">, fork: Fork): Promise
 
 type Transaction = Parameters<Parameters<Store["db"]["transaction"]>[0]>[0];
 
-/** The newest files of the steps that are taken along, and those put in at the start, with all they are built on. */
+/** The newest files of the steps that are taken along, and those put in at the start, with all they are built on; what a delegate's
+ * are built on is its parent's, and shared. */
 async function copyFiles(tx: Transaction, { from, to, beforeStep }: Fork): Promise<void> {
   await tx.execute(sql`
     with recursive live as (
@@ -98,12 +99,12 @@ async function copyFiles(tx: Transaction, { from, to, beforeStep }: Fork): Promi
         (select id from live order by step desc, epoch desc limit 1)
         union (select id from live where step = 0 order by epoch desc limit 1))
       union
-      select c.id, c.parent_id from checkpoints c join chain on c.id = chain.parent_id
+      select c.id, c.parent_id from checkpoints c join chain on c.id = chain.parent_id where c.session_id = ${from}
     ), copy as materialized (
       select id, parent_id, nextval(pg_get_serial_sequence('checkpoints', 'id')) as fresh from chain
     )
     insert into checkpoints (id, session_id, epoch, step, parent_id, manifest, pack)
-    select copy.fresh, ${to}, c.epoch, c.step, parent.fresh, c.manifest, c.pack
+    select copy.fresh, ${to}, c.epoch, c.step, coalesce(parent.fresh, c.parent_id), c.manifest, c.pack
     from copy join checkpoints c on c.id = copy.id left join copy parent on parent.id = copy.parent_id`);
 }
 
