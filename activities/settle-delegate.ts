@@ -6,7 +6,7 @@
  */
 import { log } from "@temporalio/activity";
 import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
-import type { SettledDelegate, SettleDelegateInput } from "./contract/delegates.ts";
+import type { DelegateEnd, SettledDelegate, SettleDelegateInput } from "./contract/delegates.ts";
 import { fatal } from "./contract/failures.ts";
 import { withFallback } from "./config/asked-model.ts";
 import { sessionCostUsd } from "./config/cost.ts";
@@ -69,7 +69,7 @@ async function settleDelegate(
       `Step ${step} of session ${session.id} has no call ${index} of delegate ${child}.`,
     );
   if (hasEnded(found)) return { kind: "settled", facts: await endedBefore(deps.store.db, found, call) };
-  if (input.closed === undefined && !(await hasClosed(deps, delegate))) return { kind: "running" };
+  if (await isAtWork(deps, delegate, input.closed)) return { kind: "running" };
   if (input.closed === "not-started") await endUnstarted(deps, child);
 
   const open = (await openCalls(db, session.id)).find((row) => row.step === step && row.index === index);
@@ -117,9 +117,17 @@ async function* piecesOf(text: string): AsyncGenerator<string> {
   yield text;
 }
 
-/** Its row ends shortly before its run, which may go on with a message that came meanwhile. */
-async function hasClosed({ sessionRuns }: AgentDeps, { id, hasEnded: isOver }: Delegate): Promise<boolean> {
-  return isOver && !(await sessionRuns.isRunning(id));
+/**
+ * Its row ends shortly before its run, which may go on with a message that came meanwhile; a run that closed without ending the
+ * row may have been reset.
+ */
+async function isAtWork(
+  { sessionRuns }: AgentDeps,
+  { id, hasEnded: isOver }: Delegate,
+  closed: DelegateEnd | undefined,
+): Promise<boolean> {
+  if (closed === "not-started" || (closed !== undefined && isOver)) return false;
+  return (closed === undefined && !isOver) || sessionRuns.isRunning(id);
 }
 
 /** A session that was made and never began has nobody else to end it. */

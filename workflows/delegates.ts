@@ -66,15 +66,17 @@ async function work(
       ),
     );
   };
-  const closed = await start(opened.child, call);
+  let closing = await start(opened.child, call);
   const follow = async (stopped?: SettleDelegateInput["stopped"]): Promise<ToolFacts> => {
     for (;;) {
-      const end = await closedOrLook(closed, stopped === undefined ? lookMs : STOPPING_LOOK_MS);
+      const end = await closedOrLook(closing, stopped === undefined ? lookMs : STOPPING_LOOK_MS);
       const settled = await settle({
         ...(end === undefined ? {} : { closed: end }),
         ...(stopped === undefined ? {} : { stopped }),
       });
       if (settled.kind === "settled") return settled.facts;
+      // That run was reset, and another one goes on, whose end may not be told.
+      if (end !== undefined) closing = NOT_TOLD;
     }
   };
   try {
@@ -90,8 +92,16 @@ async function work(
   }
 }
 
+/** How a delegate closes. */
+interface Closing {
+  readonly end: Promise<DelegateEnd>;
+}
+
+/** Only looks find it. */
+const NOT_TOLD: Closing = { end: new Promise(() => undefined) };
+
 /** @returns how it closes, which may never come where this run was reset: the looks find it then. Never rejects */
-async function start(child: string, call: CallFacts): Promise<{ readonly end: Promise<DelegateEnd> }> {
+async function start(child: string, call: CallFacts): Promise<Closing> {
   try {
     const handle = await startChild(WORKFLOW_TYPE, {
       workflowId: child,
@@ -104,7 +114,7 @@ async function start(child: string, call: CallFacts): Promise<{ readonly end: Pr
     });
     return { end: handle.result().then((): DelegateEnd => "completed", endOf) };
   } catch (error) {
-    if (error instanceof WorkflowExecutionAlreadyStartedError) return { end: new Promise(() => undefined) };
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return NOT_TOLD;
     if (isCancellation(error)) return { end: Promise.resolve("not-started") };
     throw error;
   }
@@ -117,10 +127,7 @@ function endOf(error: unknown): DelegateEnd {
 }
 
 /** @returns undefined where it is time to look */
-async function closedOrLook(
-  { end }: { readonly end: Promise<DelegateEnd> },
-  lookMs: number,
-): Promise<DelegateEnd | undefined> {
+async function closedOrLook({ end }: Closing, lookMs: number): Promise<DelegateEnd | undefined> {
   return CancellationScope.cancellable(async () => {
     const timer = sleep(lookMs).then(() => undefined);
     try {

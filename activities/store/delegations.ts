@@ -76,8 +76,11 @@ export async function endDelegation(
   await db.update(delegations).set(end).where(ofCall(call));
 }
 
-/** Calls that were closed without their delegates: nobody waits for those any more. */
+/** Calls that were closed without their delegates: nobody waits for those any more, and nobody starts what has not begun. */
 export async function failOpenDelegations(db: Queryable, sessionId: string): Promise<void> {
+  await db.execute(sql`update sessions set status = 'cancelled', ended_at = now(), updated_at = now()
+    where run_id is null and ended_at is null and id in (
+      select child_id from delegations where session_id = ${sessionId} and status = 'open')`);
   await db
     .update(delegations)
     .set({ status: "failed" })
@@ -114,13 +117,18 @@ export async function supersedeDelegations(
 export const isOrphan = sql<boolean>`${sessions.parentId} is not null and not exists (select 1 from delegations as d
   where d.child_id = ${sessions.id} and d.status <> 'superseded')`;
 
+interface Orphan {
+  readonly id: string;
+  /** A run has taken it up. */
+  readonly hasBegun: boolean;
+}
+
 /** Delegates of a session that still work, for calls that are gone. */
-export async function orphansOf(db: Queryable, sessionId: string): Promise<string[]> {
-  const rows = await db
-    .select({ id: sessions.id })
+export async function orphansOf(db: Queryable, sessionId: string): Promise<Orphan[]> {
+  return db
+    .select({ id: sessions.id, hasBegun: sql<boolean>`${sessions.runId} is not null` })
     .from(sessions)
     .where(sql`${sessions.parentId} = ${sessionId} and ${sessions.endedAt} is null and ${isOrphan}`);
-  return rows.map(({ id }) => id);
 }
 
 /**

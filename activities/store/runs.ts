@@ -9,6 +9,7 @@ import { appendEvents } from "./events.ts";
 import { orphansOf } from "./delegations.ts";
 import { parkGuidance } from "./guidance.ts";
 import { runs, sessions } from "./schema/index.ts";
+import { endAbandoned } from "./sessions.ts";
 import { supersede, type Standpoint } from "./supersede.ts";
 
 export type { Standpoint };
@@ -76,7 +77,11 @@ export async function endOrphans(
   sessionId: string,
 ): Promise<void> {
   const orphans = await orphansOf(store.db, sessionId);
-  await Promise.allSettled(orphans.map((id) => sessionRuns.cancel(id)));
+  await Promise.allSettled(orphans.map(({ id }) => sessionRuns.cancel(id)));
+  // No run of these ends them; one that is on its way takes it up, and is refused.
+  const end = { status: "cancelled", message: "Its parent was taken back before it began." } as const;
+  for (const { id } of orphans.filter(({ hasBegun }) => !hasBegun))
+    await endAbandoned(store.db, id, undefined, end);
 }
 
 /** What Temporal says, which holds as long as the session has the run that it was asked about. */

@@ -3,9 +3,13 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { eq } from "drizzle-orm";
 import { delegations, runs, sessions } from "../../activities/store/schema/index.ts";
 import type { SessionEvent } from "../../activities/store/event.ts";
+import { listQuestions } from "../../activities/store/questions.ts";
 import { listSessions } from "../../activities/store/reading.ts";
+import { readWorkspace } from "../../activities/store/checkpoints.ts";
+import { forkSession } from "../../activities/store/fork.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { findByReference } from "../../client/sessions/find-by-reference.ts";
+import { sendAnswer } from "../../client/sessions/send-answer.ts";
 import { readStatus } from "../../client/sessions/session-status.ts";
 import { watchSession } from "../../client/watch/watch-session.ts";
 import { useAgent } from "../support/agent-harness.ts";
@@ -71,6 +75,10 @@ describe("a delegate", () => {
 
     const services = clientServices(agent);
     const { db } = agent.database.store;
+    const fork = agent.adopt(`fork-of-${session.id}`, session).id;
+    await forkSession(agent.database.store, { from: child, to: fork, beforeStep: 2 });
+    const forked = await readWorkspace(db, fork);
+    expect(forked?.map(({ path }) => path)).toEqual(["a.txt", "c", "later.txt"]);
     const listed = async (options: object) =>
       (await listSessions(db, { limit: 100, ...options })).map(({ id }) => id);
     expect(await listed({})).not.toContain(child);
@@ -139,21 +147,30 @@ describe("a delegate", () => {
     expect(kept.map(({ status }) => status).slice(0, 3)).toEqual(["applied", "partly", "applied"]);
   });
 
-  it("ends with its parent's step, and with its parent's run [D1]", async () => {
+  it("asks the person of its parent, and ends with its parent's step and run [D1] [D7]", async () => {
     const session = await agent.start(
       bySession({
         "": [[delegateCall("Sleep.")], [delegateCall("Sleep again.")]],
-        ".s1c0": [SLEEP],
+        ".s1c0": [[call("ask_user", { question: "npm or pnpm?" })], SLEEP],
         ".s2c0": [SLEEP],
       }),
       { config: delegating() },
     );
+    const services = clientServices(agent);
+    const { db } = agent.database.store;
+    await eventually("it asks", async () => (await listQuestions(db, { of: session.id })).length > 0);
+    expect(await sendAnswer(services, session.id, { text: "take deno" })).toEqual({
+      session: `${session.id}.s1c0`,
+      question: "s1c0",
+      acknowledged: true,
+    });
     await untilCallRuns(`${session.id}.s1c0`);
+    expect((await resultTexts(agent.database.store, `${session.id}.s1c0`))[0]).toContain("take deno");
     await session.handle.signal("interrupt");
     await untilCallRuns(`${session.id}.s2c0`);
     expect(await statusOf(`${session.id}.s1c0`)).toBe("CANCELLED");
     const [interrupted] = await resultTexts(agent.database.store, session.id);
-    expect(interrupted).toContain("was cancelled, since the user interrupted this step; 1 step");
+    expect(interrupted).toContain("was cancelled, since the user interrupted this step; 2 steps");
     const begun = performance.now();
     await session.handle.cancel();
     await expect(session.result()).rejects.toThrow();
@@ -163,7 +180,9 @@ describe("a delegate", () => {
     const boxes = await agent.deps.sandboxHost.sessions();
     expect(boxes.filter((id) => id.startsWith(session.id))).toEqual([]);
     expect(tookMs).toBeLessThan(5_000);
-    process.stderr.write(`cancel of both took ${Math.round(tookMs)} ms\n`);
+    // The parent never saw what was asked.
+    const own = session.model.requests.filter(({ cacheKey }) => cacheKey === session.id);
+    expect(JSON.stringify(own)).not.toContain("take deno");
   });
 
   it("goes on at its step after its worker was killed, and asks for nothing twice [D3]", async () => {
@@ -183,7 +202,9 @@ describe("a delegate", () => {
     const touch = await box.exec({ Cmd: ["touch", "/workspace/go"], User: "1000" });
     await touch.start({});
     expect(await session.handle.result()).toMatchObject({ status: "completed", result: "Done." });
-    expect(await resultTexts(agent.database.store, child)).toEqual(["went on"]);
+    expect((await resultTexts(agent.database.store, child)).map((each) => each.split("\n")[0])).toEqual([
+      "went on",
+    ]);
     const results = await resultTexts(agent.database.store, session.id);
     expect(results).toHaveLength(1);
     expect(results[0]).toContain("It was there.");
