@@ -14,7 +14,8 @@ export function exportCommand(command: Command, output: Output) {
       new Option("--format <format>", "own: everything; atif: the live line as other tools read it")
         .choices(["own", "atif"])
         .default("own"),
-    );
+    )
+    .option("--json", "one JSON document, as it is without the flag");
   return (reference: string, { format }: { readonly format: "own" | "atif" }) =>
     withSession(reference, async (services, row) => {
       const whole = await readWhole(services.store.db, row.id);

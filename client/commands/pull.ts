@@ -10,6 +10,7 @@ import { SESSION, withSession } from "../sessions/with-session.ts";
 interface PullFlags {
   readonly force?: boolean;
   readonly git?: boolean;
+  readonly json?: boolean;
 }
 
 export function pullCommand(command: Command, output: Output) {
@@ -20,12 +21,15 @@ export function pullCommand(command: Command, output: Output) {
     .option(
       "--git",
       "write Git configuration and hooks as the agent left them: Git may run programs they name",
-    );
+    )
+    .option("--json", "one JSON document");
   return (reference: string, dir: string, flags: PullFlags) =>
     withSession(reference, async ({ store }, { id }) => {
       const pulled = await pullWorkspace(store, id, dir, flags);
       if (pulled === undefined) throw notPossible(`No files of ${id} have been saved yet.`);
       for (const line of pullNotes(pulled, dir, `longhaul pull ${id} ${id} --git`)) output.note(`${line}\n`);
+      const { files, skipped, unsafe, untouched } = pulled;
+      if (flags.json === true) output.json({ id, folder: resolve(dir), files, skipped, unsafe, untouched });
       output.note(`${plural(pulled.files, "file")} in ${resolve(dir)}\n`);
     });
 }

@@ -11,8 +11,8 @@ import { plural, tokens } from "../console/format.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 
 export function undoCompactionCommand(command: Command, output: Output) {
-  command.argument("<id>", SESSION);
-  return (reference: string) =>
+  command.argument("<id>", SESSION).option("--json", "one JSON document");
+  return (reference: string, flags: { readonly json?: boolean }) =>
     withSession(reference, async (services, row) => {
       const { id } = row;
       const { db } = services.store;
@@ -20,7 +20,9 @@ export function undoCompactionCommand(command: Command, output: Output) {
       if (compactionRounds === 0) throw nothingToUndo(id);
       const handle = (await services.temporal.client()).workflow.getHandle(id);
       const signalled = await unlessGone(() => handle.signal(undoCompactionSignal).then(() => true));
+      const say = (document: object) => (flags.json === true ? output.json({ id, ...document }) : undefined);
       if (signalled) {
+        say({ requested: true, round: compactionRounds });
         output.note(
           `${id} undoes round ${compactionRounds} at the next step boundary; longhaul watch ${id} shows it.\n`,
         );
@@ -28,6 +30,8 @@ export function undoCompactionCommand(command: Command, output: Output) {
       }
       const undone = await undoWhileEnded(services.store, { id, epoch: row.epoch, step }, randomUUID());
       if (undone === undefined) throw nothingToUndo(id);
+      const { round, restored, tokensBefore, tokensAfter } = undone;
+      say({ undone: true, round, restored, tokensBefore, tokensAfter });
       output.note(
         `Round ${undone.round} of ${id} is undone: ${plural(undone.restored, "message")} in view again, ${tokens(undone.tokensAfter)} → ${tokens(undone.tokensBefore)} tokens. The summary is kept, marked.\n`,
       );

@@ -71,7 +71,11 @@ describe("the manual", () => {
     const lines = sources(/^[^/]+\.md$|^docs\/[^/]+\.md$/).flatMap(({ text }) =>
       [...text.matchAll(/^```sh\n([^]*?)^```/gm)].flatMap((block) => (block[1] ?? "").split("\n")),
     );
-    const calls = lines.flatMap((line) => [
+    const examples = sources(/^docs\/examples\//).flatMap(({ text }) =>
+      [...text.matchAll(/npx longhaul [^]*?(?=\n\s*- |$)/g)].map(([call]) => call.replaceAll(/\s+/g, " ")),
+    );
+    expect(examples).toHaveLength(2);
+    const calls = [...lines, ...examples].flatMap((line) => [
       ...line.matchAll(/(?:npx longhaul|npm run longhaul --|longhaul\.mjs|npm start --) (?<rest>[^|)]*)/g),
     ]);
     expect(calls.length).toBeGreaterThan(15);
@@ -83,6 +87,17 @@ describe("the manual", () => {
       );
     });
     expect(wrong.map(([call]) => call)).toEqual([]);
+  });
+
+  test("has examples of workflows that are YAML, and whose jobs have steps", () => {
+    for (const { path, text } of sources(/^docs\/examples\/.*\.yml$/)) {
+      const { jobs } = parse(text) as { jobs: Record<string, { steps: { run?: string; uses?: string }[] }> };
+      const steps = Object.values(jobs).flatMap((job) => job.steps);
+      expect(
+        steps.filter(({ run, uses }) => (run === undefined) === (uses === undefined)),
+        path,
+      ).toEqual([]);
+    }
   });
 
   test("names every exit code", () => {

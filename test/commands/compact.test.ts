@@ -20,9 +20,10 @@ test("compacts a running session at its next step, and takes the round back when
   await longhaul(["interrupt", id]);
   await untilStatus(id, ({ compactionRounds }) => compactionRounds === 1);
   expect((await longhaul(["cancel", id])).code).toBe(0);
-  const undone = await longhaul(["undo-compaction", id]);
+  const undone = await longhaul(["undo-compaction", id, "--json"]);
   expect(undone.code).toBe(0);
   expect(undone.err).toContain("in view again");
+  expect(JSON.parse(undone.out)).toMatchObject({ id, undone: true, round: 1 });
   expect((await statusOf(id)).compactionRounds).toBe(0);
 });
 

@@ -3,7 +3,7 @@ import { finished, longhaul } from "../support/commands/longhaul.ts";
 
 test("gives everything of a session as one JSON document, and its trajectory in the public format", async () => {
   const id = await finished("run: echo hello\nsay: Done.");
-  const whole = JSON.parse((await longhaul(["export", id])).out) as Record<string, unknown[]>;
+  const whole = JSON.parse((await longhaul(["export", id, "--json"])).out) as Record<string, unknown[]>;
   expect(Object.keys(whole)).toEqual(
     expect.arrayContaining(["session", "messages", "toolCalls", "compactionEvents", "modelCalls"]),
   );

@@ -14,7 +14,9 @@ test("copies the files out, and writes over one that differs with --force alone"
   writeFileSync(file, "mine\n");
   expect((await longhaul(["pull", id, folder])).code).not.toBe(0);
   expect(readFileSync(file, "utf8")).toBe("mine\n");
-  expect((await longhaul(["pull", id, folder, "--force"])).code).toBe(0);
+  const forced = await longhaul(["pull", id, folder, "--force", "--json"]);
+  expect(forced.code).toBe(0);
+  expect(JSON.parse(forced.out)).toEqual({ id, folder, files: 1, skipped: [], unsafe: [], untouched: [] });
   expect(readFileSync(file, "utf8")).toBe("new\n");
 });
 
