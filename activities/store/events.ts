@@ -160,14 +160,27 @@ export function createNotifier(store: Store): Notifier {
   };
 }
 
-/**
- * Calls `onWake` when the session has something new. Resolves once it listens.
- * `onLost` is called when the connection goes away; listen again then. Polling stays the fallback.
- */
-export async function listen(
+/** Calls `onWake` when the session has something new; otherwise as `listenToAll`. */
+export function listen(
   store: Store,
   sessionId: string,
   onWake: () => void,
+  onLost: () => void,
+): Promise<() => void> {
+  const onWakeOf = (id: string) => {
+    if (id === sessionId) onWake();
+  };
+  return listenToAll(store, onWakeOf, onLost);
+}
+
+/**
+ * Calls `onWake` with the id of a session that has something new. Resolves once it listens, with what ends it: it
+ * holds a connection until then. `onLost` is called when the connection goes away; listen again then. Polling
+ * stays the fallback.
+ */
+export async function listenToAll(
+  store: Store,
+  onWake: (sessionId: string) => void,
   onLost: () => void,
 ): Promise<() => void> {
   const client = await store.pool.connect();
@@ -178,7 +191,7 @@ export async function listen(
     client.release(error ?? true);
   };
   client.on("notification", (message) => {
-    if (message.payload === sessionId) onWake();
+    if (message.payload !== undefined) onWake(message.payload);
   });
   client.on("error", (error) => {
     end(error);

@@ -1,11 +1,10 @@
 /** `longhaul answer ID [QUESTION] TEXT`: answers what a session asks. */
 import { InvalidArgumentError, type Command } from "commander";
-import { MAX_ANSWER_CHARS, type AnswerMessage } from "../../activities/contract/questions.ts";
-import { clientSanitizer } from "../config/config.ts";
+import type { AnswerMessage } from "../../activities/contract/questions.ts";
 import { usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { positiveInteger } from "../sessions/run-options.ts";
-import { sendAnswer } from "../sessions/send-answer.ts";
+import { cleanAnswer, sendAnswer } from "../sessions/send-answer.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
 import { SESSION, withWorkingSession } from "../sessions/with-session.ts";
 
@@ -74,17 +73,5 @@ function answerOf(flags: AnswerFlags, question: string | undefined, text: string
       choices === 0 ? "There is no answer." : "There is more than one answer.",
       "One of: TEXT, --option N, --allow, --allow-always, --deny [TEXT], --decline.",
     );
-  if (text !== undefined && text.length > MAX_ANSWER_CHARS)
-    throw usageError(
-      `The answer has more than ${MAX_ANSWER_CHARS} characters: nothing was sent.`,
-      "Say it as a message, which withdraws the question: longhaul say ID -",
-    );
-  const by = flags.by;
-  return {
-    ...(question === undefined ? {} : { question }),
-    ...(text === undefined ? {} : { text: clientSanitizer().clean(text) }),
-    ...(flags.option === undefined ? {} : { option: flags.option }),
-    ...(action === undefined ? {} : { action }),
-    ...(by === undefined ? {} : { by: clientSanitizer().clean(by) }),
-  };
+  return cleanAnswer({ question, text, option: flags.option, action, by: flags.by });
 }

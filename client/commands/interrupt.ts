@@ -1,16 +1,11 @@
 /** `longhaul interrupt ID [MESSAGE]`: aborts the step in flight; the session goes on with its queue. */
 import type { Command } from "commander";
 import { tellNoWorker } from "../connect/no-worker.ts";
-import { clientSanitizer } from "../config/config.ts";
-import { usageError } from "../console/errors.ts";
 import { describeKept } from "../sessions/describe-kept.ts";
-import { interruptSession } from "../sessions/interrupt-session.ts";
+import { interruptMessage, interruptSession } from "../sessions/interrupt-session.ts";
 import type { Output } from "../console/output.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
 import { SESSION, withWorkingSession } from "../sessions/with-session.ts";
-
-/** Longer ones go through `say`, which stores them. */
-const MAX_BYTES = 16_384;
 
 export function interruptCommand(command: Command, output: Output) {
   command
@@ -19,13 +14,7 @@ export function interruptCommand(command: Command, output: Output) {
     .option("--json", "one JSON document");
   return async (reference: string, words: readonly string[], flags: { readonly json?: boolean }) => {
     const text = words.length === 0 ? undefined : await readMessage(words, processStdin());
-    if (text !== undefined && Buffer.byteLength(text) > MAX_BYTES) {
-      throw usageError(
-        `The message has more than ${MAX_BYTES} bytes: nothing was sent.`,
-        `Say it first (longhaul say ${reference} -), then interrupt without a message.`,
-      );
-    }
-    const message = text === undefined ? undefined : clientSanitizer().clean(text);
+    const message = text === undefined ? undefined : interruptMessage(text, reference);
     await withWorkingSession(reference, async (services, row) => {
       const { id } = row;
       await tellNoWorker(services, output);

@@ -1,16 +1,11 @@
 /** `longhaul list`: sessions, newest first. */
 import { Option, type Command } from "commander";
-import { listSessions, readFigures, type SessionRow } from "../../activities/store/reading.ts";
-import type { Services } from "../connect/connection.ts";
-import { withTimeout } from "../../worker/connect/with-timeout.ts";
-import { describeRun } from "../connect/describe-run.ts";
 import type { Output, Style } from "../console/output.ts";
 import { ago, dollars, oneLine, percent } from "../console/format.ts";
-import { findByReference } from "../sessions/find-by-reference.ts";
+import { listDocuments } from "../sessions/list-documents.ts";
 import { positiveInteger } from "../sessions/run-options.ts";
-import { statusDocument, type SessionStatusDocument } from "../sessions/status-document.ts";
-import { hasEnded } from "../sessions/start-session.ts";
-import { unlessTableMissing, withServices } from "../sessions/with-session.ts";
+import type { SessionStatusDocument } from "../sessions/status-document.ts";
+import { withServices } from "../sessions/with-session.ts";
 
 interface ListFlags {
   readonly limit: number;
@@ -31,27 +26,11 @@ export function listCommand(command: Command, output: Output) {
     .option("--json", "one JSON document");
   return (flags: ListFlags) =>
     withServices(async (services) => {
-      const { db } = services.store;
-      const rows = (await unlessTableMissing(() => listed(db, flags))) ?? [];
-      const ids = rows.map(({ id }) => id);
-      const { sessionSizes } = await import("../../activities/context/session-sizes.ts");
-      const [figures, sizes, closed] = await Promise.all([
-        readFigures(db, ids),
-        sessionSizes(db, ids),
-        closedRuns(services, rows),
-      ]);
-      const documents = rows.map((row) =>
-        statusDocument(row, figures.get(row.id), sizes.get(row.id), closed.get(row.id)),
-      );
+      const documents = await listDocuments(services, flags);
       if (flags.json === true) output.json(documents, 2);
       else if (documents.length === 0) output.note(`${noSessions(flags)}\n`);
       else output.result(`${listText(documents, output.style, output.columns, new Date())}\n`);
     });
-}
-
-async function listed(db: Services["store"]["db"], { parent, ...flags }: ListFlags): Promise<SessionRow[]> {
-  if (parent === undefined) return listSessions(db, flags);
-  return listSessions(db, { ...flags, parent: (await findByReference(db, parent)).id });
 }
 
 function noSessions({ status, parent }: ListFlags): string {
@@ -59,16 +38,6 @@ function noSessions({ status, parent }: ListFlags): string {
   return status === undefined
     ? 'There are no sessions. Start one: longhaul run "…"'
     : `There are no sessions with status ${status}. All of them: longhaul list`;
-}
-
-/** Runs that Temporal has as closed though their session's row does not: asked for the newest few only, and briefly. */
-async function closedRuns(services: Services, rows: readonly SessionRow[]) {
-  const open = rows.filter((row) => !hasEnded(row)).slice(0, 20);
-  if (open.length === 0) return new Map();
-  const asked = Promise.all(
-    open.map(async ({ id }) => [id, await describeRun(services.temporal, id)] as const),
-  );
-  return new Map(await withTimeout(asked, 3_000).catch(() => []));
 }
 
 export function listText(

@@ -6,7 +6,7 @@ import { usageError } from "../console/errors.ts";
 import { notShown, readAttachments } from "../sessions/images.ts";
 import type { Output } from "../console/output.ts";
 import { collect, resolveAsking } from "../sessions/run-options.ts";
-import { sendGuidance, type Sent } from "../sessions/send-guidance.ts";
+import { isMessageId, sendGuidance, type Sent } from "../sessions/send-guidance.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
 import { SESSION, requireSession, withWorkingSession } from "../sessions/with-session.ts";
 
@@ -30,7 +30,7 @@ export function sayCommand(command: Command, output: Output) {
   return async (reference: string, words: readonly string[], flags: SayFlags) => {
     const attachments = await readAttachments(flags.image ?? []);
     const text = await readMessage(words, processStdin());
-    if (flags.id !== undefined && !/^[\w.:-]{1,128}$/.test(flags.id)) {
+    if (flags.id !== undefined && !isMessageId(flags.id)) {
       throw usageError("--id has 1 to 128 letters, digits, dots, colons, dashes and underscores.");
     }
     // What is wrong with the order is found before anything is sent.

@@ -36,11 +36,14 @@ export function usageError(message: string, fix?: string): ClientError {
   return new ClientError(exitCodes.usage, message, fix === undefined ? {} : { fix });
 }
 
+/** What was named is not there. */
+export class NoSuchSession extends ClientError {}
+
 export function noSuchSession(
   id: string,
   fix = "`longhaul list` shows the sessions there are.",
 ): ClientError {
-  return new ClientError(exitCodes.impossible, `There is no session ${id}.`, { fix });
+  return new NoSuchSession(exitCodes.impossible, `There is no session ${id}.`, { fix });
 }
 
 export function notPossible(message: string, fix?: string): ClientError {

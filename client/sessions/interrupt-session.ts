@@ -5,6 +5,8 @@ import type { SessionRow } from "../../activities/store/reading.ts";
 import { until } from "../../worker/connect/until.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { interruptSignal, statusQuery, type SessionView } from "../../workflows/messages.ts";
+import { clientSanitizer } from "../config/config.ts";
+import { usageError } from "../console/errors.ts";
 import type { Services } from "../connect/connection.ts";
 import { withRunning } from "./running-session.ts";
 import { announceMessage } from "./send-guidance.ts";
@@ -18,6 +20,20 @@ const MAX_WAIT_MS = 20_000;
 export interface Interrupted extends Kept {
   /** False where no worker took it yet: Temporal keeps it until one does. */
   readonly acknowledged: boolean;
+}
+
+/** Longer ones go through `say`, which stores them. */
+const MAX_BYTES = 16_384;
+
+/** A person's words as they may be sent. @throws ClientError (usage) where they are too long */
+export function interruptMessage(text: string, reference: string): string {
+  if (Buffer.byteLength(text) > MAX_BYTES) {
+    throw usageError(
+      `The message has more than ${MAX_BYTES} bytes: nothing was sent.`,
+      `Say it first (longhaul say ${reference} -), then interrupt without a message.`,
+    );
+  }
+  return clientSanitizer().clean(text);
 }
 
 /** @throws ClientError (impossible) where the session does not run */

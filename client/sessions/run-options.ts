@@ -12,7 +12,7 @@ import { notShown, readAttachments } from "./images.ts";
 import { QUESTION_MODES, type QuestionMode } from "../../activities/config/question-settings.ts";
 import { parseSessionId } from "./session-id.ts";
 import type { Start } from "./start-session.ts";
-import { processStdin, readTask } from "./task-input.ts";
+import { processStdin, readTask, type Stdin } from "./task-input.ts";
 import { projectFiles } from "../../activities/config/project-files.ts";
 import { readFolder } from "../workspace/workspace-folder.ts";
 
@@ -93,6 +93,7 @@ export async function prepareStart(
   words: readonly string[],
   flags: RunFlags,
   note: (text: string) => void,
+  stdin: Stdin = processStdin(),
 ): Promise<{ readonly start: Start; readonly config: ResolvedConfig }> {
   const id = flags.id === undefined ? undefined : parseSessionId(flags.id);
   const container = devcontainerFor(flags);
@@ -108,7 +109,7 @@ export async function prepareStart(
   const folder = flags.workspace === undefined ? undefined : await readProject(flags.workspace, config);
   for (const line of folder?.notes ?? []) note(`${line}\n`);
   for (const line of notShown(attachments, config.run)) note(`${line}\n`);
-  const task = await readTask(words, processStdin(), note);
+  const task = await readTask(words, stdin, note);
   const project = git?.url ?? (flags.workspace === undefined ? "" : resolve(flags.workspace));
   const run = forProject(config.run, project);
   if (git === undefined) return { start: { id, task, config: run, attachments, folder }, config };

@@ -1,13 +1,14 @@
 /** An answer for a question: the first that its workflow takes counts. */
 import { randomUUID } from "node:crypto";
 import { WorkflowUpdateFailedError } from "@temporalio/client";
-import { readAnswer, type AnswerMessage } from "../../activities/contract/questions.ts";
+import { MAX_ANSWER_CHARS, readAnswer, type AnswerMessage } from "../../activities/contract/questions.ts";
 import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { answerQuestionUpdate, answerSignal } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { unlessGone } from "../connect/describe-run.ts";
-import { notPossible } from "../console/errors.ts";
+import { clientSanitizer } from "../config/config.ts";
+import { notPossible, usageError } from "../console/errors.ts";
 
 /** How long a worker may take to answer before the answer is left with Temporal. */
 const REPLY_MS = 5_000;
@@ -18,6 +19,25 @@ export interface Answered {
   readonly question: string;
   /** False where no worker took it yet: Temporal keeps it until one does. */
   readonly acknowledged: boolean;
+}
+
+type Given = { readonly [Name in keyof AnswerMessage]?: AnswerMessage[Name] | undefined };
+
+/** An answer as it may be sent. @throws ClientError (usage) where it is too long */
+export function cleanAnswer({ question, text, option, action, by }: Given): AnswerMessage {
+  if (text !== undefined && text.length > MAX_ANSWER_CHARS)
+    throw usageError(
+      `The answer has more than ${MAX_ANSWER_CHARS} characters: nothing was sent.`,
+      "Say it as a message, which withdraws the question: longhaul say ID -",
+    );
+  const { clean } = clientSanitizer();
+  return {
+    ...(question === undefined ? {} : { question }),
+    ...(text === undefined ? {} : { text: clean(text) }),
+    ...(option === undefined ? {} : { option: typeof option === "string" ? clean(option) : option }),
+    ...(action === undefined ? {} : { action }),
+    ...(by === undefined ? {} : { by: clean(by) }),
+  };
 }
 
 /** @throws ClientError (impossible) where the question is not open, or takes no such answer */

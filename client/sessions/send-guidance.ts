@@ -48,6 +48,9 @@ export interface NewMessage {
   readonly attachments: readonly Attachment[];
 }
 
+/** Whether it may name a message. */
+export const isMessageId = (id: string) => /^[\w.:-]{1,128}$/.test(id);
+
 /** @throws ClientError (impossible) where the queue is full or the session refuses it */
 export async function sendGuidance(services: Services, row: SessionRow, given: NewMessage): Promise<Sent> {
   const message = cleaned(given);

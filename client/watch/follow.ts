@@ -46,9 +46,14 @@ export interface Follow {
   readonly sessionId: string;
   readonly afterSeq: number;
   readonly signal: AbortSignal;
+  /** Default: a connection of its own, for as long as it follows. */
+  readonly listen?: Listen;
   /** How Temporal has the run; undefined while it cannot be asked. */
   readonly describe: () => Promise<RunDescription | undefined>;
 }
+
+/** Calls `onWake` when the session has something new, until what it resolves with is called. */
+export type Listen = (sessionId: string, onWake: () => void, onLost: () => void) => Promise<() => void>;
 
 /** Ends with the session's end, or when aborted. */
 export async function* follow(options: Follow): AsyncGenerator<FollowItem> {
@@ -205,7 +210,9 @@ class Waker {
     if (this.#listening || this.#closed) return;
     this.#listening = true;
     const onLost = () => (this.#listening = false);
-    listen(this.#options.store, this.#options.sessionId, this.#wake, onLost).then((stop) => {
+    const { store, sessionId } = this.#options;
+    const own: Listen = (...to) => listen(store, ...to);
+    (this.#options.listen ?? own)(sessionId, this.#wake, onLost).then((stop) => {
       if (this.#closed) stop();
       else this.#stop = stop;
       // What came between the last reading and now was not heard.

@@ -1,0 +1,32 @@
+/** `longhaul/client`: sessions from a program of your own. See docs/library.md. */
+import { openServices } from "../connect/connection.ts";
+import { findServices } from "../setup/services.ts";
+import { libraryOver } from "./library.ts";
+import type { ConnectOptions, Longhaul } from "./types.ts";
+
+export { ClientError, NoSuchSession, type ExitCode } from "../console/errors.ts";
+export { ServiceMissing } from "../../worker/connect/service-missing.ts";
+export type { Answered } from "../sessions/send-answer.ts";
+export type { CancelledRun } from "../sessions/cancel-session.ts";
+export type { Interrupted } from "../sessions/interrupt-session.ts";
+export type { Sent } from "../sessions/send-guidance.ts";
+export type { Started } from "../sessions/start-session.ts";
+export type { SessionStatusDocument } from "../sessions/status-document.ts";
+export type { ListedQuestion } from "../../activities/store/questions.ts";
+export type * from "./types.ts";
+
+/**
+ * Connects to Postgres, and to Temporal when it is first needed. Starts no service and no worker.
+ * @throws ServiceMissing within 3 s where Postgres does not answer
+ */
+export async function connect(options: ConnectOptions = {}): Promise<Longhaul> {
+  const { databaseUrl, temporalAddress, taskQueue, ...more } = options;
+  const found = findServices();
+  const services = await openServices({
+    ...found,
+    ...(databaseUrl === undefined ? {} : { databaseUrl }),
+    ...(temporalAddress === undefined ? {} : { temporalAddress }),
+    ...(taskQueue === undefined ? {} : { taskQueue }),
+  });
+  return libraryOver(services, more);
+}

@@ -1,0 +1,136 @@
+/** The library over open services: what the commands do, without a terminal. */
+import { Readable } from "node:stream";
+import { readWhole } from "../../activities/store/reading.ts";
+import { listQuestions } from "../../activities/store/questions.ts";
+import { describeRun } from "../connect/describe-run.ts";
+import type { Services } from "../connect/connection.ts";
+import { notPossible, usageError } from "../console/errors.ts";
+import { productVersion } from "../console/product-version.ts";
+import { cancelSession } from "../sessions/cancel-session.ts";
+import { interruptMessage, interruptSession } from "../sessions/interrupt-session.ts";
+import { listDocuments } from "../sessions/list-documents.ts";
+import { prepareStart } from "../sessions/run-options.ts";
+import { cleanAnswer, sendAnswer } from "../sessions/send-answer.ts";
+import { isMessageId, sendGuidance } from "../sessions/send-guidance.ts";
+import { exportDocument } from "../sessions/session-export.ts";
+import { readStatus } from "../sessions/session-status.ts";
+import { startSession } from "../sessions/start-session.ts";
+import { readMessage, type Stdin } from "../sessions/task-input.ts";
+import { trajectoryDocument } from "../sessions/trajectory.ts";
+import { requireSession, unlessTableMissing } from "../sessions/with-session.ts";
+import { withdrawMessage } from "../sessions/withdraw-message.ts";
+import { follow } from "../watch/follow.ts";
+import { SharedListener } from "../watch/shared-listener.ts";
+import { pullWorkspace } from "../workspace/pull-workspace.ts";
+import { sessionDiff } from "../workspace/session-diff.ts";
+import type { ConnectOptions, Event, EventOptions, Longhaul, SessionEnd, StartOptions } from "./types.ts";
+
+const DEFAULT_LIMIT = 50;
+
+export interface LibraryOptions extends Pick<ConnectOptions, "model" | "config"> {
+  /** What a person should know who starts a session, a line each. */
+  readonly onNote?: (line: string) => void;
+}
+
+export function libraryOver(services: Services, options: LibraryOptions = {}): Longhaul {
+  const { store } = services;
+  const { listen } = new SharedListener(store);
+  const closed = new AbortController();
+  const session = (reference: string) => requireSession(services, reference);
+  return {
+    start: async (task, given = {}) => {
+      const { onNote = () => undefined } = options;
+      const { start } = await prepareStart([task], runFlags(given, options), onNote, noStdin());
+      return startSession(services, start);
+    },
+    say: async (reference, text, { id } = {}) => {
+      if (id !== undefined && !isMessageId(id)) throw usageError(`${JSON.stringify(id)} is no message id.`);
+      const words = await readMessage([text], noStdin());
+      return sendGuidance(services, await session(reference), { id, text: words, attachments: [] });
+    },
+    unsay: async (reference, message) => withdrawMessage(services, await session(reference), message),
+    answer: async (reference, answer) =>
+      sendAnswer(services, (await session(reference)).id, cleanAnswer(answer)),
+    interrupt: async (reference, text) => {
+      const message = text === undefined ? undefined : interruptMessage(text, reference);
+      return interruptSession(services, await session(reference), message);
+    },
+    cancel: async (reference) => cancelSession(services, await session(reference)),
+    status: async (reference) => readStatus(services, await session(reference)),
+    list: async ({ limit = DEFAULT_LIMIT, parent, ...more } = {}) =>
+      listDocuments(services, { limit, ...more, ...(parent === undefined ? {} : { parent }) }),
+    questions: async (reference) => {
+      const of = reference === undefined ? undefined : (await session(reference)).id;
+      return (await unlessTableMissing(() => listQuestions(store.db, { of }))) ?? [];
+    },
+    pull: async (reference, folder, { force = false } = {}) => {
+      const { id } = await session(reference);
+      const pulled = await pullWorkspace(store, id, folder, { force });
+      if (pulled === undefined) throw notPossible(`No files of ${id} have been saved yet.`);
+      return { files: pulled.files, skipped: pulled.skipped, unsafe: pulled.unsafe };
+    },
+    diff: async (reference) => {
+      const { changed, patch } = await sessionDiff(store, (await session(reference)).id);
+      return { changed, patch };
+    },
+    export: async (reference, format = "own") => {
+      const row = await session(reference);
+      const whole = await readWhole(store.db, row.id);
+      return format === "atif"
+        ? trajectoryDocument(row, whole, productVersion())
+        : exportDocument(row, whole);
+    },
+    events: (reference, given) => events({ services, listen, closed: closed.signal }, reference, given),
+    close: async () => {
+      closed.abort();
+      await services.close();
+    },
+  };
+}
+
+interface Source {
+  readonly services: Services;
+  readonly listen: SharedListener["listen"];
+  /** Ends all iterations. */
+  readonly closed: AbortSignal;
+}
+
+async function* events(
+  { services, listen, closed }: Source,
+  reference: string,
+  { from = 0, signal }: EventOptions = {},
+): AsyncGenerator<Event, SessionEnd | undefined> {
+  const { id } = await requireSession(services, reference);
+  const items = follow({
+    store: services.store,
+    sessionId: id,
+    afterSeq: from,
+    signal: signal === undefined ? closed : AbortSignal.any([signal, closed]),
+    listen,
+    describe: () => describeRun(services.temporal, id),
+  });
+  for await (const item of items) {
+    if (item.kind === "event") yield item.event as Event;
+    if (item.kind !== "ended") continue;
+    const { status, result, lastSeq, reason } = item;
+    return { status, result, lastSeq, reason };
+  }
+  return undefined;
+}
+
+/** Services and workers are elsewhere, so are the keys. */
+function runFlags(given: StartOptions, { model, config }: LibraryOptions) {
+  const { maxCostUsd, deadlineMs, images, ...more } = given;
+  return {
+    setup: false,
+    ...(model === undefined ? {} : { model }),
+    ...(config === undefined ? {} : { config }),
+    ...more,
+    ...(maxCostUsd === undefined ? {} : { maxCost: maxCostUsd }),
+    ...(deadlineMs === undefined ? {} : { deadline: deadlineMs }),
+    ...(images === undefined ? {} : { image: images }),
+  };
+}
+
+/** A process that uses the library keeps its standard input. */
+const noStdin = (): Stdin => ({ kind: "none", stream: Readable.from([]) });

@@ -1,0 +1,122 @@
+/** What the library takes and gives. Names and fields are only ever added. */
+import type { AnswerMessage } from "../../activities/contract/questions.ts";
+import type { EventType, SessionEvent } from "../../activities/store/event.ts";
+import type { ListedQuestion } from "../../activities/store/questions.ts";
+import type { CancelledRun } from "../sessions/cancel-session.ts";
+import type { Interrupted } from "../sessions/interrupt-session.ts";
+import type { Answered } from "../sessions/send-answer.ts";
+import type { Sent } from "../sessions/send-guidance.ts";
+import type { Started } from "../sessions/start-session.ts";
+import type { SessionStatusDocument } from "../sessions/status-document.ts";
+
+/** Each is named after its variable, which is used where it is left out. */
+export interface ConnectOptions {
+  /** `DATABASE_URL` */
+  readonly databaseUrl?: string;
+  /** `TEMPORAL_ADDRESS`: host:port. Namespace, TLS and key come from Temporal's own configuration. */
+  readonly temporalAddress?: string;
+  /** `LONGHAUL_TASK_QUEUE` */
+  readonly taskQueue?: string;
+  /** `LONGHAUL_MODEL`: of new sessions that name none. */
+  readonly model?: string;
+  /** `LONGHAUL_CONFIG`: the file by which new sessions are configured. */
+  readonly config?: string;
+}
+
+export interface StartOptions {
+  /** Of your choice: the same id and task again attaches to the session. */
+  readonly id?: string;
+  readonly model?: string;
+  /** A folder that is copied in. */
+  readonly workspace?: string;
+  /** A repository that the worker clones, instead of a folder. */
+  readonly repo?: string;
+  readonly ref?: string;
+  readonly maxSteps?: number;
+  readonly maxCostUsd?: number;
+  /** Within so many ms. */
+  readonly deadlineMs?: number;
+  /** `default`: nobody is asked, the model's own default is taken; `deny`: the model cannot ask either. */
+  readonly questions?: "ask" | "default" | "deny";
+  /** Paths of images and PDFs that belong to the task. */
+  readonly images?: readonly string[];
+}
+
+/** Exactly one of `text`, `option` and `action`; `text` may go with `deny`. */
+export type Answer = AnswerMessage;
+
+/** One of all kinds of events, told apart by `type`. See docs/events.md. */
+export type Event = { [Type in EventType]: SessionEvent<Type> }[EventType];
+
+/** How a session's run ended. */
+export interface SessionEnd {
+  readonly status: string;
+  readonly result: string;
+  readonly lastSeq: number;
+  /** Why, where no event says it: terminated from outside, lost. */
+  readonly reason: string | undefined;
+}
+
+export interface ListOptions {
+  /** Default 50. */
+  readonly limit?: number;
+  readonly status?: "active" | "waiting" | "completed" | "failed" | "cancelled" | "max_steps";
+  /** Only the delegates of this session. */
+  readonly parent?: string;
+}
+
+export interface EventOptions {
+  /** Only events after this one; default 0: from the beginning. */
+  readonly from?: number;
+  /** Ends the iteration early, as leaving the loop does. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Pulled {
+  readonly files: number;
+  /** Files that were left out: links that lead out of the folder, names that cannot be written. */
+  readonly skipped: readonly string[];
+  /** Files that were left out as Git might run what they name. */
+  readonly unsafe: readonly string[];
+}
+
+export interface SessionDiff {
+  /** Files. */
+  readonly changed: number;
+  readonly patch: string;
+}
+
+/**
+ * Sessions by their id, the beginning of it, or `@last`. A method throws a `ClientError` that says what happened and how
+ * to fix it (its `exitCode` is that of the command of the same name), or `ServiceMissing` where one does not answer.
+ */
+export interface Longhaul {
+  /** Stores a session and starts it; it goes on without this process. */
+  start(task: string, options?: StartOptions): Promise<Started>;
+  /** Guides a session: at its next step if it runs, as its next task if it has ended. `id`: the same one is delivered once. */
+  say(session: string, text: string, options?: { readonly id?: string }): Promise<Sent>;
+  /** Takes a message back that no step has taken. */
+  unsay(session: string, message: string): Promise<void>;
+  answer(session: string, answer: Answer): Promise<Answered>;
+  /** Aborts the step in flight; the session goes on with its queue, and with `text` first. */
+  interrupt(session: string, text?: string): Promise<Interrupted>;
+  /** Ends the run; resolves when it has cleaned up. */
+  cancel(session: string): Promise<CancelledRun>;
+  status(session: string): Promise<SessionStatusDocument>;
+  /** Newest first; delegates only where their parent is named. */
+  list(options?: ListOptions): Promise<SessionStatusDocument[]>;
+  /** What is asked of people, oldest first: by one session and its delegates, or by all. */
+  questions(session?: string): Promise<ListedQuestion[]>;
+  /** Copies the files, as last saved, into a folder. `force`: over files that are there and differ. */
+  pull(session: string, folder: string, options?: { readonly force?: boolean }): Promise<Pulled>;
+  diff(session: string): Promise<SessionDiff>;
+  /** `own`: everything; `atif`: the trajectory as other tools read it. */
+  export(session: string, format?: "own" | "atif"): Promise<object>;
+  /**
+   * Events in order, each once, live, until the session's run ends; its outcome is the generator's return value. Goes on
+   * after restarts of Postgres and Temporal. To resume in another process: `from` the last `seq` that was seen.
+   */
+  events(session: string, options?: EventOptions): AsyncGenerator<Event, SessionEnd | undefined>;
+  /** Closes the connections; sessions go on. */
+  close(): Promise<void>;
+}

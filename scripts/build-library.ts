@@ -1,0 +1,17 @@
+/** `npm run build:library`: `longhaul/client` as JavaScript with declarations, in dist/; types are not stripped below node_modules. */
+import { spawnSync } from "node:child_process";
+import { cpSync, rmSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+const project = fileURLToPath(new URL("..", import.meta.url));
+const at = (path: string) => `${project}/${path}`;
+
+rmSync(at("dist"), { recursive: true, force: true });
+const compiler = at("node_modules/typescript/bin/tsc");
+const { status } = spawnSync(process.execPath, [compiler, "-p", at("tsconfig.library.json")], {
+  stdio: "inherit",
+});
+if (status !== 0) process.exit(status ?? 1);
+// What is read at run time beside the sources.
+for (const path of ["package.json", "activities/store/migrations", "activities/sandbox/agent"])
+  cpSync(at(path), at(`dist/${path}`), { recursive: true, filter: (from) => !from.endsWith(".ts") });

@@ -1,0 +1,75 @@
+import { expect, inject, onTestFinished, test } from "vitest";
+import type { Event, Longhaul } from "../../client/library/index.ts";
+import { connect } from "../../client/library/index.ts";
+import { begin, untilStatus } from "../support/commands/longhaul.ts";
+
+async function connected(): Promise<Longhaul> {
+  const environment = inject("commandsEnvironment");
+  const client = await connect({
+    databaseUrl: environment["DATABASE_URL"] ?? "",
+    temporalAddress: environment["TEMPORAL_ADDRESS"] ?? "",
+    taskQueue: environment["LONGHAUL_TASK_QUEUE"] ?? "",
+    model: "gpt-4o",
+  });
+  onTestFinished(() => client.close());
+  return client;
+}
+
+async function all(events: AsyncGenerator<Event, unknown>): Promise<Event[]> {
+  const seen: Event[] = [];
+  for await (const event of events) seen.push(event);
+  return seen;
+}
+
+test("starts, is asked, answers, follows to the end, and takes events up where it left them", async () => {
+  const client = await connected();
+  const { id } = await client.start('ask: {"question":"npm or pnpm?","options":["npm","pnpm"]}\nsay: Done.');
+  const first: Event[] = [];
+  for await (const event of client.events(id)) {
+    first.push(event);
+    if (event.type !== "question:asked") continue;
+    expect(event.data.text).toBe("npm or pnpm?");
+    break;
+  }
+  expect(await client.questions(id)).toMatchObject([{ session: id, kind: "ask", status: "open" }]);
+  expect(await client.answer(id, { option: 2 })).toMatchObject({ session: id, acknowledged: true });
+  const rest = await all(client.events(id, { from: first.at(-1)?.seq ?? 0 }));
+  const seqs = [...first, ...rest].map(({ seq }) => seq);
+  expect(seqs).toEqual([...new Set(seqs)].toSorted((a, b) => a - b));
+  expect(rest.at(-1)).toMatchObject({ type: "session:ended", data: { status: "completed", text: "Done." } });
+
+  expect(await client.status(id)).toMatchObject({ id, status: "completed", result: "Done." });
+  expect((await client.list({ limit: 1 }))[0]?.id).toBe(id);
+  expect(await client.export(id)).toMatchObject({ format: "longhaul", session: { id } });
+  await expect(client.answer(id, { option: 1 })).rejects.toMatchObject({ exitCode: 5 });
+  await expect(client.status("no-such-session")).rejects.toMatchObject({ name: "ClientError", exitCode: 5 });
+  await expect(client.start("  ")).rejects.toMatchObject({ exitCode: 2 });
+});
+
+test("guides, takes back, interrupts and cancels a session that runs", async () => {
+  const client = await connected();
+  const id = await begin("run: sleep 100\nsay: Not heard.");
+  await untilStatus(id, ({ step }) => step === 1);
+  expect(await client.say(id, "run: echo one", { id: "one" })).toMatchObject({ queued: true, position: 1 });
+  expect(await client.say(id, "run: sleep 101", { id: "two" })).toMatchObject({ queued: true, position: 2 });
+  await client.unsay(id, "one");
+  expect((await client.status(id)).queue.map((message) => message.id)).toEqual(["two"]);
+  expect(await client.interrupt(id)).toMatchObject({ acknowledged: true });
+  await untilStatus(id, ({ step }) => step === 2);
+  expect((await client.cancel(id)).runId).not.toBe("");
+  expect((await client.status(id)).status).toBe("cancelled");
+});
+
+test("many that follow share a connection", async () => {
+  const client = await connected();
+  const id = await begin("run: sleep 100\nsay: Not heard.");
+  const followers = Array.from({ length: 12 }, () => client.events(id));
+  const firsts = await Promise.all(followers.map((events) => events.next()));
+  expect(firsts.map(({ value }) => value?.seq)).toEqual(firsts.map(() => 1));
+  // The pool has four connections: with one a follower nothing else would be answered.
+  expect((await client.status(id)).id).toBe(id);
+  const waiting = followers.map((events) => all(events));
+  await client.cancel(id);
+  const ends = await Promise.all(waiting);
+  expect(ends.map((events) => events.at(-1)?.type)).toEqual(ends.map(() => "session:ended"));
+});
