@@ -104,10 +104,11 @@ test("a program in the sandbox keeps its state between calls, and its end is tol
   expect(failed?.data).toMatchObject({ server: "none", message: expect.stringContaining("not started") });
 });
 
-test("a session that is forgotten, progress, silence, and a question to a person [M8] [M9]", async () => {
+test("a session that is forgotten, progress, silence, a question to a person, and an interrupt [M8] [M9]", async () => {
   const rows = await startMcpServer((server) => {
     server.registerTool("get", { description: "Gets a row." }, () => text("a row"));
   }, "old");
+  const reached = Promise.withResolvers<AbortSignal>();
   const slow = await startMcpServer((server) => {
     server.registerTool("work", { description: "Works." }, async (context) => {
       const { _meta, notify } = context.mcpReq;
@@ -119,6 +120,10 @@ test("a session that is forgotten, progress, silence, and a question to a person
       return text("worked");
     });
     server.registerTool("hang", { description: "Hangs." }, () => new Promise<never>(() => undefined));
+    server.registerTool("endless", { description: "Hangs on." }, async (context) => {
+      reached.resolve(context.mcpReq.signal);
+      return new Promise<never>(() => undefined);
+    });
     server.registerTool("ask", { description: "Asks." }, () =>
       inputRequired({
         inputRequests: {
@@ -136,17 +141,28 @@ test("a session that is forgotten, progress, silence, and a question to a person
       .calls("slow__work", {})
       .calls("slow__hang", {})
       .calls("slow__ask", {})
+      .calls("slow__endless", {})
       .says("Done."),
     { config: withServers({ rows: { url: rows.url }, slow: { url: slow.url, timeout: 2_000 } }) },
   );
-  expect(await session.result()).toMatchObject({ status: "completed", steps: 5 });
-  const [got, worked, hung, asked] = await resultTexts(agent.database.store, session.id);
+  const signal = await reached.promise;
+  await session.handle.signal("interrupt", {});
+  expect(await session.result()).toMatchObject({ status: "completed", steps: 6 });
+  expect(signal.aborted).toBe(true);
+  const [got, worked, hung, asked, stopped] = await resultTexts(agent.database.store, session.id);
   expect([got, worked]).toEqual(["a row", "worked"]);
   expect(hung).toContain("no sign of life for 2 s");
   expect(asked).toContain("do not declare the required capability");
+  expect(stopped).toMatch(/user stopped this call\. The server slow was told/);
   expect(rows.methods.filter((method) => method === "initialize")).toHaveLength(2);
   const calls = await callRows(agent.database.store, session.id);
-  expect(calls.map(({ status }) => status)).toEqual(["completed", "completed", "unknown", "error"]);
+  expect(calls.map(({ status }) => status)).toEqual([
+    "completed",
+    "completed",
+    "unknown",
+    "error",
+    "interrupted",
+  ]);
   expect(calls.map(({ mcpServer, isReadOnly }) => [mcpServer, isReadOnly])[1]).toEqual(["slow", false]);
   const events = await session.events();
   const connected = events
@@ -224,48 +240,39 @@ test("a worker that dies during a call: none is made twice that may not be, and 
   const session = await startKillableSession(
     agent.database,
     scriptedModel()
-      .calls("rows__add_row", {})
-      .calls("rows__list_rows", {})
       .calls("box__whoami", {})
-      .calls("box__slow", {})
+      .answers(call("rows__add_row", {}), call("rows__list_rows", {}), call("box__slow", {}))
       .calls("bash", { command: "cat slow.marks" })
       .says("Done."),
     { config: withServers({ rows: { url: server.url, readOnly: ["list_*"] }, box: mcpProgram }) },
   );
   onTestFinished(() => session.close());
-  const until = (what: string) => eventually(what, () => calls.includes(what), 120_000);
-  let worker = await session.startWorker();
-  const next = async () => {
-    await worker.kill();
-    worker = await session.startWorker();
-  };
-  await until("add_row");
-  await next();
-  await until("list_rows");
-  await next();
+  const first = await session.startWorker();
   await eventually(
-    "the program is at the slow call",
-    async () => (await inSandbox(session.sandbox, "cat /workspace/slow.marks")).includes("begun"),
+    "all three calls are made",
+    async () =>
+      calls.length === 2 && (await inSandbox(session.sandbox, "cat /workspace/slow.marks")).includes("begun"),
     120_000,
   );
-  await next();
+  await first.kill();
+  await session.startWorker();
   await eventually(
     "another worker has the call",
     async () => (await callRows(agent.database.store, session.id))[3]?.fence === 2,
     120_000,
   );
   await inSandbox(session.sandbox, "touch /tmp/go");
-  expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 6 });
-  expect(calls).toEqual(["add_row", "list_rows", "list_rows"]);
-  const [added, listed, before = "", after = "", marks] = await resultTexts(agent.database.store, session.id);
+  expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 4 });
+  expect(calls.toSorted()).toEqual(["add_row", "list_rows", "list_rows"]);
+  const [before = "", added, listed, after = "", marks] = await resultTexts(agent.database.store, session.id);
   expect(added).toMatch(/It may have happened\.\nSent to the server rows: add_row/);
   expect(listed).toBe("one row");
   expect(JSON.parse(after)).toEqual({ ...JSON.parse(before), calls: 2 });
   expect(marks).toBe("begun\ndone");
   const rows = await callRows(agent.database.store, session.id);
   expect(rows.map(({ status }) => status)).toEqual([
-    "unknown",
     "completed",
+    "unknown",
     "completed",
     "completed",
     "completed",
