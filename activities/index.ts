@@ -7,6 +7,7 @@ import type { AgentDeps } from "./runtime/deps.ts";
 import { createFetchRepository } from "./fetch-repository.ts";
 import { createMarkWaiting } from "./mark-waiting.ts";
 import { createModelStep } from "./model-step.ts";
+import { createNotify } from "./notify.ts";
 import { createOpenSession } from "./open-session.ts";
 import { createOpenDelegate } from "./open-delegate.ts";
 import { createParkGuidance } from "./park-guidance.ts";
@@ -36,6 +37,7 @@ export function createActivities(deps: AgentDeps): AgentActivities {
     runTool: createRunTool(deps, withSetUp(sandboxes, setUps), saves),
     askPerson: createAskPerson(deps),
     settleQuestion: createSettleQuestion(deps),
+    notify: createNotify(deps),
     markWaiting: createMarkWaiting(deps),
     openDelegate: createOpenDelegate(deps, sandboxes, saves),
     settleDelegate: createSettleDelegate(deps, sandboxes, saves),

@@ -65,6 +65,7 @@ async function openSession(
     ...queuesOf(deps),
     ...delegatesOf(deps, session),
     ...(takesTools === undefined ? {} : { takesTools }),
+    ...(deps.notices === undefined ? {} : { notifies: true as const }),
     ...(deps.heartbeatTimeoutMs === undefined ? {} : { heartbeatTimeoutMs: deps.heartbeatTimeoutMs }),
   });
   const [cold, rows, round, parked] = await Promise.all([

@@ -38,6 +38,8 @@ const schema = z.object({
   LONGHAUL_REAP_MINUTES: number(10),
   LONGHAUL_LOG_LEVEL: optional(z.enum(["trace", "debug", "info", "warn", "error"]).default("info")),
   LONGHAUL_READY_FILE: text,
+  LONGHAUL_NOTIFY_URL: optional(z.url({ protocol: /^https?$/ }).optional()),
+  LONGHAUL_NOTIFY_CONTENT: text,
 });
 
 export interface WorkerConfig {
@@ -82,6 +84,8 @@ export interface WorkerConfig {
   readonly git: GitAccess;
   /** What MCP servers may be told: LONGHAUL_MCP_<NAME>_TOKEN, and what their headers name. */
   readonly mcp: McpAccess;
+  /** Where notices of questions and ended sessions are posted to, and whether their texts go along. */
+  readonly notify: { readonly url: string; readonly withContent: boolean } | undefined;
   /** Values that must never show. */
   readonly secrets: readonly string[];
 }
@@ -148,6 +152,10 @@ export function readWorkerConfig(
     readyFile: e.LONGHAUL_READY_FILE,
     git: gitAccessOf(environment),
     mcp: mcpAccessOf(environment),
+    notify:
+      e.LONGHAUL_NOTIFY_URL === undefined
+        ? undefined
+        : { url: e.LONGHAUL_NOTIFY_URL, withContent: e.LONGHAUL_NOTIFY_CONTENT === "1" },
     secrets: secretsOf(environment),
   };
 }

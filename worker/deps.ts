@@ -11,6 +11,7 @@ import { currentModelFacts } from "../activities/config/catalogue/load-catalogue
 import { resolveRun } from "../activities/config/resolve-run.ts";
 import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
 import { createDockerHost } from "../activities/sandbox/docker/docker.ts";
+import { noticeSender } from "./connect/send-notice.ts";
 import { temporalRuns } from "./connect/session-runs.ts";
 import { migrateStore, openStore } from "../activities/store/db.ts";
 import { createNotifier } from "../activities/store/events.ts";
@@ -77,6 +78,10 @@ export async function bindDeps(
         tools: toolRegistry,
         mcp,
         git: config.git,
+        notices: config.notify && {
+          send: noticeSender(config.notify.url),
+          withContent: config.notify.withContent,
+        },
         defaultConfig: defaultConfig(config),
         heartbeatMs: config.heartbeatMs,
         // What the workflow takes anyway need not stand in its history.

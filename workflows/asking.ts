@@ -11,11 +11,21 @@ export interface Asking {
   open: OpenQuestion[];
   /** Calls of the step that do not wait for a person. */
   busy: number;
+  /** Questions that are being stored: people may have read them before the run is told. */
+  storing: number;
+  /** Messages of people so far. */
+  messages: number;
   /** While there are only questions: ends before an answer is written. */
   idle: Promise<void> | undefined;
 }
 
-export const createAsking = (): Asking => ({ open: [], busy: 0, idle: undefined });
+export const createAsking = (): Asking => ({
+  open: [],
+  busy: 0,
+  storing: 0,
+  messages: 0,
+  idle: undefined,
+});
 
 /** Those that wait for an answer. */
 export const unanswered = ({ open }: Asking): OpenQuestion[] =>

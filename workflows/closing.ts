@@ -2,7 +2,8 @@
 import { workflowInfo } from "@temporalio/workflow";
 import type { ClosedSession, NeverOpened } from "../activities/contract/activities.ts";
 import { deliver } from "./delivery.ts";
-import { drain } from "./inbox.ts";
+import { drain, waiting } from "./inbox.ts";
+import { notifyEnd } from "./questions.ts";
 import { messageOf, type Outcome } from "./outcome.ts";
 import { perform } from "./proxies.ts";
 import { enterPhase, optionsOf, parkOverflow, setSearchAttributes, type Run } from "./actions.ts";
@@ -41,6 +42,7 @@ export async function close(run: Run, outcome: Outcome): Promise<ClosedSession> 
   });
   // Messages that arrived meanwhile.
   await keep(run);
+  if (outcome.status !== "completed" || waiting(state.inbox) === 0) await notifyEnd(run);
   enterPhase(run, "ended");
   if (run.policy?.searchAttributes) setSearchAttributes(run, status);
   return closed;

@@ -1,4 +1,4 @@
-/** Signals, updates and queries of a run. All are synchronous, and set before anything is awaited. */
+/** Signals, updates and queries of a run, set before anything is awaited. All but answers are synchronous. */
 import { ApplicationFailure, setHandler, uuid4, workflowInfo } from "@temporalio/workflow";
 import { cleanText } from "../activities/contract/clean-text.ts";
 import { isEmptyMessage } from "../activities/contract/guidance-limits.ts";
@@ -6,9 +6,8 @@ import { cutChars } from "../activities/contract/cut-text.ts";
 import { createUnnamedIds, idOf, itemsOf, partsOf } from "../activities/contract/guidance-items.ts";
 import { takeMessages } from "./guidance-jobs.ts";
 import { accept, firstOf, refusal, waiting, withdraw } from "./inbox.ts";
-import { readAnswer } from "../activities/contract/questions.ts";
 import { unanswered } from "./asking.ts";
-import { takeAnswer, withdrawForMessage } from "./questions.ts";
+import { answerRefusal, takeAnswer, withdrawForMessage } from "./questions.ts";
 import {
   answerQuestionUpdate,
   answerSignal,
@@ -142,10 +141,10 @@ function setWithdrawHandler(run: Run): void {
 function setAnswerHandlers(run: Run): void {
   setHandler(
     answerSignal,
-    (message) => {
-      const reason = takeAnswer(run, message);
-      if (reason === undefined) showDetails(run);
-      else showRemark(run, `An answer was not taken: ${reason}.`);
+    async (message) => {
+      const answer = await takeAnswer(run, message);
+      if (answer.ok) showDetails(run);
+      else showRemark(run, `An answer was not taken: ${answer.reason}.`);
     },
     {
       description:
@@ -154,20 +153,18 @@ function setAnswerHandlers(run: Run): void {
   );
   setHandler(
     answerQuestionUpdate,
-    (message) => {
-      // The validator has looked: this run takes it, and no other answer any more.
-      const { question } = message;
-      const id = question ?? unanswered(run.asking)[0]?.id ?? "";
-      takeAnswer(run, message);
+    async (message) => {
+      const answer = await takeAnswer(run, message);
+      if (!answer.ok) throw ApplicationFailure.nonRetryable(answer.reason, "AnswerRefused");
       showDetails(run);
-      return { question: id };
+      return { question: answer.id };
     },
     {
       description:
         "Like `answer`, with a reply: refused where the question is not open, or takes no such answer.",
       validator: (message) => {
-        const answer = readAnswer(unanswered(run.asking), message);
-        if (!answer.ok) throw ApplicationFailure.nonRetryable(answer.reason, "AnswerRefused");
+        const reason = answerRefusal(run, message);
+        if (reason !== undefined) throw ApplicationFailure.nonRetryable(reason, "AnswerRefused");
       },
     },
   );

@@ -86,6 +86,7 @@ export function activityOptions(
     },
     askPerson: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     settleQuestion: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    notify: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     markWaiting: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     // A save of the workspace, as the delegate's first files; its files are few.
     openDelegate: { ...common, ...host, startToCloseTimeout: 6 * MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },

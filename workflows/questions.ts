@@ -1,23 +1,35 @@
 /** Waiting for people: state of the run, never an activity. Asking and settling are two short activities around it. */
 import { CancellationScope, condition } from "@temporalio/workflow";
 import type { CallFacts, RunToolInput, ToolFacts } from "../activities/contract/activities.ts";
-import { readAnswer, type Settlement } from "../activities/contract/questions.ts";
+import {
+  readAnswer,
+  type NotifyInput,
+  type ReadAnswer,
+  type Settlement,
+} from "../activities/contract/questions.ts";
 import { lasted, unanswered, type OpenQuestion } from "./asking.ts";
 import { enterPhase, optionsOf, setSearchAttributes, showDetails, type Run } from "./actions.ts";
 import { perform } from "./proxies.ts";
 
-/** Takes an answer. @returns why it was not taken, in words for who sent it */
-export function takeAnswer(run: Run, message: unknown): string | undefined {
-  const open = unanswered(run.asking);
+/** Takes an answer, or says why it is not taken, in words for who sent it. */
+export async function takeAnswer({ asking }: Run, message: unknown): Promise<ReadAnswer> {
+  await condition(() => asking.storing === 0);
+  const open = unanswered(asking);
   const answer = readAnswer(open, message);
-  if (!answer.ok) return answer.reason;
-  const question = open.find(({ id }) => id === answer.id);
-  if (question) question.settlement = answer.settlement;
-  return undefined;
+  const question = answer.ok ? open.find(({ id }) => id === answer.id) : undefined;
+  if (answer.ok && question) question.settlement = answer.settlement;
+  return answer;
+}
+
+/** Why an answer cannot be taken; undefined where it can, or where that is not known yet. */
+export function answerRefusal({ asking }: Run, message: unknown): string | undefined {
+  const answer = readAnswer(unanswered(asking), message);
+  return answer.ok || asking.storing > 0 ? undefined : answer.reason;
 }
 
 /** The person wrote a message: it is no answer, and grants nothing, and must not wait behind a question. */
 export function withdrawForMessage({ asking }: Run): void {
+  asking.messages += 1;
   for (const question of unanswered(asking)) question.settlement = { how: "withdrawn", why: "said" };
 }
 
@@ -27,16 +39,24 @@ export async function askAbout(
   call: CallFacts,
   input: RunToolInput,
 ): Promise<ToolFacts | undefined> {
+  const { asking } = run;
   const { step, index } = input;
+  const { messages } = asking;
   const asks = call.by === "person" ? "asks" : "asks for leave";
-  const asked = await perform("askPerson", optionsOf(run), `step ${step} · ${asks}: ${call.about}`, input);
+  asking.storing += 1;
+  const asked = await perform(
+    "askPerson",
+    optionsOf(run),
+    `step ${step} · ${asks}: ${call.about}`,
+    input,
+  ).finally(() => (asking.storing -= 1));
   if (asked.kind === "passed") return undefined;
   const question: OpenQuestion = {
     ...asked.question,
     askedAtMs: Date.now(),
-    settlement: asked.settled,
+    settlement: asked.settled ?? (asking.messages > messages ? { how: "withdrawn", why: "said" } : undefined),
   };
-  const settlement = asked.settled ?? (await answerTo(run, question));
+  const settlement = question.settlement ?? (await answerTo(run, question));
   const after = asked.settled ? "" : ` after ${lasted(Date.now() - question.askedAtMs)}`;
   const summary = `step ${step} · ${settlement.how}${after}: ${call.about}`;
   const { id } = question;
@@ -44,9 +64,29 @@ export async function askAbout(
   return settled.kind === "result" ? settled.facts : undefined;
 }
 
+/** How long the end of a run waits for its notice. Source: ours, five attempts. */
+const NOTICE_MS = 30_000;
+
+/** Nothing waits for it, but the run's end for a while. */
+async function notify(run: Run, input: NotifyInput): Promise<void> {
+  const summary = `tell of ${input.question ?? "the end"}`;
+  await CancellationScope.nonCancellable(() => perform("notify", optionsOf(run), summary, input)).catch(
+    () => undefined,
+  );
+}
+
+/** Tells of the end of a run. An address that is away keeps it from closing only for so long. */
+export async function notifyEnd(run: Run): Promise<void> {
+  if (run.policy?.notifies !== true) return;
+  let isDone = false;
+  void notify(run, { event: "session:ended" }).then(() => (isDone = true));
+  await condition(() => isDone, NOTICE_MS);
+}
+
 /** The wait. There is a timer only where the default is to be taken after a while. */
 async function answerTo(run: Run, question: OpenQuestion): Promise<Settlement> {
   const { asking } = run;
+  if (run.policy?.notifies) void notify(run, { event: "question:asked", question: question.id });
   asking.open.push(question);
   asking.busy -= 1;
   showDetails(run);

@@ -84,6 +84,7 @@ export function runPolicyOf(
     | "git"
     | "delegates"
     | "takesTools"
+    | "notifies"
   >,
 ): RunPolicy {
   const setup = setupOf(config.sandbox);

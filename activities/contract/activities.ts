@@ -15,7 +15,7 @@ import type { DeliveryState, FetchedRepository, Publication, PublishInput } from
 import type { Limit } from "./limits.ts";
 import type { OpenDelegateInput, OpenedDelegate, SettledDelegate, SettleDelegateInput } from "./delegates.ts";
 import type { MessageKind, UserPart } from "./message.ts";
-import type { AskedPerson, SettledQuestion, SettleQuestionInput } from "./questions.ts";
+import type { AskedPerson, NotifyInput, SettledQuestion, SettleQuestionInput } from "./questions.ts";
 import type { RunPolicy } from "./run-policy.ts";
 import type { RunToolInput, ToolFacts } from "./tool-facts.ts";
 
@@ -247,6 +247,8 @@ export interface AgentActivities {
   openDelegate(input: OpenDelegateInput): Promise<OpenedDelegate>;
   /** Stores the result of a delegate that has ended, and takes its files over. */
   settleDelegate(input: SettleDelegateInput): Promise<SettledDelegate>;
+  /** Tells the operator's address of it. */
+  notify(input: NotifyInput): Promise<void>;
   /** One compaction round, in one transaction. */
   summarize(input: SummarizeInput): Promise<CompactionFacts>;
   /** Undoes the newest compaction. */

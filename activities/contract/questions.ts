@@ -49,6 +49,13 @@ export type SettledQuestion =
   | { readonly kind: "allowed" }
   | { readonly kind: "result"; readonly facts: ToolFacts };
 
+/** What the operator is told of. */
+export interface NotifyInput {
+  readonly event: "question:asked" | "session:ended";
+  /** Which question was asked. */
+  readonly question?: string;
+}
+
 /** An answer as it is sent. From the Web UI a bare string is taken too, where one question is open. */
 export interface AnswerMessage {
   /** Which question; may be left out where one is open. */

@@ -44,6 +44,8 @@ export interface RunPolicy {
   readonly setupTimeoutMs?: number;
   /** How long a sandbox is kept while only people are waited for, in ms. */
   readonly parkAfterMs?: number;
+  /** The operator is told of questions and of the end. */
+  readonly notifies?: true;
   /** Of a session that works on a repository. Absent in all others. */
   readonly git?: {
     /** Its files are not there yet. */

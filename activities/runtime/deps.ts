@@ -3,6 +3,7 @@ import type { RunConfig } from "../config/agent-config.ts";
 import type { GitAccess } from "../git/git-access.ts";
 import type { Mcp } from "../mcp/mcp.ts";
 import type { Sanitizer } from "../redaction/sanitizer.ts";
+import type { SendNotice } from "../notify.ts";
 import type { Model } from "../model/model.ts";
 import type { SandboxHost } from "../sandbox/sandbox.ts";
 import type { SessionRuns } from "../contract/session-runs.ts";
@@ -26,6 +27,8 @@ export interface AgentDeps {
   readonly git?: GitAccess;
   /** What a session runs by that was started with a task alone, from Temporal's own tools. */
   readonly defaultConfig: RunConfig | undefined;
+  /** Where notices go; absent where nobody wants any. */
+  readonly notices?: { readonly send: SendNotice; readonly withContent: boolean } | undefined;
   /** How often an activity reports that it is alive, in ms: also how long a cancel may take to arrive. */
   readonly heartbeatMs: number;
   /** How long that may stay away before the activity is given to another worker, in ms. Default 30,000. */

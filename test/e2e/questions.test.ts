@@ -1,8 +1,14 @@
 /** Questions to people: the wait is the run's own, and what comes of it is the result of the call that asked. */
-import { expect, it } from "vitest";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, it, onTestFinished } from "vitest";
 import { findSession } from "../../activities/store/reading.ts";
 import type { QuestionRow } from "../../activities/store/questions.ts";
 import { checkSession } from "../support/checker/check-session.ts";
+import { clientServices } from "../support/client-services.ts";
+import { startKillableSession } from "../support/killable-session.ts";
+import { sendAnswer } from "../../client/sessions/send-answer.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
 import { resetToStep } from "../support/reset-run.ts";
@@ -13,7 +19,7 @@ const agent = useAgent();
 
 const WHICH = { question: "npm or pnpm?", options: ["npm", "pnpm"] };
 
-async function questionRows({ id }: RunningSession): Promise<QuestionRow[]> {
+async function questionRows({ id }: Pick<RunningSession, "id">): Promise<QuestionRow[]> {
   const { rows } = await agent.database.store.pool.query(
     `select id, kind, status, answer, answered_by as "answeredBy" from questions where session_id = $1 order by epoch, id`,
     [id],
@@ -21,7 +27,7 @@ async function questionRows({ id }: RunningSession): Promise<QuestionRow[]> {
   return rows as QuestionRow[];
 }
 
-const untilWaiting = ({ id }: RunningSession) =>
+const untilWaiting = ({ id }: Pick<RunningSession, "id">) =>
   eventually("the session waits", async () => {
     const row = await findSession(agent.database.store.db, id);
     return row?.status === "waiting";
@@ -234,4 +240,59 @@ it("keeps no sandbox while it waits for long: it comes back with its files, and 
   const told = JSON.stringify(session.model.requests[2]?.items.at(-1));
   expect(told).toContain("Background commands that were running: s1c1.");
   await checkSession(agent, session);
+});
+
+/** An address for notices: what it was sent, the first of which it refuses. */
+async function noticeBoard(): Promise<{ readonly url: string; readonly notices: Record<string, unknown>[] }> {
+  const notices: Record<string, unknown>[] = [];
+  const server = createServer((request, response) => {
+    let body = "";
+    request.on("data", (piece: Buffer) => (body += piece.toString()));
+    request.on("end", () => {
+      notices.push({ ...(JSON.parse(body) as object), key: request.headers["idempotency-key"] });
+      response.writeHead(notices.length === 1 ? 503 : 204).end();
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, notices };
+}
+
+it("outlives its workers: an answer given while there is none is taken by the next one, once [Q1]", async () => {
+  const { url, notices } = await noticeBoard();
+  const session = await startKillableSession(
+    agent.database,
+    scriptedModel().calls("ask_user", WHICH).says("Done."),
+    { environment: { LONGHAUL_NOTIFY_URL: url } },
+  );
+  onTestFinished(() => session.close());
+  const { id } = session;
+  const worker = await session.startWorker();
+  await untilWaiting(session);
+  await eventually("the notice is sent again", () => notices.length === 2);
+  await worker.kill();
+  expect(await sendAnswer(clientServices(agent), id, { option: 2 })).toEqual({
+    session: id,
+    question: "s1c0",
+    acknowledged: false,
+  });
+  await session.startWorker();
+  expect(await session.handle.result()).toMatchObject({ result: "Done." });
+  expect(await resultTexts(agent.database.store, id)).toEqual(["The person answered: pnpm"]);
+  expect(await questionRows(session)).toMatchObject([{ id: "s1c0", status: "answered", answer: "pnpm" }]);
+  expect(session.model.requests).toHaveLength(2);
+  const asked = {
+    id: `${id}:question:asked:s1c0:1`,
+    event: "question:asked",
+    session: id,
+    question: "s1c0",
+    kind: "ask",
+    status: null,
+    command: `longhaul answer ${id} s1c0`,
+    key: `${id}:question:asked:s1c0:1`,
+  };
+  expect(notices.slice(0, 2)).toEqual([asked, asked]);
+  expect(notices.at(-1)).toMatchObject({ event: "session:ended", session: id, status: "completed" });
+  await checkSession(session.place, session, { kills: 1 });
 });

@@ -140,6 +140,9 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
       note("settleQuestion", input);
       return { kind: "allowed" };
     },
+    async notify(input) {
+      note("notify", input);
+    },
     async markWaiting(input) {
       note("markWaiting", input);
     },

@@ -36,6 +36,7 @@ describe("each activity", () => {
       askPerson: "a",
       settleQuestion: "a",
       markWaiting: "a",
+      notify: "a",
       parkSandbox: "host-1",
       openSession: undefined,
       fetchRepository: "host-1",
