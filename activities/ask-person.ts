@@ -26,6 +26,7 @@ import {
 import type { Session } from "./store/sessions.ts";
 import { findCall } from "./store/tool-calls.ts";
 import { callsOf, findAnswer } from "./store/transcript.ts";
+import { exitPlan, type ExitPlanInput } from "./tools/exit-plan.ts";
 import { askUser, optionsOf, type AskUserInput } from "./tools/ask-user.ts";
 
 /** Of a question in the history. */
@@ -88,6 +89,8 @@ interface Asks {
 /** What a call asks; undefined where it asks nothing. */
 async function questionOf(db: Queryable, session: Session, call: ToolCallPart): Promise<Asks | undefined> {
   if (call.toolName === askUser.name) return asksUser(call);
+  if (call.toolName === exitPlan.name)
+    return { ...PLAN, text: (exitPlan.input.parse(call.input) as ExitPlanInput).plan };
   const verdict = await standingVerdict(db, { session, call });
   if (verdict.action !== "ask") return undefined;
   const { match } = verdict.rule;
@@ -99,6 +102,8 @@ async function questionOf(db: Queryable, session: Session, call: ToolCallPart): 
     timeoutMs: undefined,
   };
 }
+
+const PLAN = { kind: "plan", options: null, defaultText: null, timeoutMs: undefined } as const;
 
 function asksUser(call: ToolCallPart): Asks {
   const given = askUser.input.parse(call.input) as AskUserInput;

@@ -20,6 +20,7 @@ import type { Queryable } from "./store/db.ts";
 import type { NewEvent } from "./store/event.ts";
 import { appendEvents } from "./store/events.ts";
 import { closeQuestion, findQuestion, grant, holdRun, openQuestions, setWaiting } from "./store/questions.ts";
+import { markClosed, PARKED } from "./store/sandboxes.ts";
 import type { Session } from "./store/sessions.ts";
 import { findCall, finishCall, type LedgerRow } from "./store/tool-calls.ts";
 import { callsOf, findAnswer, insertMessage } from "./store/transcript.ts";
@@ -63,6 +64,8 @@ async function settle(
       await appendEvents(tx, session.id, session.epoch, events);
       return { kind: "allowed" };
     }
+    // The next call finds its sandbox closed, and opens it again on the same files, which nothing has changed.
+    if (question.kind === "plan" && settlement.how === "allowed") await markClosed(tx, session.id, PARKED);
     if ((await openQuestions(tx, session.id)).length === 0) await setWaiting(tx, session.id, false);
     return { kind: "result", facts: await giveResult(tx, { session, row, call, events }, result) };
   });

@@ -197,5 +197,7 @@ export const runConfigSchema = z.object({
   delegate: sessionDelegateSchema.optional(),
   /** Those that are enabled. */
   mcpServers: mcpServersSchema.optional(),
+  /** It plans first: nothing is changed before a person has approved the plan. */
+  plan: z.boolean().optional(),
 });
 export type RunConfig = z.infer<typeof runConfigSchema>;

@@ -11,6 +11,7 @@ export interface Prompted {
     readonly sandbox: { readonly image: string };
     readonly contextWindow?: number | undefined;
     readonly systemPrompt?: string | undefined;
+    readonly plan?: boolean | undefined;
     readonly instructions?: { readonly text?: string | undefined } | undefined;
   };
 }
@@ -34,6 +35,11 @@ How to work
 The user may send messages while you work: they come between your steps. The newest counts where they differ.
 When the task is done, answer without calling tools: what was done, how it was checked, what is left.`;
 
+/** Enforced by the sandbox; this saves the model the attempts. */
+const PLAN_MODE = `Plan first
+- The workspace is read-only until the user has approved your plan: read, search and run commands that write nowhere but in /tmp.
+- When the plan is complete, show it with exit_plan and wait. Where there is no such tool, answer with the plan. Carry it out once it is approved.`;
+
 /** Of every image: the tools' user is fixed. */
 const NO_ROOT = "You are not root, and there is no sudo.";
 /** What client/setup/sandbox-image installs, by image; a test asks the image for each. A session keeps its image. */
@@ -54,6 +60,7 @@ export function systemPrompt({ instructions, skills, config }: Prompted): string
   return [
     config.systemPrompt ?? PROMPT,
     installed === undefined ? NO_ROOT : `${NO_ROOT} ${installed}`,
+    config.plan === true ? PLAN_MODE : "",
     own === undefined ? "" : `The operator's instructions\n${own.trim()}`,
     instructions ? `${ABOUT_NOTES}\n\n${quoteNotes(ROOT_NOTES, instructions)}` : "",
     skillsPrompt(skills ?? [], Math.floor((config.contextWindow ?? 0) * SKILLS_SHARE)),

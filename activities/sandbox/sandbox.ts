@@ -6,6 +6,8 @@ export interface SandboxSpec {
   readonly image: string;
   readonly network: "bridge" | "none" | "listed";
   readonly memoryBytes: number;
+  /** The workspace cannot be written to. */
+  readonly readOnly?: true;
   readonly cpus: number;
   readonly pids: number;
   /** Addresses or prefixes a sandbox on the bridge may reach although they are private; default none. */

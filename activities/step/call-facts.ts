@@ -4,6 +4,7 @@ import { cutChars } from "../contract/cut-text.ts";
 import type { ToolCallPart } from "../contract/message.ts";
 import { askUser } from "../tools/ask-user.ts";
 import { DELEGATE, delegateInput } from "../tools/delegate.ts";
+import { exitPlan } from "../tools/exit-plan.ts";
 import { verdictOf } from "../permissions/permissions.ts";
 import { findTool } from "../tools/index.ts";
 import { aboutCall } from "../tools/invoke.ts";
@@ -26,7 +27,7 @@ export function callFacts(step: StepContext, call: ToolCallPart): CallFacts {
 /** A call that asks nothing right is a tool's: it ends with what is wrong with it, and nobody is asked. */
 function isForPerson({ deps, session }: StepContext, { toolName, input }: ToolCallPart): boolean {
   const tool = sessionTools(deps.tools, session).get(toolName);
-  return tool === askUser && tool.input.safeParse(input).success;
+  return (tool === askUser || tool === exitPlan) && tool.input.safeParse(input).success;
 }
 
 /** One whose input is no good, or that a rule forbids, goes to the worker's tools, which say what is wrong with it. */

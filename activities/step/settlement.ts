@@ -13,6 +13,7 @@ export function resultFor(
   end: Settlement,
 ): { readonly outcome: ToolOutcome; readonly text: string } | undefined {
   const isLeave = kind !== "ask";
+  if (kind === "plan") return planResult(end);
   switch (end.how) {
     case "allowed":
       return undefined;
@@ -38,6 +39,30 @@ export function resultFor(
     case "withdrawn":
       return { outcome: isLeave ? "error" : "completed", text: withdrawnText(isLeave, end.why) };
   }
+}
+
+/** Of a plan every end is a result: there is no call behind it that would be run. */
+function planResult(end: Settlement): { readonly outcome: ToolOutcome; readonly text: string } {
+  const words = "text" in end && end.text !== undefined ? end.text : undefined;
+  if (end.how === "allowed")
+    return {
+      outcome: "completed",
+      text: `The person approved the plan${words === undefined ? "" : `, and wrote: ${words}`}\nThe workspace can be written to now, and all tools are there. The sandbox was made again: processes that were started are gone. Carry the plan out.`,
+    };
+  if (end.how === "denied" && words !== undefined)
+    return {
+      outcome: "completed",
+      text: `The person wants the plan changed: ${words}\nNothing can be written yet. Show the new plan with exit_plan.`,
+    };
+  if (end.how === "withdrawn")
+    return {
+      outcome: "completed",
+      text: `The plan is not approved: ${WITHDRAWN[end.why]}. Nothing can be written yet.`,
+    };
+  return {
+    outcome: "completed",
+    text: "The person did not approve the plan. Nothing can be written yet. If you do not see what to change, answer without calling tools.",
+  };
 }
 
 const WITHDRAWN = {

@@ -37,6 +37,9 @@ export async function recordSandbox(
     .onConflictDoUpdate({ target: boxes.sessionId, set });
 }
 
+/** Stands for the run in a sandbox's row, so that the same run opens it again. */
+export const PARKED = "parked";
+
 /**
  * Marks the session's sandbox as saved for the last time by a run, before it is removed: an attempt that goes on after
  * that removes it, and saves or opens nothing. A session that never had a sandbox gets a row that names none.

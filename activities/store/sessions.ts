@@ -120,6 +120,8 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
       queue: boxes.taskQueue,
       isOrphan,
       hasNotice: sql<boolean>`${boxes.notice} is not null`,
+      isApproved: sql<boolean>`exists (select 1 from questions as q
+        where q.session_id = ${sessions.id} and q.kind = 'plan' and q.status = 'answered')`,
       hasWaiting: sql<boolean>`exists (select 1 from guidance as g
         where g.session_id = ${sessions.id} and g.delivered_sequence is null and not g.dropped)`,
     })
@@ -128,8 +130,10 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
     .leftJoin(tokenRatios, sql`${tokenRatios.model} = ${sessions.config}->>'model'`)
     .where(eq(sessions.id, id));
   if (!found) return undefined;
-  const { row, ratio, samples, queue, hasNotice, hasWaiting } = found;
-  const config = configOf(row.id, row.config);
+  const { row, ratio, samples, queue, hasNotice, hasWaiting, isApproved } = found;
+  const stored = configOf(row.id, row.config);
+  // Until a person approves its plan; a reset to before that takes it back.
+  const config = { ...stored, ...(stored.plan === true && isApproved ? { plan: false } : {}) };
   return {
     id: row.id,
     status: row.status as SessionStatus,

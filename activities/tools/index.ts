@@ -7,6 +7,7 @@ import { bash } from "./bash.ts";
 import { bashOutput } from "./bash-output.ts";
 import { delegate } from "./delegate.ts";
 import { editFile } from "./edit-file.ts";
+import { exitPlan } from "./exit-plan.ts";
 import { globFiles } from "./glob-files.ts";
 import { grepContent } from "./grep-content.ts";
 import { killProcess } from "./kill-process.ts";
@@ -43,6 +44,7 @@ export const toolRegistry: ToolRegistry = createToolRegistry([
   todo,
   askUser,
   delegate,
+  exitPlan,
 ]);
 
 /** Names of the requirements that stay usable. Source: requirement 5. */

@@ -1,28 +1,45 @@
 /** Which of the worker's tools a session has. Pure. */
+import type { RunConfig } from "../config/agent-config.ts";
+import { questionSettings } from "../config/question-settings.ts";
 import type { Session } from "../store/sessions.ts";
+import { askUser } from "./ask-user.ts";
 import { DELEGATE } from "./delegate.ts";
-import type { ToolRegistry } from "./index.ts";
+import { exitPlan } from "./exit-plan.ts";
+import { createToolRegistry, type ToolRegistry } from "./index.ts";
 import { withMcpTools } from "./mcp-tools.ts";
+import type { Tool } from "./tool.ts";
+
+/** What a session that plans has beside the tools that only read: the sandbox keeps its commands from writing. */
+const PLANNING = new Set(["bash", "bash_output", "kill_process"]);
+
+/** By registry, then by what of the settings decides: its schemas are measured once for each. */
+const chosen = new WeakMap<ToolRegistry, Map<string, ToolRegistry>>();
 
 /** The tools of a session, in the order in which its model sees them; the same registry for the same tools. */
 export function sessionTools(
-  registry: ToolRegistry,
+  worker: ToolRegistry,
   session: Pick<Session, "config" | "catalogues">,
 ): ToolRegistry {
-  const hidden = session.config.delegate?.enabled === true ? [] : [DELEGATE];
-  return withMcpTools(without(registry, hidden), session);
+  const registry = withMcpTools(worker, session);
+  const facts = factsOf(session.config);
+  const known = chosen.get(registry) ?? new Map<string, ToolRegistry>();
+  chosen.set(registry, known);
+  const key = JSON.stringify(facts);
+  const tools =
+    known.get(key) ?? createToolRegistry([...registry.values()].filter((tool) => isOffered(tool, facts)));
+  known.set(key, tools);
+  return tools;
 }
 
-const made = new WeakMap<ToolRegistry, Map<string, ToolRegistry>>();
+function factsOf({ questions, plan, delegate }: RunConfig) {
+  const { mode } = questionSettings(questions);
+  return { mode, isPlanning: plan === true, delegates: delegate?.enabled === true };
+}
 
-/** What a registry's tools take is measured once, so that each list of them is made once. */
-function without(registry: ToolRegistry, hidden: readonly string[]): ToolRegistry {
-  const names = hidden.filter((name) => registry.has(name));
-  if (names.length === 0) return registry;
-  const lists = made.get(registry) ?? new Map<string, ToolRegistry>();
-  made.set(registry, lists);
-  const key = names.join(" ");
-  const known = lists.get(key) ?? new Map([...registry].filter(([name]) => !names.includes(name)));
-  lists.set(key, known);
-  return known;
+function isOffered(tool: Tool, { mode, isPlanning, delegates }: ReturnType<typeof factsOf>): boolean {
+  if (tool.name === askUser.name) return mode !== "deny";
+  // Where nobody is there to approve a plan, it is the session's result.
+  if (tool.name === exitPlan.name) return isPlanning && mode === "ask";
+  if (tool.name === DELEGATE && !delegates) return false;
+  return !isPlanning || tool.readOnly || PLANNING.has(tool.name);
 }

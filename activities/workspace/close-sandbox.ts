@@ -1,7 +1,7 @@
 /** Closes a session's sandbox: saves its newest files, and only then removes it. */
 import type { WorkspaceFacts } from "../contract/activities.ts";
 import { retryable } from "../contract/failures.ts";
-import { addNotice, findSandbox, markClosed, type SandboxRow } from "../store/sandboxes.ts";
+import { addNotice, findSandbox, markClosed, PARKED, type SandboxRow } from "../store/sandboxes.ts";
 import { latestCheckpoint } from "../store/checkpoints.ts";
 import { REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
@@ -34,9 +34,6 @@ export function closeSandbox(
 ): Promise<WorkspaceFacts> {
   return close(deps, sandboxes, session, { step, by: session.runId ?? "", isParked: false });
 }
-
-/** Stands for the run in the sandbox's row, so that the same run opens it again. */
-const PARKED = "parked";
 
 /** The same for a run that waits for a person and comes back: its next call gets a new sandbox with the saved files. */
 export function parkSandbox(

@@ -194,7 +194,11 @@ async function openIn(
   if (before !== undefined) refuseLostSaves(before);
   if (session.restoreWorkspace) await host.remove(id);
   else await removeStray(tx, host, id);
-  const sandbox = await host.open(sandboxSpec(id, session.config), signal);
+  const spec = sandboxSpec(id, session.config);
+  const { readOnly, ...writable } = spec;
+  // What cannot be written to gets its files first.
+  const isFilled = readOnly !== true || (!session.restoreWorkspace && (await hasFiles(before, host)));
+  let sandbox = await host.open(isFilled ? spec : writable, signal);
   await allowListed(tx, session, sandbox);
   const checkpoint = await latestCheckpoint(tx, id);
   const loss =
@@ -211,6 +215,7 @@ async function openIn(
   const isSame = before?.volume === sandbox.identity.volume && !session.restoreWorkspace;
   const workspace = isSame ? "adopted" : checkpoint ? "restored" : "empty";
   if (!isSame && checkpoint) await restoreFrom(tx, endingWith(signal, sandbox), checkpoint.id);
+  if (!isFilled) sandbox = await host.open(spec, signal);
   // Saves lock the session's row first too: the other order would deadlock with them.
   await setContainer(tx, id, sandbox.container, host.name);
   await recordSandbox(tx, id, {
@@ -255,7 +260,10 @@ async function restoreFrom(tx: Queryable, sandbox: ProgramSandbox, checkpointId:
 }
 
 /** The sandbox settings of a run's configuration. */
-export function sandboxSpec(sessionId: string, { sandbox }: Pick<RunConfig, "sandbox">): SandboxSpec {
+export function sandboxSpec(
+  sessionId: string,
+  { sandbox, plan }: Pick<RunConfig, "sandbox" | "plan">,
+): SandboxSpec {
   const { image, network, allow, guard, cpus, pids, runtime } = sandbox;
   const { env, files, hosts } = registrySettings(sandbox);
   const { certificates, cache } = sandbox.inherited ?? {};
@@ -267,6 +275,7 @@ export function sandboxSpec(sessionId: string, { sandbox }: Pick<RunConfig, "san
     guard,
     cpus,
     pids,
+    ...(plan === true ? { readOnly: true as const } : {}),
     memoryBytes: bytesOf(sandbox.memory),
     disk: { bytes: bytesOf(sandbox.disk), freeBytes: bytesOf(sandbox.diskFree) },
     ...(runtime === undefined ? {} : { runtime }),

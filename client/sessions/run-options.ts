@@ -29,6 +29,7 @@ export interface RunFlags extends GitFlags, SandboxFlags {
   readonly devcontainer?: boolean;
   readonly setup: boolean;
   readonly questions?: QuestionMode;
+  readonly plan?: boolean;
 }
 
 /** Adds the flags of requirement 1.2. */
@@ -41,6 +42,7 @@ export function withRunFlags(command: Command): Command {
     .option("--deadline <when>", "end within a time such as 90m or 8h, or by an ISO time", (text) =>
       parseDeadline(text, Date.now()),
     )
+    .option("--plan", "plan first: nothing is changed before you approve the plan")
     .addOption(
       new Option(
         "--questions <mode>",
@@ -98,6 +100,11 @@ export async function prepareStart(
   const id = flags.id === undefined ? undefined : parseSessionId(flags.id);
   const container = devcontainerFor(flags);
   const config = await resolveAsking({ ...flags, container });
+  if (flags.plan === true && flags.repo !== undefined)
+    throw usageError(
+      "--plan does not go with --repo yet: the clone writes to the workspace.",
+      "Clone it, and name the folder: --workspace DIR --plan",
+    );
   const git = sessionGit(flags, config.settings.git);
   for (const line of [...config.notes, ...(container?.notes ?? [])]) note(`${line}\n`);
   if (config.rehearsal && flags.setup !== false) {
@@ -111,7 +118,8 @@ export async function prepareStart(
   for (const line of notShown(attachments, config.run)) note(`${line}\n`);
   const task = await readTask(words, stdin, note);
   const project = git?.url ?? (flags.workspace === undefined ? "" : resolve(flags.workspace));
-  const run = forProject(config.run, project);
+  const own = forProject(config.run, project);
+  const run = flags.plan === true ? { ...own, plan: true } : own;
   if (git === undefined) return { start: { id, task, config: run, attachments, folder }, config };
   const { checkRepository } = await import("../setup/repository-check.ts");
   await checkRepository(git, flags);

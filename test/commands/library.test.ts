@@ -65,7 +65,9 @@ test("many that follow share a connection", async () => {
   const id = await begin("run: sleep 100\nsay: Not heard.");
   const followers = Array.from({ length: 12 }, () => client.events(id));
   const firsts = await Promise.all(followers.map((events) => events.next()));
-  expect(firsts.map(({ value }) => value?.seq)).toEqual(firsts.map(() => 1));
+  expect(firsts.map(({ value }) => (value as { seq?: number } | undefined)?.seq)).toEqual(
+    firsts.map(() => 1),
+  );
   // The pool has four connections: with one a follower nothing else would be answered.
   expect((await client.status(id)).id).toBe(id);
   const waiting = followers.map((events) => all(events));

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { SessionStatusDocument } from "../../client/sessions/session-status.ts";
+import type { SessionStatusDocument } from "../../client/sessions/status-document.ts";
 import { eventually } from "../support/eventually.ts";
 import { begin, finished, longhaul, temporal, untilRunning } from "../support/commands/longhaul.ts";
 

@@ -4,34 +4,19 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 import { findSession } from "../../activities/store/reading.ts";
-import type { QuestionRow } from "../../activities/store/questions.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { clientServices } from "../support/client-services.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { sendAnswer } from "../../client/sessions/send-answer.ts";
-import { type RunningSession, useAgent } from "../support/agent-harness.ts";
+import { useAgent } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
-import { resetToStep } from "../support/reset-run.ts";
+import { questionRows, untilWaiting } from "../support/questions.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { resultTexts } from "../support/stored.ts";
 
 const agent = useAgent();
 
 const WHICH = { question: "npm or pnpm?", options: ["npm", "pnpm"] };
-
-async function questionRows({ id }: Pick<RunningSession, "id">): Promise<QuestionRow[]> {
-  const { rows } = await agent.database.store.pool.query(
-    `select id, kind, status, answer, answered_by as "answeredBy" from questions where session_id = $1 order by epoch, id`,
-    [id],
-  );
-  return rows as QuestionRow[];
-}
-
-const untilWaiting = ({ id }: Pick<RunningSession, "id">) =>
-  eventually("the session waits", async () => {
-    const row = await findSession(agent.database.store.db, id);
-    return row?.status === "waiting";
-  });
 
 it("runs the siblings at once, waits for the answer, and gives all results in call order [Q5]", async () => {
   const script = scriptedModel()
@@ -51,7 +36,7 @@ it("runs the siblings at once, waits for the answer, and gives all results in ca
     default: null,
     expiresAt: null,
   });
-  await untilWaiting(session);
+  await untilWaiting(agent.database.store, session);
   const results = (await session.events()).filter(({ type }) => type === "llm:tool-result");
   expect(results.map(({ data }) => (data as { index: number }).index).toSorted((a, b) => a - b)).toEqual([
     0, 2,
@@ -79,7 +64,7 @@ it("runs the siblings at once, waits for the answer, and gives all results in ca
     "The person answered: pnpm",
     expect.stringContaining("after"),
   ]);
-  expect(await questionRows(session)).toMatchObject([
+  expect(await questionRows(agent.database.store, session)).toMatchObject([
     { id: "s1c1", status: "answered", answer: "pnpm", answeredBy: "ann" },
   ]);
   expect(session.model.requests).toHaveLength(2);
@@ -95,8 +80,8 @@ it("takes a default only where the model said after how long, and says that nobo
     .says("Done.");
   const session = await agent.start(script);
   await session.until("question:expired");
-  await untilWaiting(session);
-  expect(await questionRows(session)).toMatchObject([
+  await untilWaiting(agent.database.store, session);
+  expect(await questionRows(agent.database.store, session)).toMatchObject([
     { id: "s1c0", status: "defaulted", answer: "npm" },
     { id: "s1c1", status: "open" },
   ]);
@@ -117,13 +102,15 @@ it("withdraws a question for a message, which follows its result; nothing is ask
     .answers(call("ask_user", { question: "Which?", options: ["one"] }), call("ask_user", WHICH))
     .says("I use npm.");
   const session = await agent.start(script);
-  await untilWaiting(session);
+  await untilWaiting(agent.database.store, session);
   await session.handle.signal("guidance", { id: "m1", text: "stop asking, use npm" });
   expect(await session.result()).toMatchObject({ result: "I use npm." });
   const [bad, withdrawn] = await resultTexts(agent.database.store, session.id);
   expect(bad).toMatch(/^The arguments of ask_user are wrong; the call was not made\./);
   expect(withdrawn).toBe("Not answered: the person wrote a message instead, it follows.");
-  expect(await questionRows(session)).toMatchObject([{ id: "s1c1", status: "withdrawn", answer: null }]);
+  expect(await questionRows(agent.database.store, session)).toMatchObject([
+    { id: "s1c1", status: "withdrawn", answer: null },
+  ]);
   const last = session.model.requests.at(-1)?.items.slice(-2);
   expect(last).toMatchObject([{ type: "result" }, { type: "message", role: "user" }]);
 });
@@ -133,75 +120,17 @@ it("withdraws what is open where the step is interrupted or the run cancelled", 
     .answers(call("ask_user", { question: "First?" }))
     .answers(call("ask_user", { question: "Second?" }));
   const session = await agent.start(script);
-  await untilWaiting(session);
+  await untilWaiting(agent.database.store, session);
   await session.handle.signal("interrupt");
   await session.until("question:asked", ({ data }) => data.text === "Second?");
-  await untilWaiting(session);
+  await untilWaiting(agent.database.store, session);
   await session.handle.cancel();
   await expect(session.result()).rejects.toThrow();
-  expect(await questionRows(session)).toMatchObject([
+  expect(await questionRows(agent.database.store, session)).toMatchObject([
     { id: "s1c0", status: "withdrawn" },
     { id: "s2c0", status: "withdrawn" },
   ]);
   expect((await findSession(agent.database.store.db, session.id))?.status).toBe("cancelled");
-  await checkSession(agent, session);
-});
-
-it("runs a call only with a person's leave, for which a reset asks again; a message gives none", async () => {
-  const touch = (name: string) => call("bash", { command: `touch ${name}; ls` });
-  const script = scriptedModel()
-    .answers(touch("a"), call("bash", { command: "ls && rm -rf /workspace" }))
-    .answers(touch("b"))
-    .answers(touch("c"))
-    .says("Done.")
-    .answers(touch("d"))
-    .says("Done without d.");
-  const session = await agent.start(script, {
-    config: (config) => ({
-      ...config,
-      permissions: [
-        { tool: "bash", match: "touch *", action: "ask" },
-        { tool: "bash", match: "rm *", action: "deny" },
-      ],
-    }),
-  });
-  const asked = await session.until("question:asked");
-  expect(asked.data).toMatchObject({
-    id: "s1c0",
-    kind: "approval",
-    text: "bash: touch a; ls\n(asked about: touch *)",
-  });
-  await untilWaiting(session);
-  // Words alone are no leave.
-  await expect(session.handle.executeUpdate("answerQuestion", { args: [{ text: "yes" }] })).rejects.toThrow();
-  await session.handle.signal("answer", { action: "deny", text: "use the file that is there" });
-  await session.until("question:asked", ({ data }) => data.id === "s2c0");
-  await session.handle.signal("answer", { action: "allow-always", by: "ann" });
-  expect(await session.result()).toMatchObject({ result: "Done." });
-  const { store } = agent.database;
-  expect(await resultTexts(store, session.id)).toEqual([
-    "A person did not allow this call, and it was not run. They wrote: use the file that is there",
-    "Calls like this are not allowed in this session (rm *), and it was not run.",
-    "b",
-    expect.stringMatching(/^b\nc$/),
-  ]);
-  expect(await questionRows(session)).toMatchObject([
-    { id: "s1c0", kind: "approval", status: "declined", answer: "use the file that is there" },
-    { id: "s2c0", status: "answered", answer: "allow-always", answeredBy: "ann" },
-  ]);
-
-  const runId = await resetToStep(agent.client, session.id, 2);
-  await session.until("question:asked", ({ data, epoch }) => data.id === "s2c0" && epoch === 2);
-  await untilWaiting(session);
-  await session.handle.signal("guidance", "leave d alone");
-  expect(await agent.client.workflow.getHandle(session.id, runId).result()).toMatchObject({
-    result: "Done without d.",
-  });
-  expect((await resultTexts(store, session.id)).at(-1)).toBe(
-    "Not allowed, and not run: the person wrote a message instead, it follows.",
-  );
-  const statuses = (await questionRows(session)).map(({ id, status }) => `${id} ${status}`);
-  expect(statuses).toEqual(["s1c0 declined", "s2c0 superseded", "s2c0 withdrawn"]);
   await checkSession(agent, session);
 });
 
@@ -269,7 +198,7 @@ it("outlives its workers: an answer given while there is none is taken by the ne
   onTestFinished(() => session.close());
   const { id } = session;
   const worker = await session.startWorker();
-  await untilWaiting(session);
+  await untilWaiting(agent.database.store, session);
   await eventually("the notice is sent again", () => notices.length === 2);
   await worker.kill();
   expect(await sendAnswer(clientServices(agent), id, { option: 2 })).toEqual({
@@ -280,7 +209,9 @@ it("outlives its workers: an answer given while there is none is taken by the ne
   await session.startWorker();
   expect(await session.handle.result()).toMatchObject({ result: "Done." });
   expect(await resultTexts(agent.database.store, id)).toEqual(["The person answered: pnpm"]);
-  expect(await questionRows(session)).toMatchObject([{ id: "s1c0", status: "answered", answer: "pnpm" }]);
+  expect(await questionRows(agent.database.store, session)).toMatchObject([
+    { id: "s1c0", status: "answered", answer: "pnpm" },
+  ]);
   expect(session.model.requests).toHaveLength(2);
   const asked = {
     id: `${id}:question:asked:s1c0:1`,

@@ -1,6 +1,11 @@
 import type { ContainerInspectInfo } from "dockerode";
 import { expect, test } from "vitest";
-import { sandboxName, createOptions, differences } from "../../activities/sandbox/docker/profile.ts";
+import {
+  sandboxName,
+  createOptions,
+  differences,
+  isMountedOtherwise,
+} from "../../activities/sandbox/docker/profile.ts";
 import { isolationGaps } from "../../activities/sandbox/docker/isolation-checks.ts";
 import type { SandboxSpec } from "../../activities/sandbox/sandbox.ts";
 
@@ -33,7 +38,7 @@ function asMade(host: object = {}, config: object = {}): ContainerInspectInfo {
       Env: [...Env, "PATH=/bin", "LANG=C.UTF-8"],
       ...config,
     },
-    Mounts: [{ Type: "volume", Name: "longhaul-s1", Destination: "/workspace" }],
+    Mounts: [{ Type: "volume", Name: "longhaul-s1", Destination: "/workspace", RW: true }],
     NetworkSettings: { Networks: { bridge: {} } },
     HostConfig: {
       ...options.HostConfig,
@@ -63,9 +68,18 @@ test("a sandbox that was made as asked does not differ, on engines old and new",
   expect(differences(asMade({ CapAdd: ["SETGID", "SETUID"], MemorySwap: -1 }), spec, around)).toEqual([]);
 });
 
+test("a workspace that may not be written to is told by how it is mounted", () => {
+  const planning = { ...spec, readOnly: true as const };
+  expect(createOptions(planning, new Date(0)).HostConfig?.Mounts?.[0]?.ReadOnly).toBe(true);
+  expect(createOptions(spec, new Date(0)).HostConfig?.Mounts?.[0]?.ReadOnly).toBe(false);
+  expect(isMountedOtherwise(asMade(), spec)).toBe(false);
+  expect(isMountedOtherwise(asMade(), planning)).toBe(true);
+  expect(differences(asMade(), planning, around)).toEqual(["workspace writable: true instead of false"]);
+});
+
 test("a sandbox has its person's package caches, and no one else's", () => {
   const shared = { ...spec, cache: "0123456789abcdef" };
-  const workspace = { Type: "volume", Name: "longhaul-s1", Destination: "/workspace" };
+  const workspace = { Type: "volume", Name: "longhaul-s1", Destination: "/workspace", RW: true };
   const cache = {
     Type: "volume",
     Name: "longhaul-cache-0123456789abcdef",

@@ -14,6 +14,7 @@ import {
   sandboxName,
   createOptions,
   differences,
+  isMountedOtherwise,
   SESSION_LABEL,
   type Surroundings,
 } from "./profile.ts";
@@ -74,6 +75,13 @@ export function createDockerHost({
       if (found === undefined) {
         await create(docker, spec, surroundingsOf, egress.name);
         say(`sandbox: created ${sandboxName(spec.sessionId)} from ${spec.image}`);
+        continue;
+      }
+      if (isMountedOtherwise(found, spec)) {
+        const { readOnly, ...writable } = spec;
+        assertOurs(found, readOnly ? writable : { ...spec, readOnly: true }, await surroundingsOf(found));
+        await unless([404, 409], () => container.remove({ force: true }));
+        drop(found.Id, "the sandbox is made again with its workspace mounted otherwise");
         continue;
       }
       assertOurs(found, spec, await surroundingsOf(found));

@@ -80,6 +80,7 @@ export function createOptions(spec: SandboxSpec, now: Date, egress?: EgressPlace
           Type: "volume",
           Source: sandboxName(spec.sessionId),
           Target: "/workspace",
+          ReadOnly: spec.readOnly === true,
           // Creates the volume where it was removed in between.
           VolumeOptions: {
             NoCopy: false,
@@ -146,6 +147,14 @@ export interface Surroundings {
   readonly egressVolume?: string;
 }
 
+/** Whether the workspace is mounted otherwise than it is to be: for that alone a container is made again, on its volume. */
+export function isMountedOtherwise(
+  { Mounts: mounts }: ContainerInspectInfo,
+  { readOnly }: SandboxSpec,
+): boolean {
+  return mounts.find(({ Destination: place }) => place === "/workspace")?.RW === (readOnly === true);
+}
+
 /**
  * How the container differs from its profile, one line each; empty where it matches. Stricter limits count as a difference
  * too: a sandbox is as its session's configuration says.
@@ -204,6 +213,7 @@ export function differences(
       [mount?.Type, mount?.Name, mount?.Destination],
       ["volume", name, "/workspace"],
     ],
+    "workspace writable": [mount?.RW, spec.readOnly !== true],
     "further mounts": [
       moreMounts.map((each) => `${each.Destination} ${each.Type} ${each.Name} ${each.RW}`).sort(),
       [

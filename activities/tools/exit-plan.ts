@@ -1,0 +1,32 @@
+import { z } from "zod";
+import { ToolFailure } from "./failure.ts";
+import { oneLine } from "./paths.ts";
+import { defineTool } from "./tool.ts";
+
+/** Of a plan: people read it as a whole. Source: ours. */
+const MAX_PLAN_CHARS = 20_000;
+
+const input = z.strictObject({
+  plan: z
+    .string()
+    .trim()
+    .min(1)
+    .max(MAX_PLAN_CHARS)
+    .describe("The plan in Markdown: what is changed, in which order, and how it is checked."),
+});
+
+export type ExitPlanInput = z.infer<typeof input>;
+
+/** Performed by a person, as `ask_user` is; only sessions in plan mode have it. */
+export const exitPlan = defineTool<ExitPlanInput>({
+  name: "exit_plan",
+  description:
+    "Shows your plan to the person and waits for their word. Until they approve it, nothing in /workspace can be changed: " +
+    "read and try out what you need, then call this once the plan is complete.",
+  input,
+  readOnly: true,
+  about: ({ plan }) => oneLine(plan, 60),
+  run: () => {
+    throw new ToolFailure("Nobody can approve a plan here. Answer with the plan, without calling tools.");
+  },
+});
