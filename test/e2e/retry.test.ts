@@ -1,6 +1,10 @@
-/** Going back: `retry` and Temporal's own reset, of sessions that run, have ended, were reset before, or outgrew a run. */
+/**
+ * Going back: `retry` and Temporal's own reset, of sessions that run, have ended, were reset before, or outgrew a run. Each test
+ * has a session of its own and mostly waits for its sandbox and for Temporal, so they run side by side.
+ */
 import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
+import { latestCheckpoint } from "../../activities/store/checkpoints.ts";
 import { compactionEvents, guidance } from "../../activities/store/schema/index.ts";
 import { exitCodes } from "../../client/console/errors.ts";
 import { retrySession } from "../../client/sessions/retry-session.ts";
@@ -38,7 +42,7 @@ function fourSteps(): ModelScript {
   return script.says("The first line is done.");
 }
 
-describe("retry of a session that has ended", () => {
+describe.concurrent("retry of a session that has ended", () => {
   it("shows the model what it was shown then, with the files of then, and a note [A12] [R59]", async () => {
     const script = fourSteps().calls("bash", { command: "ls; cat file-2.txt" }).says("Done again.");
     const session = await agent.start(script);
@@ -114,7 +118,7 @@ describe("retry of a session that has ended", () => {
   });
 });
 
-describe("retry of a session that runs", () => {
+describe.concurrent("retry of a session that runs", () => {
   it("ends its command with its sandbox, and goes on with the files of then", async () => {
     const script = scriptedModel();
     writes(script, 1);
@@ -123,9 +127,10 @@ describe("retry of a session that runs", () => {
       .calls("bash", { command: "ls" })
       .says("Done.");
     const session = await agent.start(script);
+    // A call has its row before the files of the step before it are saved, which its command waits for.
     await eventually("the command runs", async () => {
       const [third] = (await callRows(store(), session.id, "running")).filter((row) => row.step === 3);
-      return third;
+      return third && (await latestCheckpoint(store().db, session.id))?.step === 2;
     });
     await retry(session.id, 3);
     expect(await resultOf(session.id)).toMatchObject({ status: "completed", result: "Done." });
@@ -174,7 +179,7 @@ describe("retry of a session that runs", () => {
   });
 });
 
-describe("retry across what shapes a session", () => {
+describe.concurrent("retry across what shapes a session", () => {
   it("takes a compaction round back, so that its messages are in view again", async () => {
     const noisy = Array.from({ length: 12 }, (_, place) => noisyStep(place + 1, 80));
     const again = [noisyStep(101, 20), says("The second line.")];

@@ -1,4 +1,7 @@
-/** Each compaction strategy through a real session, and what a person may do while a round is being made. */
+/**
+ * Each compaction strategy through a real session, and what a person may do while a round is being made. Sessions mostly wait for
+ * their sandboxes and for Temporal, so they run side by side.
+ */
 import { asc, eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { type RunConfig } from "../../activities/config/agent-config.ts";
@@ -43,7 +46,7 @@ const steps = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, place) => noisyStep(from + place, 100));
 
 /** What only one of them does. */
-describe("a task longer than its window", () => {
+describe.concurrent("a task longer than its window", () => {
   it.each(strategyNames)(
     "goes to its end with %s: no request refused, the task always in view",
     async (strategy) => {
@@ -78,7 +81,7 @@ describe("a task longer than its window", () => {
   );
 });
 
-describe("while a round of compaction is being made", () => {
+describe.concurrent("while a round of compaction is being made", () => {
   const slowSummary = (hold: "hang" | number) => ({
     steps: [...steps(1, 5), says("All is read.")],
     summary: (request: Parameters<typeof goodSummary>[0]) =>

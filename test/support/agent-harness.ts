@@ -258,9 +258,13 @@ function runningSession(
       ]),
     events,
     until: (type, fits = () => true) =>
-      eventually(`event ${type}`, async () => {
-        const list = await events();
-        return list.find((event) => event.type === type && fits(event as never)) as never;
-      }),
+      eventually(
+        `event ${type}`,
+        async () => {
+          const list = await events();
+          return list.find((event) => event.type === type && fits(event as never)) as never;
+        },
+        60_000,
+      ),
   };
 }
