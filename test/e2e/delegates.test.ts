@@ -15,7 +15,7 @@ import { watchSession } from "../../client/watch/watch-session.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { bySession } from "../support/by-session.ts";
 import { clientServices, quietOutput, sessionRow } from "../support/client-services.ts";
-import { afterStart, beforeDelegate, delegating, file, resetTo } from "../support/delegating.ts";
+import { afterStart, beforeDelegate, checkFamily, delegating, file, resetTo } from "../support/delegating.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { resetToStep } from "../support/reset-run.ts";
@@ -109,6 +109,7 @@ describe("a delegate", () => {
     await watchSession({ ...watched, json: false });
     expect(lines.join("")).toMatch(/^s2c0 │ .*mkdir c/m);
     expect(lines.join("")).toContain("3 files taken over");
+    await checkFamily(agent, session);
   });
 
   it("waits for its place, and files are taken over in the order of the calls [D6]", async () => {
@@ -240,7 +241,7 @@ describe("a reset of the parent", () => {
         "": [[delegateCall("First.")], [delegateCall("Second.")], [text("Done.")]],
         ".s1c0": [SLEEP],
         ".s1c0e2": [SLEEP],
-        ".s1c0e3": [[text("Third time.")]],
+        ".s1c0e3": [SLEEP, [text("Third time.")]],
       }),
       { config: delegating() },
     );
@@ -250,6 +251,9 @@ describe("a reset of the parent", () => {
     await eventually("the first ends", async () => (await statusOf(`${session.id}.s1c0`)) === "CANCELLED");
     // Between the answer and the delegate's start: the call is the same, and made again.
     await resetTo(agent.client, session.id, beforeDelegate);
+    // The delegate is reset itself: its parent waits for what comes then.
+    await untilCallRuns(`${session.id}.s1c0e3`);
+    await resetToStep(agent.client, `${session.id}.s1c0e3`, 1);
     await agent.client.workflow.getHandle(session.id).result();
     await eventually("the second ends", async () => (await statusOf(`${session.id}.s1c0e2`)) === "CANCELLED");
     const texts = await resultTexts(agent.database.store, session.id);
@@ -259,6 +263,7 @@ describe("a reset of the parent", () => {
       "superseded",
       "applied",
     ]);
+    await checkFamily(agent, session);
   });
 
   it("to after the start finds the result of a delegate that ended without it [D4]", async () => {
@@ -288,5 +293,6 @@ describe("a reset of the parent", () => {
       "I went on without my parent.",
     );
     expect((await delegationsOf(session.id)).at(-1)).toMatchObject({ childId: child, status: "applied" });
+    await checkFamily(agent, session);
   });
 });

@@ -3,6 +3,9 @@ import { randomUUID } from "node:crypto";
 import type { Client } from "@temporalio/client";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { delegateConfigSchema } from "../../activities/config/delegate-settings.ts";
+import { checkSession } from "./checker/check-session.ts";
+import type { Place } from "./checker/collect.ts";
+import type { ServedRequest } from "./model-server/wire.ts";
 
 const { model: _model, ...settings } = delegateConfigSchema.parse({});
 
@@ -48,3 +51,16 @@ export const afterStart = (events: readonly HistoryEvent[]): TaskId => {
   const started = events.findIndex((event) => event.childWorkflowExecutionStartedEventAttributes);
   return events.slice(started).find((event) => event.workflowTaskCompletedEventAttributes)?.eventId;
 };
+
+/** The claims of the offline checker, over a session and all its delegates that asked the same model. */
+export async function checkFamily(
+  place: Place,
+  { model }: { readonly model: { readonly log: readonly ServedRequest[] } },
+): Promise<void> {
+  const ids = new Set(model.log.map(({ request }) => request?.cacheKey));
+  for (const id of ids) {
+    if (id === undefined) throw new Error("A request without a key is nobody's.");
+    const log = model.log.filter(({ request }) => request?.cacheKey === id);
+    await checkSession(place, { id, model: { log } });
+  }
+}
