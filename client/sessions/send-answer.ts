@@ -77,6 +77,9 @@ export async function sendAnswer(services: Services, id: string, given: AnswerMe
   return sent;
 }
 
+const nameOf = (question: ListedQuestion, id: string): string =>
+  question.session === id ? question.id : `${question.id} of ${question.session}`;
+
 /** The question that is meant. @throws ClientError (impossible) */
 function chosen(
   id: string,
@@ -91,8 +94,9 @@ function chosen(
   if (only !== undefined && (named.length === 1 || question !== undefined)) return only;
   if (named.length > 1)
     throw notPossible(
-      `${named.length} questions of ${id} are open: ${named.map((each) => each.id).join(", ")}.`,
-      `Say which one: longhaul answer ${id} ${named[0]?.id ?? "QUESTION"} …`,
+      `${named.length} questions of ${id} are open: ${named.map((each) => nameOf(each, id)).join(", ")}.`,
+      // Delegates count their steps themselves, so that each is asked for its own.
+      `Say which one: longhaul answer ${named[0]?.session ?? id} ${named[0]?.id ?? "QUESTION"} …`,
     );
   const before = all.findLast((each) => question === undefined || each.id === question);
   if (before === undefined)
