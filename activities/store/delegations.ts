@@ -117,6 +117,10 @@ export async function supersedeDelegations(
 export const isOrphan = sql<boolean>`${sessions.parentId} is not null and not exists (select 1 from delegations as d
   where d.child_id = ${sessions.id} and d.status <> 'superseded')`;
 
+/** A delegate that waits for a person does so in its parent's name, too. */
+export const hasWaitingDelegate = sql<boolean>`exists (select 1 from sessions as d
+  where d.parent_id = ${sessions.id} and d.status = 'waiting' and d.ended_at is null)`;
+
 interface Orphan {
   readonly id: string;
   /** A run has taken it up. */

@@ -1,9 +1,10 @@
 /** What clients read: sessions with their figures, and the whole of one session. Writes nothing. */
-import { and, asc, desc, eq, inArray, isNotNull, isNull, sql } from "drizzle-orm";
+import { and, asc, desc, eq, inArray, isNotNull, isNull, or, sql } from "drizzle-orm";
 import type { SessionBill } from "../config/cost.ts";
 import type { SessionStatus } from "../contract/activities.ts";
 import type { TokenRatio } from "../transcript/tokens.ts";
 import type { Database, Queryable } from "./db.ts";
+import { hasWaitingDelegate } from "./delegations.ts";
 import type { EventType } from "./event.ts";
 import { costColumns, sessionBill } from "./model-calls.ts";
 import {
@@ -107,7 +108,9 @@ export async function listSessions(
     .from(sessions)
     .where(
       and(
-        status === undefined ? undefined : eq(sessions.status, status),
+        status === undefined
+          ? undefined
+          : or(eq(sessions.status, status), status === "waiting" ? hasWaitingDelegate : undefined),
         parent === undefined ? isAmong : eq(sessions.parentId, parent),
       ),
     )

@@ -1,7 +1,7 @@
 /** Tasks that the agent gives to sessions of their own: what comes back, what ends them, and what a reset does. */
 import { describe, expect, it, onTestFinished } from "vitest";
 import { eq } from "drizzle-orm";
-import { delegations, runs, sessions } from "../../activities/store/schema/index.ts";
+import { runs, sessions } from "../../activities/store/schema/index.ts";
 import type { SessionEvent } from "../../activities/store/event.ts";
 import { listQuestions } from "../../activities/store/questions.ts";
 import { listSessions } from "../../activities/store/reading.ts";
@@ -15,7 +15,16 @@ import { watchSession } from "../../client/watch/watch-session.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { bySession } from "../support/by-session.ts";
 import { clientServices, quietOutput, sessionRow } from "../support/client-services.ts";
-import { afterStart, beforeDelegate, checkFamily, delegating, file, resetTo } from "../support/delegating.ts";
+import {
+  afterStart,
+  beforeDelegate,
+  checkFamily,
+  delegating,
+  delegationsOf,
+  file,
+  mostAtOnce,
+  resetTo,
+} from "../support/delegating.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKillableSession } from "../support/killable-session.ts";
 import { resetToStep } from "../support/reset-run.ts";
@@ -26,12 +35,6 @@ const agent = useAgent();
 
 const rowOf = async (id: string) =>
   (await agent.database.store.db.select().from(sessions).where(eq(sessions.id, id)))[0];
-const delegationsOf = (id: string) =>
-  agent.database.store.db
-    .select()
-    .from(delegations)
-    .where(eq(delegations.sessionId, id))
-    .orderBy(delegations.epoch, delegations.step, delegations.callIndex);
 const statusOf = async (id: string) => (await agent.client.workflow.getHandle(id).describe()).status.name;
 const untilCallRuns = (id: string) =>
   eventually(
@@ -128,14 +131,7 @@ describe("a delegate", () => {
       { config: delegating({ maxConcurrent: 2 }) },
     );
     await session.result();
-    const { events } = await session.handle.fetchHistory();
-    let [open, most] = [0, 0];
-    for (const event of events ?? []) {
-      if (event.childWorkflowExecutionStartedEventAttributes) open += 1;
-      if (event.childWorkflowExecutionCompletedEventAttributes) open -= 1;
-      most = Math.max(most, open);
-    }
-    expect([open, most]).toEqual([0, 2]);
+    expect(await mostAtOnce(session.handle)).toBe(2);
     const texts = await resultTexts(agent.database.store, session.id);
     expect(texts.slice(0, 6).map((each) => /Answer \d/.exec(each)?.[0])).toEqual(
       [0, 1, 2, 3, 4, 5].map((n) => `Answer ${n}`),
@@ -144,8 +140,8 @@ describe("a delegate", () => {
     expect(texts[1]).toContain("- same.txt: a file of that name was made here meanwhile");
     expect(texts[1]).toContain("read_output s1c1");
     expect(texts[6]).toBe("of 0");
-    const kept = await delegationsOf(session.id);
-    expect(kept.map(({ status }) => status).slice(0, 3)).toEqual(["applied", "partly", "applied"]);
+    const kept = (await delegationsOf(agent.database.store, session.id)).map(({ status }) => status);
+    expect(kept.slice(0, 3)).toEqual(["applied", "partly", "applied"]);
   });
 
   it("asks the person of its parent, and ends with its parent's step and run [D1] [D7]", async () => {
@@ -157,9 +153,12 @@ describe("a delegate", () => {
       }),
       { config: delegating() },
     );
-    const services = clientServices(agent);
-    const { db } = agent.database.store;
+    const [services, { db }] = [clientServices(agent), agent.database.store];
     await eventually("it asks", async () => (await listQuestions(db, { of: session.id })).length > 0);
+    await eventually(
+      "it waits",
+      async () => (await listSessions(db, { limit: 9, status: "waiting" })).length > 0,
+    );
     expect(await sendAnswer(services, session.id, { text: "take deno" })).toEqual({
       session: `${session.id}.s1c0`,
       question: "s1c0",
@@ -258,7 +257,7 @@ describe("a reset of the parent", () => {
     await eventually("the second ends", async () => (await statusOf(`${session.id}.s1c0e2`)) === "CANCELLED");
     const texts = await resultTexts(agent.database.store, session.id);
     expect(texts.at(-1)).toContain("Third time.");
-    expect((await delegationsOf(session.id)).map(({ status }) => status)).toEqual([
+    expect((await delegationsOf(agent.database.store, session.id)).map(({ status }) => status)).toEqual([
       "superseded",
       "superseded",
       "applied",
@@ -292,7 +291,10 @@ describe("a reset of the parent", () => {
     expect((await resultTexts(agent.database.store, session.id)).at(-1)).toContain(
       "I went on without my parent.",
     );
-    expect((await delegationsOf(session.id)).at(-1)).toMatchObject({ childId: child, status: "applied" });
+    expect((await delegationsOf(agent.database.store, session.id)).at(-1)).toMatchObject({
+      childId: child,
+      status: "applied",
+    });
     await checkFamily(agent, session);
   });
 });

@@ -1,8 +1,11 @@
 /** Sessions that delegate, and resets to the moments that matter for their delegates. */
 import { randomUUID } from "node:crypto";
-import type { Client } from "@temporalio/client";
+import type { Client, WorkflowHandle } from "@temporalio/client";
+import { eq } from "drizzle-orm";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { delegateConfigSchema } from "../../activities/config/delegate-settings.ts";
+import type { Store } from "../../activities/store/db.ts";
+import { delegations } from "../../activities/store/schema/index.ts";
 import { checkSession } from "./checker/check-session.ts";
 import type { Place } from "./checker/collect.ts";
 import type { ServedRequest } from "./model-server/wire.ts";
@@ -63,4 +66,25 @@ export async function checkFamily(
     const log = model.log.filter(({ request }) => request?.cacheKey === id);
     await checkSession(place, { id, model: { log } });
   }
+}
+
+/** How many child workflows a run had at the same time. */
+export async function mostAtOnce(handle: Pick<WorkflowHandle, "fetchHistory">): Promise<number> {
+  const { events } = await handle.fetchHistory();
+  let [open, most] = [0, 0];
+  for (const event of events ?? []) {
+    if (event.childWorkflowExecutionStartedEventAttributes) open += 1;
+    if (event.childWorkflowExecutionCompletedEventAttributes) open -= 1;
+    most = Math.max(most, open);
+  }
+  return most;
+}
+
+/** All calls of a session that were delegated, abandoned lines too, in order. */
+export function delegationsOf({ db }: Pick<Store, "db">, id: string) {
+  return db
+    .select()
+    .from(delegations)
+    .where(eq(delegations.sessionId, id))
+    .orderBy(delegations.epoch, delegations.step, delegations.callIndex);
 }
