@@ -57,6 +57,11 @@ describe("the rehearsal in the sandbox", () => {
       const run = steps.flatMap((step) => step.calls).findLast((call) => call.text.includes(" pass "));
       expect(run?.text).toMatch(/pass 63\nℹ fail 0\n/);
       expect(run?.text).toContain("exit 0");
+      // Without a network it says what it leaves out.
+      const looks = steps
+        .flatMap((step) => step.calls)
+        .filter((call) => call.text.includes("registry answers"));
+      expect(looks).toHaveLength(2);
       const status = steps.flatMap((step) => step.calls).at(-1);
       expect(status?.text).toMatch(/Add the README/);
       expect(steps.at(-1)?.text).toMatch(/This was the \*\*rehearsal model\*\*/);

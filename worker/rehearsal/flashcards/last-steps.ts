@@ -27,6 +27,13 @@ const LOOK_AT_PAGE = [
   "page(50).then((html) => console.log(html.replace(/<style>[^]*<.style>/, '').replace(/<[^>]+>/g, ' ').trim()));",
 ].join("\n");
 
+/** An installation, or the end of the command without an error where none is possible: the rehearsal also plays offline. */
+const installed = (command: string): string =>
+  `${command} > /tmp/install.log 2>&1 || { echo "No package registry answers in this sandbox, so this look is left out."; exit 0; }`;
+
+const CHECK_CARDS =
+  'import json, fastjsonschema; fastjsonschema.validate({"type": "object", "required": ["cards"]}, json.load(open("/tmp/demo.json"))); print("fastjsonschema finds the cards in the file")';
+
 export const LAST_STEPS: readonly ScriptStep[] = [
   {
     text: "The command line begins with its arguments and with the review at the prompt.",
@@ -166,6 +173,19 @@ export const LAST_STEPS: readonly ScriptStep[] = [
     text: "They pin the line's form, which other programs may read. The tests are right: I take the change back.",
     calls: [bash("git checkout -- src/commands.js && git status --short")],
     resolved: "A nicer card line broke the pinned output format: taken back.",
+  },
+  {
+    text: "Two looks with other people's tools, if a package registry answers: one of npm over the sources, one of pip over the file of cards.",
+    calls: [
+      bash(
+        `${installed("npm install --prefix /tmp/npm --no-audit --no-fund --fetch-retries 0 --fetch-timeout 10000 acorn@8")} && ` +
+          'for file in $(git ls-files "*.js"); do /tmp/npm/node_modules/.bin/acorn --module --ecma2022 --allow-hash-bang --silent "$file" || exit 1; done && echo "acorn reads every file"',
+      ),
+      bash(
+        `${installed("{ python3 -m venv /tmp/pip && /tmp/pip/bin/pip install -q --retries 0 --timeout 10 fastjsonschema; }")} && ` +
+          `/tmp/pip/bin/python -c '${CHECK_CARDS}'`,
+      ),
+    ],
   },
   { text: "Now the papers: how to use it, how it schedules, where things are.", calls: [put("README.md")] },
   {
