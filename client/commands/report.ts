@@ -12,7 +12,7 @@ import type { Services } from "../connect/connection.ts";
 import { noSuchSession } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { productVersion } from "../console/product-version.ts";
-import { callFacts, viewedPictures } from "../sessions/report-sources.ts";
+import { callFacts, shownPictures } from "../sessions/report-sources.ts";
 import { reportPage, type ReportData } from "../report/report-page.ts";
 import { SESSION, requireSession, withSession } from "../sessions/with-session.ts";
 import { costOfCall, isSaid, trajectoryDocument } from "../sessions/trajectory.ts";
@@ -76,7 +76,7 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
     usageDoubtful: await wasDoubted(db, id),
     windowTokens: config.contextWindow,
     triggerTokens,
-    calls: { facts: callFacts(whole.toolCalls), pictures: await viewedPictures(db, whole.messages) },
+    calls: { facts: callFacts(whole.toolCalls), pictures: await shownPictures(db, whole.messages) },
     costs: bills
       .filter((call) => call.purpose === "step" && call.status === "kept")
       .map((call) => ({

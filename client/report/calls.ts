@@ -33,8 +33,12 @@ export interface ShownCall {
   readonly pictures: readonly Picture[];
 }
 
+/** Under what the pictures of a person's message are found. */
+export const pictureOwner = (sequence: unknown): string => `message ${String(sequence)}`;
+
 export interface CallSources {
   readonly facts: ReadonlyMap<string, CallFacts>;
+  /** By call, or by `pictureOwner`. */
   readonly pictures: ReadonlyMap<string, readonly Picture[]>;
 }
 

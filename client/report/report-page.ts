@@ -3,7 +3,7 @@ import type { SessionRow } from "../../activities/store/reading.ts";
 import { doubtText } from "../console/doubt-text.ts";
 import { dollars, duration, percent, stamp, tokens } from "../console/format.ts";
 import type { TrajectoryStep } from "../sessions/trajectory.ts";
-import { callsOfStep, failuresPart, type CallSources } from "./calls.ts";
+import { callsOfStep, pictureOwner, failuresPart, type CallSources } from "./calls.ts";
 import { changesPart } from "./changes.ts";
 import { contextPlot, type PlotPoint, type PlotRound } from "./context-plot.ts";
 import { costsPart, type StepCost } from "./costs.ts";
@@ -50,7 +50,11 @@ const SECTIONS = ["Context", "Changes", "Timeline"] as const;
 export function reportPage(data: ReportData): string {
   const { session, usage } = data;
   const ended = session.endedAt ?? session.updatedAt;
-  const steps = data.steps.map((step) => ({ step, calls: callsOfStep(step, data.calls) }));
+  const steps = data.steps.map((step) => ({
+    step,
+    calls: callsOfStep(step, data.calls),
+    pictures: data.calls.pictures.get(pictureOwner(step.extra["sequence"])) ?? [],
+  }));
   const failures = steps.flatMap(({ calls }) => calls).filter(({ hasFailed }) => hasFailed);
   const figures: [string, string][] = [
     ["status", session.status],

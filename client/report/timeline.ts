@@ -1,7 +1,7 @@
 /** What was said and done, step by step. Pure. */
 import { dollars, stamp, tokens } from "../console/format.ts";
 import type { TrajectoryStep } from "../sessions/trajectory.ts";
-import { bounded, callPart, type ShownCall } from "./calls.ts";
+import { bounded, callPart, type Picture, type ShownCall } from "./calls.ts";
 import { html, type Html } from "./html.ts";
 import { markdownHtml } from "./markdown-html.ts";
 
@@ -10,6 +10,8 @@ const WHO = { user: "you", agent: "agent", system: "note" } as const;
 export interface TimelineStep {
   readonly step: TrajectoryStep;
   readonly calls: readonly ShownCall[];
+  /** What a person attached. */
+  readonly pictures: readonly Picture[];
 }
 
 /** @param failures all of the session, in order */
@@ -18,7 +20,10 @@ export function timeline(steps: readonly TimelineStep[], failures: readonly Show
   return html`${steps.map((each) => stepPart(each, after))}`;
 }
 
-function stepPart({ step, calls }: TimelineStep, after: ReadonlyMap<string, ShownCall | undefined>): Html {
+function stepPart(
+  { step, calls, pictures }: TimelineStep,
+  after: ReadonlyMap<string, ShownCall | undefined>,
+): Html {
   const { kind, step: number, compactedRound } = step.extra;
   const cost = step.metrics?.["cost_usd"];
   const facts = [
@@ -36,6 +41,10 @@ function stepPart({ step, calls }: TimelineStep, after: ReadonlyMap<string, Show
     </header>
     ${step.reasoning_content === undefined ? html`` : folded("reasoning", step.reasoning_content)}
     ${step.message === "" ? html`` : wordsPart(step)}
+    ${pictures.map(
+      ({ mediaType, base64 }, at) =>
+        html`<img alt="attached picture ${at + 1}" src="data:${mediaType};base64,${base64}" />`,
+    )}
     ${calls.map((call) => callPart(call, after.get(call.id)))}
   </article>`;
 }

@@ -1,8 +1,8 @@
 /** What the report shows beside the trajectory: how calls ended, and the pictures that the agent looked at. */
 import { blobId, loadBlobs } from "../../activities/store/blobs.ts";
-import type { FilePart, ToolResultPart } from "../../activities/contract/message.ts";
+import type { FilePart, ToolResultPart, UserPart } from "../../activities/contract/message.ts";
 import type { readWhole } from "../../activities/store/reading.ts";
-import type { CallFacts, Picture } from "../report/calls.ts";
+import { pictureOwner, type CallFacts, type Picture } from "../report/calls.ts";
 import type { Services } from "../connect/connection.ts";
 
 type Whole = Awaited<ReturnType<typeof readWhole>>;
@@ -23,24 +23,31 @@ export function callFacts(calls: Whole["toolCalls"]): Map<string, CallFacts> {
   );
 }
 
-/** By call; the newest are left out where all would be too large. */
-export async function viewedPictures(
+/** Those that a call gave and those that a person attached, by call or message; the newest are left out where all would be too large. */
+export async function shownPictures(
   db: Services["store"]["db"],
   messages: Whole["messages"],
 ): Promise<Map<string, Picture[]>> {
   const parts = messages
-    .filter(({ role, supersededEpoch }) => role === "tool" && supersededEpoch === null)
-    .flatMap(({ content }) => content as ToolResultPart[])
-    .flatMap(({ toolCallId, files = [] }) => files.map((file) => ({ toolCallId, file })))
+    .filter(({ role, supersededEpoch }) => (role === "tool" || role === "user") && supersededEpoch === null)
+    .flatMap(({ role, sequence, content }) =>
+      role === "tool"
+        ? (content as ToolResultPart[]).flatMap(({ toolCallId: owner, files = [] }) =>
+            files.map((file) => ({ owner, file })),
+          )
+        : (content as UserPart[])
+            .filter((part) => part.type === "file")
+            .map((file) => ({ owner: pictureOwner(sequence), file })),
+    )
     .filter(({ file }) => DRAWN.has(file.mediaType));
   const stored = await loadBlobs(db, [...new Set(parts.flatMap(({ file }) => blobId(file) ?? []))]);
   const pictures = new Map<string, Picture[]>();
   let used = 0;
-  for (const { toolCallId, file } of parts) {
+  for (const { owner, file } of parts) {
     const base64 = base64Of(file, stored);
     if (base64 === undefined || used + base64.length > MAX_PICTURE_BYTES) continue;
     used += base64.length;
-    pictures.set(toolCallId, [...(pictures.get(toolCallId) ?? []), { mediaType: file.mediaType, base64 }]);
+    pictures.set(owner, [...(pictures.get(owner) ?? []), { mediaType: file.mediaType, base64 }]);
   }
   return pictures;
 }

@@ -116,10 +116,10 @@ function agentStep(
   };
 }
 
-function headOf({ createdAt, kind, step, compactedRound }: MessageRow) {
+function headOf({ createdAt, kind, step, sequence, compactedRound }: MessageRow) {
   return {
     timestamp: createdAt.toISOString(),
-    extra: { kind, step, ...(compactedRound === null ? {} : { compactedRound }) },
+    extra: { kind, step, sequence, ...(compactedRound === null ? {} : { compactedRound }) },
   };
 }
 

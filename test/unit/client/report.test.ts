@@ -31,7 +31,10 @@ const DATA: ReportData = {
   triggerTokens: 93_600,
   calls: {
     facts: new Map([["c1", { ms: 1_234, exitCode: 1 }]]),
-    pictures: new Map([["c1", [{ mediaType: "image/png", base64: "aGVsbG8=" }]]]),
+    pictures: new Map([
+      ["c1", [{ mediaType: "image/png", base64: "aGVsbG8=" }]],
+      ["message 1", [{ mediaType: "image/jpeg", base64: "YnllIQ==" }]],
+    ]),
   },
   costs: [{ step: 1, input: 1_000, cached: 400, output: 50, costUsd: 0.0123 }],
   patch: "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-<i>old</i>\n+new\n",
@@ -79,6 +82,10 @@ describe("the report", () => {
     expect(page).toMatch(/<details class="call failed" id="call-c1" open>/);
     expect(page).toContain("exit 1 · 1.2 s");
     expect(page).toContain('src="data:image/png;base64,aGVsbG8="');
+    // What a person attached stands with their words.
+    expect(page).toMatch(
+      /<p class="words">[^<]*<\/p>\s*<img alt="attached picture 1" src="data:image\/jpeg;base64,YnllIQ=="/,
+    );
     expect(page).toContain("2 Jan 2026, 03:04:05 UTC");
   });
 
