@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { agentConfigSchema, type RunConfig } from "../../activities/config/agent-config.ts";
+import { keyOf } from "../../activities/workspace/kept-set-up.ts";
+
+const key = (sandbox: object = {}, owner = "one", depends = ["packages", "hash"]) =>
+  keyOf(agentConfigSchema.parse({ sandbox: { setup: ["npm ci"], ...sandbox } }) as RunConfig, owner, depends);
+
+test("a set-up is kept by all that it depends on, and by whose it is", () => {
+  expect(key()).toMatch(/^[0-9a-f]{32}$/);
+  // What changes nothing of what it makes.
+  expect(key({ memory: "4g", setup: { commands: ["npm ci"], optional: true } })).toBe(key());
+  const others = [
+    key({ setup: ["npm install"] }),
+    key({ image: "mine:1" }),
+    key({ network: "none" }),
+    key({ env: { A: "1" } }),
+    key({ registries: "none" }),
+    key({}, "two"),
+    key({}, "one", ["packages", "other"]),
+    key({}, "one", ["files", "hash"]),
+  ];
+  expect(new Set([key(), ...others]).size).toBe(others.length + 1);
+});
