@@ -199,6 +199,12 @@ export const commandList: readonly CommandEntry[] = [
     load: async () => (await import("./commands/forward.ts")).forwardCommand,
   },
   {
+    name: "serve",
+    usage: "",
+    about: "sessions over HTTP on this machine, and a page that shows them live; Ctrl-C ends it",
+    load: async () => (await import("./commands/serve.ts")).serveCommand,
+  },
+  {
     name: "worker",
     usage: "",
     about: "run a worker in the foreground until it is stopped",

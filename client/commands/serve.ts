@@ -1,0 +1,62 @@
+/** `longhaul serve`: sessions over HTTP, and a page that shows them, until it is ended. */
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { inspect } from "node:util";
+import { InvalidArgumentError, type Command } from "commander";
+import { clientSanitizer } from "../config/config.ts";
+import { tellNoWorker } from "../connect/no-worker.ts";
+import { type ExitCode, exitCodes, notPossible } from "../console/errors.ts";
+import type { Output } from "../console/output.ts";
+import { withServices } from "../sessions/with-session.ts";
+
+const TOKEN_BYTES = 24;
+const MAX_PORT = 65_535;
+
+interface ServeFlags {
+  readonly port: number;
+  readonly host: string;
+}
+
+export function serveCommand(command: Command, output: Output) {
+  command
+    .option("--port <n>", "port to listen on; 0 is a free one", portOrFree, 4180)
+    .option(
+      "--host <address>",
+      "address to listen on: others than this machine's own see your sessions",
+      "127.0.0.1",
+    );
+  return ({ port, host }: ServeFlags) =>
+    withServices(async (services): Promise<ExitCode> => {
+      await tellNoWorker(services, output);
+      const [{ libraryOver }, { serve }] = await Promise.all([
+        import("../library/library.ts"),
+        import("../serve/server.ts"),
+      ]);
+      const { clean } = clientSanitizer();
+      const token = randomBytes(TOKEN_BYTES).toString("base64url");
+      const client = libraryOver(services, { onNote: output.note });
+      const onFault = (error: unknown) => output.note(`${clean(inspect(error, { depth: 4 }))}\n`);
+      const served = await serve({ client, host, port, token, onFault }).catch(
+        (error: NodeJS.ErrnoException) => {
+          throw notPossible(
+            `${host}:${port} cannot be opened (${error.code ?? error.message}).`,
+            "Choose another --port or --host.",
+          );
+        },
+      );
+      output.result(`${served.url}/#${token}\n`);
+      output.note(
+        "Open it, or use the API with the part after # as bearer token; Ctrl-C ends the server, sessions go on.\n",
+      );
+      await Promise.race([once(process, "SIGINT"), once(process, "SIGTERM")]);
+      await served.close();
+      return exitCodes.interrupted;
+    });
+}
+
+function portOrFree(text: string): number {
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || value > MAX_PORT)
+    throw new InvalidArgumentError(`Expected a port from 0 to ${MAX_PORT}.`);
+  return value;
+}

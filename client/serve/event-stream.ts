@@ -1,0 +1,45 @@
+/** A session's events as server-sent events: their ids are `seq`, by which a client that was cut off goes on. */
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { z } from "zod";
+import type { Longhaul } from "../library/types.ts";
+import { HEADERS, parse } from "./http.ts";
+
+/** Proxies and phones drop connections that are silent for a minute. */
+const HEARTBEAT_MS = 15_000;
+
+const seq = z.coerce.number().int().min(0).default(0);
+
+/** Ends with the session's run, when the client leaves, or when `ended` is aborted. @throws ClientError before the first byte */
+export async function streamEvents(
+  stream: { readonly client: Longhaul; readonly id: string; readonly ended: AbortSignal },
+  request: IncomingMessage,
+  response: ServerResponse,
+  query: URLSearchParams,
+): Promise<void> {
+  const from = parse(seq, request.headers["last-event-id"] ?? query.get("from") ?? undefined);
+  // What names no session is said in a status.
+  const { id } = await stream.client.status(stream.id);
+  const left = new AbortController();
+  response.on("close", () => left.abort());
+  const signal = AbortSignal.any([left.signal, stream.ended]);
+  response.writeHead(200, { ...HEADERS, "content-type": "text/event-stream; charset=utf-8" });
+  response.flushHeaders();
+  const heartbeat = setInterval(() => response.write(": still here\n\n"), HEARTBEAT_MS);
+  try {
+    const events = stream.client.events(id, { from, signal });
+    for (;;) {
+      const { value, done } = await events.next();
+      if (done === true) {
+        if (value !== undefined) response.write(`event: end\ndata: ${JSON.stringify(value)}\n\n`);
+        break;
+      }
+      const isTaken = response.write(`id: ${value.seq}\ndata: ${JSON.stringify(value)}\n\n`);
+      // Who reads slowly is waited for: events wait in Postgres, not here.
+      if (!isTaken) await once(response, "drain", { signal }).catch(() => undefined);
+    }
+  } finally {
+    clearInterval(heartbeat);
+    response.end();
+  }
+}

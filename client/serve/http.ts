@@ -1,0 +1,82 @@
+/** Requests and answers in JSON, and failures as HTTP has them. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { z } from "zod";
+import { missingServiceOf } from "../connect/missing-service.ts";
+import { ClientError, exitCodes, NoSuchSession, usageError } from "../console/errors.ts";
+
+/** A message has at most 1 MiB of characters, each of up to 6 bytes as JSON writes them. */
+const MAX_BODY_BYTES = 6 * 1024 * 1024 + 4_096;
+
+/** Of every answer: nothing is kept, framed, guessed or sent along. */
+export const HEADERS = {
+  "cache-control": "no-store",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+  "referrer-policy": "no-referrer",
+} as const;
+
+export function sendJson(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { ...HEADERS, "content-type": "application/json; charset=utf-8" });
+  response.end(`${JSON.stringify(body)}\n`);
+}
+
+/** @throws ClientError (usage) for what is no such JSON document */
+export async function readBody<T>(request: IncomingMessage, schema: z.ZodType<T>): Promise<T> {
+  const type = request.headers["content-type"] ?? "";
+  // Other types are what a form of another site may send without asking.
+  if (!/^application\/json\b/i.test(type)) throw usageError("Send JSON: Content-Type: application/json");
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of request as AsyncIterable<Buffer>) {
+    bytes += piece.length;
+    if (bytes > MAX_BODY_BYTES) throw usageError(`The body has more than ${MAX_BODY_BYTES} bytes.`);
+    pieces.push(piece);
+  }
+  let json: unknown;
+  try {
+    json = JSON.parse(Buffer.concat(pieces).toString("utf8"));
+  } catch {
+    throw usageError("The body is no JSON.");
+  }
+  return parse(schema, json);
+}
+
+/** @throws ClientError (usage) that names what is wrong */
+export function parse<T>(schema: z.ZodType<T>, value: unknown): T {
+  const parsed = schema.safeParse(value);
+  if (!parsed.success) throw usageError(z.prettifyError(parsed.error));
+  return parsed.data;
+}
+
+export interface Failure {
+  readonly status: number;
+  readonly body: {
+    readonly error: { readonly message: string; readonly fix: string | null; readonly exitCode: number };
+  };
+}
+
+/** What went wrong, as the command of the same name says it; what nobody foresaw without its insides. */
+export function failureOf(error: unknown): Failure {
+  const known = error instanceof ClientError ? error : missingServiceOf(error);
+  if (known === undefined)
+    return failure(500, "The request failed; the server's output says why.", exitCodes.failed);
+  return failure(statusOf(known), known.message, known.exitCode, known.fix);
+}
+
+function failure(status: number, message: string, exitCode: number, fix?: string): Failure {
+  return { status, body: { error: { message, fix: fix ?? null, exitCode } } };
+}
+
+function statusOf(error: ClientError): number {
+  if (error instanceof NoSuchSession) return 404;
+  switch (error.exitCode) {
+    case exitCodes.usage:
+      return 400;
+    case exitCodes.impossible:
+      return 409;
+    case exitCodes.missing:
+      return 503;
+    default:
+      return 500;
+  }
+}

@@ -1,0 +1,32 @@
+/** The page: one document, put together from its parts, that runs nothing but its own script. */
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+
+export interface Page {
+  readonly html: string;
+  /** For Content-Security-Policy. */
+  readonly policy: string;
+}
+
+const part = (name: string) => readFileSync(new URL(`./page/${name}`, import.meta.url), "utf8");
+
+export function readPage(): Page {
+  const style = part("page.css");
+  const script = [part("show.js"), part("controls.js"), part("page.js")].join("\n");
+  const html = part("page.html")
+    // The hashes are of all that stands between the tags.
+    .replace(/(?<=<style>)[^<]*/, () => style)
+    .replace(/(?<=<script>)[^<]*/, () => script);
+  const policy = [
+    "default-src 'none'",
+    `script-src '${hashOf(script)}'`,
+    `style-src '${hashOf(style)}'`,
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; ");
+  return { html, policy };
+}
+
+const hashOf = (text: string) => `sha256-${createHash("sha256").update(text).digest("base64")}`;

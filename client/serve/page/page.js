@@ -1,0 +1,257 @@
+// The page: the list of sessions, and one that is followed.
+const LIST_MS = 3000;
+const STATUS_MS = 4000;
+const RETRY_MS = 1500;
+/** Of a long session only the newest events are shown. */
+const MAX_EVENTS = 4000;
+
+// The token is in no request's address: the fragment stays in the browser.
+const fragment = location.hash.slice(1);
+if (fragment) {
+  sessionStorage.setItem("token", fragment);
+  history.replaceState(null, "", location.pathname);
+}
+const token = sessionStorage.getItem("token") ?? "";
+const log = new Log($("log"));
+let open;
+
+async function request(method, path, body) {
+  const headers = { authorization: `Bearer ${token}` };
+  if (body !== undefined) headers["content-type"] = "application/json";
+  const response = await fetch(`/v1/${path}`, { method, headers, body: body && JSON.stringify(body) });
+  const json = await response.json();
+  if (!response.ok) throw new Error([json.error.message, json.error.fix].filter(Boolean).join(" "));
+  return json;
+}
+
+const at = (id, rest = "") => `sessions/${encodeURIComponent(id)}${rest}`;
+const hasEnded = (status) => status !== "active" && status !== "waiting";
+
+function tell(error) {
+  $("problem").textContent = error?.message ?? "";
+  $("problem").hidden = error === undefined;
+}
+
+/** Does what a button asks for; it cannot be pressed again meanwhile. */
+async function act(button, what) {
+  button.disabled = true;
+  tell();
+  try {
+    await what();
+    await refresh();
+    return true;
+  } catch (error) {
+    tell(error);
+    return false;
+  } finally {
+    button.disabled = false;
+  }
+}
+
+async function listSessions() {
+  try {
+    const [all, waiting] = await Promise.all([
+      request("GET", "sessions?limit=100"),
+      request("GET", "sessions?status=waiting&limit=100"),
+    ]);
+    const rest = all.filter(({ id }) => !waiting.some((other) => other.id === id));
+    showList([
+      ["Waits for you", waiting],
+      ["Running", rest.filter(({ status }) => !hasEnded(status))],
+      ["Ended", rest.filter(({ status }) => hasEnded(status))],
+    ]);
+    if (!open) $("connection").textContent = "";
+  } catch (error) {
+    $("connection").textContent = error instanceof TypeError ? "not connected" : error.message;
+  }
+}
+
+function showList(groups) {
+  const focused = document.activeElement?.dataset?.id;
+  const parts = groups.flatMap(([title, sessions]) =>
+    sessions.length === 0 ? [] : [make("h3", "", title), ...sessions.map(listed)],
+  );
+  $("list").replaceChildren(
+    ...(parts.length === 0 ? [make("p", "note", "There are no sessions yet.")] : parts),
+  );
+  if (focused)
+    $("list")
+      .querySelector(`[data-id="${CSS.escape(focused)}"]`)
+      ?.focus();
+}
+
+function listed({ id, status, task }) {
+  const button = make("button");
+  button.type = "button";
+  button.dataset.id = id;
+  button.setAttribute("aria-current", String(id === open?.id));
+  const row = make("span", "row");
+  row.append(make("span", "", id), make("span", `badge ${status}`, status));
+  button.append(row, make("span", "about", task));
+  button.addEventListener("click", () => openSession(id));
+  return button;
+}
+
+function openSession(id) {
+  closeSession();
+  open = { id, seq: 0, left: new AbortController() };
+  document.body.classList.add("open");
+  $("session").hidden = false;
+  $("empty").hidden = true;
+  $("name").textContent = id;
+  for (const name of ["state", "figures"]) $(name).textContent = "";
+  log.clear();
+  showTab("log");
+  tell();
+  $("questions").replaceChildren();
+  showContext(0, 0);
+  void refresh().then((status) => followSession(open, Math.max(0, (status?.lastSeq ?? 0) - MAX_EVENTS)));
+  void listSessions();
+}
+
+function closeSession() {
+  open?.left.abort();
+  open = undefined;
+  document.body.classList.remove("open");
+  $("session").hidden = true;
+  $("empty").hidden = false;
+  $("connection").textContent = "";
+}
+
+/** Status, queue and questions as they are now. */
+async function refresh() {
+  const of = open;
+  if (!of) return undefined;
+  try {
+    const [status, questions] = await Promise.all([
+      request("GET", at(of.id)),
+      request("GET", at(of.id, "/questions")),
+    ]);
+    if (of !== open) return undefined;
+    showStatus(status);
+    showQuestions(hasEnded(status.status) ? [] : questions);
+    return status;
+  } catch (error) {
+    tell(error instanceof TypeError ? new Error("The server does not answer.") : error);
+    return undefined;
+  }
+}
+
+/** Events as they come, each once: after a loss from the last one on. */
+async function followSession(of, from) {
+  if (!of) return;
+  of.seq = Math.max(of.seq, from);
+  of.isFollowed = true;
+  if (from > 0) log.note("Earlier events are left out here; longhaul watch shows all.");
+  while (of === open) {
+    try {
+      const response = await fetch(`/v1/${at(of.id, "/events")}`, {
+        headers: { authorization: `Bearer ${token}`, "last-event-id": String(of.seq) },
+        signal: of.left.signal,
+      });
+      if (!response.ok) throw new Error((await response.json()).error.message);
+      $("connection").textContent = "live";
+      if (await readStream(of, response.body)) {
+        $("connection").textContent = "";
+        of.isFollowed = false;
+        await refresh();
+        return;
+      }
+    } catch {
+      if (of !== open) return;
+    }
+    $("connection").textContent = "connecting …";
+    await new Promise((done) => setTimeout(done, RETRY_MS));
+  }
+}
+
+/** Resolves with true where the run has ended. */
+async function readStream(of, body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return false;
+    const blocks = (rest + value).split("\n\n");
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const data = /^data: (.*)$/m.exec(block)?.[1];
+      if (data === undefined) continue;
+      if (block.startsWith("event: end")) return true;
+      if (of !== open) return false;
+      const event = JSON.parse(data);
+      of.seq = event.seq;
+      take(event);
+    }
+  }
+}
+
+let soon;
+function take(event) {
+  log.show(event);
+  const { type, data } = event;
+  if (type === "llm:response") showContext(data.contextUsed, data.contextLimit);
+  if (!/^(question|message|session|step):/.test(type)) return;
+  // Many at once, as at the beginning, ask once.
+  clearTimeout(soon);
+  soon = setTimeout(refresh, 250);
+}
+
+async function showTab(name) {
+  for (const each of ["log", "diff"]) {
+    $(each).hidden = each !== name;
+    $(`show-${each}`).setAttribute("aria-selected", String(each === name));
+  }
+  if (name !== "diff") return;
+  $("diff").replaceChildren(make("p", "note", "…"));
+  try {
+    const { changed, patch } = await request("GET", at(open.id, "/diff"));
+    $("diff").replaceChildren(
+      make("p", "note", changed === 0 ? "Nothing has changed." : `${changed} files, as last saved`),
+      ...patch
+        .split(/^(?=diff --git )/m)
+        .filter(Boolean)
+        .map(patchPart),
+    );
+  } catch (error) {
+    $("diff").replaceChildren(make("p", "note", error.message));
+  }
+}
+
+async function say() {
+  const text = $("message").value.trim();
+  if (!text) return;
+  const of = open;
+  const isSent = await act($("send"), () => request("POST", at(of.id, "/messages"), { text }));
+  if (!isSent) return;
+  $("message").value = "";
+  // One that had ended goes on.
+  if (of === open && !of.isFollowed) void followSession(of, 0);
+}
+
+$("composer").addEventListener("submit", (event) => {
+  event.preventDefault();
+  void say();
+});
+$("message").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  void say();
+});
+$("interrupt").addEventListener("click", ({ currentTarget }) =>
+  act(currentTarget, async () => {
+    const text = $("message").value.trim();
+    await request("POST", at(open.id, "/interrupt"), text ? { text } : {});
+    $("message").value = "";
+  }),
+);
+$("cancel").addEventListener("click", ({ currentTarget }) => {
+  if (!confirm(`End the run of ${open.id}? Its files are kept.`)) return;
+  void act(currentTarget, () => request("POST", at(open.id, "/cancel"), {}));
+});
+$("back").addEventListener("click", closeSession);
+for (const name of ["log", "diff"]) $(`show-${name}`).addEventListener("click", () => showTab(name));
+
+void listSessions();
+setInterval(() => document.hidden || listSessions(), LIST_MS);
+setInterval(() => document.hidden || refresh(), STATUS_MS);

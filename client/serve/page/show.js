@@ -1,0 +1,214 @@
+// What the page shows of events. Words of models and people are only ever text, never markup.
+"use strict";
+
+const $ = (id) => document.getElementById(id);
+
+function make(tag, className, text) {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+/** A patch or a replaced text, line by line. */
+function patchPart(patch) {
+  const part = make("pre");
+  for (const line of patch.split("\n")) {
+    const kind = /^(\+\+\+|---|diff |index )/.test(line)
+      ? ""
+      : { "+": "add", "-": "del", "@": "at" }[line[0]];
+    part.append(make("span", kind ?? "", `${line}\n`));
+  }
+  return part;
+}
+
+const marked = (text, mark) =>
+  text
+    .split("\n")
+    .map((line) => mark + line)
+    .join("\n");
+
+/** What a call was asked with; an edit as what goes and what comes. */
+function inputParts({ input, inputCut }) {
+  if (inputCut !== undefined) return [make("pre", "", `${inputCut} …`)];
+  if (input === undefined || input === null) return [];
+  if (typeof input !== "object") return [make("pre", "", String(input))];
+  const { old_string: before, new_string: after, patch, ...others } = input;
+  const parts = [];
+  if (typeof patch === "string") parts.push(patchPart(patch));
+  if (typeof before === "string" && typeof after === "string")
+    parts.push(patchPart(`${marked(before, "-")}\n${marked(after, "+")}`));
+  const lines = Object.entries(others).map(
+    ([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value, undefined, 2)}`,
+  );
+  if (lines.length > 0) parts.unshift(make("pre", "", lines.join("\n")));
+  return parts;
+}
+
+/** The log of one session, from its events in order. */
+class Log {
+  constructor(place) {
+    this.place = place;
+    this.clear();
+  }
+
+  clear() {
+    this.place.replaceChildren();
+    this.calls = new Map();
+    this.endLive();
+  }
+
+  /** What streams is shown until the step's answer is there in full. */
+  endLive() {
+    for (const part of [this.text, this.thought, this.draft]) part?.remove();
+    this.text = this.thought = this.draft = undefined;
+  }
+
+  add(...parts) {
+    const stays = this.place.scrollHeight - this.place.scrollTop - this.place.clientHeight < 80;
+    this.place.append(...parts);
+    if (stays) this.place.scrollTop = this.place.scrollHeight;
+  }
+
+  note(text, kind = "") {
+    this.add(make("p", `note ${kind}`, text));
+  }
+
+  show({ type, data, step, attempt }) {
+    switch (type) {
+      case "session:started":
+        if (data.resetTo !== undefined) this.note(`↶ went back to before step ${data.resetTo}`, "warn");
+        else if (!data.continued) this.add(make("div", "person", data.task));
+        return;
+      case "step:started":
+        this.endLive();
+        return;
+      case "llm:chunk":
+        return this.chunk(data, `${step}.${attempt}`);
+      case "llm:response":
+        this.endLive();
+        if (data.reasoning) this.add(folded("thought", data.reasoning));
+        if (data.content) this.add(make("div", "words", data.content));
+        return;
+      case "llm:tool-call":
+        return this.call(step, data);
+      case "llm:tool-result":
+        return this.result(step, data);
+      case "llm:error":
+        this.endLive();
+        this.note(
+          `${data.class}: ${data.message}${data.final ? "" : " – tried again"}`,
+          data.final ? "bad" : "warn",
+        );
+        return;
+      case "llm:switched":
+        return this.note(`model: ${data.from} → ${data.to}`);
+      case "context:compressing":
+        return this.note(`⇣ compacting ${count(data.tokensBefore)} tokens …`);
+      case "context:compressed":
+        return this.note(
+          data.status === "applied" || data.tokensAfter < data.tokensBefore
+            ? `⇣ compacted: ${count(data.tokensBefore)} → ${count(data.tokensAfter)} tokens, ${data.messages} messages`
+            : `⇣ not compacted: ${data.reason ?? data.status}`,
+        );
+      case "context:pruned":
+        return this.note(
+          `✂ ${data.prunedCount} old tool results left out, ${count(data.savedTokens)} tokens saved`,
+        );
+      case "message:dequeued":
+        return this.add(make("div", "person", data.text));
+      case "message:withdrawn":
+        return this.note("✉ a message was taken back");
+      case "sandbox:lost":
+        return this.note(`sandbox lost: ${data.message}`, "warn");
+      case "egress:denied":
+        return this.note(`not reached: ${data.host}:${data.port} (${data.reason})`, "warn");
+      case "question:asked":
+        return this.note(`? ${data.text}`, "warn");
+      case "question:answered":
+        return this.note(
+          `→ ${data.how}${data.excerpt ? `: ${data.excerpt}` : ""}${data.by ? ` (${data.by})` : ""}`,
+        );
+      case "question:expired":
+        return this.note(`→ nobody answered; the default was taken: ${data.default}`);
+      case "question:withdrawn":
+        return this.note(`→ the question was withdrawn (${data.reason})`);
+      case "delegate:started":
+        return this.note(`⇢ ${data.childId} works on: ${data.about}`);
+      case "delegate:ended":
+        return this.note(`⇠ ${data.childId} is ${data.status}; ${data.applied.length} files taken over`);
+      case "git:pushed":
+        return this.note(`pushed ${data.commits} commits to ${data.branch}`);
+      case "git:pull-request":
+        return this.note(`pull request: ${data.url}`);
+      case "session:ended":
+        this.endLive();
+        this.add(
+          make(
+            "div",
+            `outcome${data.status === "completed" ? "" : " bad"}`,
+            [data.status + (data.reason ? `: ${data.reason}` : ""), data.text].filter(Boolean).join("\n"),
+          ),
+        );
+        return;
+    }
+  }
+
+  chunk({ chunkType, text }, attempt) {
+    // Another attempt writes its answer from the beginning.
+    if (attempt !== this.attempt) this.endLive();
+    this.attempt = attempt;
+    const parts = { text: ["text", "words live"], reasoning: ["thought", "note live"] }[chunkType];
+    if (parts !== undefined) {
+      const [name, look] = parts;
+      if (this[name] === undefined) this.add((this[name] = make("div", look, "")));
+      this[name].append(text);
+    } else if (chunkType === "tool-name" || this.draft === undefined) {
+      this.draft?.remove();
+      this.draft = make("div", "note live", `▸ ${text} `);
+      this.add(this.draft);
+    } else this.draft.append(text);
+    this.add();
+  }
+
+  call(step, data) {
+    this.draft?.remove();
+    this.draft = undefined;
+    const part = make("details");
+    const head = make("summary");
+    const state = make("span", "run", "● ");
+    head.append(
+      state,
+      make("b", "", data.name),
+      " ",
+      make("span", "about", data.about),
+      make("span", "faint"),
+    );
+    part.append(head, ...inputParts(data));
+    this.calls.set(`${step}.${data.callId}`, { part, state, facts: head.lastChild });
+    this.add(part);
+  }
+
+  result(step, { callId, name, outcome, durationMs, exitCode, truncated, text, excerpt, handle }) {
+    if (!this.calls.has(`${step}.${callId}`)) this.call(step, { callId, name, about: "" });
+    const { part, state, facts } = this.calls.get(`${step}.${callId}`);
+    const isGood = outcome === "completed";
+    state.className = isGood && !exitCode ? "ok" : "bad";
+    state.textContent = isGood && !exitCode ? "✓ " : "✗ ";
+    const exit = exitCode === null || exitCode === undefined || exitCode === 0 ? "" : ` · exit ${exitCode}`;
+    facts.textContent = ` ${isGood ? "" : `${outcome} · `}${(durationMs / 1000).toFixed(1)} s${exit}`;
+    part.append(make("pre", "", text ?? excerpt));
+    if (truncated || handle)
+      part.append(make("p", "note", `cut here${handle ? `; all of it: ${handle}` : ""}`));
+    this.add();
+  }
+}
+
+function folded(title, text) {
+  const part = make("details");
+  part.append(make("summary", "faint", title), make("div", "note words", text));
+  return part;
+}
+
+const count = (tokens) =>
+  tokens >= 1000 ? `${(tokens / 1000).toFixed(tokens >= 100000 ? 0 : 1)}k` : String(tokens);

@@ -1,0 +1,132 @@
+/** The API: what the library does, by method and path. Described in docs/openapi.yaml. */
+import type { IncomingMessage } from "node:http";
+import { z } from "zod";
+import { MAX_ANSWER_CHARS } from "../../activities/contract/questions.ts";
+import type { Longhaul } from "../library/types.ts";
+import { parse, readBody } from "./http.ts";
+
+export interface Call {
+  readonly client: Longhaul;
+  readonly request: IncomingMessage;
+  readonly query: URLSearchParams;
+  /** Of the path's variable parts. */
+  readonly names: readonly string[];
+}
+
+export interface Route {
+  readonly method: "GET" | "POST" | "DELETE";
+  readonly path: RegExp;
+  /** Default: 200. */
+  readonly status?: number;
+  readonly run: (call: Call) => Promise<unknown>;
+}
+
+const STATUSES = ["active", "waiting", "completed", "failed", "cancelled", "max_steps"] as const;
+const MAX_LISTED = 200;
+
+const listing = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(MAX_LISTED).optional(),
+  status: z.enum(STATUSES).optional(),
+  parent: z.string().optional(),
+});
+
+/** Paths of this machine are not taken: a folder is put in by the command or the library. */
+const newSession = z.strictObject({
+  task: z.string(),
+  id: z.string().optional(),
+  model: z.string().optional(),
+  repo: z.string().optional(),
+  ref: z.string().optional(),
+  maxSteps: z.number().int().min(1).optional(),
+  maxCostUsd: z.number().positive().optional(),
+  questions: z.enum(["ask", "default", "deny"]).optional(),
+});
+
+const message = z.strictObject({ text: z.string(), id: z.string().optional() });
+const interrupt = z.strictObject({ text: z.string().optional() });
+const nothing = z.strictObject({});
+
+const answer = z
+  .strictObject({
+    question: z.string().optional(),
+    text: z.string().max(MAX_ANSWER_CHARS).optional(),
+    option: z.union([z.number().int().min(1), z.string()]).optional(),
+    action: z.enum(["allow", "allow-always", "deny", "decline"]).optional(),
+    by: z.string().max(100).optional(),
+  })
+  .refine(({ text, option, action }) => text !== undefined || option !== undefined || action !== undefined, {
+    error: "There is no answer: text, option or action.",
+  });
+
+/** Without what is undefined, which the library's types do not have. */
+type Given<T> = { [Name in keyof T]: Exclude<T[Name], undefined> };
+const given = <T extends object>(value: T): Given<T> =>
+  Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as Given<T>;
+
+const session = (rest = "") => new RegExp(`^/v1/sessions/([^/]+)${rest}$`);
+const first = ({ names: [name = ""] }: Call) => name;
+
+export const EVENTS_PATH = session("/events");
+
+export const routes: readonly Route[] = [
+  {
+    method: "GET",
+    path: /^\/v1\/sessions$/,
+    run: ({ client, query }) => client.list(given(parse(listing, Object.fromEntries(query)))),
+  },
+  {
+    method: "POST",
+    path: /^\/v1\/sessions$/,
+    status: 201,
+    run: async ({ client, request }) => {
+      const { task, ...options } = await readBody(request, newSession);
+      return client.start(task, given(options));
+    },
+  },
+  { method: "GET", path: session(), run: (call) => call.client.status(first(call)) },
+  { method: "GET", path: /^\/v1\/questions$/, run: ({ client }) => client.questions() },
+  { method: "GET", path: session("/questions"), run: (call) => call.client.questions(first(call)) },
+  { method: "GET", path: session("/diff"), run: (call) => call.client.diff(first(call)) },
+  {
+    method: "GET",
+    path: session("/export"),
+    run: (call) => {
+      const format = z.enum(["own", "atif"]).default("own");
+      return call.client.export(first(call), parse(format, call.query.get("format") ?? undefined));
+    },
+  },
+  {
+    method: "POST",
+    path: session("/messages"),
+    run: async (call) => {
+      const { text, id } = await readBody(call.request, message);
+      return call.client.say(first(call), text, id === undefined ? {} : { id });
+    },
+  },
+  {
+    method: "DELETE",
+    path: session("/messages/([^/]+)"),
+    run: async ({ client, names: [id = "", messageId = ""] }) => {
+      await client.unsay(id, messageId);
+      return { withdrawn: true };
+    },
+  },
+  {
+    method: "POST",
+    path: session("/answers"),
+    run: async (call) => call.client.answer(first(call), given(await readBody(call.request, answer))),
+  },
+  {
+    method: "POST",
+    path: session("/interrupt"),
+    run: async (call) => call.client.interrupt(first(call), (await readBody(call.request, interrupt)).text),
+  },
+  {
+    method: "POST",
+    path: session("/cancel"),
+    run: async (call) => {
+      await readBody(call.request, nothing);
+      return call.client.cancel(first(call));
+    },
+  },
+];

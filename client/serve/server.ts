@@ -1,0 +1,141 @@
+/** The library over HTTP, and the page that uses it. */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { networkInterfaces } from "node:os";
+import type { Longhaul } from "../library/types.ts";
+import { streamEvents } from "./event-stream.ts";
+import { refuseOrigin, refuseToken, type Guard, type Refusal } from "./guard.ts";
+import { failureOf, HEADERS, sendJson } from "./http.ts";
+import { readPage, type Page } from "./page.ts";
+import { EVENTS_PATH, routes } from "./routes.ts";
+
+export interface Serving {
+  readonly client: Longhaul;
+  readonly host: string;
+  /** 0 = a free one. */
+  readonly port: number;
+  readonly token: string;
+  /** What no answer tells. */
+  readonly onFault: (error: unknown) => void;
+}
+
+export interface Served {
+  /** `http://host:port` */
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** @throws NodeJS.ErrnoException where the port cannot be opened */
+export async function serve({ client, host, port, token, onFault }: Serving): Promise<Served> {
+  const ended = new AbortController();
+  const page = readPage();
+  let guard: Guard = { token, hosts: new Set() };
+  const server = createServer((request, response) => {
+    answer({ client, guard, page, ended: ended.signal, onFault }, request, response).catch(onFault);
+  });
+  server.listen(port, host);
+  await once(server, "listening");
+  const opened = (server.address() as AddressInfo).port;
+  guard = { token, hosts: hostsOf(host, opened) };
+  return { url: `http://${nameOf(host)}:${opened}`, close: () => close(server, ended) };
+}
+
+async function close(server: Server, ended: AbortController): Promise<void> {
+  const closed = once(server, "close");
+  server.close();
+  ended.abort();
+  server.closeIdleConnections();
+  await closed;
+}
+
+const isAny = (host: string) => host === "0.0.0.0" || host === "::";
+const nameOf = (host: string) => {
+  if (isAny(host)) return "127.0.0.1";
+  return host.includes(":") ? `[${host}]` : host;
+};
+
+/** Names by which this server is reached; of one that listens everywhere, this machine's addresses. */
+function hostsOf(host: string, port: number): Set<string> {
+  const own = isAny(host)
+    ? Object.values(networkInterfaces()).flatMap((each) => (each ?? []).map(({ address }) => address))
+    : [host];
+  const names = ["127.0.0.1", "localhost", "[::1]", ...own.map((each) => nameOf(each).toLowerCase())];
+  // A browser leaves out the usual port.
+  return new Set(names.flatMap((name) => [`${name}:${port}`, ...(port === 80 ? [name] : [])]));
+}
+
+interface Context extends Pick<Serving, "client" | "onFault"> {
+  readonly guard: Guard;
+  readonly page: Page;
+  readonly ended: AbortSignal;
+}
+
+async function answer(context: Context, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const refused = refuseOrigin(context.guard, request.headers);
+  if (refused !== undefined) return refuse(response, refused);
+  const { pathname, searchParams } = new URL(request.url ?? "/", "http://server");
+  if (pathname === "/" && request.method === "GET") return sendPage(response, context.page);
+  const unknown = refuseToken(context.guard, request.headers);
+  if (unknown !== undefined) return refuse(response, unknown);
+  try {
+    await call(context, { request, response, pathname, query: searchParams });
+  } catch (error) {
+    const { status, body } = failureOf(error);
+    if (status === 500) context.onFault(error);
+    // A stream that has begun is cut off: its reader takes it up again.
+    if (response.headersSent) response.destroy();
+    else sendJson(response, status, body);
+  }
+}
+
+interface Request {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly pathname: string;
+  readonly query: URLSearchParams;
+}
+
+async function call(
+  { client, ended }: Context,
+  { request, response, pathname, query }: Request,
+): Promise<void> {
+  const [, followed] = EVENTS_PATH.exec(pathname) ?? [];
+  if (followed !== undefined && request.method === "GET")
+    return streamEvents({ client, id: decoded(followed), ended }, request, response, query);
+  const fitting = routes.filter(({ path }) => path.test(pathname));
+  const route = fitting.find(({ method }) => method === request.method);
+  if (route === undefined) {
+    const isMethod = fitting.length > 0 || followed !== undefined;
+    return sendJson(response, isMethod ? 405 : 404, {
+      error: {
+        message: isMethod ? "There is no such method." : "There is no such path.",
+        fix: null,
+        exitCode: 2,
+      },
+    });
+  }
+  const names = (route.path.exec(pathname) ?? []).slice(1).map(decoded);
+  sendJson(response, route.status ?? 200, await route.run({ client, request, query, names }));
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function refuse(response: ServerResponse, { status, message }: Refusal): void {
+  sendJson(response, status, { error: { message, fix: null, exitCode: 2 } });
+}
+
+function sendPage(response: ServerResponse, { html, policy }: Page): void {
+  response.writeHead(200, {
+    ...HEADERS,
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": policy,
+  });
+  response.end(html);
+}

@@ -1,0 +1,173 @@
+import { request } from "node:http";
+import { expect, onTestFinished, test } from "vitest";
+import { begin, finished, starting, untilStatus } from "../support/commands/longhaul.ts";
+import { eventually } from "../support/eventually.ts";
+
+interface Served {
+  readonly url: string;
+  readonly token: string;
+}
+
+async function serving(): Promise<Served> {
+  const server = starting(["serve", "--port", "0"]);
+  onTestFinished(async () => {
+    server.kill("SIGTERM");
+    expect((await server.ended).code).toBe(130);
+  });
+  const line = await eventually(
+    "the line with the address",
+    () => /^http.*$/m.exec(server.out())?.[0],
+    30_000,
+  );
+  const { origin, hash } = new URL(line);
+  return { url: origin, token: hash.slice(1) };
+}
+
+const json = { "content-type": "application/json" };
+
+function api({ url, token }: Served) {
+  return async (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {
+    const response = await fetch(`${url}/v1/${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, ...(body === undefined ? {} : json), ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+  };
+}
+
+/** With headers that `fetch` does not let one choose. */
+function statusWith(
+  { url, token }: Served,
+  headers: Record<string, string>,
+  path = "/v1/sessions",
+): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  const sent = request(
+    `${url}${path}`,
+    { headers: { authorization: `Bearer ${token}`, ...headers } },
+    (answer) => {
+      answer.resume();
+      resolve(answer.statusCode ?? 0);
+    },
+  );
+  sent.on("error", reject).end();
+  return promise;
+}
+
+interface Heard {
+  readonly ids: number[];
+  readonly types: string[];
+}
+
+/** Reads a stream until it ends, or until so many events have come. */
+async function hear(
+  { url, token }: Served,
+  session: string,
+  { after, most = Infinity }: { after?: number; most?: number } = {},
+): Promise<Heard> {
+  const left = new AbortController();
+  const response = await fetch(`${url}/v1/sessions/${session}/events`, {
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(after === undefined ? {} : { "last-event-id": String(after) }),
+    },
+    signal: left.signal,
+  });
+  expect(response.headers.get("content-type")).toContain("text/event-stream");
+  const heard: Heard = { ids: [], types: [] };
+  let rest = "";
+  for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    const blocks = (rest + piece).split("\n\n");
+    rest = blocks.pop() ?? "";
+    for (const block of blocks) {
+      const id = /^id: (\d+)$/m.exec(block)?.[1];
+      if (block.startsWith("event: end")) heard.types.push("end");
+      if (id === undefined) continue;
+      heard.ids.push(Number(id));
+      heard.types.push((JSON.parse(/^data: (.*)$/m.exec(block)?.[1] ?? "") as { type: string }).type);
+      if (heard.ids.length === most) {
+        left.abort();
+        return heard;
+      }
+    }
+  }
+  return heard;
+}
+
+test("nobody gets in without the token, by another name or from another site; the page runs its own script alone", async () => {
+  const served = await serving();
+  const { host } = new URL(served.url);
+  expect(await statusWith(served, {})).toBe(200);
+  expect(await statusWith(served, { authorization: "" })).toBe(401);
+  expect(await statusWith(served, { authorization: "Bearer wrong" })).toBe(401);
+  expect(await statusWith(served, { host: "evil.example" })).toBe(403);
+  expect(await statusWith(served, { origin: "http://evil.example" })).toBe(403);
+  expect(await statusWith(served, { origin: `http://${host}` })).toBe(200);
+  expect(await statusWith(served, { host: "evil.example" }, "/")).toBe(403);
+  const page = await fetch(served.url);
+  const policy = page.headers.get("content-security-policy") ?? "";
+  expect(policy).toMatch(
+    /^default-src 'none'; script-src 'sha256-\S+'; style-src 'sha256-\S+'; connect-src 'self'/,
+  );
+  expect(await page.text()).not.toContain(served.token);
+  const call = api(served);
+  expect((await call("GET", "nothing")).status).toBe(404);
+  expect((await call("DELETE", "sessions")).status).toBe(405);
+  expect((await call("GET", "sessions/no-such-session")).status).toBe(404);
+  const form = await fetch(`${served.url}/v1/sessions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${served.token}`, "content-type": "text/plain" },
+    body: '{"task":"say: no"}',
+  });
+  expect(form.status).toBe(400);
+});
+
+test("a session is started, asked, answered and guided, and its events go on where they were left", async () => {
+  const served = await serving();
+  const call = api(served);
+  const ask = JSON.stringify({ question: "<script>npm</script> or pnpm?", options: ["npm", "pnpm"] });
+  const started = await call("POST", "sessions", { task: `ask: ${ask}\nsay: Done.` });
+  expect(started.status).toBe(201);
+  const id = String(started.body["id"]);
+  const first = await hear(served, id, { most: 2 });
+  await untilStatus(id, ({ status }) => status === "waiting");
+  expect((await call("GET", "sessions?status=waiting")).body).toMatchObject([{ id }]);
+  expect((await call("GET", `sessions/${id}/questions`)).body).toMatchObject([
+    { id: "s1c0", text: "<script>npm</script> or pnpm?" },
+  ]);
+  expect((await call("POST", `sessions/${id}/answers`, { option: 9 })).status).toBe(409);
+  expect((await call("POST", `sessions/${id}/answers`, {})).status).toBe(400);
+  expect(await call("POST", `sessions/${id}/answers`, { option: 2 })).toMatchObject({
+    status: 200,
+    body: { session: id, question: "s1c0" },
+  });
+  const rest = await hear(served, id, { after: first.ids.at(-1) ?? 0 });
+  const all = [...first.ids, ...rest.ids];
+  expect(all).toEqual([...new Set(all)].toSorted((a, b) => a - b));
+  expect(rest.types.slice(-2)).toEqual(["session:ended", "end"]);
+
+  expect((await call("POST", `sessions/${id}/messages`, { text: "say: Second." })).body).toMatchObject({
+    queued: true,
+  });
+  await untilStatus(id, ({ result, status }) => status === "completed" && result === "Second.");
+  const gap = await hear(served, id, { after: all.at(-1) ?? 0 });
+  expect(gap.types[0]).not.toBe("end");
+  expect(gap.types.at(-1)).toBe("end");
+});
+
+test("a session that runs is interrupted and cancelled, and a message is taken back", async () => {
+  const served = await serving();
+  const call = api(served);
+  const id = await begin("run: sleep 100\nsay: Not heard.");
+  await untilStatus(id, ({ step }) => step === 1);
+  await call("POST", `sessions/${id}/messages`, { text: "say: no", id: "one" });
+  expect((await call("DELETE", `sessions/${id}/messages/one`)).status).toBe(200);
+  expect((await call("DELETE", `sessions/${id}/messages/one`)).status).toBe(409);
+  expect((await call("POST", `sessions/${id}/interrupt`, { text: "run: sleep 101" })).status).toBe(200);
+  await untilStatus(id, ({ step }) => step === 2);
+  expect((await call("POST", `sessions/${id}/cancel`, {})).status).toBe(200);
+  expect((await call("GET", `sessions/${id}`)).body).toMatchObject({ status: "cancelled" });
+  const done = await finished("say: Done.");
+  expect((await call("POST", `sessions/${done}/interrupt`, {})).status).toBe(409);
+});
