@@ -69,14 +69,7 @@ function failure(status: number, message: string, exitCode: number, fix?: string
 
 function statusOf(error: ClientError): number {
   if (error instanceof NoSuchSession) return 404;
-  switch (error.exitCode) {
-    case exitCodes.usage:
-      return 400;
-    case exitCodes.impossible:
-      return 409;
-    case exitCodes.missing:
-      return 503;
-    default:
-      return 500;
-  }
+  if (error.exitCode === exitCodes.usage) return 400;
+  if (error.exitCode === exitCodes.impossible) return 409;
+  return error.exitCode === exitCodes.missing ? 503 : 500;
 }

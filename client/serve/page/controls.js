@@ -63,7 +63,7 @@ function questionPart({ session, id, kind, text, options, default: fallback, exp
     return button;
   };
   (options ?? []).forEach(({ label, description }, place) => {
-    choice(label, { option: place + 1 }, "main").title = description ?? "";
+    choice(description ? `${label} – ${description}` : label, { option: place + 1 }, "main");
   });
   if (kind === "ask") choice("Decline", { action: "decline" });
   else {

@@ -17,8 +17,12 @@ let open;
 
 async function request(method, path, body) {
   const headers = { authorization: `Bearer ${token}` };
-  if (body !== undefined) headers["content-type"] = "application/json";
-  const response = await fetch(`/v1/${path}`, { method, headers, body: body && JSON.stringify(body) });
+  const sent = { method, headers };
+  if (body !== undefined) {
+    headers["content-type"] = "application/json";
+    sent.body = JSON.stringify(body);
+  }
+  const response = await fetch(`/v1/${path}`, sent);
   const json = await response.json();
   if (!response.ok) throw new Error([json.error.message, json.error.fix].filter(Boolean).join(" "));
   return json;
@@ -101,7 +105,7 @@ function openSession(id) {
   $("name").textContent = id;
   for (const name of ["state", "figures"]) $(name).textContent = "";
   log.clear();
-  showTab("log");
+  void showTab("log");
   tell();
   $("questions").replaceChildren();
   showContext(0, 0);
@@ -128,6 +132,7 @@ async function refresh() {
       request("GET", at(of.id, "/questions")),
     ]);
     if (of !== open) return undefined;
+    log.task = status.task;
     showStatus(status);
     showQuestions(hasEnded(status.status) ? [] : questions);
     return status;
@@ -238,19 +243,19 @@ $("message").addEventListener("keydown", (event) => {
   event.preventDefault();
   void say();
 });
-$("interrupt").addEventListener("click", ({ currentTarget }) =>
-  act(currentTarget, async () => {
+$("interrupt").addEventListener("click", ({ currentTarget }) => {
+  void act(currentTarget, async () => {
     const text = $("message").value.trim();
     await request("POST", at(open.id, "/interrupt"), text ? { text } : {});
     $("message").value = "";
-  }),
-);
+  });
+});
 $("cancel").addEventListener("click", ({ currentTarget }) => {
   if (!confirm(`End the run of ${open.id}? Its files are kept.`)) return;
   void act(currentTarget, () => request("POST", at(open.id, "/cancel"), {}));
 });
 $("back").addEventListener("click", closeSession);
-for (const name of ["log", "diff"]) $(`show-${name}`).addEventListener("click", () => showTab(name));
+for (const name of ["log", "diff"]) $(`show-${name}`).addEventListener("click", () => void showTab(name));
 
 void listSessions();
 setInterval(() => document.hidden || listSessions(), LIST_MS);

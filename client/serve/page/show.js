@@ -55,6 +55,7 @@ class Log {
   clear() {
     this.place.replaceChildren();
     this.calls = new Map();
+    this.task = undefined;
     this.endLive();
   }
 
@@ -78,7 +79,7 @@ class Log {
     switch (type) {
       case "session:started":
         if (data.resetTo !== undefined) this.note(`↶ went back to before step ${data.resetTo}`, "warn");
-        else if (!data.continued) this.add(make("div", "person", data.task));
+        else if (!data.continued) this.add(make("div", "person", this.task ?? data.task));
         return;
       case "step:started":
         this.endLive();
@@ -88,6 +89,7 @@ class Log {
       case "llm:response":
         this.endLive();
         if (data.reasoning) this.add(folded("thought", data.reasoning));
+        this.said = data.content;
         if (data.content) this.add(make("div", "words", data.content));
         return;
       case "llm:tool-call":
@@ -124,7 +126,9 @@ class Log {
       case "egress:denied":
         return this.note(`not reached: ${data.host}:${data.port} (${data.reason})`, "warn");
       case "question:asked":
-        return this.note(`? ${data.text}`, "warn");
+        // The agent's own question stands in its call.
+        if (data.kind !== "ask") this.note(`? ${data.text}`, "warn");
+        return;
       case "question:answered":
         return this.note(
           `→ ${data.how}${data.excerpt ? `: ${data.excerpt}` : ""}${data.by ? ` (${data.by})` : ""}`,
@@ -147,7 +151,9 @@ class Log {
           make(
             "div",
             `outcome${data.status === "completed" ? "" : " bad"}`,
-            [data.status + (data.reason ? `: ${data.reason}` : ""), data.text].filter(Boolean).join("\n"),
+            [data.status + (data.reason ? `: ${data.reason}` : ""), data.text === this.said ? "" : data.text]
+              .filter(Boolean)
+              .join("\n"),
           ),
         );
         return;
