@@ -76,6 +76,7 @@ export const toolsConfigSchema = z.strictObject({
   todo: charsOnly,
   ask_user: charsOnly,
   delegate: charsOnly,
+  exit_plan: charsOnly,
 });
 
 const limitsConfigSchema = z.strictObject({
