@@ -97,6 +97,50 @@ it("takes a default only where the model said after how long, and says that nobo
   expect(port).toBe("The person answered: 8080");
 });
 
+it("asks nobody where nobody attends: the model's own default, else nothing", async () => {
+  const script = scriptedModel()
+    .answers(call("ask_user", { ...WHICH, default: "pnpm" }), call("ask_user", WHICH))
+    .says("Done.");
+  const session = await agent.start(script, {
+    config: (config) => ({ ...config, questions: { mode: "default", parkAfter: 1_000, maxOpen: 8 } }),
+  });
+  expect(await session.result()).toMatchObject({ result: "Done." });
+  const [taken, refused] = await resultTexts(agent.database.store, session.id);
+  expect(taken).toMatch(/^Nobody is asked in this session, so your default is taken: pnpm\n/);
+  expect(refused).toMatch(/^Not answered: nobody is asked in this session\./);
+  expect((await questionRows(agent.database.store, session)).map(({ status }) => status)).toEqual([
+    "defaulted",
+    "withdrawn",
+  ]);
+});
+
+it("is still there, in the new line, after a reset to while it waited", async () => {
+  const script = scriptedModel()
+    .answers(call("bash", { command: "echo sibling" }), call("ask_user", WHICH))
+    .says("Done.");
+  const session = await agent.start(script);
+  await untilWaiting(agent.database.store, session);
+  const { events } = await session.handle.fetchHistory();
+  const last = events?.findLast((event) => event.workflowTaskCompletedEventAttributes);
+  const { runId } = await agent.client.workflowService.resetWorkflowExecution({
+    namespace: agent.client.options.namespace,
+    workflowExecution: { workflowId: session.id },
+    reason: "a test goes back",
+    workflowTaskFinishEventId: last?.eventId ?? null,
+    requestId: session.id,
+  });
+  await agent.client.workflow
+    .getHandle(session.id, runId)
+    .executeUpdate("answerQuestion", { args: [{ option: 1 }] });
+  expect(await agent.client.workflow.getHandle(session.id, runId).result()).toMatchObject({
+    result: "Done.",
+  });
+  const rows = await questionRows(agent.database.store, session);
+  expect(rows.at(-1)).toMatchObject({ id: "s1c1", status: "answered", answer: "npm" });
+  expect(rows.filter(({ status }) => status === "open")).toEqual([]);
+  await checkSession(agent, session);
+});
+
 it("withdraws a question for a message, which follows its result; nothing is asked by a bad call [Q7]", async () => {
   const script = scriptedModel()
     .answers(call("ask_user", { question: "Which?", options: ["one"] }), call("ask_user", WHICH))

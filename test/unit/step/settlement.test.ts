@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { readAnswer, type AnswerMessage, type Settlement } from "../../../activities/contract/questions.ts";
+import { closingOf, resultFor, settledEvent } from "../../../activities/step/settlement.ts";
+
+const ask = { id: "s1c0", kind: "ask" as const };
+const choice = { ...ask, options: ["npm", "pnpm"] };
+const approval = { id: "s1c1", kind: "approval" as const };
+const plan = { id: "s1c2", kind: "plan" as const };
+
+describe("what an answer means", () => {
+  it.each<[name: string, open: Parameters<typeof readAnswer>[0], message: unknown, settlement: Settlement]>([
+    ["words", [ask], { text: " 8080 " }, { how: "answered", text: "8080" }],
+    ["a bare string", [ask], "8080", { how: "answered", text: "8080" }],
+    ["an option by number", [choice], { option: 2 }, { how: "answered", text: "pnpm" }],
+    [
+      "an option by its words",
+      [choice],
+      { text: "NPM", by: "ann" },
+      { how: "answered", text: "npm", by: "ann" },
+    ],
+    ["no answer", [choice], { action: "decline" }, { how: "declined" }],
+    ["leave", [approval], { action: "allow" }, { how: "allowed" }],
+    ["leave for good", [approval], { action: "allow-always" }, { how: "allowed", always: true }],
+    ["a refusal with words", [approval], { action: "deny", text: "no" }, { how: "denied", text: "no" }],
+    ["changes of a plan", [plan], "smaller", { how: "denied", text: "smaller" }],
+    ["one of several", [ask, approval], { question: "s1c1", action: "allow" }, { how: "allowed" }],
+  ])("%s", (_name, open, message, settlement) => {
+    expect(readAnswer(open, message)).toMatchObject({ ok: true, settlement });
+  });
+
+  it.each<[name: string, open: Parameters<typeof readAnswer>[0], message: AnswerMessage | unknown]>([
+    ["nothing is open", [], "yes"],
+    ["several are open", [ask, approval], "yes"],
+    ["another is named", [ask], { question: "s9c9", text: "yes" }],
+    ["it is empty", [ask], { text: "" }],
+    ["it is none of the options", [choice], { text: "yarn" }],
+    ["there are no options", [ask], { option: 1 }],
+    ["the number is too high", [choice], { option: 3 }],
+    ["words are no leave", [approval], { text: "yes" }],
+    ["a plan is not approved for good", [plan], { action: "allow-always" }],
+    ["leave is no answer", [ask], { action: "allow" }],
+    ["it is too long", [ask], { text: "x".repeat(16_001) }],
+    ["it is no answer at all", [ask], 7],
+    ["a field is of another kind", [ask], { text: { toString: "x" } }],
+  ])("is not taken where %s", (_name, open, message) => {
+    expect(readAnswer(open, message).ok).toBe(false);
+  });
+});
+
+describe("how a question ended", () => {
+  const question = { id: "s1c0", kind: "ask", defaultText: "npm" };
+
+  it("calls a default what it is, in the result, in the row and in the event", () => {
+    const expired: Settlement = { how: "defaulted", why: "expired" };
+    expect(resultFor(question, expired)?.text).toContain("Nobody answered in time");
+    expect(closingOf(question, expired)).toEqual({ status: "defaulted", answer: "npm" });
+    expect(settledEvent(question, expired).type).toBe("question:expired");
+    const unattended: Settlement = { how: "defaulted", why: "unattended" };
+    expect(resultFor(question, unattended)?.text).toContain("Nobody is asked in this session");
+    expect(settledEvent(question, unattended)).toMatchObject({ data: { how: "defaulted", by: null } });
+  });
+
+  it("gives a call its own result only where a person allowed it", () => {
+    const call = { ...question, kind: "approval", defaultText: null };
+    expect(resultFor(call, { how: "allowed" })).toBeUndefined();
+    for (const end of [{ how: "denied" }, { how: "declined" }, { how: "withdrawn", why: "said" }] as const)
+      expect(resultFor(call, end)?.outcome).toBe("error");
+  });
+});
