@@ -231,7 +231,7 @@ export const commandList: readonly CommandEntry[] = [
   {
     name: "mcp",
     usage: "<what> [server]",
-    about: "MCP servers of the configuration: list them, or test one and list its tools",
+    about: "MCP servers of the configuration: list them; test, login or logout one",
     load: async () => (await import("./commands/mcp.ts")).mcpCommand,
   },
   {

@@ -82,7 +82,7 @@ export interface WorkerConfig {
   readonly readyFile: string | undefined;
   /** What git may use: LONGHAUL_GIT_TOKEN, one for each host, LONGHAUL_GIT_SSH_KEY_FILE, LONGHAUL_GIT_FOLDER. */
   readonly git: GitAccess;
-  /** What MCP servers may be told: LONGHAUL_MCP_<NAME>_TOKEN, and what their headers name. */
+  /** What MCP servers may be told: LONGHAUL_MCP_<NAME>_TOKEN, what their headers name, LONGHAUL_CREDENTIALS_KEY. */
   readonly mcp: McpAccess;
   /** Where notices of questions and ended sessions are posted to, and whether their texts go along. */
   readonly notify: { readonly url: string; readonly withContent: boolean } | undefined;

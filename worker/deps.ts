@@ -49,7 +49,7 @@ export async function bindDeps(
     guardImage: config.guardImage,
     say: (line) => logger.info(line),
   });
-  const mcp = createMcp(config.mcp);
+  const mcp = createMcp(config.mcp, store);
   const close = async () => {
     await mcp.close();
     await sandboxHost.close();

@@ -7,7 +7,7 @@ const ms = z.number().int().positive();
 const NAME = /^(?!.*__)[A-Za-z0-9](?:[A-Za-z0-9_-]{0,30}[A-Za-z0-9])?$/;
 
 const LOCAL_KEYS = ["args", "env", "cwd"] as const;
-const REMOTE_KEYS = ["headers", "auth"] as const;
+const REMOTE_KEYS = ["headers", "auth", "scopes"] as const;
 
 const serverSchema = z
   .strictObject({
@@ -21,8 +21,10 @@ const serverSchema = z
     url: z.url({ protocol: /^https?$/ }).optional(),
     /** `${LONGHAUL_MCP_…}` is filled in by the worker, so that no session holds a secret. */
     headers: z.record(z.string(), z.string()).optional(),
-    /** `token`: the worker's LONGHAUL_MCP_<NAME>_TOKEN; default: that one where there is one. */
-    auth: z.enum(["none", "token"]).optional(),
+    /** `token`: the worker's LONGHAUL_MCP_<NAME>_TOKEN; `oauth`: a person's login; default: the token where there is one. */
+    auth: z.enum(["none", "token", "oauth"]).optional(),
+    /** What a login asks for; default: what the server says. */
+    scopes: z.array(z.string().min(1)).optional(),
     enabled: z.boolean().default(true),
     /** How long a call may go without a sign of life. Source: the protocol's own libraries, 60 s. */
     timeout: ms.default(60_000),

@@ -5,13 +5,18 @@ import { McpFailure } from "./mcp-failure.ts";
 export interface McpAccess {
   /** The worker's variables for MCP servers, and no others. */
   readonly variables: Readonly<Record<string, string>>;
+  /** What logins are encrypted with. */
+  readonly credentialsKey?: string | undefined;
 }
 
 export function mcpAccessOf(environment: Readonly<Record<string, string | undefined>>): McpAccess {
   const own = Object.entries(environment).filter(
     ([name, value]) => name.startsWith("LONGHAUL_MCP_") && value,
   );
-  return { variables: Object.fromEntries(own) as Record<string, string> };
+  return {
+    variables: Object.fromEntries(own) as Record<string, string>,
+    credentialsKey: environment["LONGHAUL_CREDENTIALS_KEY"] || undefined,
+  };
 }
 
 /**
@@ -31,6 +36,7 @@ export function headersFor(
     value.replaceAll(/\$\{(\w+)\}/g, (_, variable: string) => required(variables, variable)),
   ]);
   const variable = mcpTokenVariable(server);
+  if (auth === "oauth") return Object.fromEntries(filled) as Record<string, string>;
   const token = auth === "token" ? required(variables, variable) : variables[variable];
   return {
     ...(Object.fromEntries(filled) as Record<string, string>),

@@ -4,14 +4,17 @@ import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { McpAccess } from "./access.ts";
 import { callOverHttp } from "./call-over-http.ts";
 import { callInSandbox } from "./call-in-sandbox.ts";
+import type { Store } from "../store/db.ts";
+import { createLogins } from "./logins.ts";
 import { createHttpServers, type HttpServers } from "./http-servers.ts";
 import type { ListedTools, Mcp, ServerOf } from "./mcp.ts";
 import { McpFailure, reasonOf } from "./mcp-failure.ts";
 import { listTools } from "./protocol-client.ts";
 import { greetNew } from "./sandbox-servers.ts";
 
-export function createLoadedMcp(access: McpAccess): Mcp {
-  const http = createHttpServers(access);
+export function createLoadedMcp(access: McpAccess, store: Pick<Store, "db"> | undefined): Mcp {
+  const logins = store && createLogins(store, access.credentialsKey);
+  const http = createHttpServers(access, logins);
   return {
     async list(server, sandbox, signal) {
       const { startTimeout } = server.settings;

@@ -3,6 +3,8 @@ import { StreamableHTTPClientTransport, type Client } from "@modelcontextprotoco
 import type { McpServer } from "../config/mcp-settings.ts";
 import { isLoopback } from "../model/endpoint.ts";
 import { headersFor, type McpAccess } from "./access.ts";
+import type { Logins } from "./logins.ts";
+import { McpFailure } from "./mcp-failure.ts";
 import { connected, createProtocolClient } from "./protocol-client.ts";
 
 /** Source: Temporal's own plug-in for MCP (survey of people, 4.2). */
@@ -28,7 +30,7 @@ interface Entry {
   timer: NodeJS.Timeout | undefined;
 }
 
-export function createHttpServers(access: McpAccess): HttpServers {
+export function createHttpServers(access: McpAccess, logins: Logins | undefined): HttpServers {
   const entries = new Map<string, Entry>();
   const network = createFetch();
 
@@ -53,7 +55,7 @@ export function createHttpServers(access: McpAccess): HttpServers {
       if (open !== undefined && instead !== undefined && (await open.client) === instead) drop(key, open);
       let entry = entries.get(key);
       if (entry === undefined) {
-        entry = { client: connect(server, access, await network, signal), timer: undefined };
+        entry = { client: connect(server, { ...access, logins }, await network, signal), timer: undefined };
         entries.set(key, entry);
         const mine = entry;
         mine.client.catch(() => drop(key, mine));
@@ -71,13 +73,18 @@ export function createHttpServers(access: McpAccess): HttpServers {
 
 async function connect(
   { name, settings }: HttpServer,
-  access: McpAccess,
+  access: McpAccess & { readonly logins: Logins | undefined },
   { fetch }: Network,
   signal: AbortSignal,
 ): Promise<Client> {
-  const { startTimeout } = settings;
-  const transport = new StreamableHTTPClientTransport(new URL(settings.url ?? ""), {
+  const { startTimeout, url = "" } = settings;
+  const { logins } = access;
+  if (settings.auth === "oauth" && logins === undefined) throw new McpFailure("this worker keeps no logins");
+  const transport = new StreamableHTTPClientTransport(new URL(url), {
     fetch,
+    ...(settings.auth === "oauth" && logins !== undefined
+      ? { authProvider: logins.providerFor(name, url) }
+      : {}),
     requestInit: { headers: headersFor(access, name, settings) },
     // A lost stream of notifications is no loss: nothing of them is used.
     reconnectionOptions: {

@@ -17,7 +17,8 @@ const MAX_CHARS = 500;
 
 /** What went wrong, as a clause. */
 export function reasonOf(error: unknown): string {
-  if (error instanceof McpFailure) return error.message;
+  const cause = innermost(error);
+  if (cause instanceof McpFailure) return cause.message;
   if (error instanceof UnauthorizedError) return "it wants a login or another token (401)";
   if (error instanceof SdkHttpError) {
     if (error.status === 401 || error.status === 403)
@@ -28,7 +29,6 @@ export function reasonOf(error: unknown): string {
     return "it did not answer in time";
   if (error instanceof ProtocolError)
     return shorten(`it answered with the error ${error.message}`, MAX_CHARS);
-  const cause = innermost(error);
   return shorten(cause instanceof Error ? cause.message || cause.name : String(cause), MAX_CHARS);
 }
 

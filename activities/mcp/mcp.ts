@@ -2,6 +2,7 @@
 import type { McpServer } from "../config/mcp-settings.ts";
 import type { McpToolEntry } from "../contract/mcp.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
+import type { Store } from "../store/db.ts";
 import type { ToolContext, ToolResult } from "../tools/tool.ts";
 import type { McpAccess } from "./access.ts";
 
@@ -41,10 +42,11 @@ export interface Mcp {
   close(): Promise<void>;
 }
 
-export function createMcp(access: McpAccess): Mcp {
+/** @param store with the logins; without it, no server is asked that wants one */
+export function createMcp(access: McpAccess, store?: Pick<Store, "db">): Mcp {
   let loaded: Promise<Mcp> | undefined;
   const load = () =>
-    (loaded ??= import("./create-mcp.ts").then(({ createLoadedMcp }) => createLoadedMcp(access)));
+    (loaded ??= import("./create-mcp.ts").then(({ createLoadedMcp }) => createLoadedMcp(access, store)));
   return {
     list: async (...given) => (await load()).list(...given),
     call: async (...given) => (await load()).call(...given),

@@ -93,7 +93,10 @@ async function take(
       );
       if (!kept) return [];
       if ("failed" in listed)
-        return [{ type: "mcp:failed", step, data: { server: name, message, required: settings.required } }];
+        return [
+          { type: "mcp:failed", step, data: { server: name, message, required: settings.required } },
+          ...loginNeeded(name, message).map((data) => ({ type: "mcp:login-needed" as const, step, data })),
+        ];
       return [{ type: "mcp:connected", step, data: connectedFacts(name, settings, listed) }];
     }),
   );
@@ -129,6 +132,12 @@ async function ask(
     if (error instanceof Error && error.name === "SandboxLost") throw error;
     return { failed: sanitizer.clean(error instanceof Error ? error.message : String(error)) };
   }
+}
+
+/** The command stands in the reason where a login is what is missing. */
+function loginNeeded(server: string, message: string) {
+  const command = `longhaul mcp login ${server}`;
+  return message.includes(command) ? [{ server, command }] : [];
 }
 
 const digestOf = (tools: readonly McpToolEntry[]): string =>

@@ -171,6 +171,8 @@ export const eventData = {
   }),
   /** A server's tools are there, or it was greeted again; `tokens` of their descriptions. */
   "mcp:connected": of({ server: text, era: text, tools: number, tokens: number }),
+  /** A person has to log in first; `command` does it. */
+  "mcp:login-needed": of({ server: text, command: text }),
   "mcp:failed": of({ server: text, message: text, required: flag }),
   "session:ended": of({
     status: text,

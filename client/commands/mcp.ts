@@ -1,8 +1,10 @@
 /** `longhaul mcp`: the MCP servers of the configuration, and what one of them gives. */
 import type { Command } from "commander";
 import type { McpFinding } from "../setup/mcp-check.ts";
+import type { LoginTarget } from "../setup/mcp-login.ts";
+import { withServices } from "../sessions/with-session.ts";
 import { clientSanitizer, readSettings } from "../config/config.ts";
-import { exitCodes, usageError, type ExitCode } from "../console/errors.ts";
+import { exitCodes, missing, usageError, type ExitCode } from "../console/errors.ts";
 import { oneLine, plural, tokens } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
 
@@ -13,33 +15,91 @@ interface McpFlags {
 
 export function mcpCommand(command: Command, output: Output) {
   command
-    .argument("<what>", "list, or test with a server's name")
-    .argument("[server]", "of test: the server, also one in the sandbox, which takes a few seconds")
+    .argument("<what>", "list; or test, login, logout with a server's name")
+    .argument("[server]", "the server; test starts one that runs in the sandbox, which takes a few seconds")
     .option("--config <file>", "configuration file (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
     .option("--json", "one JSON document");
   return async (what: string, server: string | undefined, flags: McpFlags): Promise<ExitCode> => {
-    const { settings, environment } = readSettings(flags);
-    const names = Object.keys(settings.mcpServers);
-    const { checkMcpServer, listMcpServers } = await import("../setup/mcp-check.ts");
-    const findings = await (async () => {
-      if (what === "list" && server === undefined) return listMcpServers(settings, environment);
-      if (what !== "test" || server === undefined) throw usageError("Say `mcp list`, or `mcp test NAME`.");
-      if (!names.includes(server))
-        throw usageError(
-          `The configuration has no MCP server ${server}.`,
-          names.length === 0 ? "Name it under mcpServers in longhaul.yaml." : `It has: ${names.join(", ")}.`,
-        );
-      return [await checkMcpServer(server, settings, environment)];
-    })();
-    const clean = clientSanitizer().clean;
-    if (flags.json === true) output.json(findings, 2);
-    else if (findings.length === 0) output.note("The configuration names no MCP server.\n");
-    else
-      output.result(
-        `${clean(findings.map((each) => mcpText(each, output.style, what === "test")).join("\n"))}\n`,
+    const given = readSettings(flags);
+    if (what === "list" && server === undefined) {
+      const { listMcpServers } = await import("../setup/mcp-check.ts");
+      return showFindings(await listMcpServers(given.settings, given.environment), output, flags, false);
+    }
+    if (server === undefined || !["test", "login", "logout"].includes(what))
+      throw usageError("Say `mcp list`, `mcp test NAME`, `mcp login NAME` or `mcp logout NAME`.");
+    const names = Object.keys(given.settings.mcpServers);
+    const found = given.settings.mcpServers[server];
+    if (found === undefined)
+      throw usageError(
+        `The configuration has no MCP server ${server}.`,
+        names.length === 0 ? "Name it under mcpServers in longhaul.yaml." : `It has: ${names.join(", ")}.`,
       );
-    return findings.every(({ failed }) => failed === null) ? exitCodes.completed : exitCodes.missing;
+    if (what === "test") {
+      const { checkMcpServer } = await import("../setup/mcp-check.ts");
+      return showFindings(
+        [await checkMcpServer(server, given.settings, given.environment)],
+        output,
+        flags,
+        true,
+      );
+    }
+    if (found.auth !== "oauth" || found.url === undefined)
+      throw usageError(
+        `The server ${server} takes no login.`,
+        `One over HTTP that does has: mcpServers.${server}.auth: oauth`,
+      );
+    const target = { name: server, url: found.url, scopes: found.scopes };
+    return what === "login" ? login(target, given.environment, output) : logout(target, output);
   };
+}
+
+async function login(
+  target: LoginTarget,
+  environment: Readonly<Record<string, string | undefined>>,
+  output: Output,
+): Promise<ExitCode> {
+  const { loginToMcp } = await import("../setup/mcp-login.ts");
+  const secret = environment["LONGHAUL_CREDENTIALS_KEY"] || undefined;
+  try {
+    await withServices(({ store }) =>
+      loginToMcp(target, { store, secret }, (address) =>
+        output.note(`Open this address in your browser, on this machine:\n${address}\n`),
+      ),
+    );
+  } catch (error) {
+    if (!(error instanceof Error) || error.name !== "McpFailure") throw error;
+    throw missing(
+      `There is no login to ${target.name}: ${error.message}.`,
+      `Try it again: longhaul mcp login ${target.name}`,
+      error,
+    );
+  }
+  output.note(`Logged in to ${target.name}.\n`);
+  return exitCodes.completed;
+}
+
+async function logout(target: LoginTarget, output: Output): Promise<ExitCode> {
+  const { logoutOfMcp } = await import("../setup/mcp-login.ts");
+  const was = await withServices(({ store }) => logoutOfMcp(target, store));
+  output.note(
+    was
+      ? `Logged out of ${target.name}: its tokens are gone from here.\n`
+      : `There was no login to ${target.name}.\n`,
+  );
+  return exitCodes.completed;
+}
+
+function showFindings(
+  findings: readonly McpFinding[],
+  output: Output,
+  flags: McpFlags,
+  isWhole: boolean,
+): ExitCode {
+  const { clean } = clientSanitizer();
+  if (flags.json === true) output.json(findings, 2);
+  else if (findings.length === 0) output.note("The configuration names no MCP server.\n");
+  else output.result(`${clean(findings.map((each) => mcpText(each, output.style, isWhole)).join("\n"))}\n`);
+  return findings.every(({ failed }) => failed === null) ? exitCodes.completed : exitCodes.missing;
 }
 
 /** @param isWhole with a line for each tool */

@@ -161,6 +161,7 @@ export class Renderer {
     "skill:opened": (_event, { name }) => this.note(this.#style("dim", `  skill ${oneLine(name, 80)}`)),
     "mcp:connected": (_event, { server, tools }) =>
       this.note(this.#style("dim", `  ${oneLine(server, 40)}: ${plural(tools, "tool")}`)),
+    "mcp:login-needed": (_event, { command }) => this.#warn(`  → ${oneLine(command, 200)}`),
     "mcp:failed": (_event, { server, message }) =>
       this.#warn(`! MCP server ${oneLine(server, 40)}: ${oneLine(message, 300)}`),
     "llm:error": (_event, { message, class: kind, final, retryInMs }) => {

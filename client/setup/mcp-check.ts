@@ -6,13 +6,14 @@ import { mcpAccessOf } from "../../activities/mcp/access.ts";
 import { createMcp, type ListedTools, type Mcp } from "../../activities/mcp/mcp.ts";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
+import { openStore } from "../../activities/store/db.ts";
 import { toolSpec } from "../../activities/tools/index.ts";
 import { mcpToolName, mcpToolsOf } from "../../activities/tools/mcp-tools.ts";
 import { estimateTools } from "../../activities/transcript/tokens.ts";
 import { sandboxSpec } from "../../activities/workspace/session-sandbox.ts";
 import { withMachine } from "../registries/session-registries.ts";
 import type { Diagnosis } from "./doctor.ts";
-import { settingOf } from "./services.ts";
+import { findServices, settingOf } from "./services.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -44,8 +45,11 @@ export async function checkMcpServer(
 ): Promise<McpFinding> {
   const server = settings.mcpServers[name];
   if (server === undefined) throw new Error(`no server ${name}`);
-  const mcp = createMcp(mcpAccessOf(environment));
   const place = placeOf(server);
+  // Its login is in the database.
+  const store =
+    server.auth === "oauth" ? openStore({ url: findServices().databaseUrl, maxConnections: 1 }) : undefined;
+  const mcp = createMcp(mcpAccessOf(environment), store);
   try {
     const listed = isRemote(server)
       ? await mcp.list(asked(name, server), undefined, new AbortController().signal)
@@ -56,6 +60,7 @@ export async function checkMcpServer(
     return { server: name, place, era: null, tools: [], failed };
   } finally {
     await mcp.close();
+    await store?.close();
   }
 }
 

@@ -1,0 +1,111 @@
+/** Access that a person gave by a login: kept sealed in Postgres, refreshed by whoever needs it first. */
+import { createHash } from "node:crypto";
+import {
+  refreshAuthorization,
+  type AuthorizationServerMetadata,
+  type AuthProvider,
+  type OAuthClientInformationMixed,
+  type OAuthTokens,
+} from "@modelcontextprotocol/client";
+import type { Queryable, Store } from "../store/db.ts";
+import {
+  lockedCredential,
+  readCredential,
+  writeCredential,
+  type CredentialId,
+} from "../store/mcp-credentials.ts";
+import { McpFailure } from "./mcp-failure.ts";
+import { createSealer } from "./sealed.ts";
+
+/** What a login brought. */
+export interface Access {
+  readonly tokens: OAuthTokens;
+  readonly authorizationServerUrl: string;
+  readonly metadata?: AuthorizationServerMetadata;
+  readonly client: OAuthClientInformationMixed;
+  /** What the tokens are for, where the server says so. */
+  readonly resource?: string;
+}
+
+export interface Logins {
+  /** For a server at an address: a token never goes to another one. */
+  providerFor(server: string, url: string): AuthProvider;
+  keep(server: string, url: string, access: Access): Promise<void>;
+  /** @returns false where there was none */
+  forget(server: string, url: string): Promise<boolean>;
+}
+
+export function createLogins(store: Pick<Store, "db">, secret: string | undefined): Logins {
+  const idOf = (server: string, url: string): CredentialId => ({
+    server,
+    principal: createHash("sha256").update(url).digest("hex").slice(0, 32),
+  });
+  const bound = ({ server, principal }: CredentialId) => `${server} ${principal}`;
+
+  async function read(db: Queryable, id: CredentialId) {
+    const row = await readCredential(db, id);
+    if (row === undefined) throw new McpFailure(`it wants a login: longhaul mcp login ${id.server}`);
+    const access = JSON.parse(createSealer(secret).open(row.sealed, bound(id))) as Access;
+    return { access, isStale: row.isStale };
+  }
+
+  async function write(db: Queryable, id: CredentialId, access: Access): Promise<void> {
+    const sealer = createSealer(secret);
+    await writeCredential(db, id, {
+      sealed: sealer.seal(JSON.stringify(access), bound(id)),
+      keyId: sealer.keyId,
+      expiresInSeconds: access.tokens.expires_in,
+    });
+  }
+
+  /** @param spent the token that is not good any more: where another is there by now, somebody else was faster */
+  function refreshed(id: CredentialId, spent: string): Promise<Access> {
+    return lockedCredential(store, id, async (tx) => {
+      const { access } = await read(tx, id);
+      if (access.tokens.access_token !== spent) return access;
+      const { authorizationServerUrl, metadata, client, resource, tokens } = access;
+      const ended = new McpFailure(`its login has ended: longhaul mcp login ${id.server}`);
+      if (tokens.refresh_token === undefined) throw ended;
+      const fresh = await refreshAuthorization(authorizationServerUrl, {
+        ...(metadata === undefined ? {} : { metadata }),
+        ...(resource === undefined ? {} : { resource }),
+        clientInformation: client,
+        refreshToken: tokens.refresh_token,
+      }).catch(() => {
+        throw ended;
+      });
+      const next = { ...access, tokens: { ...tokens, ...fresh } };
+      await write(tx, id, next);
+      return next;
+    });
+  }
+
+  return {
+    providerFor(server, url) {
+      const id = idOf(server, url);
+      let given = "";
+      return {
+        async token() {
+          const { access, isStale } = await read(store.db, id);
+          const current = isStale ? await refreshed(id, access.tokens.access_token) : access;
+          given = current.tokens.access_token;
+          return given;
+        },
+        async onUnauthorized() {
+          await refreshed(id, given);
+        },
+      };
+    },
+    keep: (server, url, access) => write(store.db, idOf(server, url), access),
+    async forget(server, url) {
+      const id = idOf(server, url);
+      if ((await readCredential(store.db, id)) === undefined) return false;
+      await writeCredential(store.db, id, {
+        sealed: new Uint8Array(),
+        keyId: "",
+        expiresInSeconds: undefined,
+      });
+      return true;
+    },
+  };
+}
