@@ -2,7 +2,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { emptyFolder, longhaul } from "../support/commands/longhaul.ts";
+import { eventually } from "../support/eventually.ts";
+import { emptyFolder, longhaul, starting } from "../support/commands/longhaul.ts";
+import { startLoginServer } from "../support/login-server.ts";
 import { mcpProgram } from "../support/mcp-program.ts";
 import { startMcpServer } from "../support/mcp-server.ts";
 
@@ -67,4 +69,28 @@ test("mcp lists the servers and tests one of them; without a required one a run 
   const run = await longhaul(["run", ...flags, "say: Never."], { cwd });
   expect(run).toMatchObject({ code: 4, out: "" });
   expect(run.err).toContain("MCP server gone");
+});
+
+test("mcp login prints an address, takes what the browser comes back with, and logout ends it", async () => {
+  const rows = await startMcpServer((server) => {
+    server.registerTool("get", { description: "Gets a row." }, () => ({ content: [] }));
+  });
+  const guarded = await startLoginServer(rows.url);
+  const cwd = emptyFolder();
+  const servers = { rows: { url: guarded.url, auth: "oauth" } };
+  writeFileSync(join(cwd, "mine.yaml"), JSON.stringify({ mcpServers: servers }));
+  const flags = ["rows", "--config", "mine.yaml"];
+  const environment = { LONGHAUL_CREDENTIALS_KEY: "k".repeat(32) };
+  const login = starting(["mcp", "login", ...flags], { cwd, environment });
+  const address = await eventually(
+    "the address",
+    () => /http:\/\/\S+\/authorize\S+/.exec(login.err())?.[0],
+    60_000,
+  );
+  expect((await fetch(address)).ok).toBe(true);
+  expect(await login.ended).toMatchObject({ code: 0, err: expect.stringContaining("Logged in to rows.") });
+  const after = await longhaul(["mcp", "test", ...flags], { cwd, environment });
+  expect(after).toMatchObject({ code: 0, out: expect.stringContaining("rows__get") });
+  const logout = await longhaul(["mcp", "logout", ...flags], { cwd });
+  expect(logout).toMatchObject({ code: 0, err: expect.stringContaining("Logged out of rows") });
 });
