@@ -11,7 +11,7 @@ import { findQuestion, type QuestionOption } from "./store/questions.ts";
 import { findSession } from "./store/sessions.ts";
 
 /** What is posted as JSON. Texts are left out unless the operator wants them. */
-export interface Notice {
+interface Notice {
   /** The same for each copy of a notice. */
   readonly id: string;
   readonly event: NotifyInput["event"];

@@ -27,7 +27,7 @@ export interface AnswerReply {
 }
 
 /** A question that is open: its text at most 200 characters. */
-export interface QuestionView {
+interface QuestionView {
   readonly id: string;
   readonly kind: QuestionKind;
   /** ISO time. */

@@ -129,7 +129,11 @@ async function openKept(
 }
 
 /** Exported for its test. */
-export function keyOf({ sandbox }: RunConfig, owner: string, depends: readonly string[]): string {
+export function keyOf(
+  { sandbox }: Pick<RunConfig, "sandbox">,
+  owner: string,
+  depends: readonly string[],
+): string {
   const { image, network, setup, env, registries, inherited, cache } = sandbox;
   const commands = setup.commands;
   const settings = { image, network, commands, env, registries, inherited: inherited?.registries, cache };

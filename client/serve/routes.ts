@@ -5,7 +5,7 @@ import { MAX_ANSWER_CHARS } from "../../activities/contract/questions.ts";
 import type { Longhaul } from "../library/types.ts";
 import { parse, readBody } from "./http.ts";
 
-export interface Call {
+interface Call {
   readonly client: Longhaul;
   readonly request: IncomingMessage;
   readonly query: URLSearchParams;

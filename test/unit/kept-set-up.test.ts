@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { agentConfigSchema, type RunConfig } from "../../activities/config/agent-config.ts";
+import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 import { keyOf } from "../../activities/workspace/kept-set-up.ts";
 
 const key = (sandbox: object = {}, owner = "one", depends = ["packages", "hash"]) =>
-  keyOf(agentConfigSchema.parse({ sandbox: { setup: ["npm ci"], ...sandbox } }) as RunConfig, owner, depends);
+  keyOf(agentConfigSchema.parse({ sandbox: { setup: ["npm ci"], ...sandbox } }), owner, depends);
 
 test("a set-up is kept by all that it depends on, and by whose it is", () => {
   expect(key()).toMatch(/^[0-9a-f]{32}$/);

@@ -54,14 +54,6 @@ CREATE TABLE "mcp_credentials" (
 	CONSTRAINT "mcp_credentials_server_principal_pk" PRIMARY KEY("server","principal")
 );
 --> statement-breakpoint
-CREATE TABLE "mcp_verdicts" (
-	"server" text NOT NULL,
-	"principal" text NOT NULL,
-	"verdict" text NOT NULL,
-	"at" timestamp with time zone DEFAULT now() NOT NULL,
-	CONSTRAINT "mcp_verdicts_server_principal_pk" PRIMARY KEY("server","principal")
-);
---> statement-breakpoint
 CREATE TABLE "delegations" (
 	"session_id" text NOT NULL,
 	"epoch" integer NOT NULL,
@@ -85,7 +77,6 @@ ALTER TABLE "sessions" ADD COLUMN "access" text;--> statement-breakpoint
 ALTER TABLE "tool_calls" ADD COLUMN "mcp_server" text;--> statement-breakpoint
 ALTER TABLE "tool_calls" ADD COLUMN "read_only" boolean;--> statement-breakpoint
 ALTER TABLE "tool_calls" ADD COLUMN "mcp_state" text;--> statement-breakpoint
-ALTER TABLE "tool_calls" ADD COLUMN "mcp_task" text;--> statement-breakpoint
 CREATE INDEX "questions_open_idx" ON "questions" USING btree ("asked_at") WHERE status = 'open';--> statement-breakpoint
 CREATE INDEX "delegations_child_idx" ON "delegations" USING btree ("child_id");--> statement-breakpoint
 CREATE INDEX "sessions_parent_idx" ON "sessions" USING btree ("parent_id") WHERE parent_id is not null;

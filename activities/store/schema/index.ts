@@ -129,7 +129,6 @@ export const toolCalls = pgTable(
     mcpServer: text("mcp_server"),
     isReadOnly: boolean("read_only"),
     mcpState: text("mcp_state"),
-    mcpTask: text("mcp_task"),
     supersededEpoch: integer("superseded_epoch"),
   },
   (t) => [

@@ -25,19 +25,6 @@ export const mcpCatalogues = pgTable(
   (t) => [primaryKey({ columns: [t.sessionId, t.server] })],
 );
 
-/** What a server said it can do: spares asking before each connection. */
-export const mcpVerdicts = pgTable(
-  "mcp_verdicts",
-  {
-    server: text().notNull(),
-    /** Whose access: a hash. */
-    principal: text().notNull(),
-    verdict: text().notNull(),
-    at: at("at").notNull().defaultNow(),
-  },
-  (t) => [primaryKey({ columns: [t.server, t.principal] })],
-);
-
 /** OAuth tokens, encrypted. */
 export const mcpCredentials = pgTable(
   "mcp_credentials",

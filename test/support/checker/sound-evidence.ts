@@ -76,7 +76,6 @@ const call = (sequence: number, step: number, index: number, callId: string) => 
   mcpServer: null,
   isReadOnly: null,
   mcpState: null,
-  mcpTask: null,
   supersededEpoch: null,
 });
 

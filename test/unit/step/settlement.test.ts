@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readAnswer, type AnswerMessage, type Settlement } from "../../../activities/contract/questions.ts";
+import { readAnswer, type Settlement } from "../../../activities/contract/questions.ts";
 import { closingOf, resultFor, settledEvent } from "../../../activities/step/settlement.ts";
 
 const ask = { id: "s1c0", kind: "ask" as const };
@@ -28,7 +28,7 @@ describe("what an answer means", () => {
     expect(readAnswer(open, message)).toMatchObject({ ok: true, settlement });
   });
 
-  it.each<[name: string, open: Parameters<typeof readAnswer>[0], message: AnswerMessage | unknown]>([
+  it.each<[name: string, open: Parameters<typeof readAnswer>[0], message: unknown]>([
     ["nothing is open", [], "yes"],
     ["several are open", [ask, approval], "yes"],
     ["another is named", [ask], { question: "s9c9", text: "yes" }],
