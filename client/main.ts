@@ -9,6 +9,7 @@ import { commandList } from "./command-list.ts";
 import { createProgram } from "./program.ts";
 import { ownCommand, ownShell } from "./setup/own-command.ts";
 import { missingServiceOf } from "./connect/missing-service.ts";
+import { reasonOf } from "../activities/contract/reason-of.ts";
 
 const verbs = commandList.flatMap(({ name, aliases = [] }) => [name, ...aliases]);
 const output = processOutput(hintWriter(verbs, ownCommand(ownShell())));
@@ -21,7 +22,7 @@ function explain(error: unknown, verbose: boolean): ExitCode {
   if (known !== undefined) {
     output.note(`${title} ${known.message}\n${known.fix === undefined ? "" : `${known.fix}\n`}`);
   } else {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = reasonOf(error);
     output.note(`${title} ${message.split("\n")[0]}\nLONGHAUL_DEBUG=1 or --verbose shows the stack trace.\n`);
   }
   if (verbose)

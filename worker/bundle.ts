@@ -15,6 +15,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { payloadConverterPath, workflowPayloadConverterPath } from "./connect/data-converter.ts";
+import { reasonOf } from "../activities/contract/reason-of.ts";
 
 /** A file; or the code itself, where no file could be written. */
 export type WorkflowBundle =
@@ -54,7 +55,7 @@ export async function loadWorkflowBundle(folder = cache): Promise<WorkflowBundle
     keep(folder, codePath, code);
     return { codePath };
   } catch (error) {
-    return { code, notKept: error instanceof Error ? error.message : String(error) };
+    return { code, notKept: reasonOf(error) };
   }
 }
 

@@ -11,6 +11,7 @@ import type { Store } from "../activities/store/db.ts";
 import { activeSessionIds } from "../activities/store/sessions.ts";
 import type { LostWorker, WorkerLease } from "../activities/store/worker-lease.ts";
 import type { Logger } from "./logger.ts";
+import { reasonOf } from "../activities/contract/reason-of.ts";
 
 export interface LostWorkersOptions {
   readonly lease: WorkerLease;
@@ -74,10 +75,7 @@ export function watchForLostWorkers(options: LostWorkersOptions): () => Promise<
     look = once()
       .catch((error: unknown) => {
         // The next look tries again; Temporal's heartbeats notice it in any case.
-        logger.warn(
-          { reason: error instanceof Error ? error.message : String(error) },
-          "workers were not looked for",
-        );
+        logger.warn({ reason: reasonOf(error) }, "workers were not looked for");
       })
       .finally(() => (looking = false));
   }, LOOK_EVERY_MS);

@@ -18,6 +18,7 @@ import {
   type Session,
 } from "../activities/store/sessions.ts";
 import type { Logger } from "./logger.ts";
+import { reasonOf } from "../activities/contract/reason-of.ts";
 
 export interface ReaperOptions {
   readonly host: SandboxHost;
@@ -148,5 +149,3 @@ async function endedSession({ store, client }: RoundOptions, id: string): Promis
     return isOpen ? undefined : session;
   }
 }
-
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

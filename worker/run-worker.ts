@@ -16,6 +16,7 @@ import { watchForLostWorkers } from "./lost-workers.ts";
 import { startReaper } from "./reaper.ts";
 import { temporalConnection } from "./connect/temporal-connection.ts";
 import { workerIdentity, workerOptions } from "./worker-options.ts";
+import { reasonOf } from "../activities/contract/reason-of.ts";
 
 /** Each longer than the one before, so that a server that is down for long is not hammered. */
 const RESTART_MS = [1_000, 2_000, 5_000, 10_000, 30_000] as const;
@@ -93,7 +94,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
       () => connection.close(),
     ])
       await withTimeout(end(), CLOSE_MS).catch((error: unknown) =>
-        logger.warn({ reason: error instanceof Error ? error.message : String(error) }, "not closed in time"),
+        logger.warn({ reason: reasonOf(error) }, "not closed in time"),
       );
     logger.info("worker ended");
   }

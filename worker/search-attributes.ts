@@ -1,6 +1,7 @@
 /** Our search attributes, registered where the namespace lacks them and we may. */
 import type { NativeConnection } from "@temporalio/worker";
 import type { Logger } from "./logger.ts";
+import { reasonOf } from "../activities/contract/reason-of.ts";
 
 export const SEARCH_ATTRIBUTES = ["AgentPhase", "AgentModel", "AgentOutcome"] as const;
 
@@ -24,7 +25,7 @@ export async function hasSearchAttributes(
     return true;
   } catch (error) {
     // Temporal Cloud has no operator service, and some clusters keep it to their admins.
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     logger.warn({ reason }, `search attributes are left out: add ${SEARCH_ATTRIBUTES.join(", ")} as Keyword`);
     return false;
   }

@@ -8,6 +8,7 @@ import { markedAttempt } from "./marked-attempt.ts";
 import { databaseErrorOf } from "../store/database-error.ts";
 import { hasNewerTables } from "../store/schema-version.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
+import { reasonOf } from "../contract/reason-of.ts";
 
 export interface ActivityScope {
   /** The session's id is the workflow's. */
@@ -108,7 +109,5 @@ async function outward(
         )
       : retryable("DatabaseUnavailable", `${message}; it is tried again.`);
   }
-  return new Error(
-    cutChars(deps.sanitizer.clean(error instanceof Error ? error.message : String(error)), 1_000),
-  );
+  return new Error(cutChars(deps.sanitizer.clean(reasonOf(error)), 1_000));
 }

@@ -6,7 +6,6 @@ import {
   makeGrpcRetryInterceptor,
   type GrpcRetryOptions,
 } from "@temporalio/client";
-import { cutChars } from "../../activities/contract/cut-text.ts";
 import { openStore, type Store } from "../../activities/store/db.ts";
 import { withoutPassword } from "../../worker/connect/probe.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
@@ -15,6 +14,7 @@ import { findServices, settingOf, type LocalServices } from "../setup/services.t
 import { dataConverter } from "../../worker/connect/data-converter.ts";
 import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
 import { isNamespaceMissing } from "./missing-service.ts";
+import { innermostReason } from "../../activities/contract/reason-of.ts";
 
 const CONNECT_MS = 3_000;
 /** A server that is starting answers before it has its namespaces; exit code 4 is promised within 10 s. */
@@ -52,7 +52,7 @@ export async function openServices(services: LocalServices = findServices()): Pr
     throw new ServiceMissing({
       service: "Postgres",
       address: withoutPassword(services.databaseUrl),
-      reason: reasonOf(error),
+      reason: innermostReason(error),
       fix: fixOf("DATABASE_URL"),
       cause: error,
     });
@@ -100,7 +100,7 @@ function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
       throw new ServiceMissing({
         service: "Temporal",
         address,
-        reason: reasonOf(error),
+        reason: innermostReason(error),
         fix: fixOf("TEMPORAL_ADDRESS"),
         cause: error,
       });
@@ -126,13 +126,3 @@ const fixOf = (variable: "DATABASE_URL" | "TEMPORAL_ADDRESS") =>
   settingOf(variable) === undefined
     ? "Bring it up: longhaul up --detach"
     : `Correct ${variable}, or unset it and bring up a server of your own: longhaul up --detach`;
-
-/** The innermost words of an error, on one line. */
-function reasonOf(error: unknown): string {
-  let inner = error;
-  while (inner instanceof Error && (inner.cause instanceof Error || inner instanceof AggregateError)) {
-    inner = inner instanceof AggregateError ? inner.errors[0] : inner.cause;
-  }
-  const text = inner instanceof Error ? inner.message || inner.name : String(inner);
-  return cutChars(text.split("\n")[0] ?? "", 200);
-}

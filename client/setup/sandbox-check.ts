@@ -5,6 +5,7 @@ import type { AgentConfig } from "../../activities/config/agent-config.ts";
 import { type Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
+import { reasonOf } from "../../activities/contract/reason-of.ts";
 
 /** What a check found. */
 export interface Finding {
@@ -62,7 +63,7 @@ export async function checkSandbox(options: SandboxCheckOptions): Promise<Sandbo
       ),
     };
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = reasonOf(error);
     const unmeasured = { ok: true, warning: true, found: `not measured: ${why}` } as const;
     return { network: unmeasured, isolation: unmeasured };
   } finally {

@@ -7,6 +7,7 @@ import { type Say, slowly } from "./progress.ts";
 import { registriesOfMachine } from "../registries/registries-of-machine.ts";
 import { bootstrapImage, bootstrapObstacle, followProgress } from "./sandbox-image/bootstrap-image.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { reasonOf } from "../../activities/contract/reason-of.ts";
 
 /** What the Dockerfile begins with. */
 const BASE_IMAGES = ["debian:trixie-slim", "node:24-trixie-slim"];
@@ -112,5 +113,4 @@ function missing(tag: string, reason: string, fix: string): ServiceMissing {
   });
 }
 
-const firstLine = (error: unknown): string =>
-  cutChars((error instanceof Error ? error.message : String(error)).split("\n", 1)[0] ?? "", 200);
+const firstLine = (error: unknown): string => cutChars(reasonOf(error).split("\n", 1)[0] ?? "", 200);

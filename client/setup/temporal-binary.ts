@@ -8,6 +8,7 @@ import { findOnPath, run } from "./processes.ts";
 import { type Say, slowly } from "./progress.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { downloadTemporal, TEMPORAL_RELEASE } from "./temporal-download.ts";
+import { innermostReason } from "../../activities/contract/reason-of.ts";
 
 const CLI_VERSION = `v${TEMPORAL_RELEASE.version}`;
 const DOWNLOAD_MS = 60_000;
@@ -56,15 +57,9 @@ async function download(cache: string, failures: string[]): Promise<string | und
   try {
     return await downloadTemporal(TEMPORAL_RELEASE, folder, AbortSignal.timeout(DOWNLOAD_MS));
   } catch (error) {
-    failures.push(`download: ${reasonOf(error)}`);
+    failures.push(`download: ${innermostReason(error)}`);
     return undefined;
   }
-}
-
-/** Node's fetch says only "fetch failed"; its cause says why. */
-function reasonOf(error: unknown): string {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return cause instanceof Error ? cause.message : String(cause);
 }
 
 async function build(go: string, cache: string, failures: string[]): Promise<string | undefined> {

@@ -8,6 +8,7 @@ import { listen, readEvents } from "../../activities/store/events.ts";
 import { findSession, type SessionRow } from "../../activities/store/reading.ts";
 import type { Store } from "../../activities/store/db.ts";
 import type { RunDescription } from "../connect/describe-run.ts";
+import { reasonOf } from "../../activities/contract/reason-of.ts";
 
 const POLL_MS = 1_000;
 /** How long nothing is heard before Temporal is asked whether the run still exists. */
@@ -96,8 +97,7 @@ class Follower {
       page = await readEvents(store.db, sessionId, this.#afterSeq, PAGE);
       row = page.length === 0 ? await findSession(store.db, sessionId) : undefined;
     } catch (error) {
-      if (this.#failures++ === 0)
-        yield { kind: "lost", message: error instanceof Error ? error.message : String(error) };
+      if (this.#failures++ === 0) yield { kind: "lost", message: reasonOf(error) };
       const waitMs = RETRY_MS[Math.min(this.#failures, RETRY_MS.length) - 1] ?? POLL_MS;
       await sleep(waitMs, undefined, { signal }).catch(() => undefined);
       return;

@@ -3,10 +3,10 @@ import { request } from "node:http";
 import { connect } from "node:net";
 import { Connection } from "@temporalio/client";
 import pg from "pg";
-import { cutChars } from "../../activities/contract/cut-text.ts";
 import { temporalConnection } from "./temporal-connection.ts";
 import { ServiceMissing } from "./service-missing.ts";
 import { withTimeout } from "./with-timeout.ts";
+import { innermostReason } from "../../activities/contract/reason-of.ts";
 
 const PROBE_MS = 4_000;
 const DEFAULT_SOCKET = "unix:///var/run/docker.sock";
@@ -29,7 +29,7 @@ export async function probePostgres(url: string, timeoutMs = PROBE_MS): Promise<
     throw new ServiceMissing({
       service: "Postgres",
       address: withoutPassword(url),
-      reason: reasonOf(error),
+      reason: innermostReason(error),
       fix: "Correct DATABASE_URL, or unset it and `npm start` brings up its own.",
       cause: error,
     });
@@ -65,7 +65,7 @@ export function temporalMissing(address: string, cause: unknown): ServiceMissing
   return new ServiceMissing({
     service: "Temporal",
     address,
-    reason: reasonOf(cause),
+    reason: innermostReason(cause),
     fix: "Correct TEMPORAL_ADDRESS, or unset it and `npm start` brings up a server of its own.",
     cause,
   });
@@ -93,7 +93,7 @@ export function dockerMissing(address: string, cause: unknown): ServiceMissing {
     });
   }
   const fix = "Start Docker, or set DOCKER_HOST to a running engine.";
-  return new ServiceMissing({ ...common, reason: reasonOf(cause), fix });
+  return new ServiceMissing({ ...common, reason: innermostReason(cause), fix });
 }
 
 /** Whether a socket is there that this user may not open. */
@@ -158,10 +158,4 @@ export function withoutPassword(url: string): string {
   } catch {
     return "an address that is not a URL";
   }
-}
-
-function reasonOf(error: unknown): string {
-  const first = error instanceof AggregateError ? error.errors[0] : error;
-  const text = first instanceof Error ? first.message || first.name : String(first);
-  return cutChars(text.split("\n")[0] ?? "", 200);
 }

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { estimateText } from "../../activities/transcript/tokens.ts";
 import { readRequest } from "./read-request.ts";
 import type { ParsedRequest, Reply, ReplyPart } from "./wire.ts";
+import { reasonOf } from "../../activities/contract/reason-of.ts";
 
 /** Source: OpenAI's prompt caching guide. */
 const CACHE_MINIMUM_TOKENS = 1_024;
@@ -30,7 +31,7 @@ export async function serveRehearsal(
   const prompts = new Map<string, string>();
   const server = createServer((request, response) => {
     answer(request, response, reply, prompts).catch((error: unknown) => {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = reasonOf(error);
       if (response.headersSent) response.destroy();
       else sendJson(response, 400, { error: { message, type: "invalid_request_error" } });
     });

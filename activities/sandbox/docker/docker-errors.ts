@@ -1,6 +1,7 @@
 /** What the engine's answers mean. Its 304, 404 and 409 are states, not errors. */
 import { ApplicationFailure } from "@temporalio/common";
 import { retryable } from "../../contract/failures.ts";
+import { reasonOf } from "../../contract/reason-of.ts";
 
 /** HTTP status of the engine's answer; undefined where it did not answer. */
 export function statusOf(error: unknown): number | undefined {
@@ -24,7 +25,7 @@ export async function unless<T>(states: readonly number[], call: () => Promise<T
 /** The engine cannot be reached or cannot answer now: worth another attempt. */
 export function unavailable(error: unknown): Error {
   const status = statusOf(error);
-  const message = error instanceof Error ? error.message : String(error);
+  const message = reasonOf(error);
   return retryable(
     "SandboxUnavailable",
     status === undefined

@@ -16,6 +16,7 @@ import { type Endpoint, networkRules, type NetworkRules } from "./firewall-rules
 import { GUARD_LABEL } from "./profile.ts";
 import { runOnce } from "./run-once.ts";
 import type { SandboxSpec } from "../sandbox.ts";
+import { reasonOf } from "../../contract/reason-of.ts";
 
 /** The host's addresses change when networks come and go. */
 const HOST_ADDRESSES_MS = 60_000;
@@ -169,7 +170,7 @@ function troubleOf(error: unknown, image: string): string {
   const status = statusOf(error);
   // 409 and 5xx are temporary, as a full disk is.
   if (status === undefined || status === 409 || status >= 500) throw unavailable(error);
-  const message = error instanceof Error ? error.message : String(error);
+  const message = reasonOf(error);
   return status === 404 && /image/i.test(message)
     ? `the image ${image} does not exist on this Docker host (\`npm start\` builds it)`
     : message;

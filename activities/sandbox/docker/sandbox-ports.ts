@@ -7,6 +7,7 @@ import { forwardSource, portsSource, pythonArguments } from "../agent/sources.ts
 import { unless } from "./docker-errors.ts";
 import { sandboxName, SESSION_LABEL } from "./profile.ts";
 import { frameReader } from "./supervisor-stream.ts";
+import { reasonOf } from "../../contract/reason-of.ts";
 
 /** The tools' user: their servers take no more rights from a person than they have. */
 const TOOL_USER = "1000:1000";
@@ -62,7 +63,7 @@ export async function forwardPort(
     execProgram(container, "LONGHAUL_FORWARD", forwardSource, [`LONGHAUL_PORT=${port}`]).then(
       (stream) => join(socket, stream, onTrouble),
       (error: unknown) => {
-        onTrouble(error instanceof Error ? error.message : String(error));
+        onTrouble(reasonOf(error));
         socket.destroy();
       },
     );
