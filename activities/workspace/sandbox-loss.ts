@@ -51,6 +51,22 @@ export function lossOf(change: SandboxChange): SandboxLoss {
   return { kind: "files", notice: recreated(change, where, savedStep, isUnsaved), isUnsaved };
 }
 
+/**
+ * What is told where somebody went back to before `step`, and the sandbox had files of earlier steps that no save had: the
+ * newest save is brought back, which is older. @returns undefined where the saves have all of them
+ */
+export function unsavedAtReset({
+  before,
+  step,
+  lastChangingStep = 0,
+}: Pick<SandboxChange, "step" | "lastChangingStep"> & {
+  readonly before: Pick<SandboxChange["before"], "savedStep">;
+}): string | undefined {
+  const savedStep = before.savedStep ?? 0;
+  if (savedStep >= step - 1 || lastChangingStep <= savedStep) return undefined;
+  return `[The files in /workspace are as saved after step ${savedStep}: the session was taken back before those of step ${step - 1} were saved. What steps ${savedStep + 1} to ${step - 1} changed is not there: check the files before you continue.]`;
+}
+
 function restarted(isAnotherContainer: boolean): string {
   const outside = isAnotherContainer ? " and everything outside /workspace" : "";
   return (

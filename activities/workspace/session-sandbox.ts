@@ -3,7 +3,7 @@ import { ApplicationFailure } from "@temporalio/common";
 import type { RunConfig } from "../config/agent-config.ts";
 import { cacheVariables, registrySettings } from "../config/registry-settings.ts";
 import { refuseLostSaves } from "./counted-save.ts";
-import { lossOf, type SandboxChange, type SandboxLoss } from "./sandbox-loss.ts";
+import { lossOf, unsavedAtReset, type SandboxChange, type SandboxLoss } from "./sandbox-loss.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { fatal } from "../contract/failures.ts";
 import { CACHE_FOLDER, type SandboxSpec, type Sandbox, type SandboxHost } from "../sandbox/sandbox.ts";
@@ -210,6 +210,10 @@ async function openIn(
           step,
           hasCheckpoint: checkpoint !== undefined,
         });
+  const left =
+    session.restoreWorkspace && before?.closedRun === null
+      ? unsavedAtReset({ before, step, lastChangingStep: await lastChangingStep(tx, id) })
+      : undefined;
   if (loss?.kind === "everything") throw fatal("WorkspaceLost", loss.message);
   // An empty workspace proves nothing: a tool may have emptied it.
   const isSame = before?.volume === sandbox.identity.volume && !session.restoreWorkspace;
@@ -230,6 +234,10 @@ async function openIn(
   if (loss?.kind === "processes" || loss?.kind === "files") {
     await addNotice(tx, id, loss.notice);
     events.push({ type: "sandbox:lost", step, data: { container, message: loss.notice.slice(1, -1) } });
+  }
+  if (left !== undefined) {
+    await addNotice(tx, id, left);
+    events.push({ type: "sandbox:lost", step, data: { container, message: left.slice(1, -1) } });
   }
   events.push(
     isSame

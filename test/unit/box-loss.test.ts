@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { lossOf, type SandboxChange } from "../../activities/workspace/sandbox-loss.ts";
+import { lossOf, unsavedAtReset, type SandboxChange } from "../../activities/workspace/sandbox-loss.ts";
 
 const now = { host: "alpha", volume: "v1", container: "c1", boot: "b1" };
 const before = { ...now, savedStep: 4, leftOut: [] };
@@ -54,4 +54,15 @@ describe("what is gone with a sandbox", () => {
       kind: "files",
     });
   });
+});
+
+it("a reset that came before the newest files were saved says which are missing", () => {
+  const told = (savedStep: number | null, step: number, lastChangingStep: number) =>
+    unsavedAtReset({ before: { savedStep }, step, lastChangingStep });
+  expect(told(4, 6, 5)).toMatch(/as saved after step 4.*What steps 5 to 5 changed is not there/);
+  expect(told(null, 3, 2)).toContain("What steps 1 to 2 changed");
+  // All is saved, or nothing was changed since.
+  expect(told(5, 6, 5)).toBeUndefined();
+  expect(told(9, 6, 5)).toBeUndefined();
+  expect(told(4, 6, 4)).toBeUndefined();
 });
