@@ -10,6 +10,7 @@
 import { log } from "@temporalio/activity";
 import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
 import type { BackgroundSaves } from "./workspace/background-save.ts";
+import { reasonOf } from "./contract/reason-of.ts";
 import { progressNote } from "./contract/call-progress.ts";
 import { cutTail } from "./contract/cut-text.ts";
 import type { ToolCallPart, ToolResultPart } from "./contract/message.ts";
@@ -91,7 +92,7 @@ async function runTool(
   const changes = tool !== undefined && (tool.changesFiles ?? !tool.readOnly);
   const save = () =>
     saveSandbox(deps, sandboxes, session, input.step).catch((error: unknown) => {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = reasonOf(error);
       log.warn("the workspace was not saved; the next save makes up for it", { step: input.step, reason });
       throw error;
     });

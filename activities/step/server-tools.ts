@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { isRemote, type McpServer } from "../config/mcp-settings.ts";
 import type { McpCatalogue, McpToolEntry } from "../contract/mcp.ts";
+import { reasonOf } from "../contract/reason-of.ts";
 import { fatal } from "../contract/failures.ts";
 import type { RunPolicy } from "../contract/run-policy.ts";
 import { cleanDeep } from "../redaction/clean-deep.ts";
@@ -130,7 +131,7 @@ async function ask(
     // A run that ends or goes to another worker is not the server's failure.
     scope.signal.throwIfAborted();
     if (error instanceof Error && error.name === "SandboxLost") throw error;
-    return { failed: sanitizer.clean(error instanceof Error ? error.message : String(error)) };
+    return { failed: sanitizer.clean(reasonOf(error)) };
   }
 }
 

@@ -3,6 +3,7 @@
  * the workspace as an image, what is new in it as a pack in that image. By what the set-up depends on: by the files that
  * name packages where it made nothing but folders of packages, else by all files.
  */
+import { reasonOf } from "../contract/reason-of.ts";
 import { createHash, randomUUID } from "node:crypto";
 import { log } from "@temporalio/activity";
 import type { RunConfig } from "../config/agent-config.ts";
@@ -74,7 +75,7 @@ export function keptSetUp(
         await ask(sandbox, "clear");
         return packed.unable;
       } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error);
+        const reason = reasonOf(error);
         log.warn("what a project's set-up made was not kept", { reason });
         return reason;
       }

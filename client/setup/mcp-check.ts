@@ -1,4 +1,5 @@
 /** Asks MCP servers for their tools, as a session would: for `mcp` and `doctor`. */
+import { reasonOf } from "../../activities/contract/reason-of.ts";
 import type { AgentConfig } from "../../activities/config/agent-config.ts";
 import { expandDomains } from "../../activities/config/egress-domains.ts";
 import { isRemote, type McpServer } from "../../activities/config/mcp-settings.ts";
@@ -56,7 +57,7 @@ export async function checkMcpServer(
       : await listInSandbox(mcp, name, server, settings.sandbox);
     return found(name, server, listed);
   } catch (error) {
-    const failed = error instanceof Error ? error.message : String(error);
+    const failed = reasonOf(error);
     return { server: name, place, era: null, tools: [], failed };
   } finally {
     await mcp.close();
