@@ -6,7 +6,8 @@ import { Client, WorkflowNotFoundError } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
 import type { SandboxHost } from "../activities/sandbox/sandbox.ts";
 import { closeSandbox } from "../activities/workspace/close-sandbox.ts";
-import { createSessionSandboxes, removeStray } from "../activities/workspace/session-sandbox.ts";
+import { createSessionSandboxes } from "../activities/workspace/session-sandbox.ts";
+import { removeStray } from "../activities/workspace/stray-sandbox.ts";
 import type { Store } from "../activities/store/db.ts";
 import type { Notifier } from "../activities/store/events.ts";
 import {

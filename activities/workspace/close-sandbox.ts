@@ -1,4 +1,5 @@
 /** Closes a session's sandbox: saves its newest files, and only then removes it. */
+import { hasFiles } from "./stray-sandbox.ts";
 import type { WorkspaceFacts } from "../contract/activities.ts";
 import { retryable } from "../contract/failures.ts";
 import { addNotice, findSandbox, markClosed, PARKED, type SandboxRow } from "../store/sandboxes.ts";
@@ -10,7 +11,6 @@ import { appendEvents } from "../store/events.ts";
 import { clearContainer, lockedSession, type Session } from "../store/sessions.ts";
 import { NOTHING_SAVED, saveFiles } from "./save-files.ts";
 import {
-  hasFiles,
   inCharge,
   lossIn,
   withoutLost,

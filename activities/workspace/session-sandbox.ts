@@ -6,9 +6,10 @@ import { refuseLostSaves } from "./counted-save.ts";
 import { lossOf, unsavedAtReset, type SandboxChange, type SandboxLoss } from "./sandbox-loss.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { fatal } from "../contract/failures.ts";
-import { CACHE_FOLDER, type SandboxSpec, type Sandbox, type SandboxHost } from "../sandbox/sandbox.ts";
+import { CACHE_FOLDER, type SandboxSpec, type Sandbox } from "../sandbox/sandbox.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
 import { allowListed } from "./egress.ts";
+import { hasFiles, removeStray } from "./stray-sandbox.ts";
 import { restoreWorkspace } from "./workspace.ts";
 import { endingWith, type ProgramSandbox } from "./workspace-program.ts";
 import { REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
@@ -133,22 +134,6 @@ export async function inCharge(tx: Queryable, { id, runId }: Session): Promise<S
   if (session.runId !== runId)
     throw fatal("Superseded", `A newer run has taken over session ${id}; its sandbox was left alone.`);
   return session;
-}
-
-/** Whether this host has the session's newest files, some of which may be in no save. */
-export async function hasFiles(row: SandboxRow | undefined, host: SandboxHost): Promise<boolean> {
-  return row !== undefined && row.closedRun === null && row.volume === (await host.volume(row.sessionId));
-}
-
-/**
- * Removes a sandbox that has the session's name but not its files: from before the session moved to another host, or one whose
- * opening failed. Call it under the session's lock, under which sandboxes are created and recorded.
- */
-export async function removeStray(tx: Queryable, host: SandboxHost, sessionId: string): Promise<boolean> {
-  const volume = await host.volume(sessionId);
-  if (volume === undefined || volume === (await findSandbox(tx, sessionId))?.volume) return false;
-  await host.remove(sessionId);
-  return true;
 }
 
 // One opener at a time over all workers: two would restore into one workspace. All on one connection: openers that each waited

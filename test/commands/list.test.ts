@@ -36,7 +36,7 @@ test("a shell completes commands, flags and ids", async () => {
   };
   expect(await asked("stat")).toBe("status");
   expect(await asked("status", "completed-by")).toBe(id);
-  expect(await asked("run", "--max")).toBe("--max-steps");
+  expect(await asked("run", "--max-s")).toBe("--max-steps");
   expect(await asked("completion", "f")).toBe("fish");
   expect((await longhaul(["completion", "tcsh"])).code).toBe(2);
 });
