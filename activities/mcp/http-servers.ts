@@ -1,13 +1,13 @@
 /** Connections to servers that are reached over HTTP: one for each session and server, while it is used. */
 import { StreamableHTTPClientTransport, type Client } from "@modelcontextprotocol/client";
 import type { McpServer } from "../config/mcp-settings.ts";
-import { isLoopback } from "../model/endpoint.ts";
+import { createOutgoing, type Outgoing } from "../network/outgoing-fetch.ts";
 import { headersFor, type McpAccess } from "./access.ts";
 import type { Logins } from "./logins.ts";
 import { McpFailure } from "./mcp-failure.ts";
 import { connected, createProtocolClient } from "./protocol-client.ts";
 
-/** Source: Temporal's own plug-in for MCP (survey of people, 4.2). */
+/** Source: Temporal's own plug-in for MCP. */
 const IDLE_MS = 5 * 60_000;
 
 interface HttpServer {
@@ -32,7 +32,7 @@ interface Entry {
 
 export function createHttpServers(access: McpAccess, logins: Logins | undefined): HttpServers {
   const entries = new Map<string, Entry>();
-  const network = createFetch();
+  const network = createOutgoing();
 
   function drop(key: string, entry: Entry): void {
     clearTimeout(entry.timer);
@@ -74,7 +74,7 @@ export function createHttpServers(access: McpAccess, logins: Logins | undefined)
 async function connect(
   { name, settings }: HttpServer,
   access: McpAccess & { readonly logins: Logins | undefined },
-  { fetch }: Network,
+  { fetch }: Outgoing,
   signal: AbortSignal,
 ): Promise<Client> {
   const { startTimeout, url = "" } = settings;
@@ -95,25 +95,4 @@ async function connect(
     },
   });
   return connected(createProtocolClient("auto", startTimeout), transport, { timeout: startTimeout, signal });
-}
-
-interface Network {
-  readonly fetch: typeof globalThis.fetch;
-  readonly close: () => Promise<void>;
-}
-
-/** undici's own fetch without its limits of 300 s: those of the settings count. Goes through the environment's proxies. */
-async function createFetch(): Promise<Network> {
-  const { Agent, EnvHttpProxyAgent, fetch } = await import("undici");
-  const limits = { headersTimeout: 0, bodyTimeout: 0, connectTimeout: 0 };
-  const [direct, proxied] = [new Agent(limits), new EnvHttpProxyAgent(limits)];
-  // The same interface as Node's own, whose types are those of an older undici.
-  const send = fetch as unknown as (url: string, init: object) => Promise<Response>;
-  return {
-    fetch: (input, init) => {
-      const url = input instanceof Request ? input.url : String(input);
-      return send(url, { ...init, dispatcher: isLoopback(url) ? direct : proxied });
-    },
-    close: async () => void (await Promise.all([direct.destroy(), proxied.destroy()])),
-  };
 }

@@ -7,7 +7,7 @@ import { McpFailure } from "./mcp-failure.ts";
 
 const CLIENT = { name: "longhaul", version: "1" };
 
-/** Source: survey of people, 4.4. */
+/** Source: ours, some 500 tokens; a description is read with each request. */
 const MAX_DESCRIPTION_CHARS = 2_000;
 /** JSON of an input's schema; a longer one is replaced by "anything". Source: ours, some 7,000 tokens. */
 const MAX_SCHEMA_CHARS = 20_000;

@@ -41,9 +41,3 @@ export function endpointOf(target: ModelTarget, environment: Environment): Endpo
     query,
   };
 }
-
-/** Of this machine: no proxy is between, and it may read its whole input before it sends a header. */
-export function isLoopback(url: string): boolean {
-  const host = URL.canParse(url) ? new URL(url).hostname : "";
-  return host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || host.startsWith("127.");
-}

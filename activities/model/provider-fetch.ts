@@ -1,11 +1,8 @@
-/**
- * The way to a provider. undici's own fetch, for what Node's does not let us set: no time limits but ours, and the proxy
- * that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name. Certificates of NODE_EXTRA_CA_CERTS are Node's own matter.
- */
-import { isLoopback, type Endpoint } from "./endpoint.ts";
+/** The way to a provider: what is done to a request and its answer on the wire. */
+import { createOutgoing, type Fetch } from "../network/outgoing-fetch.ts";
+import type { Endpoint } from "./endpoint.ts";
 import { mapEvents, type Repair } from "./stream-events.ts";
 
-export type Fetch = typeof globalThis.fetch;
 type Body = Record<string, unknown>;
 
 /** What is done to one request and its answer. */
@@ -25,18 +22,11 @@ export interface Network {
   fetchFor(exchange: Exchange): Fetch;
 }
 
-/** Reads the environment's proxies once. Its idle connections keep no process alive. */
 export async function createNetwork(): Promise<Network> {
-  const { Agent, EnvHttpProxyAgent, fetch } = await import("undici");
-  const limits = { headersTimeout: 0, bodyTimeout: 0, connectTimeout: 0 };
-  const [direct, proxied] = [new Agent(limits), new EnvHttpProxyAgent(limits)];
-  // The same interface as Node's own, whose types are those of an older undici.
-  const send = fetch as unknown as (url: string, init: object) => Promise<Response>;
+  const { fetch } = await createOutgoing();
   return {
     fetchFor: (exchange) => async (input, init) => {
-      const url = addressOf(input, exchange.endpoint);
-      const dispatcher = isLoopback(url) ? direct : proxied;
-      const response = await send(url, { ...editRequest(init, exchange), dispatcher });
+      const response = await fetch(addressOf(input, exchange.endpoint), editRequest(init, exchange));
       exchange.onHeaders();
       return watched(response, exchange);
     },

@@ -15,7 +15,7 @@ import { defineTool, type Tool } from "./tool.ts";
 /** Of a tool's name. Source: providers take 64. */
 const MAX_NAME_CHARS = 64;
 const HASH_CHARS = 8;
-/** Share of the window that the servers' descriptions may take before they stand behind a search. Source: survey of people, 4.4. */
+/** Share of the window that the servers' descriptions may take before they stand behind a search. Source: ours; people report servers that fill half of it. */
 const MAX_SHARE = 0.1;
 
 /** The name under which the model calls a server's tool: `server__tool`, with a hash where it does not fit. */
