@@ -16,7 +16,7 @@ const untilBegun = (agent: DirectAgent, count: number) =>
 
 const writing = (text: string) => bash(`echo ${text} >> log.txt`);
 
-it("after two workers that were lost while they saved, a third neither opens nor saves; what a person says goes on [W2]", async () => {
+it("after two workers that were lost while they saved, a third neither opens nor saves; what a person says goes on", async () => {
   const engine = newEngine();
   const script = scriptedModel().answers(writing("1")).answers(writing("2")).answers(writing("3"));
   const agent = await startOn(database, script.answers(writing("4")), engine);

@@ -5,8 +5,7 @@ import { sources } from "./sources.ts";
 const PAGE = "docs/requirements.md";
 const [page] = sources(new RegExp(`^${PAGE}$`));
 const rows = [
-  ...(page?.text.matchAll(/^\| ((?:requirement|invariant|case|survey of|[ARUXFSLQM]\d)[^|]*) \|(.*)$/gm) ??
-    []),
+  ...(page?.text.matchAll(/^\| ((?:requirement|invariant|case|survey of|[A-Z]\d)[^|]*) \|(.*)$/gm) ?? []),
 ];
 const explained = rows.map((row) => row[1] ?? "");
 
@@ -15,11 +14,8 @@ const CITES: readonly [RegExp, (id: string) => string][] = [
   [/\brequirements? (D\d|\d(?:\.\d)?)/gi, (id) => `requirement ${id}`],
   [/\binvariants? (\d+)/gi, (id) => `invariant ${id}`],
   [/\bcase (\d+)(?:\.\d+)?[\]), ]/g, (id) => `case ${id}`],
-  [/\[([ARUXFSLQM]\d{1,2})\]/g, (id) => id],
-  [
-    /\bsurvey of ((?:coding agents|durable engines|reliability|command lines)(?:, (?:[A-Z]\d+|1b?)\b)?)/g,
-    (id) => `survey of ${id}`,
-  ],
+  [/\[([A-Z]\d{1,2})\]/g, (id) => id],
+  [/\bsurvey of ([a-z]+(?: (?:agents|engines|lines))?(?:, (?:[A-Z]\d+|1b?)\b)?)/g, (id) => `survey of ${id}`],
 ];
 
 /** Decision 0027 has the cases that are met in another way in the first column of a table. */

@@ -31,7 +31,7 @@ function boxWith(bytes: number): ProgramSandbox {
   };
 }
 
-it("one large save is held at a time, from its reading until it is kept or could not be; small ones wait for none [W3]", async () => {
+it("one large save is held at a time, from its reading until it is kept or could not be; small ones wait for none", async () => {
   const [large, small] = [boxWith(17 * 2 ** 20), boxWith(2)];
   let [held, most] = [0, 0];
   const slow = Promise.withResolvers<void>();
