@@ -16,16 +16,11 @@ import { enterSession } from "./runtime/enter-session.ts";
 import { inputHash, questionId, standingVerdict } from "./permissions/approval.ts";
 import type { Queryable } from "./store/db.ts";
 import { appendEvents } from "./store/events.ts";
-import {
-  holdRun,
-  openQuestion,
-  openQuestions,
-  type QuestionOption,
-  type QuestionRow,
-} from "./store/questions.ts";
+import { openQuestion, openQuestions, type QuestionOption, type QuestionRow } from "./store/questions.ts";
+import { holdRun } from "./store/runs.ts";
 import type { Session } from "./store/sessions.ts";
 import { findCall } from "./store/tool-calls.ts";
-import { callsOf, findAnswer } from "./store/transcript.ts";
+import { requestedCalls } from "./store/transcript.ts";
 import { exitPlan, type ExitPlanInput } from "./tools/exit-plan.ts";
 import { askUser, optionsOf, type AskUserInput } from "./tools/ask-user.ts";
 
@@ -42,11 +37,11 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
   const { db } = deps.store;
   const { step, index } = input;
   const session = await enterSession(deps, scope, { step, phase: "tools" });
-  const [row, answer] = await Promise.all([
+  const [row, calls] = await Promise.all([
     findCall(db, session.id, step, index),
-    findAnswer(db, session.id, step),
+    requestedCalls(db, session.id, step),
   ]);
-  const call = answer?.role === "assistant" ? callsOf(answer.content)[index] : undefined;
+  const call = calls[index];
   if (!row || !call) throw fatal("NoSuchCall", `Step ${step} of session ${session.id} has no call ${index}.`);
   const asks = row.status === "pending" ? await questionOf(db, session, call) : undefined;
   if (asks === undefined) return { kind: "passed" };

@@ -6,7 +6,8 @@
 import { inScope } from "./runtime/activity-scope.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession } from "./runtime/enter-session.ts";
-import { holdRun, openQuestions, setWaiting } from "./store/questions.ts";
+import { openQuestions, setWaiting } from "./store/questions.ts";
+import { holdRun } from "./store/runs.ts";
 
 export function createMarkWaiting(deps: AgentDeps) {
   return ({ step }: { readonly step: number }): Promise<void> =>

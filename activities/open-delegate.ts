@@ -18,7 +18,7 @@ import { appendEvents } from "./store/events.ts";
 import { endOrphans } from "./store/runs.ts";
 import { createSession, type Session } from "./store/sessions.ts";
 import { callKey, claimCall, type LedgerRow } from "./store/tool-calls.ts";
-import { callsOf, findAnswer, lockRun } from "./store/transcript.ts";
+import { lockRun, requestedCalls } from "./store/transcript.ts";
 import { aboutCall } from "./tools/invoke.ts";
 import { delegateInput, type DelegateInput } from "./tools/delegate.ts";
 import type { BackgroundSaves } from "./workspace/background-save.ts";
@@ -58,11 +58,11 @@ export function createOpenDelegate(deps: AgentDeps, sandboxes: SessionSandboxes,
 
 /** The call, claimed: nobody knows from here on that it did not begin. */
 async function callOf({ store: { db } }: AgentDeps, session: Session, { step, index }: OpenDelegateInput) {
-  const [claim, answer] = await Promise.all([
+  const [claim, calls] = await Promise.all([
     claimCall(db, session.id, step, index, () => false),
-    findAnswer(db, session.id, step),
+    requestedCalls(db, session.id, step),
   ]);
-  const call = answer?.role === "assistant" ? callsOf(answer.content)[index] : undefined;
+  const call = calls[index];
   const task = delegateInput.safeParse(call?.input);
   if (claim === undefined || call === undefined || !task.success)
     throw fatal("NoSuchCall", `Step ${step} of session ${session.id} has no call ${index} to delegate.`);

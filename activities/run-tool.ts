@@ -12,7 +12,6 @@ import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
 import type { BackgroundSaves } from "./workspace/background-save.ts";
 import { reasonOf } from "./contract/reason-of.ts";
 import { progressNote } from "./contract/call-progress.ts";
-import { cutTail } from "./contract/cut-text.ts";
 import type { ToolCallPart, ToolResultPart } from "./contract/message.ts";
 import { estimateMessage } from "./transcript/tokens.ts";
 import type { RunToolInput, ToolFacts } from "./contract/activities.ts";
@@ -25,7 +24,7 @@ import { abortable } from "./sandbox/shared-work.ts";
 import { watchEgress } from "./workspace/egress.ts";
 import { withoutLost, type SessionSandboxes } from "./workspace/session-sandbox.ts";
 import { createFolderNotes, openedSkill, type FoundNotes } from "./step/folder-notes.ts";
-import { boundedResult } from "./step/bounded-event.ts";
+import { resultEvent } from "./store/call-events.ts";
 import { endedBefore, hasEnded, hashOf } from "./step/ended-call.ts";
 import { NEEDS_APPROVAL, refusalOf } from "./step/refused-call.ts";
 import { keepWhole } from "./step/store-full-output.ts";
@@ -33,7 +32,7 @@ import type { Session } from "./store/sessions.ts";
 import { commitResult } from "./store/commit-step.ts";
 import { runInCharge } from "./store/runs.ts";
 import { callKey, claimCall, findCall, type LedgerRow } from "./store/tool-calls.ts";
-import { callsOf, findAnswer } from "./store/transcript.ts";
+import { requestedCalls } from "./store/transcript.ts";
 import { withFallback } from "./config/asked-model.ts";
 import { toolLimitsOf } from "./config/run-policy.ts";
 import { findTool } from "./tools/index.ts";
@@ -76,11 +75,11 @@ async function runTool(
   const refused = await refusalOf(deps.store.db, session, input);
   if (refused === "ask") return NEEDS_APPROVAL;
   const isReadOnly = (name: string) => findTool(tools, name)?.readOnly ?? false;
-  const [claim, answer] = await Promise.all([
+  const [claim, calls] = await Promise.all([
     claimCall(db, session.id, input.step, input.index, isReadOnly),
-    findAnswer(db, session.id, input.step),
+    requestedCalls(db, session.id, input.step),
   ]);
-  const call = answer?.role === "assistant" ? callsOf(answer.content)[input.index] : undefined;
+  const call = calls[input.index];
   if (!claim || !call)
     throw fatal("NoSuchCall", `Step ${input.step} of session ${session.id} has no call ${input.index}.`);
   const { before, fence } = claim;
@@ -104,7 +103,6 @@ async function runTool(
       ),
     ));
   const durationMs = Math.round(performance.now() - begun);
-  const calls = answer?.role === "assistant" ? callsOf(answer.content) : [];
   const notes =
     refused === undefined && (invoked.outcome === "completed" || invoked.outcome === "error")
       ? await notesFor(
@@ -216,19 +214,8 @@ async function store(
   const message = { role: "tool", content: [part] } as const;
   const tokens = estimateMessage(message, session.config);
   const { outcome, exitCode, truncated } = result;
-  const data = {
-    callId: call.toolCallId,
-    index: row.index,
-    name: call.toolName,
-    outcome,
-    durationMs,
-    exitCode: exitCode ?? null,
-    truncated,
-    excerpt: cutTail(result.text, 300),
-    ...boundedResult(result.text, callKey(row)),
-  };
   const events = [
-    { type: "llm:tool-result", data } as const,
+    resultEvent(row, { outcome, text: result.text, durationMs, exitCode, truncated }),
     ...(notes?.events ?? []),
     ...(outcome === "completed" ? openedSkill(session, call) : []),
   ];

@@ -31,7 +31,7 @@ import { loadBill, spentUsd } from "./store/model-calls.ts";
 import { findSandbox } from "./store/sandboxes.ts";
 import { endAbandoned, lastStep, type Session } from "./store/sessions.ts";
 import { callKey, findCall, openCalls } from "./store/tool-calls.ts";
-import { callsOf, findAnswer } from "./store/transcript.ts";
+import { requestedCalls } from "./store/transcript.ts";
 import { DELEGATE } from "./tools/delegate.ts";
 import type { BackgroundSaves } from "./workspace/background-save.ts";
 import { saveSandbox } from "./workspace/save-files.ts";
@@ -57,12 +57,12 @@ async function settleDelegate(
   const { step, index, child } = input;
   const entered = await enterSession(deps, scope, { step, phase: "tools" });
   const session = { ...entered, config: withFallback(entered.config, input.fallback) };
-  const [found, answer, delegate] = await Promise.all([
+  const [found, calls, delegate] = await Promise.all([
     findCall(db, session.id, step, index),
-    findAnswer(db, session.id, step),
+    requestedCalls(db, session.id, step),
     findDelegate(db, child),
   ]);
-  const call = answer?.role === "assistant" ? callsOf(answer.content)[index] : undefined;
+  const call = calls[index];
   if (found === undefined || call === undefined || delegate === undefined)
     throw fatal(
       "NoSuchCall",

@@ -14,16 +14,18 @@ import type { SettledQuestion, Settlement, SettleQuestionInput } from "./contrac
 import { standingVerdict } from "./permissions/approval.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession } from "./runtime/enter-session.ts";
+import { resultEvent } from "./store/call-events.ts";
 import { endedBefore, hasEnded, hashOf } from "./step/ended-call.ts";
 import { closingOf, resultFor, settledEvent } from "./step/settlement.ts";
 import type { Queryable } from "./store/db.ts";
 import type { NewEvent } from "./store/event.ts";
 import { appendEvents } from "./store/events.ts";
-import { closeQuestion, findQuestion, grant, holdRun, openQuestions, setWaiting } from "./store/questions.ts";
+import { closeQuestion, findQuestion, grant, openQuestions, setWaiting } from "./store/questions.ts";
 import { markClosed, PARKED } from "./store/sandboxes.ts";
+import { holdRun } from "./store/runs.ts";
 import type { Session } from "./store/sessions.ts";
 import { findCall, finishCall, type LedgerRow } from "./store/tool-calls.ts";
-import { callsOf, findAnswer, insertMessage } from "./store/transcript.ts";
+import { insertMessage, requestedCalls } from "./store/transcript.ts";
 import { estimateMessage } from "./transcript/tokens.ts";
 
 export function createSettleQuestion(deps: AgentDeps) {
@@ -42,9 +44,8 @@ async function settle(
   const settled = await db.transaction(async (tx): Promise<SettledQuestion> => {
     if (!(await holdRun(tx, session.id, scope.runId))) throw superseded("the answer was dropped");
     const row = await findCall(tx, session.id, step, index);
-    const answer = await findAnswer(tx, session.id, step);
     const question = await findQuestion(tx, session.id, session.epoch, id);
-    const call = answer?.role === "assistant" ? callsOf(answer.content)[index] : undefined;
+    const call = (await requestedCalls(tx, session.id, step))[index];
     if (!row || !call || !question)
       throw fatal("NoSuchCall", `Session ${session.id} has no question ${id} in step ${step}.`);
     if (hasEnded(row)) return { kind: "result", facts: await endedBefore(tx, row, call) };
@@ -118,20 +119,7 @@ async function giveResult(
   });
   await appendEvents(tx, session.id, session.epoch, [
     ...events,
-    {
-      type: "llm:tool-result",
-      step: row.step,
-      data: {
-        callId: call.toolCallId,
-        index: row.index,
-        name: call.toolName,
-        outcome,
-        durationMs: 0,
-        exitCode: null,
-        truncated: false,
-        excerpt: text,
-      },
-    },
+    { ...resultEvent(row, { outcome, text, durationMs: 0 }), step: row.step },
   ]);
   return { outcome, tokens, ms: 0, hash: hashOf(call, text) };
 }

@@ -1,10 +1,10 @@
 /** Stores the result of a call of `delegate`, once. */
 import type { ToolFacts } from "../contract/activities.ts";
 import { superseded } from "../contract/failures.ts";
-import { cutTail } from "../contract/cut-text.ts";
 import type { ToolCallPart, ToolOutcome, ToolResultPart } from "../contract/message.ts";
 import type { ActivityScope } from "../runtime/activity-scope.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
+import { resultEvent } from "../store/call-events.ts";
 import { endedBefore, hashOf, hasEnded } from "../step/ended-call.ts";
 import { commitResult } from "../store/commit-step.ts";
 import type { NewEvent } from "../store/event.ts";
@@ -38,16 +38,6 @@ export async function storeDelegateResult(
   const part: ToolResultPart = { type: "tool-result", toolCallId, toolName, outcome, text };
   const message = { role: "tool", content: [part] } as const;
   const tokens = estimateMessage(message, session.config);
-  const data = {
-    callId: toolCallId,
-    index: row.index,
-    name: toolName,
-    outcome,
-    durationMs,
-    exitCode: null,
-    truncated,
-    excerpt: cutTail(text, 300),
-  };
   const stored = await commitResult(
     deps.store.pool,
     {
@@ -61,7 +51,7 @@ export async function storeDelegateResult(
       tokens,
       epoch: session.epoch,
       attempt: scope.attempt,
-      events: [{ type: "llm:tool-result", data }, ...events],
+      events: [resultEvent(row, { outcome, text, durationMs, truncated }), ...events],
     },
     durationMs,
   );

@@ -6,7 +6,8 @@ import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { withdrawOpen } from "../store/questions.ts";
-import { finishCall, type OpenCall, openCalls } from "../store/tool-calls.ts";
+import { resultEvent } from "../store/call-events.ts";
+import { finishCall, openCalls } from "../store/tool-calls.ts";
 import { insertMessage } from "../store/transcript.ts";
 
 /**
@@ -42,28 +43,11 @@ export async function interruptOpenCalls(tx: Queryable, sessionId: string, epoch
       await finishCall(tx, call, call.fence, { outcome: part.outcome, exitCode: undefined, truncated: false })
     ) {
       await insertMessage(tx, sessionId, call.sequence, row);
-      events.push(resultEvent(call, part));
+      const { outcome, text } = part;
+      events.push({ ...resultEvent(call, { outcome, text, durationMs: call.runningMs }), step: call.step });
     }
   }
   if (events.length > 0) await failOpenDelegations(tx, sessionId);
   events.unshift(...(await withdrawOpen(tx, sessionId, "stopped")));
   await appendEvents(tx, sessionId, epoch, events);
-}
-
-function resultEvent(call: OpenCall, { outcome, text }: ToolResultPart): NewEvent {
-  return {
-    type: "llm:tool-result",
-    step: call.step,
-    data: {
-      callId: call.callId,
-      index: call.index,
-      name: call.name,
-      outcome,
-      durationMs: call.runningMs,
-      exitCode: null,
-      truncated: false,
-      excerpt: text,
-      text,
-    },
-  };
 }

@@ -4,7 +4,7 @@ import { verdictNow } from "../permissions/approval.ts";
 import type { Queryable } from "../store/db.ts";
 import type { Session } from "../store/sessions.ts";
 import { findCall } from "../store/tool-calls.ts";
-import { callsOf, findAnswer } from "../store/transcript.ts";
+import { requestedCalls } from "../store/transcript.ts";
 import type { InvokedTool } from "../tools/invoke.ts";
 
 export const NEEDS_APPROVAL: ToolFacts = {
@@ -22,8 +22,7 @@ export async function refusalOf(
   { step, index }: RunToolInput,
 ): Promise<InvokedTool | "ask" | undefined> {
   if ((session.config.permissions ?? []).length === 0) return undefined;
-  const answer = await findAnswer(db, session.id, step);
-  const call = answer?.role === "assistant" ? callsOf(answer.content)[index] : undefined;
+  const call = (await requestedCalls(db, session.id, step))[index];
   const row = await findCall(db, session.id, step, index);
   if (call === undefined || row === undefined || row.status !== "pending") return undefined;
   const verdict = await verdictNow(db, { session, call, step, index });

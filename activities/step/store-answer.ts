@@ -16,7 +16,7 @@ import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { callsOf, findAnswer, insertPartialAnswer, lockRun } from "../store/transcript.ts";
 import { aboutOf, callFacts, serversOf } from "./call-facts.ts";
-import { boundedInput } from "./bounded-event.ts";
+import { boundedInput } from "../store/call-events.ts";
 import { doubtOf } from "./doubtful-bill.ts";
 import { nearLimit, spentWith, withLost } from "./spent.ts";
 import type { StepContext } from "./step-context.ts";

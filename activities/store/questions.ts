@@ -108,16 +108,6 @@ export async function setWaiting(db: Queryable, sessionId: string, isWaiting: bo
     .where(and(eq(sessions.id, sessionId), eq(sessions.status, from)));
 }
 
-/** Holds the session for this transaction against all who write to it, if the run may. */
-export async function holdRun(db: Queryable, sessionId: string, runId: string): Promise<boolean> {
-  const [row] = await db
-    .select({ runId: sessions.runId })
-    .from(sessions)
-    .where(eq(sessions.id, sessionId))
-    .for("no key update");
-  return row?.runId === runId;
-}
-
 /** Questions that are open, oldest first. */
 export async function openQuestions(db: Queryable, sessionId: string): Promise<QuestionRow[]> {
   return db

@@ -194,3 +194,13 @@ export async function chainStart(
     .limit(1);
   return row?.step;
 }
+
+/** Holds the session for this transaction against all who write to it, if the run may. */
+export async function holdRun(db: Queryable, sessionId: string, runId: string): Promise<boolean> {
+  const [row] = await db
+    .select({ runId: sessions.runId })
+    .from(sessions)
+    .where(eq(sessions.id, sessionId))
+    .for("no key update");
+  return row?.runId === runId;
+}

@@ -75,6 +75,16 @@ export async function findAnswer(
   return row && { ...toStoredMessage(row), finish: ((row.meta ?? {}) as MessageMeta).finish ?? "stop" };
 }
 
+/** What a step's answer asks for, in order; nothing where it is not stored. */
+export async function requestedCalls(
+  db: Queryable,
+  sessionId: string,
+  step: number,
+): Promise<readonly ToolCallPart[]> {
+  const answer = await findAnswer(db, sessionId, step);
+  return answer?.role === "assistant" ? callsOf(answer.content) : [];
+}
+
 /** The newest answer of the live line. */
 export async function lastAnswer(db: Queryable, sessionId: string): Promise<StoredMessage | undefined> {
   const [row] = await db
