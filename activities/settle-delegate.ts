@@ -7,6 +7,7 @@
 import { log } from "@temporalio/activity";
 import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
 import type { DelegateEnd, SettledDelegate, SettleDelegateInput } from "./contract/delegates.ts";
+import { limitOf } from "./contract/limits.ts";
 import { fatal } from "./contract/failures.ts";
 import { withFallback } from "./config/asked-model.ts";
 import { sessionCostUsd } from "./config/cost.ts";
@@ -146,7 +147,7 @@ async function endOf(
   return {
     child,
     status: delegate.status,
-    ...(delegate.error?.type === "CostLimit" ? { limit: "cost" as const } : {}),
+    limit: limitOf(delegate.status, delegate.error),
     steps,
     costUsd: sessionCostUsd(bill, delegate.price),
     answer: delegate.result ?? "",

@@ -1,6 +1,7 @@
 /** What the end of a delegate is to its parent's model. Pure. */
 import type { SessionStatus } from "../contract/activities.ts";
 import type { DelegateEnd, SettleDelegateInput } from "../contract/delegates.ts";
+import type { Limit } from "../contract/limits.ts";
 import type { ToolOutcome } from "../contract/message.ts";
 import { truncateText } from "../transcript/truncate.ts";
 import type { ChangedFile } from "./changed-files.ts";
@@ -11,7 +12,7 @@ const MAX_NAMED = 100;
 export interface EndedDelegate {
   readonly child: string;
   readonly status: SessionStatus;
-  readonly limit?: "cost";
+  readonly limit?: Limit | undefined;
   readonly steps: number;
   readonly costUsd: number | null;
   readonly answer: string;
@@ -61,6 +62,12 @@ function headline(end: EndedDelegate): string {
   return `[Delegate ${end.child}: ${endText(end)}; ${steps}.${end.answer.trim() === "" ? " It gave no answer." : " Its last answer:"}]`;
 }
 
+const LIMITS: Readonly<Record<Limit, string>> = {
+  steps: "its limit of steps",
+  cost: "the limit of cost",
+  deadline: "its deadline",
+};
+
 function endText({ status, limit, error, closed, stopped }: EndedDelegate): string {
   if (closed === "not-started") return "was stopped before it began";
   if (stopped === "interrupt") return "was cancelled, since the user interrupted this step";
@@ -69,7 +76,7 @@ function endText({ status, limit, error, closed, stopped }: EndedDelegate): stri
     case "completed":
       return "finished";
     case "max_steps":
-      return limit === "cost" ? "was stopped at the limit of cost" : "was stopped at its limit of steps";
+      return `was stopped at ${LIMITS[limit ?? "steps"]}`;
     case "cancelled":
       return "was cancelled by the user";
     case "failed":

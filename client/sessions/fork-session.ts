@@ -8,6 +8,7 @@ import { lastStep } from "../../activities/store/sessions.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
 import { notPossible } from "../console/errors.ts";
+import { awaitSaves } from "./await-saves.ts";
 import { requireStep } from "./retry-session.ts";
 import { partsOf } from "./send-guidance.ts";
 import { createSessionId } from "./session-id.ts";
@@ -32,6 +33,7 @@ export async function forkSession(services: Services, row: SessionRow, order: Fo
   const beforeStep = order.fromStep ?? last + 1;
   requireStep(row.id, beforeStep, last);
   const guidance = order.message === undefined ? [] : [await guidanceOf(services, order.message)];
+  await awaitSaves(store.db, row.id);
   const id = await copy(services, row.id, beforeStep, order.id);
   await client.workflow.start(WORKFLOW_TYPE, {
     ...workflowOptions(services.taskQueue, id, {

@@ -1,21 +1,16 @@
 /** Takes a session back to the moment before a step, by Temporal's own reset: what `retry` does, and the Web UI too. */
 import { randomUUID } from "node:crypto";
-import { until } from "../../worker/connect/until.ts";
 import { temporalRuns } from "../../worker/connect/session-runs.ts";
 import { dropSaidAfter, parkGuidance } from "../../activities/store/guidance.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { runIdsOf, takeOver } from "../../activities/store/runs.ts";
-import { findSandbox } from "../../activities/store/sandboxes.ts";
 import { lastStep } from "../../activities/store/sessions.ts";
 import { clientSanitizer } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
 import { describeRun } from "../connect/describe-run.ts";
 import { notPossible, usageError } from "../console/errors.ts";
+import { awaitSaves } from "./await-saves.ts";
 import { findResetPoint } from "./reset-point.ts";
-
-/** How long a save in progress is waited for. Source: ours; most take a second. */
-const SAVE_MS = 10_000;
-const POLL_MS = 100;
 
 /** Temporal's numbers for what of the abandoned events is not applied to the new run. */
 const SIGNAL = 1;
@@ -56,8 +51,7 @@ export async function retrySession(services: Services, row: SessionRow, retry: R
     throw notPossible(`${row.id} has not started a step yet: there is nothing to retry.`);
   }
   const { point } = found;
-  // Files are saved beside the next step: those of the step before are to be there.
-  await until(async () => ((await findSandbox(store.db, row.id))?.savesBegun ?? 0) === 0, SAVE_MS, POLL_MS);
+  await awaitSaves(store.db, row.id);
   // Before the new run can ask for them: what the runs that this ends, or ended, have not kept themselves.
   const unkept = () => sessionRuns.unkept(row.id, { inCharge: row.runId ?? undefined, ending: newest });
   await parkGuidance(store.db, row.id, await unkept());

@@ -1,7 +1,6 @@
 /** What a session's sandbox may reach by name beyond its configuration. Part of schema.ts. */
-import { bigserial, integer, pgTable, text, timestamp, unique } from "drizzle-orm/pg-core";
-
-const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
+import { bigserial, integer, pgTable, text, unique } from "drizzle-orm/pg-core";
+import { at } from "./columns.ts";
 
 /** Domains that were allowed while the session ran. */
 export const egressRules = pgTable(

@@ -1,8 +1,7 @@
 /** The tables that watchers read. */
 import { sql } from "drizzle-orm";
-import { bigint, index, integer, json, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
-
-const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
+import { bigint, index, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { at } from "./columns.ts";
 
 /** What watchers see, apart from the deltas. `seq` is shared with the chunks. */
 export const events = pgTable(

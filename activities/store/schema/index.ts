@@ -11,7 +11,6 @@ import {
   bigserial,
   boolean,
   check,
-  customType,
   doublePrecision,
   index,
   integer,
@@ -19,15 +18,9 @@ import {
   pgTable,
   primaryKey,
   text,
-  timestamp,
   unique,
 } from "drizzle-orm/pg-core";
-
-const bytea = customType<{ data: Uint8Array; driverData: Buffer }>({
-  dataType: () => "bytea",
-  toDriver: (value) => Buffer.from(value.buffer, value.byteOffset, value.byteLength),
-});
-const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
+import { at, bytea } from "./columns.ts";
 
 export const sessions = pgTable(
   "sessions",

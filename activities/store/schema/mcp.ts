@@ -1,11 +1,6 @@
 /** What is known of MCP servers. Part of schema.ts. */
-import { customType, integer, json, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
-
-const bytea = customType<{ data: Uint8Array; driverData: Buffer }>({
-  dataType: () => "bytea",
-  toDriver: (value) => Buffer.from(value.buffer, value.byteOffset, value.byteLength),
-});
-const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
+import { integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { at, bytea } from "./columns.ts";
 
 /** The tools of a server as a session took them: its prompt does not change when the server does. */
 export const mcpCatalogues = pgTable(

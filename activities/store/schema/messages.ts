@@ -12,12 +12,11 @@ import {
   pgTable,
   pgView,
   text,
-  timestamp,
   unique,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
+import { at } from "./columns.ts";
 
-const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
 /** A set of integers as Postgres writes it: `{[1,5),[7,8)}`. */
 const multirange = customType<{ data: string }>({ dataType: () => "int8multirange" });
 

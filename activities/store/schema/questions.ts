@@ -1,18 +1,7 @@
 /** What sessions ask of people. Part of schema.ts. */
 import { sql } from "drizzle-orm";
-import {
-  bigserial,
-  check,
-  index,
-  integer,
-  json,
-  pgTable,
-  primaryKey,
-  text,
-  timestamp,
-} from "drizzle-orm/pg-core";
-
-const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
+import { bigserial, check, index, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { at } from "./columns.ts";
 
 /** A question to a person, or a call that waits for a person's leave. The workflow decides which answer counts. */
 export const questions = pgTable(

@@ -1,7 +1,6 @@
 /** Where a session's files came from, and what was delivered of its work. Part of schema.ts. */
-import { bigserial, integer, pgTable, text, timestamp, unique } from "drizzle-orm/pg-core";
-
-const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
+import { bigserial, integer, pgTable, text, unique } from "drizzle-orm/pg-core";
+import { at } from "./columns.ts";
 
 /** The repository that a session's workspace was cloned from. Its address holds no credentials. */
 export const repositories = pgTable("repositories", {

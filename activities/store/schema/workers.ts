@@ -1,7 +1,6 @@
 /** Which workers there are. Part of schema.ts. */
-import { pgTable, serial, text, timestamp } from "drizzle-orm/pg-core";
-
-const at = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
+import { pgTable, serial, text } from "drizzle-orm/pg-core";
+import { at } from "./columns.ts";
 
 /**
  * One row a worker process. It holds an advisory lock by this id on a connection of its own for as long as it lives: the

@@ -81,6 +81,7 @@ describe("a delegate's result", () => {
       "[Delegate a.s1c0: finished; 3 steps, $0.0100. Its last answer:]\n\nIt is done.",
     );
     expect(shown({ status: "max_steps", limit: "cost" }).text).toContain("at the limit of cost");
+    expect(shown({ status: "max_steps", limit: "deadline" }).text).toContain("at its deadline");
     expect(shown({ status: "failed", error: { type: "Stuck", message: "in circles" } }).text).toContain(
       "failed (Stuck: in circles)",
     );
