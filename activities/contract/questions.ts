@@ -3,7 +3,7 @@ import { cleanText } from "./clean-text.ts";
 import { cutChars } from "./cut-text.ts";
 import type { RunToolInput, ToolFacts } from "./tool-facts.ts";
 
-export type QuestionKind = "ask" | "approval" | "mcp" | "budget" | "egress" | "plan";
+export type QuestionKind = "ask" | "approval" | "plan";
 
 /** What the workflow keeps of a question while it is open; all of its text is in its row. */
 export interface QuestionFacts {

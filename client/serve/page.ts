@@ -11,7 +11,7 @@ export interface Page {
 const part = (name: string) => readFileSync(new URL(`./page/${name}`, import.meta.url), "utf8");
 
 export function readPage(): Page {
-  const style = part("page.css");
+  const style = [part("page.css"), part("session.css")].join("\n");
   const script = [part("show.js"), part("controls.js"), part("page.js")].join("\n");
   const html = part("page.html")
     // The hashes are of all that stands between the tags.

@@ -1,5 +1,6 @@
 import { Context } from "@temporalio/activity";
 import { expect, it } from "vitest";
+import type { AskedPerson } from "../../activities/contract/questions.ts";
 import type { ModelStepFacts } from "../../activities/contract/activities.ts";
 import { answered, bashCall } from "../support/fake-activities.ts";
 import { play } from "../support/play-loop.ts";
@@ -35,4 +36,17 @@ it("ends at the deadline where even the last answer does not come", async () => 
   expect(value?.status).toBe("max_steps");
   expect(fake.inputsOf("modelStep")).toHaveLength(2);
   expect(performance.now() - begun).toBeGreaterThan(1_900);
+});
+
+it("does not wait for a person longer than its deadline", async () => {
+  const question = { id: "s1c0", kind: "ask", text: "npm or pnpm?" } as const;
+  const { fake, value } = await play({
+    steps: [answered([{ name: "ask_user", about: question.text, by: "person" }]), answered()],
+    policy: { deadlineMs: 2_000, wrapUpMs: 60_000 },
+    activities: { askPerson: async (): Promise<AskedPerson> => ({ kind: "asked", question }) },
+  });
+  expect(value?.status).toBe("max_steps");
+  expect(fake.inputsOf("settleQuestion")).toEqual([]);
+  expect(fake.inputsOf("modelStep").map(({ wrapUp }) => wrapUp ?? false)).toEqual([false, true]);
+  expect(fake.inputsOf("closeSession")).toMatchObject([{ limit: "deadline" }]);
 });
