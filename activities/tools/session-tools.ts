@@ -41,5 +41,5 @@ function isOffered(tool: Tool, { mode, isPlanning, delegates }: ReturnType<typeo
   // Where nobody is there to approve a plan, it is the session's result.
   if (tool.name === exitPlan.name) return isPlanning && mode === "ask";
   if (tool.name === DELEGATE && !delegates) return false;
-  return !isPlanning || tool.readOnly || PLANNING.has(tool.name);
+  return !isPlanning || (tool.onlyReads ?? tool.readOnly) || PLANNING.has(tool.name);
 }

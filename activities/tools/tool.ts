@@ -14,6 +14,8 @@ export interface Tool<Input = unknown> {
   readonly inputSchema?: Record<string, unknown>;
   /** Callable, and not in the request: a search finds it. */
   readonly isHidden?: boolean;
+  /** Whether it changes nothing anywhere, as a session that plans asks; default: where it is read-only. */
+  readonly onlyReads?: boolean;
   /** Whether it may change the workspace; default: unless it is read-only. */
   readonly changesFiles?: boolean;
   /** The MCP server that it belongs to. */

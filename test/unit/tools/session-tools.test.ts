@@ -1,0 +1,41 @@
+import { expect, it } from "vitest";
+import type { RunConfig } from "../../../activities/config/agent-config.ts";
+import { mcpServersSchema } from "../../../activities/config/mcp-settings.ts";
+import { toolRegistry } from "../../../activities/tools/index.ts";
+import { sessionTools } from "../../../activities/tools/session-tools.ts";
+
+const tool = (name: string, hints: object) => ({ name, description: "Does it.", inputSchema: {}, hints });
+const catalogues = [
+  {
+    server: "a",
+    era: "",
+    digest: "a",
+    found: [],
+    tools: [
+      tool("look", { readOnly: true }),
+      tool("set_status", { idempotent: true }),
+      tool("drop", { destructive: true }),
+    ],
+  },
+];
+const mcpServers = mcpServersSchema.parse({ a: { url: "https://x.example/mcp", trustHints: true } });
+const namesOf = (config: Partial<RunConfig>) => [
+  ...sessionTools(toolRegistry, {
+    config: { contextWindow: 128_000, mcpServers, ...config } as RunConfig,
+    catalogues,
+  }).keys(),
+];
+
+it("a session that plans has nothing that changes anything, also not what may be repeated", () => {
+  const names = namesOf({ plan: true });
+  expect(names).toContain("a__look");
+  for (const name of ["a__set_status", "a__drop", "write_file", "edit_file", "delegate"])
+    expect(names).not.toContain(name);
+  expect(names).toContain("exit_plan");
+});
+
+it("others have all of a server's tools, and no way out of a plan", () => {
+  const names = namesOf({});
+  expect(names).toEqual(expect.arrayContaining(["a__look", "a__set_status", "a__drop", "write_file"]));
+  expect(names).not.toContain("exit_plan");
+});
