@@ -5,7 +5,7 @@ import type { ToolResultPart, UserPart } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
 import { saveBlob } from "./blobs.ts";
 import { storedMessages, toolOutputs } from "./schema/index.ts";
-import { searchHistory } from "./search-history.ts";
+import { searchHistory } from "./transcript-search.ts";
 import type { SessionMemory } from "../contract/tools.ts";
 
 /** Of a person's message: see `messageHandle`. */

@@ -1,5 +1,5 @@
 /** Ends a session's run and waits until it has cleaned up. Follows that run alone, whatever is said or retried meanwhile. */
-import { databaseNow, readKept, type Kept } from "../../activities/store/kept.ts";
+import { databaseNow, readKept, type Kept } from "../../activities/store/stopped-step.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { until } from "../../worker/connect/until.ts";
 import type { Services } from "../connect/connection.ts";

@@ -1,5 +1,5 @@
 /** What a cancel or an interrupt kept, in words. Pure. */
-import type { Kept } from "../../activities/store/kept.ts";
+import type { Kept } from "../../activities/store/stopped-step.ts";
 import { oneLine } from "../console/format.ts";
 
 const EXCERPT_CHARS = 120;

@@ -1,6 +1,6 @@
 /** Aborts the step in flight of a session that runs, and says what was kept of it. */
 import { randomUUID } from "node:crypto";
-import { databaseNow, readKept, type Kept } from "../../activities/store/kept.ts";
+import { databaseNow, readKept, type Kept } from "../../activities/store/stopped-step.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { until } from "../../worker/connect/until.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";

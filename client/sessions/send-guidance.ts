@@ -6,7 +6,7 @@ import type { UserPart } from "../../activities/contract/message.ts";
 import { saveBlob } from "../../activities/store/blobs.ts";
 import { announceQueued, excerptOf, type QueuedMessageEvent } from "../../activities/store/queued-events.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
-import { isKnownMessage, readWaiting } from "../../activities/store/waiting.ts";
+import { isKnownMessage, readWaiting } from "../../activities/store/waiting-messages.ts";
 import {
   guidanceSignal,
   sendGuidanceUpdate,

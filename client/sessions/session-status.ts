@@ -4,7 +4,7 @@ import { wasDoubted } from "../../activities/store/events.ts";
 import { listQuestions } from "../../activities/store/questions.ts";
 import { listSessions, readFigures, type SessionRow } from "../../activities/store/reading.ts";
 import { deliveryOf, findRepository, listPublications } from "../../activities/store/repositories.ts";
-import { readParked, readWaiting } from "../../activities/store/waiting.ts";
+import { readParked, readWaiting } from "../../activities/store/waiting-messages.ts";
 import { statusQuery, type SessionView } from "../../workflows/messages.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { describeRun } from "../connect/describe-run.ts";

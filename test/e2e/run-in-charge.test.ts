@@ -4,7 +4,7 @@ import { NativeConnection, Worker, type WorkerOptions } from "@temporalio/worker
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { createActivities } from "../../activities/index.ts";
 import { findSession } from "../../activities/store/reading.ts";
-import { readWaiting } from "../../activities/store/waiting.ts";
+import { readWaiting } from "../../activities/store/waiting-messages.ts";
 import { takeOver } from "../../activities/store/runs.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { retrySession } from "../../client/sessions/retry-session.ts";

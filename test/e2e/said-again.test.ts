@@ -1,6 +1,6 @@
 /** What a person said is heard, whatever is reset, retried or terminated after it: once, in order, or dropped on request. */
 import { describe, expect, it } from "vitest";
-import { readWaiting } from "../../activities/store/waiting.ts";
+import { readWaiting } from "../../activities/store/waiting-messages.ts";
 import { retrySession } from "../../client/sessions/retry-session.ts";
 import { sendGuidance } from "../../client/sessions/send-guidance.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
