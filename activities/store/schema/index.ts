@@ -56,6 +56,8 @@ export const sessions = pgTable(
     depth: integer().notNull().default(0),
     /** Of a delegate: `read` or `write`. */
     access: text(),
+    /** Who started it, as `LONGHAUL_USER` or a server's token says; null means unknown. */
+    owner: text(),
   },
   (t) => [
     check(
@@ -66,6 +68,7 @@ export const sessions = pgTable(
     index("sessions_parent_idx")
       .on(t.parentId)
       .where(sql`parent_id is not null`),
+    index("sessions_owner_idx").on(t.owner, t.createdAt),
   ],
 );
 
@@ -248,3 +251,5 @@ export * from "./egress.ts";
 export * from "./questions.ts";
 export * from "./mcp.ts";
 export * from "./delegations.ts";
+export * from "./batches.ts";
+export * from "./deleted-sessions.ts";

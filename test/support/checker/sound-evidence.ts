@@ -203,6 +203,7 @@ export function soundEvidence(): Evidence {
       parentEpoch: null,
       depth: 0,
       access: null,
+      owner: null,
     },
     cursor: { messageSequence: 8, eventSeq: 7 },
     runs: [

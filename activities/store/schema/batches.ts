@@ -1,0 +1,61 @@
+/** Sessions that are started for many tasks or at fixed times. Part of schema.ts. */
+import { sql } from "drizzle-orm";
+import { check, doublePrecision, index, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { at } from "./columns.ts";
+
+/** A file of tasks that is worked off, some at a time. */
+export const batches = pgTable(
+  "batches",
+  {
+    id: text().primaryKey(),
+    createdAt: at("created_at").notNull().defaultNow(),
+    endedAt: at("ended_at"),
+    owner: text(),
+    /** Sessions at once. */
+    concurrency: integer().notNull(),
+    /** So many failures of one kind in a row end the batch; null means never. */
+    stopAfter: integer("stop_after"),
+    /** USD for all of it; null means no limit. */
+    maxCostUsd: doublePrecision("max_cost_usd"),
+    status: text().notNull().default("running"),
+  },
+  (t) => [
+    check("batches_status_check", sql`${t.status} in ('running','completed','failed','stopped','cancelled')`),
+  ],
+);
+
+/** One task of a batch. A repeated batch starts a new session, with the next attempt, for what did not complete. */
+export const batchItems = pgTable(
+  "batch_items",
+  {
+    batchId: text("batch_id")
+      .notNull()
+      .references(() => batches.id),
+    itemId: text("item_id").notNull(),
+    /** Its place in the file, from 1. */
+    ordinal: integer().notNull(),
+    /** SHA-256 of what the file says about it: a changed item is done again. */
+    digest: text().notNull(),
+    sessionId: text("session_id"),
+    attempt: integer().notNull().default(0),
+    status: text().notNull().default("pending"),
+  },
+  (t) => [
+    primaryKey({ columns: [t.batchId, t.itemId] }),
+    index("batch_items_session_idx").on(t.sessionId),
+    check(
+      "batch_items_status_check",
+      sql`${t.status} in ('pending','running','completed','failed','cancelled','max_steps')`,
+    ),
+  ],
+);
+
+/** What a schedule of Temporal starts: times and overlap are Temporal's, the task and its configuration are here. */
+export const schedules = pgTable("schedules", {
+  name: text().primaryKey(),
+  createdAt: at("created_at").notNull().defaultNow(),
+  owner: text(),
+  task: text().notNull(),
+  /** The resolved run configuration, without secrets. */
+  config: json().notNull(),
+});

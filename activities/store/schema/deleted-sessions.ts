@@ -1,0 +1,10 @@
+/** What stays of a session that was deleted. Part of schema.ts. */
+import { pgTable, text } from "drizzle-orm/pg-core";
+import { at } from "./columns.ts";
+
+export const deletedSessions = pgTable("deleted_sessions", {
+  id: text().primaryKey(),
+  owner: text(),
+  deletedAt: at("deleted_at").notNull().defaultNow(),
+  deletedBy: text("deleted_by"),
+});
