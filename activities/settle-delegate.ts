@@ -86,7 +86,8 @@ async function settleDelegate(
   if (result.whole !== undefined) await keepWhole(deps, session.id, handle, piecesOf(result.whole));
   const { applied, notApplied } = files;
   const outcome = outcomeOfDelegate(end);
-  const status = outcome === "completed" ? (notApplied.length === 0 ? "applied" : "partly") : "failed";
+  const taken = notApplied.length === 0 ? "applied" : "partly";
+  const status = outcome === "completed" ? taken : "failed";
   await endDelegation(db, row, { status, files: { applied, notApplied } });
   const ended: NewEvent = {
     type: "delegate:ended",

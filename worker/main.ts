@@ -23,8 +23,8 @@ function tell(error: unknown, code: number): number {
     process.stderr.write(`${error.message}\n`);
     return 4;
   }
-  const text = error instanceof Error ? (code === 2 ? error.message : error.stack) : String(error);
-  process.stderr.write(`${text ?? ""}\n`);
+  const { message, stack = message } = error instanceof Error ? error : new Error(String(error));
+  process.stderr.write(`${code === 2 ? message : stack}\n`);
   return code;
 }
 

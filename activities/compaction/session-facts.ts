@@ -110,7 +110,10 @@ function aboutOf(call: ToolCallPart): string {
 export function textOf(row: StoredMessage): string {
   if (row.role === "tool") return row.content[0].text;
   return row.content
-    .map((part) => (part.type === "text" ? part.text : part.type === "file" ? `[${part.mediaType}]` : ""))
+    .flatMap((part) => {
+      if (part.type === "text") return [part.text];
+      return part.type === "file" ? [`[${part.mediaType}]`] : [];
+    })
     .filter((text) => text !== "")
     .join("\n");
 }

@@ -23,7 +23,8 @@ export function toPrefix(text: string): Prefix {
   const [address = "", length, ...more] = text.split("/");
   const kind = isIP(address);
   const bits = kind === 4 ? 32 : 128;
-  const count = length === undefined ? bits : /^\d{1,3}$/.test(length) ? Number(length) : Number.NaN;
+  const given = /^\d{1,3}$/.test(length ?? "") ? Number(length) : Number.NaN;
+  const count = length === undefined ? bits : given;
   if (kind === 0 || address.includes("%") || more.length > 0 || !(count <= bits)) {
     throw new RangeError(`${JSON.stringify(text)} is no IP address and no prefix such as 10.1.0.0/16`);
   }

@@ -147,7 +147,8 @@ function expand(message: Message, shown: ReadonlyMap<FilePart, FilePart | string
   if (message.role === "user") {
     const content = message.content.map((part) => {
       const as = part.type === "file" ? shown.get(part) : undefined;
-      return as === undefined ? part : typeof as === "string" ? ({ type: "text", text: as } as const) : as;
+      if (as === undefined) return part;
+      return typeof as === "string" ? ({ type: "text", text: as } as const) : as;
     });
     return { role: "user", content };
   }

@@ -74,7 +74,8 @@ export function barOf(parts: Breakdown, cells: number): readonly (readonly [Brea
   let drawn = 0;
   return BREAKDOWN_PARTS.map(([name]) => {
     begin += parts[name];
-    const end = whole > 0 ? Math.round((begin / whole) * cells) : name === "free" ? cells : drawn;
+    const endOfNothing = name === "free" ? cells : drawn;
+    const end = whole > 0 ? Math.round((begin / whole) * cells) : endOfNothing;
     const wide = Math.max(0, end - drawn);
     drawn = Math.max(drawn, end);
     return [name, wide] as const;

@@ -21,11 +21,8 @@ export function partsOf(message: unknown): readonly UserPart[] | undefined {
   if (typeof message !== "object" || message === null) return undefined;
   const { text, parts } = message as { readonly text?: unknown; readonly parts?: unknown };
   const words = typeof text === "string" ? [textPart(text)] : [];
-  const sent: readonly unknown[] = Array.isArray(parts)
-    ? parts
-    : parts === undefined || parts === null
-      ? []
-      : [parts];
+  const given: unknown = parts ?? [];
+  const sent: readonly unknown[] = Array.isArray(given) ? given : [given];
   const known = sent.map(partOf);
   if (known.every((part) => part === undefined) && isEmptyMessage(words)) return undefined;
   return [...words, ...known.map((part, index) => part ?? notUnderstood(sent[index]))];

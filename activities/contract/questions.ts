@@ -137,10 +137,9 @@ function settlementOf({ kind, options }: Open, { text, option, action }: AnswerM
   if (chosen === undefined) return "the answer is empty";
   if (options === undefined)
     return option === undefined ? { how: "answered", text: String(chosen) } : "the question has no options";
-  const number = typeof chosen === "number" ? chosen : /^\d+$/.test(chosen) ? Number(chosen) : undefined;
   const label =
     options.find((one) => one.toLowerCase() === String(chosen).toLowerCase()) ??
-    (number === undefined ? undefined : options[number - 1]);
+    (/^\d+$/.test(String(chosen)) ? options[Number(chosen) - 1] : undefined);
   return label === undefined
     ? `"${cutChars(String(chosen), 80)}" is not among the options: ${options.map((one, place) => `${place + 1} ${one}`).join(", ")}`
     : { how: "answered", text: label };

@@ -16,5 +16,6 @@ export const LOOP_WARNING_TEXT =
 export function stuckVerdict(hashes: readonly string[], warned: boolean): "warn" | "stop" | undefined {
   if (hashes.length < REPEATS) return undefined;
   const [a, b, c, d] = hashes.slice(-REPEATS);
-  return a === c && b === d ? (warned ? "stop" : "warn") : undefined;
+  if (a !== c || b !== d) return undefined;
+  return warned ? "stop" : "warn";
 }

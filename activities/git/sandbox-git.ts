@@ -186,8 +186,8 @@ async function endedText(sandbox: GitSandbox, what: string, state: CommandState)
     await sandbox.discard(state.id);
     return out;
   }
-  const words =
-    state.kind === "refused" ? state.reason : state.errKept > 0 ? await text("err", MAX_WORDS_BYTES) : "";
+  const written = async () => (state.errKept > 0 ? await text("err", MAX_WORDS_BYTES) : "");
+  const words = state.kind === "refused" ? state.reason : await written();
   await sandbox.discard(state.id);
   const how = state.kind === "exited" ? `exit code ${state.exitCode}` : state.kind;
   throw retryable(

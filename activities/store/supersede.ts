@@ -65,13 +65,14 @@ export async function supersede(tx: Queryable, id: string, epoch: number, at: St
 }
 
 /** By number where it is known: a round may have been made at this very step, before or after this point. */
+function laterRounds({ round, step }: Standpoint): SQL {
+  if (round === "earlier") return sql`step >= ${step}`;
+  if (round === undefined) return sql`step > ${step}`;
+  return sql`case when status = 'failed' then step > ${step} else round > ${round} end`;
+}
+
 async function supersedeRounds(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<number> {
-  const later =
-    at.round === "earlier"
-      ? sql`step >= ${at.step}`
-      : at.round === undefined
-        ? sql`step > ${at.step}`
-        : sql`case when status = 'failed' then step > ${at.step} else round > ${at.round} end`;
+  const later = laterRounds(at);
   const gone = await tx.execute(sql`update compaction_events set superseded_epoch = ${epoch}
     where session_id = ${id} and superseded_epoch is null and ${later} returning round, status`);
   for (const { round, status } of gone.rows as { round: number; status: string }[]) {

@@ -120,5 +120,6 @@ function line({ kind, mode, size, mtime, ctime, path, target }: ManifestEntry): 
 }
 
 function byPath(a: ManifestEntry, b: ManifestEntry): number {
-  return a.path < b.path ? -1 : a.path > b.path ? 1 : 0;
+  if (a.path === b.path) return 0;
+  return a.path < b.path ? -1 : 1;
 }

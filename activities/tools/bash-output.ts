@@ -85,7 +85,7 @@ function wholeCharacters(bytes: Uint8Array): { text: string; start: number; end:
   let end = bytes.length;
   for (let back = 1; back <= 3 && back < bytes.length; back += 1) {
     const byte = bytes[bytes.length - back] ?? 0;
-    const needs = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    const needs = 1 + [0xc0, 0xe0, 0xf0].filter((least) => byte >= least).length;
     if (needs > back) end = bytes.length - back;
     if (byte < 0x80 || byte >= 0xc0) break;
   }

@@ -37,11 +37,9 @@ export function touchedFiles(call: Pick<ToolCallPart, "toolName" | "input">): st
 export function touchedFolders(call: ToolCallPart): string[] {
   const folder = FOLDER_FIELDS[call.toolName];
   const places =
-    call.toolName === "apply_patch"
-      ? patched(fieldOf(call.input, "patch")).map((file) => path.dirname(file))
-      : folder === undefined
-        ? [touchedFile(call)].filter((file) => file !== undefined).map((file) => path.dirname(file))
-        : [relative(fieldOf(call.input, folder) ?? ".")].filter((place) => place !== undefined);
+    folder === undefined
+      ? touchedFiles(call).map((file) => path.dirname(file))
+      : [relative(fieldOf(call.input, folder) ?? ".")].filter((place) => place !== undefined);
   const folders = new Set(places.flatMap(withAbove));
   return [...folders].toSorted((left, right) => depth(left) - depth(right));
 }

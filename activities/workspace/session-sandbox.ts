@@ -202,7 +202,8 @@ async function openIn(
   if (loss?.kind === "everything") throw fatal("WorkspaceLost", loss.message);
   // An empty workspace proves nothing: a tool may have emptied it.
   const isSame = before?.volume === sandbox.identity.volume && !session.restoreWorkspace;
-  const workspace = isSame ? "adopted" : checkpoint ? "restored" : "empty";
+  const filled = checkpoint ? "restored" : "empty";
+  const workspace = isSame ? "adopted" : filled;
   if (!isSame && checkpoint) await restoreFrom(tx, endingWith(signal, sandbox), checkpoint.id);
   if (!isFilled) sandbox = await host.open(spec, signal);
   // Saves lock the session's row first too: the other order would deadlock with them.

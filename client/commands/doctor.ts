@@ -48,7 +48,7 @@ export function doctorText({ checks, settings }: Diagnosis, style: Style): strin
   );
   return [
     ...checks.flatMap(({ name, ok, warning, found, fix }) => [
-      `${!ok ? style("red", "✗") : warning ? style("yellow", "!") : style("green", "✓")} ${name.padEnd(width)}  ${found}`,
+      `${markOf(ok, warning, style)} ${name.padEnd(width)}  ${found}`,
       ...(fix === undefined ? [] : [`  ${"".padEnd(width)}  ${style("yellow", `→ ${fix}`)}`]),
     ]),
     "",
@@ -56,4 +56,9 @@ export function doctorText({ checks, settings }: Diagnosis, style: Style): strin
       ({ name, value, source }) => `  ${name.padEnd(width)}  ${value}  ${style("dim", `(${source})`)}`,
     ),
   ].join("\n");
+}
+
+function markOf(ok: boolean, warning: boolean | undefined, style: Style): string {
+  if (!ok) return style("red", "✗");
+  return warning ? style("yellow", "!") : style("green", "✓");
 }

@@ -44,7 +44,8 @@ export function sandboxLine(
   { workspace, network, gaps }: EventData["sandbox:created"],
   style: Style,
 ): string {
-  const files = workspace === "restored" ? ", files restored" : workspace === "empty" ? "" : `, ${workspace}`;
+  const kept = workspace === "restored" ? ", files restored" : `, ${workspace}`;
+  const files = workspace === "empty" ? "" : kept;
   const made = style("dim", `  sandbox created${files}`);
   if (network?.reach === "allowed" && network.reachable !== undefined) {
     const opened = oneLine(network.reachable.join(", "), 200);

@@ -11,7 +11,8 @@ export function askedLines(
   columns: number,
 ): string[] {
   const isAsk = kind === "ask";
-  const title = isAsk ? "question" : kind === "plan" ? "plan" : "asks for leave";
+  const leave = kind === "plan" ? "plan" : "asks for leave";
+  const title = isAsk ? "question" : leave;
   return [
     "",
     style("bold", `? ${title} ${id}`),

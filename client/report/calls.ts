@@ -75,8 +75,7 @@ export function callPart(call: ShownCall, next: ShownCall | undefined): Html {
   const facts = [call.outcome, ...(call.facts?.ms === undefined ? [] : [duration(call.facts.ms)])].join(
     " · ",
   );
-  const look = call.hasFailed ? "failed" : call.outcome === "interrupted" ? "interrupted" : "";
-  const mark = call.hasFailed ? "✗" : call.outcome === "completed" ? "✓" : "■";
+  const { look, mark } = lookOf(call);
   const isOpen = call.hasFailed || call.pictures.length > 0 || todos !== undefined;
   const title = html`<summary>
     <span class="mark">${mark}</span> <b>${call.name}</b>
@@ -109,6 +108,12 @@ export function failuresPart(failures: readonly ShownCall[]): Html {
       )}
     </ol>
   </section>`;
+}
+
+function lookOf({ hasFailed, outcome }: ShownCall): { readonly look: string; readonly mark: string } {
+  if (hasFailed) return { look: "failed", mark: "✗" };
+  if (outcome === "completed") return { look: "", mark: "✓" };
+  return { look: outcome === "interrupted" ? "interrupted" : "", mark: "■" };
 }
 
 function inputPart({ input, about }: ShownCall): Html {

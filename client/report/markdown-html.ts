@@ -34,7 +34,7 @@ function block(token: MarkedToken): Html {
       const items = token.items.map(
         (item) =>
           html`<li class="${item.task ? "check" : ""}">
-            ${item.task ? (item.checked === true ? "☑ " : "☐ ") : ""}${blocks(
+            ${item.task ? box(item.checked === true) : ""}${blocks(
               item.tokens.filter(({ type }) => type !== "checkbox"),
             )}
           </li>`,
@@ -69,6 +69,8 @@ function block(token: MarkedToken): Html {
       return html`<p>${token.raw}</p>`;
   }
 }
+
+const box = (isChecked: boolean): string => (isChecked ? "☑ " : "☐ ");
 
 function span(token: MarkedToken): Html {
   // oxlint-disable-next-line typescript/switch-exhaustiveness-check -- what is not drawn is shown as it was written

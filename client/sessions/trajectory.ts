@@ -177,7 +177,10 @@ function metricsOf(call: ModelCallRow, config: Config): Record<string, number> {
 
 function textOf(parts: readonly (UserPart | AssistantPart)[]): string {
   return parts
-    .flatMap((part) => (part.type === "text" ? [part.text] : part.type === "file" ? [fileNote(part)] : []))
+    .flatMap((part) => {
+      if (part.type === "text") return [part.text];
+      return part.type === "file" ? [fileNote(part)] : [];
+    })
     .join("\n");
 }
 

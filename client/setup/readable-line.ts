@@ -19,7 +19,8 @@ export function readableLine(line: string): string {
     return line;
   }
   const level = Number(entry["level"]);
-  const kind = level >= ERROR ? "error: " : level >= WARN ? "warning: " : "";
+  const lesser = level >= WARN ? "warning: " : "";
+  const kind = level >= ERROR ? "error: " : lesser;
   const time = new Date(String(entry["time"]));
   const clock = Number.isNaN(time.getTime()) ? "" : `${time.toTimeString().slice(0, 8)}  `;
   const fields = Object.entries(entry)

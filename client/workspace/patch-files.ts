@@ -15,13 +15,16 @@ export function patchFiles(patch: string): PatchFile[] {
     .filter((text) => text !== "")
     .map((text) => {
       const hunks = text.slice(text.search(/^@@ /m));
-      const count = (sign: RegExp) => hunks.match(sign)?.length ?? 0;
       const isBinary = /^(?:GIT binary patch|Binary files )/m.test(text) && !/^@@ /m.test(text);
       const hasHunks = /^@@ /m.test(text);
+      const count = (sign: RegExp) => {
+        if (isBinary) return null;
+        return hasHunks ? (hunks.match(sign)?.length ?? 0) : 0;
+      };
       return {
         path: pathOf(text),
-        added: isBinary ? null : hasHunks ? count(/^\+/gm) : 0,
-        removed: isBinary ? null : hasHunks ? count(/^-/gm) : 0,
+        added: count(/^\+/gm),
+        removed: count(/^-/gm),
         text,
       };
     });

@@ -44,9 +44,8 @@ const PURE_GROUPS: Readonly<Record<string, (options: BenchOptions) => Promise<Fi
 };
 
 function scaleOf({ quick, long }: BenchOptions): Scale {
-  const lateStep = long ? 1_000 : quick ? 100 : 200;
-  const manySteps = long ? 5_000 : quick ? 160 : 400;
-  const late = { lateStep, manySteps };
+  const usual = quick ? { lateStep: 100, manySteps: 160 } : { lateStep: 200, manySteps: 400 };
+  const late = long ? { lateStep: 1_000, manySteps: 5_000 } : usual;
   return quick
     ? { rounds: 2, steps: 30, ...late, fleets: [1, 10, 50], fleetRounds: 1, fleetSteps: 15, repeats: 2 }
     : { rounds: 3, steps: 60, ...late, fleets: [1, 10, 50], fleetRounds: 2, fleetSteps: 20, repeats: 5 };

@@ -146,7 +146,8 @@ async function entryOf(at: string): Promise<FileEntry> {
   const found = await lstat(at);
   const base = { name: path.basename(at), size: found.size };
   if (found.isSymbolicLink()) return { ...base, kind: "link", target: await readlink(at) };
-  return { ...base, kind: found.isDirectory() ? "folder" : found.isFile() ? "file" : "other" };
+  if (found.isDirectory()) return { ...base, kind: "folder" };
+  return { ...base, kind: found.isFile() ? "file" : "other" };
 }
 
 function sha256(bytes: Uint8Array | string): string {

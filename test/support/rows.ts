@@ -64,16 +64,8 @@ export function rowsOf(
       step++;
       index = 0;
     }
-    const slot =
-      message.role === "tool" ? `tool:${index++}` : message.role === "assistant" ? "assistant" : "user";
-    const kind: MessageKind =
-      message.role === "tool"
-        ? "tool"
-        : message.role === "assistant"
-          ? "answer"
-          : sequence === 1
-            ? "task"
-            : "guidance";
+    const slot = message.role === "tool" ? `tool:${index++}` : message.role;
+    const kind = kindOf(message.role, sequence);
     return {
       ...message,
       sequence,
@@ -86,4 +78,10 @@ export function rowsOf(
       ...extra,
     } as StoredMessage;
   });
+}
+
+function kindOf(role: Message["role"], sequence: number): MessageKind {
+  if (role === "tool") return "tool";
+  if (role === "assistant") return "answer";
+  return sequence === 1 ? "task" : "guidance";
 }

@@ -52,13 +52,10 @@ export async function wholeDatabase({ pool }: Pick<Store, "pool">): Promise<stri
 /** The whole history with its payloads readable. */
 export async function wholeHistory(handle: Pick<WorkflowHandle, "fetchHistory">): Promise<string> {
   const history = await handle.fetchHistory();
-  return JSON.stringify(history, (_key, value: unknown) =>
-    value instanceof Uint8Array
-      ? Buffer.from(value).toString()
-      : isBufferJson(value)
-        ? Buffer.from(value.data).toString()
-        : value,
-  );
+  return JSON.stringify(history, (_key, value: unknown) => {
+    if (value instanceof Uint8Array) return Buffer.from(value).toString();
+    return isBufferJson(value) ? Buffer.from(value.data).toString() : value;
+  });
 }
 
 function isBufferJson(value: unknown): value is { data: number[] } {

@@ -42,14 +42,10 @@ async function put(sandbox: FakeSandbox, path: string, content: string): Promise
 async function contentsOf(...chain: readonly StoredPack[]): Promise<Record<string, string>> {
   const { entries, bytes } = await readChain(chainOf(...chain));
   return Object.fromEntries(
-    entries.map(({ path, kind, target }) => [
-      path,
-      kind === "file"
-        ? Buffer.from(bytes.get(path) ?? []).toString()
-        : kind === "link"
-          ? `-> ${target}`
-          : "/",
-    ]),
+    entries.map(({ path, kind, target }) => {
+      if (kind === "file") return [path, Buffer.from(bytes.get(path) ?? []).toString()];
+      return [path, kind === "link" ? `-> ${target}` : "/"];
+    }),
   );
 }
 

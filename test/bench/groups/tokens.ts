@@ -131,19 +131,17 @@ function converse(texts: Texts): Conversation {
   return { ...out, tokens: actual, learnt: learnt?.ratio ?? 1 };
 }
 
+const SHARES: readonly (readonly [HeldOutKind, number])[] = [
+  ["toolOutput", 0.5],
+  ["code", 0.8],
+  ["json", 0.88],
+  ["prose", 0.94],
+];
+
 /** Half tool output, a third code, the rest JSON, prose and Chinese; of very different lengths. */
 function stepMessages(texts: Texts, step: number, random: () => number): Message[] {
   const dice = random();
-  const kind: HeldOutKind =
-    dice < 0.5
-      ? "toolOutput"
-      : dice < 0.8
-        ? "code"
-        : dice < 0.88
-          ? "json"
-          : dice < 0.94
-            ? "prose"
-            : "chinese";
+  const kind = SHARES.find(([, upTo]) => dice < upTo)?.[0] ?? "chinese";
   const id = `call_${step}`;
   const input = { command: `sed -n 1,${step}p src/file-${step}.ts` };
   const words = piece(texts.prose, random, 300);

@@ -102,7 +102,8 @@ function checkPart(api: Api, part: Json, path: string, { item, kind, known }: Pa
       item["role"] === "assistant" ? ["output_text", "refusal"] : ["input_text", "input_image", "input_file"];
     if (!allowed.includes(type)) throw notOneOf(type, allowed, path);
   }
-  const image = type === "image_url" ? part["image_url"] : type === "input_image" ? part : undefined;
+  const images: Readonly<Record<string, unknown>> = { image_url: part["image_url"], input_image: part };
+  const image = images[type];
   if (!isObject(image)) return;
   if (type === "image_url") refuseUnknown(image, ["url", "detail"], known.fields, `${path}.image_url.`);
   const detail = image["detail"];
@@ -120,7 +121,9 @@ function checkPart(api: Api, part: Json, path: string, { item, kind, known }: Pa
 
 function checkValue(raw: Json, path: string, values: readonly string[]): void {
   const [outer = "", inner] = path.split(".");
-  const found = inner === undefined ? raw[outer] : isObject(raw[outer]) ? raw[outer][inner] : undefined;
+  const whole = raw[outer];
+  const part = isObject(whole) && inner !== undefined ? whole[inner] : undefined;
+  const found = inner === undefined ? whole : part;
   if (found === undefined || found === null || isObject(found)) return;
   if (typeof found !== "string" || !values.includes(found)) throw notOneOf(found, values, path);
 }

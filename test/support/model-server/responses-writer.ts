@@ -147,12 +147,10 @@ export function createResponsesWriter(answering: ResponsesAnswering): AnswerWrit
     begin: () =>
       event("response.created", { response: response("in_progress") }) +
       event("response.in_progress", { response: response("in_progress") }),
-    part: (part, chunkChars) =>
-      part.type === "call"
-        ? call(part, chunkChars)
-        : part.type === "reasoning"
-          ? reasoning(part, chunkChars)
-          : message(part, chunkChars),
+    part: (part, chunkChars) => {
+      if (part.type === "call") return call(part, chunkChars);
+      return part.type === "reasoning" ? reasoning(part, chunkChars) : message(part, chunkChars);
+    },
     finish: (closing) => {
       const final = closed(closing);
       return event(`response.${String(final["status"])}`, { response: final });

@@ -77,7 +77,7 @@ export function sendJson(
   body: unknown,
   headers: Readonly<Record<string, string>> = {},
 ): void {
-  const text = typeof body === "string" ? body : body === undefined ? "" : JSON.stringify(body);
+  const text = typeof body === "string" ? body : (JSON.stringify(body) ?? "");
   response.writeHead(status, { "content-type": "application/json", ...headers });
   response.end(text);
 }

@@ -16,6 +16,9 @@ export const PLAN: readonly string[] = [
 
 /** The plan with so many items done and the next one begun. */
 export function todo(done: number): ScriptCall {
-  const status = (at: number) => (at < done ? "completed" : at === done ? "in_progress" : "pending");
+  const status = (at: number) => {
+    if (at < done) return "completed";
+    return at === done ? "in_progress" : "pending";
+  };
   return { name: "todo", input: { items: PLAN.map((content, at) => ({ content, status: status(at) })) } };
 }
