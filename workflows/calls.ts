@@ -14,11 +14,12 @@ import {
 import { applyToolResult } from "./agent-state.ts";
 import { delegate } from "./delegates.ts";
 import { askedModel } from "./fallback.ts";
+import { callGroups } from "./loop-policy.ts";
 import { onHost } from "./lost-host.ts";
 import { perform } from "./proxies.ts";
 import { askAbout, restWhileWaiting } from "./questions.ts";
 
-/** All calls of a step at once; returns when each has its result. @returns true where the agent is stuck for good */
+/** All calls of a step, at once where they may; returns when each has its result. @returns true where the agent is stuck for good */
 export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<boolean> {
   const { state } = run;
   enterPhase(run, "running tools");
@@ -31,20 +32,23 @@ export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<b
     if (state.interrupting) scope.cancel();
     // The sandbox may take minutes: a person who interrupts does not wait for it.
     await Promise.race([run.opening, scope.cancelRequested]);
-    const results = await withRests(run, calls, () =>
-      Promise.allSettled(
-        calls.map(async (call, index) => {
-          try {
-            applyToolResult(state, call, await performCall(run, call, { step, index, ...asked }));
-          } finally {
-            run.asking.busy -= 1;
-          }
-          showDetails(run);
-        }),
-      ),
-    );
-    const failure = results.find((result) => result.status === "rejected");
-    if (failure) throw failure.reason;
+    await withRests(run, calls, async () => {
+      for (const group of callGroups(calls)) {
+        run.asking.busy = group.length;
+        const results = await Promise.allSettled(
+          group.map(async ([call, index]) => {
+            try {
+              applyToolResult(state, call, await performCall(run, call, { step, index, ...asked }));
+            } finally {
+              run.asking.busy -= 1;
+            }
+            showDetails(run);
+          }),
+        );
+        const failure = results.find((result) => result.status === "rejected");
+        if (failure) throw failure.reason;
+      }
+    });
   });
   state.interrupting = false;
   const verdict = stuckVerdict(state.recentCalls, state.loopWarned);
@@ -58,7 +62,6 @@ export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<b
 
 /** All calls; beside those that may wait for a person, the run rests when nothing else is left of them. */
 async function withRests<T>(run: Run, calls: readonly CallFacts[], perform: () => Promise<T>): Promise<T> {
-  run.asking.busy = calls.length;
   if (!calls.some(asksPerson)) return perform();
   let isOver = false;
   const rests = restWhileWaiting(run, () => isOver);

@@ -75,6 +75,18 @@ export function afterStep(state: AgentState, step: ModelStepFacts, policy: RunPo
   return { kind: "again" };
 }
 
+/** The calls of a step in the groups that run one after another, each group at once; with their places in the answer. */
+export function callGroups(calls: readonly CallFacts[]): (readonly [CallFacts, number])[][] {
+  const groups: (readonly [CallFacts, number])[][] = [];
+  for (const [index, call] of calls.entries()) {
+    const before = groups.at(-1);
+    const joins = call.alone !== true && before?.every(([other]) => other.alone !== true);
+    if (joins) before?.push([call, index]);
+    else groups.push([[call, index]]);
+  }
+  return groups;
+}
+
 /**
  * What an answer means. Calls mean that the loop goes on, whatever the provider calls its finish; without calls only
  * `stop` ends the task.

@@ -41,8 +41,12 @@ export type ToolConfig = z.infer<typeof toolConfigSchema>;
 const pick = toolLimitsSchema.pick.bind(toolLimitsSchema);
 const charsOnly = z.strictObject({ limits: pick({ maxChars: true }).optional() }).optional();
 
+/** Which calls of a step may run at once: all, none, or those whose tool only reads. */
+const parallelSchema = z.union([z.boolean(), z.literal("read-only")]);
+
 /** Each tool with the settings that it heeds: one that would have no effect is refused as unknown. */
 export const toolsConfigSchema = z.strictObject({
+  parallel: parallelSchema.optional(),
   bash: z
     .strictObject({ timeout: ms.optional(), limits: pick({ maxTimeout: true, maxChars: true }).optional() })
     .optional(),
@@ -184,6 +188,8 @@ export const runConfigSchema = z.object({
   fallback: z.array(z.object(modelTargetSchema.shape)).optional(),
   context: contextConfigSchema,
   tools: z.record(z.string(), toolConfigSchema.optional()),
+  /** Absent means all at once. */
+  parallelCalls: parallelSchema.optional(),
   sandbox: sandboxConfigSchema.extend({ inherited: inheritedSchema.optional() }),
   limits: limitsConfigSchema,
   /** Of a session that works on a repository. */

@@ -25,8 +25,8 @@ export function resolveRun(
   env: Environment = {},
   facts: ModelFacts = publishedFacts,
 ): RunResolution {
-  const { context, tools, sandbox, limits, systemPrompt, instructions, skills, questions, permissions } =
-    settings;
+  const { context, sandbox, limits, systemPrompt, instructions, skills, questions, permissions } = settings;
+  const { parallel, ...tools } = settings.tools;
   const { model: delegateModel, ...delegate } = settings.delegate;
   const servers = Object.entries(settings.mcpServers).filter(([, { enabled }]) => enabled);
   const own = resolveModel(name, settings, env, facts);
@@ -43,6 +43,7 @@ export function resolveRun(
     questions,
     delegate,
     permissions,
+    ...(parallel === undefined || parallel === true ? {} : { parallelCalls: parallel }),
     ...(systemPrompt === undefined ? {} : { systemPrompt }),
     ...(servers.length === 0 ? {} : { mcpServers: Object.fromEntries(servers) }),
   };

@@ -120,6 +120,8 @@ export interface CallFacts {
   readonly by?: "person" | "delegate";
   /** A person is asked before it is run. */
   readonly needsApproval?: true;
+  /** No other call of its step runs beside it. */
+  readonly alone?: true;
 }
 
 /** What is told beside every outcome of a step. */

@@ -21,6 +21,7 @@ export function callFacts(step: StepContext, call: ToolCallPart): CallFacts {
     ...(isForPerson(step, call) ? { by: "person" } : {}),
     ...(isDelegated(step, call) ? { by: "delegate" } : {}),
     ...(needsApproval(step, call) ? { needsApproval: true } : {}),
+    ...(runsAlone(step, call) ? { alone: true } : {}),
   };
 }
 
@@ -56,6 +57,12 @@ function needsApproval({ deps, session }: StepContext, call: ToolCallPart): bool
   return (
     findTool(sessionTools(deps.tools, session), call.toolName)?.input.safeParse(call.input).success === true
   );
+}
+
+function runsAlone({ deps, session }: StepContext, { toolName }: ToolCallPart): boolean {
+  const { parallelCalls = true } = session.config;
+  if (parallelCalls !== "read-only") return !parallelCalls;
+  return findTool(sessionTools(deps.tools, session), toolName)?.readOnly !== true;
 }
 
 /** At most 60 characters that say what a call is about, masked. */

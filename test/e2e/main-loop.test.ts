@@ -69,6 +69,22 @@ describe("the main loop", () => {
     await checkSession(agent, session);
   });
 
+  it("runs calls one after another where the settings say so", async () => {
+    const script = scriptedModel()
+      .answers(
+        call("bash", { command: "sleep 0.5; echo first >> order.txt" }),
+        call("bash", { command: "echo second >> order.txt" }),
+        call("read_file", { path: "order.txt" }),
+      )
+      .says("Done.");
+    const session = await agent.start(script, {
+      config: (config) => ({ ...config, parallelCalls: false }),
+    });
+    await session.result();
+    const read = (await transcript(session.id)).findLast((row) => row.role === "tool");
+    expect(JSON.stringify(read?.content)).toMatch(/first.*second/);
+  });
+
   it("lets the model know what it got wrong, and goes on [R35] [R36]", async () => {
     const script = scriptedModel()
       .answers(

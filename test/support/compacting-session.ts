@@ -51,6 +51,7 @@ export async function compactingSession(database: TestDatabase, steps: Message[]
   });
   const config: RunConfig = {
     ...settings,
+    tools: {},
     model: "openai/gpt-4o",
     contextWindow: 32_000,
     maxOutput: 4_000,

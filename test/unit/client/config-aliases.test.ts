@@ -49,6 +49,7 @@ describe("aliases in longhaul.yaml", () => {
 describe("context options", () => {
   const runOf = (options: object, strategy = "reactive-overflow"): RunConfig => ({
     ...agentConfigSchema.parse({ context: { strategy, options } }),
+    tools: {},
     model: "openai/x",
     contextWindow: 128_000,
     maxOutput: 4_000,

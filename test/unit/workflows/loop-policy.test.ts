@@ -4,7 +4,7 @@ import { estimatedNextInput } from "../../../activities/transcript/tokens.ts";
 import type { CompactionFacts } from "../../../activities/contract/activities.ts";
 import type { RunPolicy } from "../../../activities/contract/run-policy.ts";
 import { applyCompaction, applyStep, createState, type AgentState } from "../../../workflows/agent-state.ts";
-import { afterAnswer, afterOverflow, compactionDue } from "../../../workflows/loop-policy.ts";
+import { afterAnswer, afterOverflow, callGroups, compactionDue } from "../../../workflows/loop-policy.ts";
 
 const budget = budgetFor(100_000, { triggerRatio: 0.9, maxOutputTokens: 4_000 });
 const policy = { budget } as RunPolicy;
@@ -188,5 +188,27 @@ describe("an answer", () => {
     const state = createState({});
     state.inbox.queue.push({ id: "a", parts: [{ type: "text", text: "one more" }], queuedAt: "" });
     expect(afterAnswer(state, answer("stop"), { needsStop: true }).kind).toBe("again");
+  });
+});
+
+describe("the calls of a step", () => {
+  const call = (name: string, alone = false) => ({
+    name,
+    about: "",
+    ...(alone ? { alone: true as const } : {}),
+  });
+  const groups = (...calls: ReturnType<typeof call>[]) =>
+    callGroups(calls).map((group) => group.map(([{ name }, index]) => `${index} ${name}`));
+
+  it("run at once but for those that run alone, in the order of the answer", () => {
+    expect(groups(call("read"), call("grep"), call("bash", true), call("read"), call("edit", true))).toEqual([
+      ["0 read", "1 grep"],
+      ["2 bash"],
+      ["3 read"],
+      ["4 edit"],
+    ]);
+    expect(groups(call("bash"), call("edit"))).toEqual([["0 bash", "1 edit"]]);
+    expect(groups(call("bash", true), call("bash", true))).toEqual([["0 bash"], ["1 bash"]]);
+    expect(groups()).toEqual([]);
   });
 });
