@@ -11,7 +11,7 @@ import { LIMIT_ERRORS } from "./contract/limits.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterToClose } from "./runtime/enter-session.ts";
 import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
-import { lostRate, sessionCostUsd } from "./config/cost.ts";
+import { lostRates, sessionCostUsd } from "./config/cost.ts";
 import { lastRound } from "./store/compactions.ts";
 import type { Queryable } from "./store/db.ts";
 import type { NewEvent } from "./store/event.ts";
@@ -53,7 +53,7 @@ async function closeSession(
       if (!(await lockRun(tx, session.id, scope.runId))) return;
       await interruptOpenCalls(tx, session.id, session.epoch);
       await dropStoredChunks(tx, session.id);
-      await recordLostCalls(tx, session.id, lostRate(session.config));
+      await recordLostCalls(tx, session.id, lostRates(session.config));
       const usage = await totalUsage(tx, session.id);
       const undelivered = await notDelivered(tx, deps, session, input);
       const delivery = await deliveryIn(tx, session);

@@ -1,5 +1,5 @@
 /** What a call costs. Pure. */
-import type { Price } from "./model-target.ts";
+import type { ModelTarget, Price } from "./model-target.ts";
 import type { StepUsage } from "../contract/activities.ts";
 
 const MILLION = 1_000_000;
@@ -48,12 +48,19 @@ export function answerCostUsd(
   return answer?.costUsd ?? costUsd(target.price, answer?.usage, { tier: answer?.tier ?? target.tier });
 }
 
-/** What a request is reckoned at that was lost with its worker: at most its input, none of it from the cache. */
-export function lostRate(target: {
-  readonly model: string;
-  readonly price?: Price | undefined;
-  readonly tier?: string | undefined;
-}): { readonly model: string; readonly usdPerToken: number | undefined } {
+/** A model's name, its price and the tier that it is asked for. */
+type Priced = Pick<ModelTarget, "model" | "price" | "tier">;
+
+/**
+ * What requests are reckoned at that were lost with their worker, by the model that was asked: at most its input, none of it
+ * from the cache.
+ * @returns the session's own model first, then those that step in for it
+ */
+export function lostRates(config: Priced & { readonly fallback?: readonly Priced[] | undefined }) {
+  return [rateOf(config), ...(config.fallback ?? []).map(rateOf)] as const;
+}
+
+function rateOf(target: Priced): { readonly model: string; readonly usdPerToken: number | undefined } {
   const ofOne = costUsd(target.price, { input: 1, cached: 0, output: 0 }, target);
   return { model: target.model, usdPerToken: ofOne ?? undefined };
 }

@@ -1,7 +1,8 @@
 /** What a session has cost against its limit. */
-import { lostRate } from "../config/cost.ts";
+import { lostRates } from "../config/cost.ts";
 import type { NewEvent } from "../store/event.ts";
 import { recordLostCalls, spentUsd } from "../store/model-calls.ts";
+import { findSession } from "../store/sessions.ts";
 import type { StepContext } from "./step-context.ts";
 
 interface Spent {
@@ -19,7 +20,9 @@ export async function spentWith({ deps, session }: StepContext, costUsd: number)
 /** The same with the requests that earlier attempts lost with their workers. To be called once this answer is stored. */
 export async function withLost({ deps, session, scope }: StepContext, spent: Spent): Promise<number> {
   if (scope.attempt === 1) return spent.after;
-  await recordLostCalls(deps.store.db, session.id, lostRate(session.config));
+  // As it is stored: here another model may stand in the place of the session's own.
+  const own = await findSession(deps.store.db, session.id);
+  await recordLostCalls(deps.store.db, session.id, lostRates(own?.config ?? session.config));
   return spentUsd(deps.store.db, session.id);
 }
 
@@ -32,4 +35,10 @@ export function nearLimit({ session, input }: StepContext, spent: Spent | undefi
   if (spent.before >= NEAR * maxCostUsd || spent.after < NEAR * maxCostUsd) return [];
   const data = { limit: "cost", used: spent.after, max: maxCostUsd } as const;
   return [{ type: "limit:near", step: input.step, data }];
+}
+
+/** For the Web UI, which shows the sum. Rounded, since it stands in the history. */
+export function costFacts(sessionUsd: number | undefined, stepUsd: number | null | undefined) {
+  if (sessionUsd !== undefined) return { costUsd: sessionUsd };
+  return stepUsd == null ? {} : { stepCostUsd: Number(stepUsd.toFixed(6)) };
 }

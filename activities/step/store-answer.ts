@@ -18,7 +18,7 @@ import { callsOf, findAnswer, insertPartialAnswer, lockRun } from "../store/tran
 import { aboutOf, callFacts, serversOf } from "./call-facts.ts";
 import { boundedInput } from "../store/call-events.ts";
 import { doubtOf } from "./doubtful-bill.ts";
-import { nearLimit, spentWith, withLost } from "./spent.ts";
+import { costFacts, nearLimit, spentWith, withLost } from "./spent.ts";
 import type { StepContext } from "./step-context.ts";
 
 const NO_USAGE: StepUsage = { input: 0, output: 0, cached: 0, reasoning: 0 };
@@ -112,12 +112,6 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
 
 function whoGave({ model, provider }: StepContext["session"]["config"]) {
   return { model, ...(provider === undefined ? {} : { provider: provider.name }) };
-}
-
-/** For the Web UI, which shows the sum. Rounded, since it stands in the history. */
-function costFacts(sessionUsd: number | undefined, stepUsd: number | null | undefined) {
-  if (sessionUsd !== undefined) return { costUsd: sessionUsd };
-  return stepUsd == null ? {} : { stepCostUsd: Number(stepUsd.toFixed(6)) };
 }
 
 /** What is the same in every bill of a step. */

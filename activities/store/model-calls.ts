@@ -88,27 +88,51 @@ export async function hasEarlierCall(
   return rows.length > 0;
 }
 
+/** What one token of a lost request's input is reckoned at; undefined where the model's price is not known. */
+export interface LostRate {
+  readonly model: string;
+  readonly usdPerToken: number | undefined;
+}
+
 /**
  * Lists as wasted what was asked and never billed: its worker was killed, or told to end, before it could say so. Each
- * request is announced by a `step:started`. Idempotent. To be called when no request of the session is in flight.
- * @param target.usdPerToken of input: what a lost request is reckoned to have cost; undefined where that is not known
+ * request is announced by a `step:started`, and its model by the `llm:thinking` after it. Idempotent. To be called when no
+ * request of the session is in flight.
+ * @param rates the session's own model first: it also stands for one that is not announced
  */
 export async function recordLostCalls(
   db: Queryable,
   sessionId: string,
-  { model, usdPerToken }: { readonly model: string; readonly usdPerToken: number | undefined },
+  rates: readonly [LostRate, ...LostRate[]],
 ): Promise<void> {
+  const usd = JSON.stringify(
+    Object.fromEntries(rates.toReversed().map(({ model, usdPerToken }) => [model, usdPerToken ?? null])),
+  );
   await db.execute(sql`
+    with started as (
+      select epoch, step, attempt, seq, coalesce((data->>'estimatedInput')::int, 0) as input,
+        coalesce((data->>'estimated')::boolean, true) as pure,
+        coalesce((select thinking.data->>'model' from events thinking where thinking.session_id = ${sessionId}
+          and thinking.type = 'llm:thinking' and thinking.seq > announced.seq and thinking.epoch = announced.epoch
+          and thinking.step = announced.step and thinking.attempt = announced.attempt
+          order by thinking.seq limit 1), ${rates[0].model}) as model
+      from events announced where session_id = ${sessionId} and type = 'step:started'),
+    billed as (
+      select epoch, step, attempt, model from model_calls where session_id = ${sessionId} and purpose = 'step'),
+    lost as (
+      select *, row_number() over (partition by epoch, step order by seq desc) as place from (
+        select *, row_number() over (partition by epoch, step, attempt, model order by seq desc) as back,
+          count(*) over (partition by epoch, step, attempt, model) as asked,
+          count(*) over (partition by epoch, step) as asked_in_step
+        from started) counted
+      where back <= asked - (select count(*) from billed where billed.epoch = counted.epoch and billed.step = counted.step
+        and billed.attempt = counted.attempt and billed.model = counted.model))
     insert into model_calls (session_id, epoch, step, attempt, purpose, model, status, error, estimated_input, estimate_pure, cost_usd)
-    select session_id, epoch, step, attempt, 'step', ${model}, 'wasted',
-      'Nothing of the answer was kept: its worker ended before it was stored.',
-      coalesce((data->>'estimatedInput')::int, 0), coalesce((data->>'estimated')::boolean, true),
-      coalesce((data->>'estimatedInput')::int, 0) * ${usdPerToken ?? null}::float8
-    from (select *, row_number() over (partition by epoch, step order by seq desc) as back,
-        count(*) over (partition by epoch, step) as asked
-      from events where session_id = ${sessionId} and type = 'step:started') started
-    where back <= asked - (select count(*) from model_calls billed where billed.session_id = started.session_id
-      and billed.epoch = started.epoch and billed.step = started.step and billed.purpose = 'step')`);
+    select ${sessionId}, epoch, step, attempt, 'step', model, 'wasted',
+      'Nothing of the answer was kept: its worker ended before it was stored.', input, pure,
+      input * (${usd}::jsonb->>(case when ${usd}::jsonb ? model then model else ${rates[0].model} end))::float8
+    from lost
+    where place <= asked_in_step - (select count(*) from billed where billed.epoch = lost.epoch and billed.step = lost.step)`);
 }
 
 const isUncosted = sql`${modelCalls.costUsd} is null and ${modelCalls.inputTokens} is not null`;
