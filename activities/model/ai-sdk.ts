@@ -12,6 +12,7 @@ import { deadlinesOf } from "./deadlines.ts";
 import { type Endpoint, endpointOf } from "./endpoint.ts";
 import { createNetwork, type Network } from "./provider-fetch.ts";
 import { toModelError } from "./to-model-error.ts";
+import { SummaryRefusals } from "./summary-refusals.ts";
 import { toModelMessages } from "./request/to-model-messages.ts";
 import { reportedCostUsd, trustedUsage } from "./usage.ts";
 import { Watchdog } from "./watchdog.ts";
@@ -43,6 +44,7 @@ export interface AiSdkModel extends Model {
 /** The model port. Holds no connection: nothing is to be closed. */
 export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
   const toolSets = new WeakMap<readonly ToolSpec[], ToolSet>();
+  const refusals = new SummaryRefusals();
   let loading: Promise<Sdk> | undefined;
   const load = () => (loading ??= loadSdk());
   return {
@@ -54,8 +56,8 @@ export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
       signal.throwIfAborted();
       let tools = toolSets.get(request.tools);
       if (tools === undefined) toolSets.set(request.tools, (tools = toToolSet(request.tools, sdk)));
-      const asking = { sdk, wire, network: sdk.network, request, endpoint, tools, mask: options.mask };
-      return askOnce(asking, onDelta, signal);
+      const asking = { sdk, wire, network: sdk.network, endpoint, tools, mask: options.mask };
+      return refusals.ask(request, endpoint, (one) => askOnce({ ...asking, request: one }, onDelta, signal));
     },
   };
 }

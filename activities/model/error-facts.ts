@@ -6,6 +6,8 @@ export interface ErrorFacts {
   readonly status: number | undefined;
   /** Codes and types of the error, in one text. */
   readonly code: string;
+  /** What of the request it is about. */
+  readonly param: string | undefined;
   /** The provider's own sentence. */
   readonly text: string;
   readonly headers: Readonly<Record<string, string>> | undefined;
@@ -57,6 +59,7 @@ export function readErrorFacts(error: unknown): ErrorFacts {
   return {
     status: response ?? statusOf(reported),
     code,
+    param: typeof reported?.["param"] === "string" ? reported["param"] : undefined,
     text: network === undefined || said.includes(network) ? said : `${said} [${network}]`,
     headers: { ...metadataHeaders(reported), ...headers },
     network,

@@ -49,6 +49,8 @@ export interface ModelAnswer {
   readonly costUsd?: number;
   /** The tier of service that answered, where one was asked for and the provider says: that is what it bills. */
   readonly tier?: string;
+  /** A summary of its thoughts was wanted, and the provider does not give one to this account. */
+  readonly summaryRefused?: true;
   readonly firstTokenMs: number;
   readonly durationMs: number;
 }

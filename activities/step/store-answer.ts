@@ -18,6 +18,7 @@ import { callsOf, findAnswer, insertPartialAnswer, lockRun } from "../store/tran
 import { aboutOf, callFacts, serversOf } from "./call-facts.ts";
 import { boundedInput } from "../store/call-events.ts";
 import { doubtOf } from "./doubtful-bill.ts";
+import { refusalNews } from "./refused-summary.ts";
 import { costFacts, nearLimit, spentWith, withLost } from "./spent.ts";
 import type { StepContext } from "./step-context.ts";
 
@@ -76,6 +77,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
           contextEstimated: context.estimated,
           contextLimit: step.measure.windowTokens,
           ...(doubt.isNews ? { usageDoubtful: true } : {}),
+          ...(await refusalNews(step, answer)),
           costUsd: bill.costUsd ?? null,
           durationMs: Math.round(answer.durationMs),
           ...whoGave(session.config),

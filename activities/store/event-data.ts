@@ -34,6 +34,8 @@ export const eventData = {
     tokenUsage: of({ input: number, output: number, cached: number, reasoning: number }),
     /** The provider's counts contradict ours over several calls: they are not reckoned with. Told once a session. */
     usageDoubtful: yes.optional(),
+    /** The provider does not show this account what the model thinks; the session goes on without. Told once a session. */
+    summaryRefused: yes.optional(),
     /** The next request as it stands with this answer, in tokens. */
     contextUsed: number,
     /** True where no bill stands behind `contextUsed`. Absent in events of earlier versions. */

@@ -62,8 +62,12 @@ export async function appendChunks(
     from c, json_array_elements(${JSON.stringify(chunks)}::json) with ordinality as t(e, place)`);
 }
 
-/** Whether people were told of this session that its provider's token counts are not believed. */
-export async function wasDoubted(db: Queryable, sessionId: string): Promise<boolean> {
+/** Whether people were told of this session what an answer tells once: that its provider's token counts are not believed, say. */
+export async function wasTold(
+  db: Queryable,
+  sessionId: string,
+  what: "usageDoubtful" | "summaryRefused",
+): Promise<boolean> {
   const found = await db
     .select({ seq: events.seq })
     .from(events)
@@ -71,7 +75,7 @@ export async function wasDoubted(db: Queryable, sessionId: string): Promise<bool
       and(
         eq(events.sessionId, sessionId),
         eq(events.type, "llm:response"),
-        sql`${events.data}->>'usageDoubtful' = 'true'`,
+        sql`${events.data}->>${what} = 'true'`,
       ),
     )
     .limit(1);

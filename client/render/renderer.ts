@@ -5,7 +5,7 @@
  */
 import type { EventData, SessionEvent } from "../../activities/store/event.ts";
 import type { Style } from "../console/output.ts";
-import { doubtText } from "../console/doubt-text.ts";
+import { doubtText, REFUSED_SUMMARY } from "../console/doubt-text.ts";
 import { contextText, dollars, duration, oneLine, plural, tokens } from "../console/format.ts";
 import { compressedLine, endLines, queuedLine, refusedLine, sandboxLine, startLine } from "./lines.ts";
 import { delegateLines } from "./delegate-lines.ts";
@@ -149,6 +149,7 @@ export class Renderer {
       this.#words.whole(data.content, data.reasoning);
       this.#lastText = data.content;
       if (data.usageDoubtful) this.#warn(`! ${doubtText(data.tokenUsage.input)}`);
+      if (data.summaryRefused) this.#warn(`! ${REFUSED_SUMMARY}`);
       this.#words.reset();
     },
     "llm:tool-call": () => undefined,

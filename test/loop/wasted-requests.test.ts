@@ -1,14 +1,14 @@
 /** Requests that are paid for nothing, and thinking that nobody sees: more room once, estimates, a sign of life [S13]. */
-import { asc, eq } from "drizzle-orm";
-import { describe, expect, it } from "vitest";
+import { and, asc, eq } from "drizzle-orm";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { createChunkWriter } from "../../activities/step/chunk-writer.ts";
 import { loadBill } from "../../activities/store/model-calls.ts";
 import { modelCalls, toolCalls } from "../../activities/store/schema/index.ts";
-import { readEvents } from "../../activities/store/events.ts";
+import { appendEvents, readEvents } from "../../activities/store/events.ts";
 import { directConfig, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { playLoop } from "../support/direct-loop.ts";
-import { scriptedModel, text, thought } from "../support/scripted-model.ts";
+import { call, scriptedModel, text, thought } from "../support/scripted-model.ts";
 import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase();
@@ -134,7 +134,69 @@ describe("a request without a bill", () => {
   });
 });
 
+describe("a request that was lost with its worker", () => {
+  it("is reckoned at the price of the model that was asked, once", async () => {
+    const price = { input: 10, cached: 1, output: 20 };
+    const cheap = { model: "openai/gpt-4o-mini", price: { input: 1, cached: 0.1, output: 2 } };
+    const agent = await startDirectAgent(database, scriptedModel().says("Done."), {
+      config: { price, fallback: [{ ...directConfig(), ...cheap }] },
+    });
+    onTestFinished(() => agent.close());
+    await agent.step(1);
+    const asked = (model: string, attempt: number) =>
+      [
+        {
+          type: "step:started",
+          step: 2,
+          attempt,
+          data: { estimatedInput: 1_000, estimated: true, limit: 1 },
+        },
+        { type: "llm:thinking", step: 2, attempt, data: { model } },
+      ] as const;
+    const events = [...asked("openai/gpt-4o", 1), ...asked(cheap.model, 1), ...asked(cheap.model, 2)];
+    await appendEvents(database.store.db, agent.id, 1, events);
+    for (const attempt of [1, 2])
+      await agent.perform("closeSession", { step: 2, status: "completed" }, { attempt });
+    const { model, costUsd } = modelCalls;
+    const lost = await database.store.db
+      .select({ model, costUsd })
+      .from(modelCalls)
+      .where(and(eq(modelCalls.sessionId, agent.id), eq(modelCalls.status, "wasted")))
+      .orderBy(asc(model), asc(modelCalls.attempt));
+    expect(lost).toEqual([
+      { model: "openai/gpt-4o", costUsd: 0.01 },
+      { model: cheap.model, costUsd: 0.001 },
+      { model: cheap.model, costUsd: 0.001 },
+    ]);
+  });
+});
+
 describe("thinking that nobody sees", () => {
+  it("is asked for without a summary where the provider gives none to this account, and told once", async () => {
+    const script = scriptedModel()
+      .answers(thought("Hm."), call("bash", { command: "true" }))
+      .says("Done.");
+    const agent = await startDirectAgent(database, script, {
+      served: { o3: { ...served.o3, summaries: false } },
+      config: thinker({ reasoning: { effort: "low" } }),
+    });
+    onTestFinished(() => agent.close());
+    await agent.step(1);
+    await agent.step(2);
+    expect(agent.model.log.map(({ status }) => status)).toEqual([400, 200, 200]);
+    expect(agent.model.requests.map(({ raw }) => raw["reasoning"])).toEqual([
+      { effort: "low" },
+      { effort: "low" },
+    ]);
+    const events = await readEvents(database.store.db, agent.id, 0, 1_000);
+    const answers = events.flatMap(({ type, data }) => (type === "llm:response" ? [data] : []));
+    expect(answers.map((data) => (data as { summaryRefused?: true }).summaryRefused)).toEqual([
+      true,
+      undefined,
+    ]);
+    expect(events.filter(({ type }) => type === "llm:error")).toEqual([]);
+  });
+
   it("is told to watchers while it goes on", async () => {
     const agent = await startDirectAgent(database, scriptedModel());
     const writer = createChunkWriter(agent.deps, {

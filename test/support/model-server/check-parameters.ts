@@ -102,7 +102,7 @@ function checkSampling({ raw, api }: Request, model: ServedModel): void {
 }
 
 function checkReasoning({ raw, api }: Request, model: ServedModel): void {
-  if (model.reasoning === true) return;
+  if (model.reasoning === true) return checkSummary(raw, model);
   const include = raw["include"];
   if (Array.isArray(include) && include.includes("reasoning.encrypted_content"))
     throw new Refusal(400, "Encrypted content is not supported with this model.", null, "include");
@@ -120,4 +120,16 @@ function checkReasoning({ raw, api }: Request, model: ServedModel): void {
   }
   if (api === "chat" && raw["reasoning_effort"] !== undefined)
     throw new Refusal(400, "Unrecognized request argument supplied: reasoning_effort");
+}
+
+/** Source: OpenAI's answer to organisations that are not verified (continuedev/continue#12031, OpenHands/software-agent-sdk#987). */
+function checkSummary(raw: Request["raw"], model: ServedModel): void {
+  const reasoning = raw["reasoning"];
+  if (model.summaries !== false || !isObject(reasoning) || typeof reasoning["summary"] !== "string") return;
+  throw new Refusal(
+    400,
+    "Your organization must be verified to generate reasoning summaries. Please go to: https://platform.openai.com/settings/organization/general and click on Verify Organization. If you just verified, it can take up to 15 minutes for access to propagate.",
+    "unsupported_value",
+    "reasoning.summary",
+  );
 }

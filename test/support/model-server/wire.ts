@@ -111,6 +111,8 @@ export interface ServedModel {
   readonly maxOutput?: number;
   readonly input?: readonly ("text" | "image" | "pdf")[];
   readonly reasoning?: boolean;
+  /** False: its thoughts are not shown to this account, whose organisation is not verified. */
+  readonly summaries?: false;
   /** Gemini 3 and later: calls carry a signature that must come back. */
   readonly signatures?: boolean;
 }

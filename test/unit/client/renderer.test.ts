@@ -75,6 +75,8 @@ describe("Renderer", () => {
     expect(text()).toContain("thinking: nothing to show yet, and the provider is alive");
     event("llm:response", 1, { ...response("Well.", 0.02), usageDoubtful: true });
     expect(text()).toMatch(/! The server counts 10 tokens, .* doctor shows the server's window/);
+    event("llm:response", 2, { ...response("Well.", 0.02), summaryRefused: true });
+    expect(text()).toMatch(/! The provider does not show this account what the model thinks/);
   });
 
   it("says where a sandbox can reach more than was wanted, and only there", () => {
