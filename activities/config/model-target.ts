@@ -104,6 +104,8 @@ const askingSchema = z.strictObject({
   /** Tier of service, such as `flex` or `priority`. */
   tier: z.string().min(1).optional(),
   temperature: z.number().min(0).max(2).optional(),
+  /** How closely pictures are looked at, on OpenAI's wires; default `auto`, which is billed as `high`. */
+  imageDetail: z.enum(["low", "high", "original"]).optional(),
   /** Further fields of the request's body, as they are. */
   body: z.record(z.string(), z.json()).optional(),
   /** How long the provider keeps a request's beginning; `false`: no marks and no key for its cache. */

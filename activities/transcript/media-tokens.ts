@@ -3,7 +3,7 @@ import type { ModelTarget } from "../config/model-target.ts";
 import type { FilePart } from "../contract/message.ts";
 
 /** Whose rule it goes by, and whether it is shown at all. */
-export type Viewer = Pick<ModelTarget, "model" | "modelName" | "input">;
+export type Viewer = Pick<ModelTarget, "model" | "modelName" | "input" | "imageDetail">;
 
 /** How a provider counts a picture of so many pixels. */
 type ImageRule =
@@ -33,7 +33,8 @@ interface MediaRule {
  * The first that fits. Sources: OpenAI's guide to images and vision, and for gpt-5-mini and -nano its pricing calculator and
  * measured bills, which differ from the guide; Anthropic's guide to vision, high resolution from 4.7 on; Google's guides to image
  * understanding and media resolution. Pages: Anthropic measured at 2,100 to 2,350 (public data set of 2026-10); OpenAI some 500
- * tokens of text and a picture of the page. We ask OpenAI for `detail: auto`, which is billed as high.
+ * tokens of text and a picture of the page. Unless a
+ * person says otherwise we ask OpenAI for `detail: auto`, which is billed as high.
  */
 const RULES: readonly MediaRule[] = [
   { models: /gemini-([3-9]|\d\d)/, image: { by: "count", tokens: 1_120 }, pdfPage: 560 },
@@ -93,10 +94,24 @@ export function mediaTokens(file: FilePart, viewer?: Viewer): number {
   if (viewer !== undefined && !viewer.input.includes(isImage ? "image" : "pdf")) return NOT_SHOWN_TOKENS;
   if (!isImage) return rule.pdfPage * (file.pages ?? 1);
   const { width, height } = file;
-  if (rule.image.by === "count") return rule.image.tokens;
+  const image = atDetail(rule.image, viewer?.imageDetail);
+  if (image.by === "count") return image.tokens;
   return width === undefined || height === undefined
     ? UNKNOWN_SIZE_TOKENS
-    : imageTokens(rule.image, width, height);
+    : imageTokens(image, width, height);
+}
+
+/** Patches of a picture that is not shrunk. Source: OpenAI's guide to images and vision, of gpt-5.4 and later. */
+const ORIGINAL_PATCHES = 10_000;
+/** Of 512 × 512 pixels, which is what a model sees at low detail. Source: the same. */
+const LOW_PATCHES = 256;
+
+/** OpenAI's rules, where another detail than `auto` is asked for. */
+function atDetail(rule: ImageRule, detail: Viewer["imageDetail"]): ImageRule {
+  if (detail === "low" && rule.by === "tiles") return { by: "count", tokens: rule.base };
+  if (detail === "low" && rule.by === "patches") return { ...rule, maxPatches: LOW_PATCHES };
+  if (detail === "original" && rule.by === "patches") return { ...rule, maxPatches: ORIGINAL_PATCHES };
+  return rule;
 }
 
 function imageTokens(rule: ImageRule, width: number, height: number): number {

@@ -98,6 +98,18 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
     expect(requests[0]?.items[0]).toMatchObject({ parts: [{ type: "text" }, shown] });
   });
 
+  it("asks for the detail that is configured, of a person's picture and of a result's", async () => {
+    const { baseUrl, requests } = await play(scriptedModel().says("A dog, and a cat."));
+    const file = { type: "file", mediaType: "image/png", data: PNG_URL } as const;
+    const messages = [
+      { role: "user", content: [file] } as const,
+      assistant({ type: "tool-call", toolCallId: "c1", toolName: "bash", input: {} }),
+      toolResult("c1", "shown", { files: [file] }),
+    ];
+    await ask(baseUrl, { api, imageDetail: "low", messages });
+    expect(JSON.stringify(requests[0]?.raw).match(/"detail":"low"/g)).toHaveLength(2);
+  });
+
   it("keeps calls with broken arguments and unknown names as calls [R35] [R36]", async () => {
     const { baseUrl } = await play(
       scriptedModel()

@@ -2,25 +2,28 @@
 import type { ModelMessage, ToolResultPart as SdkToolResult } from "ai";
 import { cutChars } from "../../contract/cut-text.ts";
 import type { FilePart, ToolResultPart, UserPart } from "../../contract/message.ts";
+import type { ModelTarget } from "../../config/model-target.ts";
 import type { WireRules } from "./wire-rules.ts";
+
+type ImageDetail = ModelTarget["imageDetail"];
 
 type SdkFile = { type: "file"; data: { type: "data"; data: string }; mediaType: string; filename?: string };
 
-/** OpenAI's schema requires it of an image, and vLLM insists. */
-const IMAGE_OPTIONS = { openai: { imageDetail: "auto" } };
-
-export function toUserPart(part: UserPart): { type: "text"; text: string } | SdkFile {
-  return part.type === "text" ? { type: "text", text: part.text } : toFile(part);
+export function toUserPart(part: UserPart, detail: ImageDetail): { type: "text"; text: string } | SdkFile {
+  return part.type === "text" ? { type: "text", text: part.text } : toFile(part, detail);
 }
 
-function toFile(part: FilePart): SdkFile {
+/** The detail of an image is said in any case: OpenAI's schema requires it, and vLLM insists. */
+function toFile(part: FilePart, detail: ImageDetail): SdkFile {
   const match = /^data:[^,]*?;base64,/.exec(cutChars(part.data, 200));
   return {
     type: "file",
     data: { type: "data", data: match === null ? part.data : part.data.slice(match[0].length) },
     mediaType: part.mediaType,
     ...(part.filename === undefined ? {} : { filename: part.filename }),
-    ...(part.mediaType.startsWith("image/") ? { providerOptions: IMAGE_OPTIONS } : {}),
+    ...(part.mediaType.startsWith("image/")
+      ? { providerOptions: { openai: { imageDetail: detail ?? "auto" } } }
+      : {}),
   };
 }
 
@@ -29,10 +32,11 @@ export function toToolMessages(
   results: readonly ToolResultPart[],
   rules: WireRules,
   idOf: (stored: string) => string,
+  detail: ImageDetail,
 ): ModelMessage[] {
   const message: ModelMessage = {
     role: "tool",
-    content: results.map((result) => toToolResult(result, rules, idOf)),
+    content: results.map((result) => toToolResult(result, rules, idOf, detail)),
   };
   const files = results.flatMap((result) => (result.files ?? []).map((file) => ({ result, file })));
   if (rules.filesInResults || files.length === 0) return [message];
@@ -41,7 +45,7 @@ export function toToolMessages(
       type: "text" as const,
       text: `File from the result of ${result.toolName} (${idOf(result.toolCallId)}):`,
     },
-    toFile(file),
+    toFile(file, detail),
   ]);
   return [message, { role: "user", content: shown }];
 }
@@ -50,6 +54,7 @@ function toToolResult(
   result: ToolResultPart,
   { filesInResults }: WireRules,
   idOf: (stored: string) => string,
+  detail: ImageDetail,
 ): SdkToolResult {
   const text = resultText(result);
   const files = result.files ?? [];
@@ -59,7 +64,13 @@ function toToolResult(
     toolName: safeToolName(result.toolName),
   };
   if (files.length === 0 || !filesInResults) return { ...call, output: { type: "text", value: text } };
-  return { ...call, output: { type: "content", value: [{ type: "text", text }, ...files.map(toFile)] } };
+  return {
+    ...call,
+    output: {
+      type: "content",
+      value: [{ type: "text", text }, ...files.map((file) => toFile(file, detail))],
+    },
+  };
 }
 
 /** A name no provider refuses: models sometimes add stray tokens to one, and it is sent back with the history. */

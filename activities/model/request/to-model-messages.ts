@@ -9,7 +9,7 @@ import { cacheMark, rulesOf, type WireRules } from "./wire-rules.ts";
 
 export type RequestTarget = Pick<
   ModelTarget,
-  "model" | "modelName" | "api" | "provider" | "thinks" | "reasoning" | "cache"
+  "model" | "modelName" | "api" | "provider" | "thinks" | "reasoning" | "cache" | "imageDetail"
 >;
 type SdkAssistant = Extract<ModelMessage, { role: "assistant" }>;
 
@@ -27,7 +27,10 @@ export function toModelMessages(messages: readonly Message[], target: RequestTar
   const sent: ModelMessage[] = [];
   for (let index = 0; index < messages.length; index += 1) {
     const message = messages[index];
-    if (message?.role === "user") sent.push({ role: "user", content: message.content.map(toUserPart) });
+    if (message?.role === "user") {
+      const content = message.content.map((part) => toUserPart(part, target.imageDetail));
+      sent.push({ role: "user", content });
+    }
     if (message?.role === "assistant") {
       const parts = [...message.content];
       for (let next = messages[index + 1]; next?.role === "assistant"; next = messages[index + 1]) {
@@ -42,7 +45,7 @@ export function toModelMessages(messages: readonly Message[], target: RequestTar
         results.push(...next.content);
         index += 1;
       }
-      sent.push(...toToolMessages(results, rules, idOf));
+      sent.push(...toToolMessages(results, rules, idOf, target.imageDetail));
     }
   }
   const ordered = inOrder(sent, rules);

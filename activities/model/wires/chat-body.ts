@@ -37,8 +37,17 @@ function messagesOf(
   return messages.map((message, index) => {
     const isSystem = message.role === "system";
     const named = isSystem ? { ...message, role: systemRole } : message;
-    return cacheMarks && (isSystem || last.has(index)) ? marked(named, target) : named;
+    const shown = target.imageDetail === undefined ? named : withDetail(named, target.imageDetail);
+    return cacheMarks && (isSystem || last.has(index)) ? marked(shown, target) : shown;
   });
+}
+
+function withDetail(message: ChatMessage, detail: string): ChatMessage {
+  if (!Array.isArray(message.content)) return message;
+  const content = (message.content as Body[]).map((part) =>
+    part["type"] === "image_url" ? { ...part, image_url: { ...(part["image_url"] as Body), detail } } : part,
+  );
+  return { ...message, content };
 }
 
 /** The last of a message's parts bears the mark. Source: OpenRouter's guide on prompt caching. */

@@ -45,6 +45,17 @@ describe("tokens of a picture", () => {
     expect(mediaTokens(picture(width, height), { model, input })).toBe(tokens);
   });
 
+  // The same guide: at low detail the base of its tiles, or 512 × 512 pixels; `original` is not shrunk up to 10,000 patches.
+  it.each([
+    ["openai/gpt-4o", "low", 2_048, 2_048, 85],
+    ["openai/gpt-5.6-sol", "low", 1_024, 1_024, 256],
+    ["openai/gpt-5.6-sol", "high", 3_200, 3_200, 2_500],
+    ["openai/gpt-5.6-sol", "original", 3_200, 3_200, 10_000],
+    ["anthropic/claude-opus-5", "low", 2_576, 2_576, 4_784],
+  ] as const)("%s sees at %s detail %d × %d pixels for %d", (model, imageDetail, width, height, tokens) => {
+    expect(mediaTokens(picture(width, height), { model, input, imageDetail })).toBe(tokens);
+  });
+
   it("is a guess where its size is not known, and a line of words where the model takes none", () => {
     expect(mediaTokens(picture(), { model: "openai/gpt-4o", input })).toBe(1_500);
     expect(mediaTokens(picture(4_000, 4_000), { model: "openai/gpt-4o", input: ["text"] })).toBe(30);
