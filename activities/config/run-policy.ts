@@ -108,7 +108,7 @@ export function runPolicyOf(
     ...(config.limits.deadline === undefined
       ? {}
       : { deadlineMs: config.limits.deadline, wrapUpMs: config.limits.wrapUp }),
-    ...(setup === undefined ? {} : { setupTimeoutMs: setupTimeoutOf(setup) }),
+    ...(setup === undefined ? {} : { setupTimeoutMs: setupTimeoutOf(setup, config.sandbox) }),
     maxFutileRounds: MAX_FUTILE_ROUNDS,
     maxHistoryEvents: config.limits.maxHistoryEvents,
     modelTimeoutMs: config.limits.modelTimeout,

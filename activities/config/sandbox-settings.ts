@@ -1,5 +1,6 @@
 /** The sandbox's settings: what it runs in, what it may use and reach. */
 import { z } from "zod";
+import { buildSettingsSchema } from "./build-settings.ts";
 import { DEFAULT_IMAGE } from "./default-image.ts";
 import { domainProblem } from "./egress-domains.ts";
 import { isPrefix } from "./ip-prefix.ts";
@@ -59,6 +60,8 @@ export const sandboxConfigSchema = z.strictObject({
   env: variables.default({}),
   /** Package caches that one person's sessions on a host share, and so trust each other with. */
   cache: z.boolean().default(false),
+  /** A Dockerfile of the workspace: the sandbox is built from it, by way of one from `image`. */
+  build: buildSettingsSchema.optional(),
   /** What prepares a project in a new sandbox. */
   setup: setupSettingsSchema.prefault([]),
 });

@@ -1,5 +1,6 @@
 /** Commands that prepare a project in each new sandbox, before the agent's first step. */
 import { z } from "zod";
+import type { ImageBuild } from "./build-settings.ts";
 
 /** Source: ours, a cold installation of a large project with a build. */
 const DEFAULT_TIMEOUT_MS = 1_200_000;
@@ -28,9 +29,16 @@ export const setupSettingsSchema = z.union([
 export type Setup = z.infer<typeof setupSchema>;
 
 /** Undefined where there is nothing to do, also for sessions from before there was a set-up. */
-export function setupOf(sandbox: { readonly setup?: Setup }): Setup | undefined {
-  return sandbox.setup === undefined || sandbox.setup.commands.length === 0 ? undefined : sandbox.setup;
+export function setupOf(sandbox: {
+  readonly setup?: Setup;
+  readonly build?: ImageBuild | undefined;
+}): Setup | undefined {
+  const { setup, build } = sandbox;
+  return setup === undefined || (setup.commands.length === 0 && build === undefined) ? undefined : setup;
 }
 
-/** Longest that all commands may take, in ms. */
-export const setupTimeoutOf = ({ commands, timeout }: Setup): number => commands.length * timeout;
+/** Longest that all commands and the build of its image may take, in ms. */
+export const setupTimeoutOf = (
+  { commands, timeout }: Setup,
+  { build }: { readonly build?: ImageBuild | undefined },
+): number => (commands.length + (build === undefined ? 0 : 1)) * timeout;

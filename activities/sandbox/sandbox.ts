@@ -1,4 +1,5 @@
 /** The port to the place where commands run. Two adapters: Docker (docker/docker.ts) and the tests' in-process one. */
+import type { KeptSetUps } from "./kept-set-ups.ts";
 
 /** The settings of a session's sandbox. Source of the defaults: requirement 5, measured 2026-11, docs/decisions. */
 export interface SandboxSpec {
@@ -69,13 +70,6 @@ export interface SandboxHost {
   volume(sessionId: string): Promise<string | undefined>;
   /** Closes open streams; sandboxes stay. */
   close(): Promise<void>;
-}
-
-export interface KeptSetUps {
-  /** The session's sandbox made anew on its files, with what is kept; undefined, with nothing changed, where nothing is. */
-  take(spec: SandboxSpec, key: string, signal?: AbortSignal): Promise<Sandbox | undefined>;
-  /** Keeps what the session's sandbox has outside its workspace. */
-  keep(spec: SandboxSpec, key: string): Promise<void>;
 }
 
 export interface Sandbox {

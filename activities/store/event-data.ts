@@ -119,6 +119,15 @@ export const eventData = {
   /** At a run's end: the last files may be in no save, and the container may be there still. */
   "sandbox:not-closed": of({ message: text }),
   "setup:started": of({ container: text, commands: list(text) }),
+  /** The sandbox is made from an image that the workspace's Dockerfile describes; `output`: the end of what its build printed. */
+  "setup:built": of({
+    container: text,
+    /** Names it on its host. */
+    image: text,
+    kept: z.enum(["taken", "made"]),
+    durationMs: number,
+    output: text,
+  }),
   /** `output`: the end of what the last command printed; `command`: the one that failed. */
   "setup:ended": of({
     container: text,

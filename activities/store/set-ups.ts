@@ -9,6 +9,10 @@ export interface KnownSetUp {
   readonly ended: EventData["setup:ended"] | undefined;
   /** Another container of the session was set up before. */
   readonly again: boolean;
+  /** This one is made from the image that the workspace's Dockerfile was built to. */
+  readonly built: boolean;
+  /** That image's key, of this container or the newest before it. */
+  readonly image: string | undefined;
 }
 
 /** @param container which sandbox it is about */
@@ -16,15 +20,25 @@ export async function findSetUp(db: Queryable, sessionId: string, container: str
   const rows = await db
     .select({ type: events.type, data: events.data })
     .from(events)
-    .where(and(eq(events.sessionId, sessionId), inArray(events.type, ["setup:started", "setup:ended"])))
+    .where(
+      and(
+        eq(events.sessionId, sessionId),
+        inArray(events.type, ["setup:started", "setup:built", "setup:ended"]),
+      ),
+    )
     .orderBy(desc(events.seq));
   // What we wrote ourselves.
-  const all = rows as { readonly type: string; readonly data: { readonly container: string } }[];
+  const all = rows as {
+    readonly type: string;
+    readonly data: { readonly container: string; readonly image?: string };
+  }[];
   const own = all.filter(({ data }) => data.container === container);
   const ended = own.find(({ type }) => type === "setup:ended");
   return {
     started: own.length > 0,
     ended: ended?.data as EventData["setup:ended"] | undefined,
-    again: all.length > own.length,
+    again: all.some(({ type, data }) => type === "setup:ended" && data.container !== container),
+    built: own.some(({ type }) => type === "setup:built"),
+    image: all.find(({ type }) => type === "setup:built")?.data.image,
   };
 }

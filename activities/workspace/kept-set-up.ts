@@ -9,7 +9,8 @@ import { log } from "@temporalio/activity";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { Setup } from "../config/setup-settings.ts";
 import { pythonArguments, setupSource } from "../sandbox/agent/sources.ts";
-import type { KeptSetUps, Sandbox } from "../sandbox/sandbox.ts";
+import type { KeptSetUps } from "../sandbox/kept-set-ups.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
 import { REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
 import { recordSandbox } from "../store/sandboxes.ts";
 import { lockedSession, setContainer, type Session } from "../store/sessions.ts";
@@ -28,16 +29,22 @@ export interface KeptSetUp {
   keep(): Promise<string | undefined>;
 }
 
-/** Undefined where nothing is to be kept: nobody said whose it is, or the person does not want it. */
+/**
+ * Undefined where nothing is to be kept: there is none, nobody said whose it is, or the person does not want it.
+ * @param image the one that the sandbox was built to
+ */
 export function keptSetUp(
   deps: WorkspaceDeps,
   session: Session,
   sandbox: Sandbox,
   setup: Setup,
+  image: string | undefined,
 ): KeptSetUp | undefined {
   const { setUps } = deps.sandboxHost;
   const owner = session.config.sandbox.inherited?.setup;
-  if (setUps === undefined || owner === undefined || !setup.keep) return undefined;
+  if (setUps === undefined || owner === undefined || !setup.keep || setup.commands.length === 0)
+    return undefined;
+  const on = image === undefined ? [] : [image];
   const ask = (box: Sandbox, what: "locks" | "begin" | "pack" | "unpack" | "clear") =>
     askProgram(box, { do: what, commands: setup.commands, rebuilt: REBUILT_FOLDERS });
   /** By what the set-up depends on. */
@@ -55,14 +62,14 @@ export function keptSetUp(
     async take(signal) {
       const locks = await ask(sandbox, "locks");
       if (locks.hash !== undefined) {
-        keys.packages = keyOf(session.config, owner, ["packages", locks.hash]);
+        keys.packages = keyOf(session.config, owner, ["packages", locks.hash, ...on]);
         const taken = await takeBy(keys.packages, signal);
         if (taken !== undefined) return taken;
       }
       const begun = await ask(sandbox, "begin");
       unable = locks.unable ?? begun.unable;
       if (begun.hash === undefined) return undefined;
-      keys.files = keyOf(session.config, owner, ["files", begun.hash]);
+      keys.files = keyOf(session.config, owner, ["files", begun.hash, ...on]);
       return takeBy(keys.files, signal);
     },
     async keep() {
@@ -110,8 +117,8 @@ async function askProgram(sandbox: Sandbox, order: object): Promise<ProgramAnswe
   return { unable: `the program that keeps it ended early: ${text.trim().split("\n").at(-1) ?? ""}` };
 }
 
-/** Made anew under the session's lock, under which sandboxes are created and recorded. */
-async function openKept(
+/** The session's sandbox made anew under its lock, under which sandboxes are created and recorded. */
+export async function openKept(
   deps: WorkspaceDeps,
   setUps: KeptSetUps,
   session: Session,

@@ -6,6 +6,10 @@ import type { EventData } from "../store/event.ts";
 
 type Ended = EventData["setup:ended"];
 
+/** Of the last command's output: in the event, and for the model. */
+export const MAX_OUTPUT_CHARS = 4_000;
+/** Of a command, as people read it. */
+export const MAX_COMMAND_CHARS = 200;
 /** A failure's message has 1,000 characters in all. */
 const MAX_FAILURE_OUTPUT_CHARS = 500;
 const MAX_NOTICE_OUTPUT_CHARS = 2_000;
@@ -30,7 +34,7 @@ export function howItEnded(state: CommandState, { timeout }: Pick<Setup, "timeou
 export function failureText({ command = "", how = "", output }: Ended): string {
   const printed = output === "" ? "It printed nothing." : `It last printed:\n${lastOf(output)}`;
   return (
-    `The project's set-up failed at \`${command}\` (${how}). No step was made, and the files are kept. Correct sandbox.setup ` +
+    `The project's set-up failed at \`${command}\` (${how}). No step was made, and the files are kept. Correct it ` +
     `and start again, or set sandbox.setup.optional, so that the agent works without it. ${printed}`
   );
 }
@@ -38,7 +42,7 @@ export function failureText({ command = "", how = "", output }: Ended): string {
 const lastOf = (output: string): string => cutTail(output, MAX_FAILURE_OUTPUT_CHARS);
 
 /** For the model, at the next step. @param again another sandbox of the session was set up before */
-export function readyNotice(ended: Ended, { commands }: Setup, again: boolean): string {
+export function readyNotice(ended: Ended, commands: readonly string[], again: boolean): string {
   const which = again ? "this new sandbox" : "this sandbox";
   if (ended.status === "done")
     return `[The project's set-up has run in ${which}: ${commands.map((command) => `\`${shorten(command, 200)}\``).join(", ")}.]`;

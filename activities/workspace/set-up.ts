@@ -16,15 +16,13 @@ import type { Session } from "../store/sessions.ts";
 import { lockRun } from "../store/transcript.ts";
 import { outputOf } from "../tools/command-output.ts";
 import { cutTail, shorten } from "../contract/cut-text.ts";
+import { buildCommand } from "../config/build-settings.ts";
+import { openBuilt } from "./built-image.ts";
 import { watchEgress } from "./egress.ts";
 import { keptSetUp } from "./kept-set-up.ts";
 import type { SessionSandboxes, WorkspaceDeps } from "./session-sandbox.ts";
-import { failureText, howItEnded, readyNotice } from "./set-up-words.ts";
+import { failureText, howItEnded, MAX_COMMAND_CHARS, MAX_OUTPUT_CHARS, readyNotice } from "./set-up-words.ts";
 
-/** Of the last command's output: in the event, and for the model. */
-const MAX_OUTPUT_CHARS = 4_000;
-/** Of a command, as people read it. */
-const MAX_COMMAND_CHARS = 200;
 /** The sandbox ends a command at its time; we look again this much later. */
 const MARGIN_MS = 5_000;
 
@@ -94,10 +92,11 @@ async function setUp(deps: SetUpDeps, order: Order, signal: AbortSignal): Promis
     unlessFailed(before.ended, setup);
     return sandbox;
   }
+  const { build } = session.config.sandbox;
+  const commands = [...(build === undefined ? [] : [buildCommand(build)]), ...setup.commands].map((command) =>
+    shorten(deps.sanitizer.clean(command), MAX_COMMAND_CHARS),
+  );
   if (!before.started) {
-    const commands = setup.commands.map((command) =>
-      shorten(deps.sanitizer.clean(command), MAX_COMMAND_CHARS),
-    );
     await appendEvents(db, session.id, session.epoch, [
       { type: "setup:started", step, data: { container, commands } },
     ]);
@@ -111,7 +110,7 @@ async function setUp(deps: SetUpDeps, order: Order, signal: AbortSignal): Promis
     if ((await findSetUp(tx, session.id, ended.container)).ended !== undefined) return;
     await appendEvents(tx, session.id, session.epoch, [{ type: "setup:ended", step, data: ended }]);
     if (ended.status === "done" || setup.optional)
-      await addNotice(tx, session.id, readyNotice(ended, setup, before.again));
+      await addNotice(tx, session.id, readyNotice(ended, commands, before.again));
   });
   deps.notifier.wake(session.id);
   unlessFailed(ended, setup);
@@ -120,14 +119,23 @@ async function setUp(deps: SetUpDeps, order: Order, signal: AbortSignal): Promis
 
 async function takeOrRun(
   deps: SetUpDeps,
-  order: Order,
-  { again }: KnownSetUp,
+  given: Order,
+  { again, built, image: before }: KnownSetUp,
   signal: AbortSignal,
 ): Promise<{ readonly ended: Ended; readonly ready: Sandbox }> {
-  const { session, sandbox, setup, step } = order;
+  const { session, setup, step } = given;
+  const { build } = session.config.sandbox;
   const begun = performance.now();
   const durationMs = () => Math.round(performance.now() - begun);
-  const kept = keptSetUp(deps, session, sandbox, setup);
+  let { sandbox } = given;
+  let image = build === undefined ? undefined : before;
+  if (build !== undefined && !built) {
+    const made = await openBuilt(deps, build, { ...given, before }, signal);
+    if ("failed" in made) return { ended: { ...made.failed, durationMs: durationMs() }, ready: sandbox };
+    ({ ready: sandbox, image } = made);
+  }
+  const order = { ...given, sandbox };
+  const kept = keptSetUp(deps, session, sandbox, setup, image);
   const taken = await kept?.take(signal);
   if (taken !== undefined) {
     const { container } = taken.identity;

@@ -1,7 +1,8 @@
 /** What a workspace's devcontainer.json says about its sandbox, for a person who asks for it by `--devcontainer`. */
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, posix } from "node:path";
 import { z } from "zod";
+import { buildSettingsSchema, type ImageBuild } from "../../activities/config/build-settings.ts";
 import { usageError } from "../console/errors.ts";
 
 /** Where it may lie, in this order. Source: containers.dev, the specification. */
@@ -13,8 +14,17 @@ const variables = z.record(z.string(), z.union([z.string(), z.null()]));
 
 const devcontainerSchema = z.looseObject({
   image: z.string().min(1).optional(),
-  build: z.looseObject({ dockerfile: z.string().optional(), context: z.string().optional() }).optional(),
+  build: z
+    .looseObject({
+      dockerfile: z.string().optional(),
+      context: z.string().optional(),
+      args: z.record(z.string(), z.string()).optional(),
+      target: z.string().optional(),
+    })
+    .optional(),
+  // As older files have it.
   dockerFile: z.string().optional(),
+  context: z.string().optional(),
   dockerComposeFile: z.unknown().optional(),
   onCreateCommand: commands.optional(),
   updateContentCommand: commands.optional(),
@@ -27,7 +37,6 @@ type Given = z.infer<typeof devcontainerSchema>;
 
 /** Keys that say what a sandbox never gives, or has otherwise. Editors' own are left out in silence. */
 const LEFT_OUT = [
-  "features",
   "mounts",
   "runArgs",
   "privileged",
@@ -43,13 +52,15 @@ const WORKSPACE = "/workspace";
 
 export interface Devcontainer {
   readonly image: string | undefined;
+  /** Instead of an image: the Dockerfile to build one from. */
+  readonly build: ImageBuild | undefined;
   readonly setup: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   /** For people, a line each. */
   readonly notes: readonly string[];
 }
 
-/** @throws ClientError (usage) where there is none, it cannot be read, or it wants an image that is to be built */
+/** @throws ClientError (usage) where there is none, it cannot be read, or it wants what a sandbox cannot be */
 export function readDevcontainer(workspace: string): Devcontainer {
   for (const place of PLACES) {
     const path = join(workspace, place);
@@ -61,35 +72,31 @@ export function readDevcontainer(workspace: string): Devcontainer {
       if (code === "ENOENT" || code === "ENOTDIR") continue;
       throw usageError(`${path} cannot be read (${code}).`);
     }
-    return devcontainerOf(text, path);
+    return devcontainerOf(text, path, posix.dirname(place));
   }
   throw usageError(`--devcontainer: ${workspace} has no ${PLACES.join(" and no ")}.`);
 }
 
-/** Pure. @param path for messages @throws ClientError (usage) */
-export function devcontainerOf(text: string, path: string): Devcontainer {
+/** Pure. @param path for messages @param folder where it lies in the workspace @throws ClientError (usage) */
+export function devcontainerOf(text: string, path: string, folder = ".devcontainer"): Devcontainer {
   const given = parsed(text, path);
-  const { build, dockerFile, dockerComposeFile } = given;
-  if (dockerComposeFile !== undefined)
+  if (given.dockerComposeFile !== undefined)
     throw usageError(`${path}: dockerComposeFile is not supported: a session has one container.`, NAME_IMAGE);
-  const dockerfile = build?.dockerfile ?? dockerFile;
-  if (dockerfile !== undefined && given.image === undefined)
-    throw usageError(
-      `${path} has its image built from ${dockerfile}, which we do not do.`,
-      `Build it (docker build -f .devcontainer/${dockerfile} -t NAME .devcontainer/${build?.context ?? "."}) and name it: SANDBOX_IMAGE=NAME, without --devcontainer, or "image" in ${path}.`,
-    );
   const { env, notes } = environmentOf(given);
+  const { build, notes: buildNotes } = given.image === undefined ? buildOf(given, path, folder) : NO_BUILD;
   const left = LEFT_OUT.filter((key) => given[key] !== undefined);
   const ports = given.forwardPorts ?? [];
   return {
     image: given.image,
+    build,
     setup: [given.onCreateCommand, given.updateContentCommand, given.postCreateCommand].flatMap(commandsOf),
     env,
     notes: [
       ...(left.length === 0
         ? []
         : [`${path}: left out, as a sandbox has no such thing: ${left.join(", ")}.`]),
-      ...notes.map((note) => `${path}: ${note}`),
+      ...(given["features"] === undefined ? [] : [`${path}: ${FEATURES}`]),
+      ...[...buildNotes, ...notes].map((note) => `${path}: ${note}`),
       ...ports.map((port) => `The project listens on port ${port}: longhaul forward ID ${portOf(port)}`),
     ],
   };
@@ -97,6 +104,40 @@ export function devcontainerOf(text: string, path: string): Devcontainer {
 
 const NAME_IMAGE =
   "Name an image in devcontainer.json, or set sandbox.image and sandbox.setup in a file of your own.";
+
+const FEATURES =
+  "features are left out: their scripts run as root. Install what they bring in the Dockerfile, or in onCreateCommand without root.";
+
+const NO_BUILD = { build: undefined, notes: [] };
+
+/** Its paths are relative to the file's folder. */
+function buildOf(given: Given, path: string, folder: string) {
+  const { build = {}, dockerFile } = given;
+  const dockerfile = build.dockerfile ?? dockerFile;
+  if (dockerfile === undefined) return NO_BUILD;
+  const args: Record<string, string> = {};
+  const notes = build["options"] === undefined ? [] : ["build.options is left out."];
+  for (const [name, value] of Object.entries(build.args ?? {})) {
+    const text = replaced(value);
+    if (/\$\{[^}]*\}/.test(text))
+      notes.push(
+        `build.args.${name} is left out: ${text} cannot be told here. Set sandbox.build in a file of your own.`,
+      );
+    else args[name] = text;
+  }
+  const result = buildSettingsSchema.safeParse({
+    dockerfile: posix.join(folder, dockerfile),
+    context: posix.join(folder, build.context ?? given.context ?? "."),
+    args,
+    ...(build.target === undefined ? {} : { target: build.target }),
+  });
+  if (result.success) return { build: result.data, notes };
+  const [issue] = result.error.issues;
+  throw usageError(
+    `${path}: build.${issue?.path.join(".") ?? ""}: expected ${issue?.message ?? "something else"}.`,
+    "Dockerfile and context have to lie in the folder that --workspace names.",
+  );
+}
 
 function parsed(text: string, path: string): Given {
   let value: unknown;

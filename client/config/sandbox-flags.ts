@@ -21,11 +21,12 @@ function withContainer(
   container: Devcontainer | undefined,
 ): ConfigFile["sandbox"] {
   if (container === undefined) return file;
-  const { image, setup, env } = container;
+  const { image, build, setup, env } = container;
   const own = setupSettingsSchema.parse(file?.setup ?? []);
   return {
     ...file,
     ...(image === undefined ? {} : { image }),
+    ...(build === undefined ? {} : { build }),
     env: { ...env, ...file?.env },
     setup: { ...own, commands: [...setup, ...own.commands] },
   };

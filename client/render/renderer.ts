@@ -206,6 +206,7 @@ export class Renderer {
       this.#aside(this.#style("dim", "the sandbox is saved and removed until the answer comes")),
     "sandbox:not-closed": (_event, data) => this.#warn(`! ${oneLine(data.message, 300)}`),
     "setup:started": (_event, data) => this.note(setupLines.started(data, this.#style)),
+    "setup:built": (_event, data) => this.note(setupLines.built(data, this.#style)),
     "setup:ended": (_event, data) => this.note(setupLines.ended(data, this.#style)),
     "egress:denied": (_event, data) => this.#warn(refusedLine(data)),
     "egress:allowed": (_event, { domain, by }) =>

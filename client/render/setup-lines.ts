@@ -11,6 +11,14 @@ export const setupLines = {
   started: ({ commands }: EventData["setup:started"], style: Style): string =>
     style("dim", `setting up: ${commands.map((each) => oneLine(each, MAX_COMMAND_COLUMNS)).join(" · ")}`),
 
+  built: ({ kept, durationMs }: EventData["setup:built"], style: Style): string =>
+    style(
+      "dim",
+      kept === "taken"
+        ? "the Dockerfile's image is there from before"
+        : `built the Dockerfile's image in ${duration(durationMs)}`,
+    ),
+
   ended(data: EventData["setup:ended"], style: Style): string {
     const { status, durationMs, output, command = "", how = "" } = data;
     if (status === "done") {

@@ -38,6 +38,9 @@ export const deliverSource = part("deliver");
 /** Keeps what a project's set-up made; runs as a command, with the tools' rights. */
 export const setupSource = part("setup");
 
+/** The context of a Dockerfile; runs as a command, with the tools' rights. */
+export const contextSource = part("context");
+
 /** Copies bytes between an exec stream and the supervisor. */
 export const relaySource = part("relay");
 

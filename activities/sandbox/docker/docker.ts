@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import type Dockerode from "dockerode";
 import { fatal, retryable } from "../../contract/failures.ts";
 import { abortable, shareWork, type SharedWork } from "../shared-work.ts";
+import { buildImage } from "./build-image.ts";
 import { statusOf, unless } from "./docker-errors.ts";
 import { createDockerSandbox } from "./docker-sandbox.ts";
 import { EGRESS_TOKEN_LABEL } from "./egress-place.ts";
@@ -19,6 +20,7 @@ import {
   type Surroundings,
 } from "./profile.ts";
 import { findKept, keepAs, removeOldKept } from "./set-up-images.ts";
+import { refused, unguarded, withoutPython } from "./refusals.ts";
 import { linkTo, type SandboxLink } from "./sandbox-link.ts";
 import { labelledSessions, removeSandbox, volumeIdentity } from "./docker-containers.ts";
 import { type SandboxSpec, type Sandbox, type SandboxHost } from "../sandbox.ts";
@@ -210,6 +212,7 @@ export function createDockerHost({
         return share({ ...spec, keptImage }).join(signal);
       },
       keep: (spec, key) => keepAs(docker, spec, key),
+      build: (spec, key, order, signal) => buildImage(docker, spec, key, order, signal),
     },
     volume: (sessionId) => volumeIdentity(docker, sessionId),
     close() {
@@ -218,24 +221,6 @@ export function createDockerHost({
       return Promise.resolve();
     },
   };
-}
-
-function withoutPython({ image }: SandboxSpec, cause: unknown): Error {
-  return fatal(
-    "SandboxRefused",
-    `the image ${image} has no python3, which the sandbox's supervisor needs; nothing was run. Add python3 to the image, ` +
-      "or use one that has it: docs/sandbox.md lists what an image needs",
-    cause,
-  );
-}
-
-function unguarded(gaps: readonly string[], guardImage: string): Error {
-  return fatal(
-    "SandboxUnguarded",
-    `The sandbox is not isolated as required, so nothing was run in it: ${gaps.join("; ")}. Its files are kept. ` +
-      `The firewall runs nft from the image ${guardImage} (LONGHAUL_GUARD_IMAGE); seccomp and capabilities are set by ` +
-      "the Docker engine. Fix that, or choose sandbox.network: none (for the network), or sandbox.guard: best-effort",
-  );
 }
 
 async function create(
@@ -288,12 +273,4 @@ async function createContainer(
 function assertOurs(found: Dockerode.ContainerInspectInfo, spec: SandboxSpec, around: Surroundings): void {
   const differing = differences(found, spec, around);
   if (differing.length > 0) throw refused(spec, differing);
-}
-
-function refused(spec: SandboxSpec, differing: readonly string[]): Error {
-  return fatal(
-    "SandboxRefused",
-    `the container ${sandboxName(spec.sessionId)} does not match the expected sandbox profile, so it is not used: ${differing.join("; ")}. ` +
-      "Its files are kept on the volume of that name; remove the container, and it will be created again",
-  );
 }

@@ -15,13 +15,15 @@ const MAX_AGE_MS = 7 * 24 * 3_600_000;
 /** On one host, at most 2 GiB each. */
 const MAX_IMAGES = 10;
 
+export const keptName = (key: string): string => `${REPOSITORY}:${key}`;
+
 /** The image that keeps this on this host, made from the image that the session has. */
 export async function findKept(
   docker: Dockerode,
   spec: SandboxSpec,
   key: string,
 ): Promise<string | undefined> {
-  const name = `${REPOSITORY}:${key}`;
+  const name = keptName(key);
   const [kept, base] = await Promise.all(
     [name, spec.image].map((each) => unless([404], () => docker.getImage(each).inspect())),
   );
@@ -31,14 +33,19 @@ export async function findKept(
   return fits && !isOld(labels[KEPT_LABEL]) ? name : undefined;
 }
 
-export async function keepAs(docker: Dockerode, spec: SandboxSpec, key: string): Promise<void> {
-  const container = docker.getContainer(sandboxName(spec.sessionId));
+/** By which it is found again, and taken for the sandbox of a session that has this image. */
+export async function keptLabels(docker: Dockerode, spec: SandboxSpec): Promise<Record<string, string>> {
   const base = await docker.getImage(spec.image).inspect();
-  const labels = {
+  return {
     [KEPT_LABEL]: new Date().toISOString(),
     [MADE_FROM_LABEL]: spec.image,
     [MADE_FROM_ID_LABEL]: base.Id,
   };
+}
+
+export async function keepAs(docker: Dockerode, spec: SandboxSpec, key: string): Promise<void> {
+  const container = docker.getContainer(sandboxName(spec.sessionId));
+  const labels = await keptLabels(docker, spec);
   const changes = Object.entries(labels).map(([name, value]) => `LABEL ${name}=${JSON.stringify(value)}`);
   // The set-up is over: nothing writes that a pause would have to hold.
   await container.commit({ repo: REPOSITORY, tag: key, pause: false, changes });

@@ -36,11 +36,13 @@ test("variables of the person's machine do not get in, and what is left out is s
     containerEnv: { A: "1", TOKEN: "${localEnv:GITHUB_TOKEN}" },
     remoteEnv: { A: "2", GONE: null, LONGHAUL_X: "3", HERE: "${containerWorkspaceFolder}/bin" },
     features: {},
+    mounts: [],
     forwardPorts: [3000, "db:5432"],
   });
   expect(env).toEqual({ A: "2", HERE: "/workspace/bin" });
   expect(notes).toEqual([
-    "devcontainer.json: left out, as a sandbox has no such thing: features.",
+    "devcontainer.json: left out, as a sandbox has no such thing: mounts.",
+    expect.stringMatching(/^devcontainer.json: features are left out: .* Install what they bring/),
     "devcontainer.json: TOKEN is left out: ${localEnv:GITHUB_TOKEN} cannot be told here. Set it in sandbox.env.",
     "devcontainer.json: LONGHAUL_X is left out: no name of a variable.",
     "The project listens on port 3000: longhaul forward ID 3000",
@@ -49,10 +51,32 @@ test("variables of the person's machine do not get in, and what is left out is s
 });
 
 test("what cannot be done is refused, with what to do instead", () => {
-  expect(() => of({ build: { dockerfile: "Dockerfile" } })).toThrow(/built from Dockerfile/);
+  expect(() => of({ build: { dockerfile: "../../Dockerfile" } })).toThrow(
+    /build.dockerfile: expected a path/,
+  );
+  expect(() => of({ build: { dockerfile: "Dockerfile", context: "../.." } })).toThrow(/build.context/);
   expect(() => of({ dockerComposeFile: "a.yml" })).toThrow(/dockerComposeFile/);
   expect(() => of("{")).toThrow(/no JSON with comments/);
   expect(() => of({ postCreateCommand: 3 })).toThrow(/postCreateCommand/);
+});
+
+test("a Dockerfile and its context are paths of the workspace", () => {
+  const args = { A: "1", HOME: "${localEnv:HOME}" };
+  const given = of({
+    build: { dockerfile: "Dockerfile", context: "..", args, target: "dev", options: ["--pull"] },
+  });
+  expect(given.build).toEqual({
+    dockerfile: ".devcontainer/Dockerfile",
+    context: ".",
+    args: { A: "1" },
+    target: "dev",
+  });
+  expect(given.notes).toEqual([
+    expect.stringContaining("build.options is left out"),
+    expect.stringContaining("build.args.HOME is left out"),
+  ]);
+  expect(of({ dockerFile: "Dockerfile" }).build).toMatchObject({ context: ".devcontainer" });
+  expect(of({ image: "a", build: { dockerfile: "Dockerfile" } }).build).toBeUndefined();
 });
 
 test("its image comes before the person's, its commands before theirs, its variables below", () => {

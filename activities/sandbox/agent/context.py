@@ -1,0 +1,216 @@
+"""Says what a Dockerfile's context holds, by a hash, or writes it as a tar to standard output. Runs as a command, with the
+tools' rights; no path of the answer is followed through a link. Input: {"do": "hash"|"tar", "dockerfile", "context"}."""
+
+import hashlib
+import io
+import json
+import os
+import re
+import stat
+import sys
+import tarfile
+
+WORKSPACE = "/workspace"
+MAX_PATHS = 300_000
+# Docker's own name for it; of a Dockerfile that has one of its own, that one counts.
+IGNORE = ".dockerignore"
+# In the context where the Dockerfile lies outside of it, as Docker's client does it.
+OUTSIDE = ".longhaul-dockerfile"
+
+
+class Unable(Exception):
+    pass
+
+
+def pattern(text):
+    """A line of .dockerignore as an expression over whole paths. Source: moby's patternmatcher."""
+    out = ""
+    at = 0
+    while at < len(text):
+        if text[at : at + 2] == "**":
+            at += 2
+            if text[at : at + 1] == "/":
+                at += 1
+            out += ".*" if at >= len(text) else "(.*/)?"
+            continue
+        sign = text[at]
+        end = text.find("]", at + 2)
+        if sign == "*":
+            out += "[^/]*"
+        elif sign == "?":
+            out += "[^/]"
+        elif sign == "[" and end > 0:
+            out += text[at : end + 1]
+            at = end
+        elif sign == "\\" and at + 1 < len(text):
+            at += 1
+            out += re.escape(text[at])
+        else:
+            out += re.escape(sign)
+        at += 1
+    return re.compile(out)
+
+
+def rules(text):
+    """-> (is it an exception, expression), in order"""
+    found = []
+    for line in text.lstrip("\ufeff").splitlines():
+        if line.startswith("#") or not line.strip():
+            continue
+        line = line.strip()
+        keeps = line.startswith("!")
+        path = os.path.normpath(line[1:].strip() if keeps else line).lstrip("/")
+        if path not in ("", "."):
+            found.append((keeps, pattern(path)))
+    return found
+
+
+def is_ignored(path, found):
+    """The last rule that fits the path or a folder above it counts."""
+    parts = path.split("/")
+    above = ["/".join(parts[: n + 1]) for n in range(len(parts))]
+    ignored = False
+    for keeps, expression in found:
+        if ignored == keeps and any(expression.fullmatch(each) for each in above):
+            ignored = not keeps
+    return ignored
+
+
+def inside(path):
+    """The real place of a path of the workspace."""
+    place = os.path.realpath(os.path.join(WORKSPACE, path))
+    if place != WORKSPACE and not place.startswith(WORKSPACE + "/"):
+        raise Unable(f"{path} leads out of the workspace")
+    return place
+
+
+def text_of(path):
+    """Undefined where there is no such file."""
+    try:
+        with open(inside(path), encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def walk(root, found):
+    """-> path in the context, status; sorted, a folder before what is in it"""
+    prunes = not any(keeps for keeps, _ in found)
+    folders = [""]
+    count = 0
+    while folders:
+        folder = folders.pop()
+        below = []
+        for entry in sorted(os.scandir(os.path.join(root, folder)), key=lambda each: each.name):
+            count += 1
+            if count > MAX_PATHS:
+                raise Unable(f"the context has more than {MAX_PATHS} paths; leave some out by {IGNORE}")
+            path = os.path.join(folder, entry.name)
+            status = entry.stat(follow_symlinks=False)
+            ignored = is_ignored(path, found)
+            if stat.S_ISDIR(status.st_mode) and not (ignored and prunes):
+                below.append(path)
+            if not ignored:
+                yield path, status
+        folders += reversed(below)
+
+
+def context(order):
+    """-> Dockerfile's name in the context, entries (path, status or None, bytes or None)"""
+    root = inside(order["context"])
+    if not os.path.isdir(root):
+        raise Unable(f"the context {order['context']} is no folder of the workspace")
+    dockerfile = text_of(order["dockerfile"])
+    if dockerfile is None:
+        raise Unable(f"the workspace has no {order['dockerfile']}")
+    place = inside(order["dockerfile"])
+    name = os.path.relpath(place, root)
+    ignore = text_of(order["dockerfile"] + IGNORE)
+    if ignore is None:
+        ignore = text_of(os.path.join(os.path.relpath(root, WORKSPACE), IGNORE)) or ""
+    entries = {path: (status, None) for path, status in walk(root, rules(ignore))}
+    if name.startswith("../"):
+        name = OUTSIDE
+        ignore += f"\n{OUTSIDE}\n"
+    # They are always sent; the engine itself leaves them out where a rule says so.
+    for path, text in ((name, dockerfile), (IGNORE, ignore)):
+        if text:
+            entries[path] = (None, text.encode("utf-8", "surrogateescape"))
+    return root, name, sorted(entries.items())
+
+
+def tar_info(path, root, status, data):
+    if data is not None:
+        info = tarfile.TarInfo(path)
+        info.size, info.mode = len(data), 0o644
+        return info
+    kinds = {stat.S_IFREG: tarfile.REGTYPE, stat.S_IFDIR: tarfile.DIRTYPE, stat.S_IFLNK: tarfile.SYMTYPE}
+    kind = kinds.get(stat.S_IFMT(status.st_mode))
+    if kind is None:
+        return None
+    info = tarfile.TarInfo(path)
+    info.type, info.mode, info.mtime = kind, stat.S_IMODE(status.st_mode), int(status.st_mtime)
+    if kind == tarfile.REGTYPE:
+        info.size = status.st_size
+    if kind == tarfile.SYMTYPE:
+        info.linkname = os.readlink(os.path.join(root, path))
+    return info
+
+
+class Whole:
+    """A file that is as long as it was, whatever happens to it meanwhile."""
+
+    def __init__(self, file, size):
+        self.file, self.left = file, size
+
+    def read(self, most):
+        most = min(most, self.left)
+        piece = self.file.read(most)
+        self.left -= most
+        return piece.ljust(most, b"\0")
+
+
+def contents(root, path, info, data):
+    if data is not None:
+        return io.BytesIO(data)
+    if info.type != tarfile.REGTYPE:
+        return None
+    # A link may have come in its place meanwhile.
+    file = os.open(os.path.join(root, path), os.O_RDONLY | os.O_NOFOLLOW)
+    return Whole(os.fdopen(file, "rb"), info.size)
+
+
+class Hash:
+    """Hashes what is written to it."""
+
+    def __init__(self):
+        self.sum = hashlib.sha256()
+
+    def write(self, data):
+        self.sum.update(data)
+        return len(data)
+
+
+def main():
+    order = json.load(sys.stdin)
+    try:
+        root, name, entries = context(order)
+        hashes = order["do"] == "hash"
+        out = Hash() if hashes else sys.stdout.buffer
+        with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT, errors="surrogateescape") as tar:
+            for path, (status, data) in entries:
+                info = tar_info(path, root, status, data)
+                if info is None:
+                    continue
+                if hashes:
+                    # When files were put in says nothing of the image.
+                    info.mtime = 0
+                tar.addfile(info, contents(root, path, info, data))
+        if hashes:
+            print(json.dumps({"hash": out.sum.hexdigest(), "dockerfile": name}))
+    except (Unable, OSError) as error:
+        print(str(error), file=sys.stderr)
+        sys.exit(1)
+
+
+main()

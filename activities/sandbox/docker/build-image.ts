@@ -1,0 +1,115 @@
+/**
+ * Builds a session's image from a Dockerfile of its workspace, by the engine's own builder. What the file runs is in the network
+ * namespace of the session's sandbox: behind its firewall, or with the egress proxy as its only way out.
+ */
+import { Readable } from "node:stream";
+import type Dockerode from "dockerode";
+import { cutTail } from "../../contract/cut-text.ts";
+import { reasonOf } from "../../contract/reason-of.ts";
+import type { BuildOrder, BuildResult } from "../kept-set-ups.ts";
+import type { SandboxSpec } from "../sandbox.ts";
+import { statusOf, unavailable, unless } from "./docker-errors.ts";
+import { egressEnvironment } from "./egress-place.ts";
+import { sandboxName } from "./profile.ts";
+import { runOnce } from "./run-once.ts";
+import { keptLabels, keptName } from "./set-up-images.ts";
+
+/** The engine counts CPU time in periods of this many microseconds. Source: its default. */
+const CPU_PERIOD = 100_000;
+/** Of the output: its end alone is of interest. */
+const MAX_OUTPUT_CHARS = 100_000;
+/** What every build has as ARG without a word of the Dockerfile. Source: Docker's manual. */
+const PROXIES = /^(https?|no|all)_proxy=/i;
+
+/** @throws SandboxUnavailable (retryable) where the engine does not answer; the signal's reason where it is aborted */
+export async function buildImage(
+  docker: Dockerode,
+  spec: SandboxSpec,
+  key: string,
+  order: BuildOrder,
+  signal: AbortSignal,
+): Promise<BuildResult> {
+  const network = `container:${sandboxName(spec.sessionId)}`;
+  const labels = await keptLabels(docker, spec);
+  const context = Readable.from(order.context);
+  // An engine that loses its client ends the build, and removes the container in which it runs.
+  const abort = AbortSignal.any([signal, AbortSignal.timeout(order.timeoutMs)]);
+  let output = "";
+  let error: string | undefined;
+  try {
+    const answer = await docker.buildImage(context, {
+      t: keptName(key),
+      dockerfile: order.dockerfile,
+      buildargs: { ...(spec.network === "listed" ? proxies() : {}), ...order.args },
+      ...(order.target === undefined ? {} : { target: order.target }),
+      labels,
+      networkmode: network,
+      memory: spec.memoryBytes,
+      memswap: spec.memoryBytes,
+      cpuperiod: CPU_PERIOD,
+      cpuquota: Math.round(spec.cpus * CPU_PERIOD),
+      rm: true,
+      forcerm: true,
+      abortSignal: abort,
+    });
+    for await (const message of messages(answer)) {
+      output = cutTail(output + (message.stream ?? ""), MAX_OUTPUT_CHARS);
+      error ??= message.error;
+    }
+  } catch (thrown) {
+    signal.throwIfAborted();
+    if (abort.aborted)
+      return { output, failed: `ended after ${order.timeoutMs / 1_000} s (sandbox.setup.timeout)` };
+    // 400 and 500: what the Dockerfile says, or what its commands do.
+    if (statusOf(thrown) === undefined) throw unavailable(thrown);
+    error = reasonOf(thrown);
+  } finally {
+    context.destroy();
+  }
+  error ??= await shortcomingOf(docker, keptName(key));
+  return error === undefined ? { output } : { output, failed: error };
+}
+
+/** What every image needs: docs/sandbox.md. */
+const LOOK =
+  'import shutil; print(*[name for name in ("bash", "sort", "tee") if shutil.which(name) is None])';
+
+/** Removes an image that no sandbox can be made from. @returns what it lacks */
+async function shortcomingOf(docker: Dockerode, image: string): Promise<string | undefined> {
+  const lacks = await runOnce(docker, {
+    Image: image,
+    Entrypoint: ["python3", "-I", "-c", LOOK],
+    User: "1000:1000",
+    HostConfig: { NetworkMode: "none" },
+  }).catch((error: unknown) => {
+    // 400 and 404: there is no such program.
+    if (statusOf(error) === undefined) throw unavailable(error);
+    return "python3";
+  });
+  if (lacks.trim() === "") return undefined;
+  await unless([404, 409], () => docker.getImage(image).remove());
+  return `the image has no ${lacks.trim()}, which a sandbox needs: docs/sandbox.md lists what an image needs`;
+}
+
+const proxies = (): Record<string, string> =>
+  Object.fromEntries(
+    egressEnvironment("")
+      .filter((entry) => PROXIES.test(entry))
+      .map((entry) => [entry.slice(0, entry.indexOf("=")), entry.slice(entry.indexOf("=") + 1)]),
+  );
+
+interface Message {
+  readonly stream?: string;
+  readonly error?: string;
+}
+
+/** One a line of JSON. */
+async function* messages(answer: NodeJS.ReadableStream): AsyncGenerator<Message> {
+  let rest = "";
+  for await (const piece of answer.setEncoding("utf8")) {
+    const lines = (rest + String(piece)).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) if (line.trim() !== "") yield JSON.parse(line) as Message;
+  }
+  if (rest.trim() !== "") yield JSON.parse(rest) as Message;
+}

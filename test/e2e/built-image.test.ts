@@ -1,0 +1,113 @@
+import { randomBytes } from "node:crypto";
+import { afterAll, expect, inject, test } from "vitest";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { packWorkspace } from "../../activities/store/workspace-pack.ts";
+import { useAgent } from "../support/agent-harness.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import { resultTexts } from "../support/stored.ts";
+
+const agent = useAgent();
+const begun = Date.now();
+afterAll(async () => {
+  const images = await agent.docker.listImages({ filters: { label: ["longhaul.setup"] } });
+  for (const { RepoTags: [name] = [], Created: at } of images)
+    if (name !== undefined && at * 1_000 >= begun - 2_000) await agent.docker.getImage(name).remove();
+});
+
+const DOCKERFILE = `FROM ${inject("sandboxImage")} AS base
+ARG WORD=none
+RUN echo "as $(id -u): $WORD" > /opt/made && ls -A /sys/class/net > /opt/networks
+FROM base AS dev
+COPY . /opt/context
+ENV FROM_IMAGE=yes
+FROM dev AS unused
+RUN exit 9
+`;
+const files = (contents: Record<string, string>) =>
+  packWorkspace(
+    Object.entries(contents).map(([path, text]) => ({
+      kind: "file" as const,
+      path,
+      mode: 0o644,
+      bytes: Buffer.from(text),
+    })),
+  );
+
+const building =
+  (owner: string, setup: readonly string[] = []) =>
+  (config: RunConfig): RunConfig => ({
+    ...config,
+    sandbox: {
+      ...config.sandbox,
+      build: { dockerfile: "Dockerfile", context: ".", args: { WORD: "given" }, target: "dev" },
+      setup: { commands: [...setup], optional: false, keep: true, timeout: 60_000 },
+      inherited: { setup: owner },
+    },
+  });
+
+test("a sandbox is built from the workspace's Dockerfile, once for the same files", async () => {
+  const owner = randomBytes(8).toString("hex");
+  const look =
+    "cat /opt/made /opt/networks; echo $FROM_IMAGE; cd /opt/context; find . -type f | sort; cat ~/tool";
+  const run = async (text: string) => {
+    const session = await agent.start(scriptedModel().calls("bash", { command: look }).says("Done."), {
+      config: building(owner, ["echo tool > ~/tool"]),
+      workspace: await files({
+        Dockerfile: DOCKERFILE,
+        ".dockerignore": "# not these\n**/*.log\n!keep.log\nsecret\n",
+        "a.log": "",
+        "keep.log": "",
+        "secret/key": "",
+        "src/main.js": text,
+      }),
+    });
+    expect((await session.result()).status).toBe("completed");
+    const { data } = await session.until("setup:built");
+    const types = (await session.events()).map(({ type }) => type);
+    expect(types.filter((type) => type.startsWith("setup:"))).toEqual([
+      "setup:started",
+      "setup:built",
+      "setup:ended",
+    ]);
+    return { data, result: (await resultTexts(agent.database.store, session.id))[0] };
+  };
+  const first = await run("one");
+  expect(first.data.kept).toBe("made");
+  expect(first.data.output).toContain("Successfully tagged");
+  expect(first.result).toBe(
+    "as 0: given\nlo\nyes\n./.dockerignore\n./Dockerfile\n./keep.log\n./src/main.js\ntool",
+  );
+  const second = await run("one");
+  expect(second).toMatchObject({ data: { kept: "taken", image: first.data.image }, result: first.result });
+  const other = await run("two");
+  expect(other.data.kept).toBe("made");
+  expect(other.data.image).not.toBe(first.data.image);
+});
+
+test("a build that fails, or gives no sandbox, ends the run before anything is paid and leaves nothing", async () => {
+  const owner = randomBytes(8).toString("hex");
+  const before = Date.now();
+  const ends = async (dockerfile: string) => {
+    const session = await agent.start(scriptedModel().says("Never asked."), {
+      config: (config) => {
+        const { sandbox, ...rest } = building(owner)(config);
+        return {
+          ...rest,
+          sandbox: { ...sandbox, build: { dockerfile: "Dockerfile", context: ".", args: {} } },
+        };
+      },
+      workspace: await files({ Dockerfile: dockerfile }),
+    });
+    await expect(session.result()).rejects.toThrow();
+    expect(session.model.requests).toEqual([]);
+    return (await session.until("session:ended")).data.reason;
+  };
+  const from = `FROM ${inject("sandboxImage")}\n`;
+  expect(await ends(`${from}RUN echo no such package && exit 7\n`)).toMatch(
+    /SetupFailed[^]*docker build -f Dockerfile[^]*returned a non-zero code: 7[^]*no such package/,
+  );
+  expect(await ends(`${from}COPY gone /\n`)).toMatch(/SetupFailed[^]*COPY failed/);
+  expect(await ends(`${from}RUN rm /usr/bin/python3*\n`)).toMatch(/SetupFailed[^]*has no python3/);
+  const images = await agent.docker.listImages({ filters: { label: ["longhaul.setup"] } });
+  expect(images.filter(({ Created: at }) => at * 1_000 >= before)).toEqual([]);
+});
