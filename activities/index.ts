@@ -21,6 +21,7 @@ import { createSetUpSandbox } from "./set-up-sandbox.ts";
 import { createSetUps, withSetUp } from "./workspace/set-up.ts";
 import { createSettleDelegate } from "./settle-delegate.ts";
 import { createSummarize } from "./summarize.ts";
+import { createTellQueued } from "./tell-queued.ts";
 import { createUndoCompaction } from "./undo-compaction.ts";
 
 export function createActivities(deps: AgentDeps): AgentActivities {
@@ -33,6 +34,7 @@ export function createActivities(deps: AgentDeps): AgentActivities {
     setUpSandbox: createSetUpSandbox(deps, sandboxes, setUps),
     publish: createPublish(deps, sandboxes),
     parkGuidance: createParkGuidance(deps),
+    tellQueued: createTellQueued(deps),
     modelStep: createModelStep(deps),
     runTool: createRunTool(deps, withSetUp(sandboxes, setUps), saves),
     askPerson: createAskPerson(deps),

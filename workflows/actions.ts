@@ -1,6 +1,7 @@
 /** The actions of the loop: each performs an activity and applies its result to the state. */
 import {
   CancellationScope,
+  condition,
   isCancellation,
   setCurrentDetails,
   upsertSearchAttributes,
@@ -26,6 +27,7 @@ import { wasStopped } from "./outcome.ts";
 import { currentDetails } from "./presentation.ts";
 import { createAsking, unanswered, type Asking } from "./asking.ts";
 import { activityOptions, perform } from "./proxies.ts";
+import { createUntold, type Untold } from "./untold.ts";
 
 export interface Run {
   readonly state: AgentState;
@@ -39,6 +41,8 @@ export interface Run {
   opening: Promise<void> | undefined;
   /** What the step's calls ask of people. */
   readonly asking: Asking;
+  /** Which waiting messages watchers are still to be told of. */
+  readonly untold: Untold;
   readonly delegates: DelegateSlots;
   /** What this run is to deliver, where it was started for that alone. */
   readonly order: DeliveryOrder | undefined;
@@ -48,6 +52,7 @@ export function createRun(state: AgentState, order?: DeliveryOrder): Run {
   return {
     state,
     asking: createAsking(),
+    untold: createUntold(),
     order,
     delegates: new DelegateSlots(),
     opened: false,
@@ -205,6 +210,8 @@ export async function saveAndPark(run: Run): Promise<void> {
     () => openSandbox(run),
     () => perform("saveWorkspace", optionsOf(run), summary, { step }),
   );
+  run.untold.isOver = true;
+  await condition(() => !run.untold.isBusy);
   await parkOverflow(run);
 }
 

@@ -22,6 +22,7 @@ import {
   type CompactRequest,
 } from "./messages.ts";
 import { sessionView } from "./presentation.ts";
+import { tellQueued } from "./telling.ts";
 import { remarkOn } from "./undecodable-arguments.ts";
 import { interrupt, showDetails, type Run } from "./actions.ts";
 
@@ -67,9 +68,11 @@ function createTake(run: Run): Take {
     }
     const queuedAt = new Date().toISOString();
     const items = itemsOf(idOf(message) ?? unnamed(parts), parts, queuedAt);
-    const taken = items.filter((item) => accept(state.inbox, item)).length > 0;
+    const [first] = items.filter((item) => accept(state.inbox, item));
+    const taken = first !== undefined;
     // A message from the user restarts the count of repeated calls.
     if (taken) {
+      tellQueued(run, first.id, parts);
       withdrawForMessage(run);
       state.recentCalls = [];
       state.loopWarned = false;

@@ -114,6 +114,7 @@ export function runPolicyOf(
     modelTimeoutMs: config.limits.modelTimeout,
     toolTimeoutMs: slowest + TOOL_GRACE_MS,
     keepsInterrupt: true,
+    tellsQueued: true,
     needsStop: true,
     parkAfterMs: questionSettings(config.questions).parkAfter,
     ...fixed,

@@ -38,6 +38,8 @@ export interface RunPolicy {
   readonly wrapUpMs?: number;
   /** An interrupt is kept until the step's boundary. Absent in runs from before it was. */
   readonly keepsInterrupt?: true;
+  /** Watchers are told of a message when it comes. Absent in runs that told of it when it was delivered. */
+  readonly tellsQueued?: true;
   /** Only an answer that finished with `stop` completes a task. Absent in runs from before it was so. */
   readonly needsStop?: true;
   /** Longest that the set-up of its sandbox may take; absent where there is nothing to set up. */

@@ -9,13 +9,14 @@ import type { MessageKind, UserPart } from "../contract/message.ts";
 import type { Guidance, ModelStepInput } from "../contract/activities.ts";
 import type { Sanitizer } from "../redaction/sanitizer.ts";
 import { superseded } from "../contract/failures.ts";
+import { excerptOf, type QueuedMessage } from "../contract/queued-message.ts";
 import { storeFile } from "./inline-files.ts";
 import { blobId, loadBlobs } from "../store/blobs.ts";
 import { takeNotice } from "../store/sandboxes.ts";
 import type { Queryable, Store } from "../store/db.ts";
 import { appendEvents } from "../store/events.ts";
 import type { Session } from "../store/sessions.ts";
-import { announceQueued, excerptOf, type QueuedMessageEvent } from "../store/queued-events.ts";
+import { announceQueued } from "../store/queued-events.ts";
 import {
   countParked,
   deliveredGuidance,
@@ -163,7 +164,7 @@ async function takeWaiting(
 }
 
 /** For watchers; the pieces of one long message are one. */
-function queuedOf(items: readonly Guidance[]): QueuedMessageEvent[] {
+function queuedOf(items: readonly Guidance[]): QueuedMessage[] {
   const ids = new Set(items.map(({ id }) => id));
   return items
     .filter(({ id }) => !ids.has(id.replace(/#\d+$/, "")) || !/#\d+$/.test(id))

@@ -1,26 +1,17 @@
 /** `message:queued`: that a message waits, each told once, whoever tells it first: its sender, or the worker that sees it. */
 import { sql } from "drizzle-orm";
-import { shorten } from "../contract/cut-text.ts";
-import type { UserPart } from "../contract/message.ts";
+import type { QueuedMessage } from "../contract/queued-message.ts";
 import type { Queryable } from "./db.ts";
 import { appendEvents } from "./events.ts";
 
 /** Of a flood not each one: what a person may queue is bounded by as many. */
 const MAX_TOLD = 100;
-const EXCERPT_CHARS = 200;
-
-export interface QueuedMessageEvent {
-  readonly id: string;
-  /** From 1. */
-  readonly position: number;
-  readonly excerpt: string;
-}
 
 /** @param tx a transaction: the check and the events are one, under the lock of the session's event counter */
 export async function announceQueued(
   tx: Queryable,
   at: { readonly sessionId: string; readonly epoch: number; readonly step: number },
-  messages: readonly QueuedMessageEvent[],
+  messages: readonly QueuedMessage[],
 ): Promise<void> {
   const list = messages.slice(0, MAX_TOLD);
   if (list.length === 0) return;
@@ -42,12 +33,4 @@ export async function announceQueued(
         data: { id, position, excerpt },
       })),
   );
-}
-
-/** A message's beginning on one line, for people. */
-export function excerptOf(parts: readonly UserPart[]): string {
-  const words = parts.map((part) =>
-    part.type === "text" ? part.text : `[${part.filename ?? part.mediaType}]`,
-  );
-  return shorten(words.join(" ").replace(/\s+/g, " ").trim(), EXCERPT_CHARS);
 }

@@ -80,6 +80,8 @@ function askedIn(events: readonly Event[], runId: string): ResetPoint[] {
     if (!scheduled || !task) continue;
     const name = scheduled.activityType?.name;
     const taken = parking ?? before.get(String(task)) ?? task;
+    // Beside all else, at any time.
+    if (name === "tellQueued") continue;
     parking = name === "parkGuidance" ? taken : undefined;
     const data = scheduled.input?.payloads?.[0]?.data;
     if (name !== "modelStep" || !data) continue;

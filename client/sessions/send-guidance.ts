@@ -3,8 +3,9 @@ import { randomUUID } from "node:crypto";
 import { WithStartWorkflowOperation, WorkflowUpdateFailedError } from "@temporalio/client";
 import { runConfigSchema } from "../../activities/config/agent-config.ts";
 import type { UserPart } from "../../activities/contract/message.ts";
+import { excerptOf, type QueuedMessage } from "../../activities/contract/queued-message.ts";
 import { saveBlob } from "../../activities/store/blobs.ts";
-import { announceQueued, excerptOf, type QueuedMessageEvent } from "../../activities/store/queued-events.ts";
+import { announceQueued } from "../../activities/store/queued-events.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
 import { isKnownMessage, readWaiting } from "../../activities/store/waiting-messages.ts";
 import {
@@ -145,8 +146,8 @@ export async function announceMessage(
   await announce(services, row, { id, position, excerpt: excerptOf([textPart(text)]) });
 }
 
-/** The sender tells at once; what other programs send, the worker tells when it delivers it. */
-async function announce(services: Services, row: SessionRow, message: QueuedMessageEvent): Promise<void> {
+/** The sender finds it in the queue at once; what comes another way, the worker tells as it takes it. */
+async function announce(services: Services, row: SessionRow, message: QueuedMessage): Promise<void> {
   const { db, pool } = services.store;
   const step = (await readFigures(db, [row.id])).get(row.id)?.step ?? 0;
   await db.transaction((tx) => announceQueued(tx, { sessionId: row.id, epoch: row.epoch, step }, [message]));

@@ -1,10 +1,11 @@
 /** A person's stop, at the moments at which little has happened yet, and twice. */
 import { describe, expect, it } from "vitest";
 import { checkSession } from "../support/checker/check-session.ts";
+import { DOT_PNG } from "../support/images.ts";
 import { eventually } from "../support/eventually.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
-import { answersOf, callRows } from "../support/stored.ts";
+import { answersOf, callRows, transcriptOf } from "../support/stored.ts";
 import { useAgent } from "../support/agent-harness.ts";
 
 const agent = useAgent();
@@ -30,11 +31,23 @@ describe("before the first token", () => {
     expect(await again.result()).toMatchObject({ status: "completed", result: "Here I am again." });
   });
 
-  it("an interrupt goes on with its message, and leaves no empty answer [case 23]", async () => {
+  it("an interrupt goes on with its message and picture, and leaves no empty answer; what waits is told of at once, however it came [case 23]", async () => {
     const session = await agent.start(silent().says("Something else then."));
     await eventually("the request", () => session.model.requests.length === 1, 120_000);
-    await session.handle.signal("interrupt", { id: "stop", text: "do something else" });
+    // As it is typed in the Web UI. The step hangs: nothing is delivered that could be told of with it.
+    await session.handle.signal("guidance", "use tabs");
+    const { data } = await session.until("message:queued");
+    expect(data).toMatchObject({ position: 1, excerpt: "use tabs" });
+    const picture = { type: "image", image: DOT_PNG.toString("base64"), mediaType: "image/png" };
+    const stop = { id: "stop", text: "do something else", parts: [picture] };
+    await session.handle.signal("interrupt", stop);
     expect(await session.result()).toMatchObject({ status: "completed" });
+    const told = (await session.events()).filter(({ type }) => type === "message:queued");
+    expect(told.map((event) => (event.data as { id: string }).id)).toEqual([data.id, "stop"]);
+    const said = (await transcriptOf(agent.database.store, session.id)).filter(
+      ({ kind }) => kind === "guidance",
+    );
+    expect(JSON.stringify(said.map(({ content }) => content))).toMatch(/use tabs.*do something else.*@blob:/);
     const answers = await answersOf(agent.database.store, session.id);
     expect(JSON.stringify(answers.map((row) => row.content))).not.toContain("[interrupted]");
     expect(answers).toHaveLength(1);

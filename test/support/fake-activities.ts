@@ -91,6 +91,7 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
           modelTimeoutMs: 10_000,
           toolTimeoutMs: 10_000,
           keepsInterrupt: true,
+          tellsQueued: true,
           needsStop: true,
           searchAttributes: false,
           taskQueues: {},
@@ -119,6 +120,9 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
     },
     async parkGuidance(input) {
       note("parkGuidance", input);
+    },
+    async tellQueued(input) {
+      note("tellQueued", input);
     },
     async modelStep(input) {
       note("modelStep", input);

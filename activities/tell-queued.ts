@@ -1,0 +1,52 @@
+/**
+ * Tells watchers of messages that wait, whichever way they came: also of those typed in the Web UI, and of those that came with an
+ * interrupt. A run that has not entered its session, or lost it, tells nothing: a message is told at the latest when it is
+ * delivered.
+ *
+ * Idempotency key: (session, message id). Side effects: events. Retry class: Postgres. Cancel: none needed, it is short.
+ */
+import type { QueuedMessage, TellQueuedInput } from "./contract/queued-message.ts";
+import { excerptOf } from "./contract/queued-message.ts";
+import { inScope } from "./runtime/activity-scope.ts";
+import type { AgentDeps } from "./runtime/deps.ts";
+import { blobId, loadBlobs } from "./store/blobs.ts";
+import type { Queryable } from "./store/db.ts";
+import { announceQueued } from "./store/queued-events.ts";
+import { holdRun } from "./store/runs.ts";
+import { findSession } from "./store/sessions.ts";
+
+export function createTellQueued(deps: AgentDeps) {
+  return ({ step, messages }: TellQueuedInput): Promise<void> =>
+    inScope(deps, async ({ sessionId, runId }) => {
+      await deps.store.db.transaction(async (tx) => {
+        if (!(await holdRun(tx, sessionId, runId))) return;
+        const epoch = (await findSession(tx, sessionId))?.epoch ?? 1;
+        await announceQueued(tx, { sessionId, epoch, step }, await cleaned(deps, tx, messages));
+      });
+      deps.notifier.wake(sessionId);
+    });
+}
+
+async function cleaned(
+  { sanitizer }: Pick<AgentDeps, "sanitizer">,
+  tx: Queryable,
+  messages: TellQueuedInput["messages"],
+): Promise<QueuedMessage[]> {
+  const blobOf = ({ longText }: (typeof messages)[number]) => longText && blobId(longText);
+  const texts = await loadBlobs(
+    tx,
+    messages.map(blobOf).filter((id) => id !== undefined),
+  );
+  return messages.map((message) => {
+    const bytes = texts.get(blobOf(message) ?? "");
+    const excerpt =
+      bytes === undefined
+        ? message.excerpt
+        : excerptOf([{ type: "text", text: new TextDecoder().decode(bytes) }]);
+    return {
+      id: sanitizer.clean(message.id),
+      position: message.position,
+      excerpt: sanitizer.clean(excerpt),
+    };
+  });
+}
