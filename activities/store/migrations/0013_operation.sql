@@ -4,8 +4,12 @@ CREATE TABLE "batch_items" (
 	"ordinal" integer NOT NULL,
 	"digest" text NOT NULL,
 	"session_id" text,
+	"start" json,
+	"manifest" "bytea",
+	"pack" "bytea",
 	"attempt" integer DEFAULT 0 NOT NULL,
 	"status" text DEFAULT 'pending' NOT NULL,
+	"failure" text,
 	CONSTRAINT "batch_items_batch_id_item_id_pk" PRIMARY KEY("batch_id","item_id"),
 	CONSTRAINT "batch_items_status_check" CHECK ("batch_items"."status" in ('pending','running','completed','failed','cancelled','max_steps'))
 );

@@ -1,7 +1,7 @@
 /** Sessions that are started for many tasks or at fixed times. Part of schema.ts. */
 import { sql } from "drizzle-orm";
 import { check, doublePrecision, index, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
-import { at } from "./columns.ts";
+import { at, bytea } from "./columns.ts";
 
 /** A file of tasks that is worked off, some at a time. */
 export const batches = pgTable(
@@ -32,13 +32,20 @@ export const batchItems = pgTable(
       .notNull()
       .references(() => batches.id),
     itemId: text("item_id").notNull(),
-    /** Its place in the file, from 1. */
+    /** Its place in the file, from 1; 0 where the file has it no more. */
     ordinal: integer().notNull(),
     /** SHA-256 of what the file says about it: a changed item is done again. */
     digest: text().notNull(),
     sessionId: text("session_id"),
+    /** What its session is made of, without files, until that is made. */
+    start: json(),
+    /** Its first files, until then. */
+    manifest: bytea(),
+    pack: bytea(),
     attempt: integer().notNull().default(0),
     status: text().notNull().default("pending"),
+    /** Type of the failure that ended it. */
+    failure: text(),
   },
   (t) => [
     primaryKey({ columns: [t.batchId, t.itemId] }),
