@@ -1,5 +1,6 @@
 /** All activities, bound to what they are given. Binds and nothing else. */
 import type { AgentActivities } from "./contract/activities.ts";
+import type { BatchActivities } from "./contract/batch.ts";
 import { createAskPerson } from "./ask-person.ts";
 import { createBackgroundSaves } from "./workspace/background-save.ts";
 import { createCloseSession } from "./close-session.ts";
@@ -23,8 +24,9 @@ import { createSettleDelegate } from "./settle-delegate.ts";
 import { createSummarize } from "./summarize.ts";
 import { createTellQueued } from "./tell-queued.ts";
 import { createUndoCompaction } from "./undo-compaction.ts";
+import { createBatchActivities } from "./work-batch.ts";
 
-export function createActivities(deps: AgentDeps): AgentActivities {
+export function createActivities(deps: AgentDeps): AgentActivities & BatchActivities {
   const sandboxes = createSessionSandboxes(deps);
   const setUps = createSetUps(deps);
   const saves = createBackgroundSaves();
@@ -48,6 +50,7 @@ export function createActivities(deps: AgentDeps): AgentActivities {
     prune: createPrune(deps),
     ...createSandboxLifecycle(deps, sandboxes, saves),
     closeSession: createCloseSession(deps),
+    ...createBatchActivities(deps),
   };
 }
 

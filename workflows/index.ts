@@ -1,2 +1,3 @@
-/** What the bundle holds: the workflow. Message definitions are imported by clients from messages.ts. */
+/** What the bundle holds: the workflows. Message definitions are imported by clients from messages.ts. */
 export { codingAgent } from "./coding-agent.ts";
+export { sessionBatch } from "./session-batch.ts";

@@ -5,6 +5,7 @@
 import { ActivityCancellationType, proxyActivities, type ActivityOptions } from "@temporalio/workflow";
 import { jsonBytes } from "../activities/contract/guidance-items.ts";
 import type { AgentActivities } from "../activities/contract/activities.ts";
+import type { BatchActivities } from "../activities/contract/batch.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 
 /** A worker that is gone is noticed after this. Source: requirement 7.1. */
@@ -128,6 +129,19 @@ export const OPEN_SESSION_OPTIONS = {
 const activities = proxyActivities<AgentActivities>(OPEN_SESSION_OPTIONS);
 
 export const { openSession } = activities;
+
+/** A batch waits for services that are away for a day: so many attempts, a minute apart. */
+const BATCH_ATTEMPTS = 1_440;
+/** Shorter than a session's: a batch's worker that is gone is noticed by this alone. Source: ours. */
+const BATCH_HEARTBEAT_TIMEOUT_MS = 10_000;
+
+/** Files of as many sessions as may run at once are read and written by one of them. */
+export const batchActivities = proxyActivities<BatchActivities>({
+  ...COMMON,
+  heartbeatTimeout: BATCH_HEARTBEAT_TIMEOUT_MS,
+  startToCloseTimeout: 10 * MINUTE_MS,
+  retry: retry(BATCH_ATTEMPTS),
+});
 
 type Bound = Exclude<keyof AgentActivities, "openSession">;
 /** The proxy's method for options at the call's site, typed for one activity. */

@@ -1,0 +1,219 @@
+/** Batches and their items. */
+import { and, asc, eq, gt, inArray, sql } from "drizzle-orm";
+import type { BatchFigures, EndedItem } from "../contract/batch.ts";
+import type { Queryable } from "./db.ts";
+import { batches, batchItems, modelCalls, sessions } from "./schema/index.ts";
+import type { NewSession } from "./sessions.ts";
+
+export type Batch = typeof batches.$inferSelect;
+
+/** What the session of an item is made of. */
+export type ItemStart = Omit<NewSession, "id" | "workspace">;
+
+/** An item whose session is to begin. */
+export interface NewItem {
+  readonly itemId: string;
+  readonly ordinal: number;
+  readonly digest: string;
+  readonly sessionId: string;
+  readonly attempt: number;
+  readonly start: ItemStart;
+  readonly workspace: NewSession["workspace"];
+}
+
+/** An item as people see it. */
+export interface ItemRow {
+  readonly itemId: string;
+  readonly ordinal: number;
+  readonly digest: string;
+  readonly sessionId: string | null;
+  readonly attempt: number;
+  readonly status: string;
+  readonly failure: string | null;
+  /** Of its session; null where that is not there yet. */
+  readonly sessionStatus: string | null;
+  readonly task: string | null;
+}
+
+export async function findBatch(db: Queryable, id: string): Promise<Batch | undefined> {
+  const [row] = await db.select().from(batches).where(eq(batches.id, id));
+  return row;
+}
+
+/** In the order of the file; what it has no more comes first, at place 0. */
+export async function listItems(db: Queryable, batchId: string): Promise<ItemRow[]> {
+  return db
+    .select({
+      itemId: batchItems.itemId,
+      ordinal: batchItems.ordinal,
+      digest: batchItems.digest,
+      sessionId: batchItems.sessionId,
+      attempt: batchItems.attempt,
+      status: batchItems.status,
+      failure: batchItems.failure,
+      sessionStatus: sessions.status,
+      task: sql<string | null>`coalesce(${sessions.task}, ${batchItems.start}->>'task')`,
+    })
+    .from(batchItems)
+    .leftJoin(sessions, eq(sessions.id, batchItems.sessionId))
+    .where(eq(batchItems.batchId, batchId))
+    .orderBy(asc(batchItems.ordinal), asc(batchItems.itemId));
+}
+
+/** The batch begins, or begins again. */
+export async function openBatch(
+  db: Queryable,
+  { id, ...settings }: Pick<Batch, "id" | "concurrency" | "stopAfter" | "maxCostUsd">,
+): Promise<void> {
+  const set = { ...settings, status: "running", endedAt: null };
+  await db
+    .insert(batches)
+    .values({ id, ...set })
+    .onConflictDoUpdate({ target: batches.id, set });
+}
+
+/** An item with a session of its own that is still to begin, new or once more. */
+export async function saveItem(
+  db: Queryable,
+  batchId: string,
+  { itemId, workspace, ...item }: NewItem,
+): Promise<void> {
+  const { manifest = null, pack = null } = workspace ?? {};
+  const set = { ...item, manifest, pack, status: "pending", failure: null };
+  await db
+    .insert(batchItems)
+    .values({ batchId, itemId, ...set })
+    .onConflictDoUpdate({ target: [batchItems.batchId, batchItems.itemId], set });
+}
+
+/** Where the file has these now; 0 for what it has no more. */
+export async function placeItem(
+  db: Queryable,
+  batchId: string,
+  { itemId, ordinal }: Pick<NewItem, "itemId" | "ordinal">,
+): Promise<void> {
+  await db
+    .update(batchItems)
+    .set({ ordinal })
+    .where(and(eq(batchItems.batchId, batchId), eq(batchItems.itemId, itemId)));
+}
+
+/** Those of these ids that are some session's. */
+export async function takenIds(db: Queryable, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  if (ids.length === 0) return new Set();
+  const rows = await db
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(inArray(sessions.id, [...ids]));
+  return new Set(rows.map(({ id }) => id));
+}
+
+export interface NextItem {
+  readonly itemId: string;
+  readonly ordinal: number;
+  readonly sessionId: string;
+  /** Null where its session was made already. */
+  readonly start: ItemStart | null;
+  readonly workspace: NewSession["workspace"];
+}
+
+/** The next items that have not ended, also those that were begun by a run of the batch before. */
+export async function nextItems(
+  db: Queryable,
+  batchId: string,
+  { after, count }: { readonly after: number; readonly count: number },
+): Promise<NextItem[]> {
+  const rows = await db
+    .select()
+    .from(batchItems)
+    .where(
+      and(
+        eq(batchItems.batchId, batchId),
+        gt(batchItems.ordinal, after),
+        inArray(batchItems.status, ["pending", "running"]),
+      ),
+    )
+    .orderBy(asc(batchItems.ordinal))
+    .limit(count);
+  return rows.map(({ itemId, ordinal, sessionId, start, manifest, pack }) => ({
+    itemId,
+    ordinal,
+    sessionId: sessionId ?? "",
+    start: start as ItemStart | null,
+    workspace: manifest === null || pack === null ? undefined : { manifest, pack },
+  }));
+}
+
+/** Its session is there: what that was made of is not kept twice. */
+export async function beginItem(db: Queryable, batchId: string, itemId: string): Promise<void> {
+  await db
+    .update(batchItems)
+    .set({ status: "running", start: null, manifest: null, pack: null })
+    .where(and(eq(batchItems.batchId, batchId), eq(batchItems.itemId, itemId)));
+}
+
+/** Settles the items of these sessions that have ended, and tells them in the order of their ends. */
+export async function settleItems(
+  db: Queryable,
+  batchId: string,
+  open: readonly string[],
+): Promise<EndedItem[]> {
+  if (open.length === 0) return [];
+  const rows = await db
+    .select({ id: sessions.id, status: sessions.status, failure: sql<string | null>`${sessions.error}->>'type'` })
+    .from(sessions)
+    .where(and(inArray(sessions.id, [...open]), sql`${sessions.endedAt} is not null`))
+    .orderBy(asc(sessions.endedAt));
+  for (const { id, status, failure } of rows) {
+    await db
+      .update(batchItems)
+      .set({ status, failure })
+      .where(and(eq(batchItems.batchId, batchId), eq(batchItems.sessionId, id)));
+  }
+  return rows.map(({ id, status, failure }) => ({
+    sessionId: id,
+    status: status as EndedItem["status"],
+    ...(failure === null ? {} : { failure }),
+  }));
+}
+
+/** The status of its session while that runs. */
+const waits = sql`${batchItems.status} = 'running' and ${sessions.status} = 'waiting'`;
+const isIn = (batchId: string) => and(eq(batchItems.batchId, batchId), gt(batchItems.ordinal, 0));
+
+/** USD with what the delegates of its sessions cost, of attempts that are in force. */
+export async function batchFigures(db: Queryable, batchId: string): Promise<BatchFigures> {
+  const count = (condition: ReturnType<typeof sql>) => sql<number>`(count(*) filter (where ${condition}))::int`;
+  const [[counts], [spent]] = await Promise.all([
+    db
+      .select({
+        total: sql<number>`count(*)::int`,
+        completed: count(sql`${batchItems.status} = 'completed'`),
+        failed: count(sql`${batchItems.status} in ('failed', 'cancelled', 'max_steps')`),
+        waits: count(waits),
+      })
+      .from(batchItems)
+      .leftJoin(sessions, eq(sessions.id, batchItems.sessionId))
+      .where(isIn(batchId)),
+    db
+      .select({ costUsd: sql<number>`coalesce(sum(${modelCalls.costUsd}), 0)::float8` })
+      .from(modelCalls)
+      .innerJoin(sessions, eq(sessions.id, modelCalls.sessionId))
+      .innerJoin(batchItems, sql`${batchItems.sessionId} in (${sessions.id}, ${sessions.parentId})`)
+      .where(isIn(batchId)),
+  ]);
+  return {
+    total: counts?.total ?? 0,
+    completed: counts?.completed ?? 0,
+    failed: counts?.failed ?? 0,
+    waits: counts?.waits ?? 0,
+    costUsd: spent?.costUsd ?? 0,
+  };
+}
+
+export async function endBatch(db: Queryable, id: string, status: Batch["status"]): Promise<void> {
+  await db
+    .update(batches)
+    .set({ status, endedAt: sql`now()` })
+    .where(eq(batches.id, id));
+}

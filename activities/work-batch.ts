@@ -1,0 +1,104 @@
+/**
+ * What the workflow of a batch has done: its items become sessions when their turn comes, and are settled when those have ended.
+ *
+ * Idempotency key: the batch, which is the workflow's, and the item. Side effects: rows of sessions, of items and of the batch;
+ * cancels of sessions. Heartbeat: by timer. Retry class: Postgres, Temporal. Cancel: nothing to undo.
+ */
+import { inScope } from "./runtime/activity-scope.ts";
+import {
+  batchOfWorkflow,
+  type BatchActivities,
+  type BatchLook,
+  type LookAtBatchInput,
+  type TakenItem,
+} from "./contract/batch.ts";
+import { batchStatus } from "./contract/batch-policy.ts";
+import { shorten } from "./contract/cut-text.ts";
+import { fatal } from "./contract/failures.ts";
+import type { AgentDeps } from "./runtime/deps.ts";
+import {
+  batchFigures,
+  beginItem,
+  endBatch,
+  findBatch,
+  nextItems,
+  settleItems,
+  type Batch,
+  type NextItem,
+} from "./store/batches.ts";
+import type { Queryable } from "./store/db.ts";
+import { createSession } from "./store/sessions.ts";
+
+const ABOUT_CHARS = 80;
+/** How late a person sees that a session waits. Source: ours; ends are told by Temporal. */
+const LOOK_MS = 60_000;
+
+export function createBatchActivities(deps: AgentDeps): BatchActivities {
+  const { db } = deps.store;
+  return {
+    lookAtBatch: (input) => inScope(deps, ({ sessionId }) => look(deps, batchOfWorkflow(sessionId), input)),
+    takeBatchItems: (input) =>
+      inScope(deps, async ({ sessionId }) => {
+        const batch = await requireBatch(db, batchOfWorkflow(sessionId));
+        const taken: TakenItem[] = [];
+        for (const item of await nextItems(db, batch.id, input)) taken.push(await begin(deps, batch, item));
+        return taken;
+      }),
+    closeBatch: ({ reason }) =>
+      inScope(deps, async ({ sessionId }) => {
+        const id = batchOfWorkflow(sessionId);
+        const figures = await batchFigures(db, id);
+        const status = batchStatus(reason, figures);
+        await endBatch(db, id, status);
+        return { status, ...figures };
+      }),
+  };
+}
+
+async function requireBatch(db: Queryable, id: string): Promise<Batch> {
+  const batch = await findBatch(db, id);
+  if (batch === undefined)
+    throw fatal("BadConfiguration", `There is no batch ${id}. Start it with: longhaul batch FILE --name ${id}`);
+  return batch;
+}
+
+async function look(deps: AgentDeps, id: string, { open, cancel }: LookAtBatchInput): Promise<BatchLook> {
+  const { db } = deps.store;
+  const { concurrency, stopAfter, maxCostUsd } = await requireBatch(db, id);
+  if (cancel === true) for (const sessionId of open) await deps.sessionRuns.cancel(sessionId);
+  const ended = await settleItems(db, id, open);
+  return {
+    ended,
+    figures: await batchFigures(db, id),
+    concurrency,
+    lookMs: deps.delegateLookMs ?? LOOK_MS,
+    ...(stopAfter === null ? {} : { stopAfter }),
+    ...(maxCostUsd === null ? {} : { maxCostUsd }),
+    ...(deps.searchAttributes ? { searchAttributes: true as const } : {}),
+  };
+}
+
+/** Makes the session of an item, which costs at most what is left for all of them. */
+async function begin({ store, sanitizer }: AgentDeps, batch: Batch, item: NextItem): Promise<TakenItem> {
+  const { itemId, ordinal, sessionId, start, workspace } = item;
+  if (start !== null) {
+    const config = await withinBudget(store.db, batch, start.config);
+    await createSession(store, { ...start, id: sessionId, config, ...(workspace ? { workspace } : {}) });
+    await beginItem(store.db, batch.id, itemId);
+  }
+  const [line = ""] = (start?.task ?? itemId).trim().split("\n", 1);
+  return { ordinal, sessionId, about: sanitizer.clean(shorten(line, ABOUT_CHARS)) };
+}
+
+async function withinBudget<Config extends NonNullable<NextItem["start"]>["config"]>(
+  db: Queryable,
+  { id, maxCostUsd }: Batch,
+  config: Config,
+): Promise<Config> {
+  if (maxCostUsd === null) return config;
+  const { costUsd } = await batchFigures(db, id);
+  const { maxCostUsd: own = maxCostUsd } = config.limits;
+  // Nothing begins once it is spent; a limit of 0 is none that the settings know.
+  const left = Math.max(maxCostUsd - costUsd, Number.MIN_VALUE);
+  return { ...config, limits: { ...config.limits, maxCostUsd: Math.min(own, left) } };
+}

@@ -1,0 +1,162 @@
+/**
+ * A file of tasks, worked off some at a time: each is a session of its own, which goes on whatever becomes of this run. Holds
+ * ids and counters; how a session ended is read from Postgres.
+ */
+import {
+  CancellationScope,
+  ChildWorkflowCancellationType,
+  condition,
+  continueAsNew,
+  isCancellation,
+  ParentClosePolicy,
+  setCurrentDetails,
+  startChild,
+  upsertSearchAttributes,
+  WorkflowIdReusePolicy,
+  workflowInfo,
+} from "@temporalio/workflow";
+import { WorkflowExecutionAlreadyStartedError } from "@temporalio/common";
+import {
+  batchOfWorkflow,
+  type BatchLook,
+  type ClosedBatch,
+  type CloseReason,
+  type TakenItem,
+} from "../activities/contract/batch.ts";
+import { batchLine, stopReason, streakAfter, type Streak } from "../activities/contract/batch-policy.ts";
+import { WORKFLOW_TYPE } from "./messages.ts";
+import { batchActivities, boundedSummary } from "./proxies.ts";
+
+/** Carried from run to run of one batch. */
+export interface SessionBatchInput {
+  readonly open?: readonly string[];
+  readonly after?: number;
+  readonly streak?: Streak;
+  /** The run continues as new beyond so many events. Absent means when Temporal suggests it. */
+  readonly maxHistoryEvents?: number;
+}
+
+/** Between two looks at sessions that were asked to cancel, in ms: one that was reset closes without our being told. */
+const CANCELLING_LOOK_MS = 5_000;
+
+interface Batch {
+  readonly name: string;
+  open: readonly string[];
+  /** The place of the item that was taken last. */
+  after: number;
+  streak: Streak | undefined;
+  /** No item is left to take. */
+  isTaken: boolean;
+  /** A session has closed since the last look. */
+  woken: boolean;
+}
+
+/** One batch. The workflow's id is `batch:` and its name. */
+export async function sessionBatch(input: SessionBatchInput = {}): Promise<ClosedBatch> {
+  const { open = [], after = 0, streak, maxHistoryEvents } = input;
+  const { workflowId, continuedFromExecutionRunId } = workflowInfo();
+  const batch: Batch = {
+    name: batchOfWorkflow(workflowId),
+    open,
+    after,
+    streak,
+    isTaken: false,
+    woken: false,
+  };
+  try {
+    for (let first = continuedFromExecutionRunId === undefined; ; first = false) {
+      // What was begun is followed to its end: a cancel arrives while nothing is on its way.
+      const turn = await CancellationScope.nonCancellable(() => takeTurn(batch, first));
+      if (turn.done !== undefined) return await close(turn.done);
+      if (continueDue(maxHistoryEvents))
+        return await continueAsNew<typeof sessionBatch>({
+          open: batch.open,
+          after: batch.after,
+          ...(batch.streak ? { streak: batch.streak } : {}),
+          ...(maxHistoryEvents === undefined ? {} : { maxHistoryEvents }),
+        });
+      await condition(() => batch.woken, turn.lookMs);
+    }
+  } catch (error) {
+    if (!isCancellation(error)) throw error;
+    await CancellationScope.nonCancellable(() => cancelOpen(batch));
+    throw error;
+  }
+}
+
+/** Looks, and fills the free places. @returns why nothing more is to be done, or how long to wait */
+async function takeTurn(
+  batch: Batch,
+  first: boolean,
+): Promise<{ readonly done?: CloseReason; readonly lookMs: number }> {
+  const look = await lookAt(batch);
+  if (first && look.searchAttributes) upsertSearchAttributes({ AgentBatch: [batch.name] });
+  const stopped = stopReason(look, batch.streak);
+  const places = look.concurrency - batch.open.length;
+  if (stopped === undefined && !batch.isTaken && places > 0) {
+    const items = await batchActivities.takeBatchItems({ after: batch.after, count: places });
+    batch.isTaken = items.length < places;
+    for (const item of items) await begin(batch, item, look);
+  }
+  const isOver = batch.open.length === 0 && (batch.isTaken || stopped !== undefined);
+  return { lookMs: look.lookMs, ...(isOver ? { done: stopped ?? "done" } : {}) };
+}
+
+async function lookAt(batch: Batch, cancel?: true): Promise<BatchLook> {
+  batch.woken = false;
+  const look = await batchActivities.lookAtBatch({ open: batch.open, ...(cancel ? { cancel } : {}) });
+  const ended = new Set(look.ended.map(({ sessionId }) => sessionId));
+  batch.open = batch.open.filter((id) => !ended.has(id));
+  batch.streak = streakAfter(look.ended, batch.streak, look.stopAfter);
+  setCurrentDetails(
+    [`**${batchLine(look.figures)}**`, "", ...batch.open.map((id) => `- \`${id}\` runs`)].join("\n"),
+  );
+  return look;
+}
+
+/** Starts the session of an item; one that was started before is followed. */
+async function begin(
+  batch: Batch,
+  { sessionId, ordinal, about }: TakenItem,
+  { searchAttributes }: BatchLook,
+): Promise<void> {
+  batch.open = [...batch.open, sessionId];
+  batch.after = ordinal;
+  try {
+    const child = await startChild(WORKFLOW_TYPE, {
+      workflowId: sessionId,
+      args: [{}],
+      workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
+      // The end of this run, however it comes, ends no session; `cancelOpen` does.
+      parentClosePolicy: ParentClosePolicy.ABANDON,
+      cancellationType: ChildWorkflowCancellationType.ABANDON,
+      staticSummary: boundedSummary(about),
+      ...(searchAttributes ? { searchAttributes: { AgentBatch: [batch.name] } } : {}),
+    });
+    const wake = () => void (batch.woken = true);
+    child.result().then(wake, wake);
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+    // Its end is not told: it may be there already.
+    batch.woken = true;
+  }
+}
+
+async function cancelOpen(batch: Batch): Promise<void> {
+  for (let asked = false; batch.open.length > 0; asked = true) {
+    await lookAt(batch, asked ? undefined : true);
+    if (batch.open.length > 0) await condition(() => batch.woken, CANCELLING_LOOK_MS);
+  }
+  await close("cancelled");
+}
+
+async function close(reason: CloseReason): Promise<ClosedBatch> {
+  const closed = await CancellationScope.nonCancellable(() => batchActivities.closeBatch({ reason }));
+  setCurrentDetails(`**${batchLine(closed)}** · ${closed.status}`);
+  return closed;
+}
+
+function continueDue(maxEvents: number | undefined): boolean {
+  const { continueAsNewSuggested, historyLength } = workflowInfo();
+  return continueAsNewSuggested || (maxEvents !== undefined && historyLength > maxEvents);
+}
