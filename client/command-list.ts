@@ -52,6 +52,12 @@ export const commandList: readonly CommandEntry[] = [
     load: async () => (await import("./commands/unsay.ts")).unsayCommand,
   },
   {
+    name: "batch",
+    usage: "<file> [name]",
+    about: "many tasks from a file, some at a time; again, and only what is missing is done (status NAME: how it stands)",
+    load: async () => (await import("./commands/batch.ts")).batchCommand,
+  },
+  {
     name: "questions",
     usage: "[id]",
     about: "what sessions ask of people, oldest first",

@@ -1,15 +1,25 @@
-/** `longhaul cancel ID`: ends a session's run and waits until it has cleaned up. */
+/** `longhaul cancel ID`: ends a session's run, or those of a batch, and waits until they have cleaned up. */
 import type { Command } from "commander";
+import { figuresText } from "../batch/batch-document.ts";
+import { cancelBatch, isBatch } from "../batch/cancel-batch.ts";
 import { tellNoWorker } from "../connect/no-worker.ts";
 import { cancelSession } from "../sessions/cancel-session.ts";
 import { describeKept } from "../sessions/describe-kept.ts";
-import { SESSION, withWorkingSession } from "../sessions/with-session.ts";
+import { requireSession, SESSION, withWorkingServices } from "../sessions/with-session.ts";
 import type { Output } from "../console/output.ts";
 
 export function cancelCommand(command: Command, output: Output) {
-  command.argument("<id>", SESSION).option("--json", "one JSON document");
+  command.argument("<id>", `${SESSION}; or a batch's name`).option("--json", "one JSON document");
   return (reference: string, flags: { readonly json?: boolean }) =>
-    withWorkingSession(reference, async (services, row) => {
+    withWorkingServices(async (services) => {
+      if (await isBatch(services, reference)) {
+        await tellNoWorker(services, output);
+        const { items: _, ...batch } = await cancelBatch(services, reference);
+        if (flags.json === true) output.json(batch);
+        else output.note(`${reference} is ${batch.status}: ${figuresText(batch)}\n`);
+        return;
+      }
+      const row = await requireSession(services, reference);
       const { id } = row;
       await tellNoWorker(services, output);
       const cancelled = await cancelSession(services, row, () =>

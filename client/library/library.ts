@@ -40,7 +40,7 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
   return {
     start: async (task, given = {}) => {
       const { onNote = () => undefined } = options;
-      const { start } = await prepareStart([task], runFlags(given, options), onNote, noStdin());
+      const { start } = await prepareStart([task], runFlags(given, options), onNote, { stdin: noStdin() });
       return startSession(services, start);
     },
     say: async (reference, text, { id } = {}) => {

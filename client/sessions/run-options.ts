@@ -7,6 +7,7 @@ import { usageError } from "../console/errors.ts";
 import { NETWORKS, type SandboxFlags } from "../config/sandbox-flags.ts";
 import { parseDeadline } from "./parse-deadline.ts";
 import { forProject } from "../registries/session-registries.ts";
+import type { SessionGit } from "../../activities/config/git-settings.ts";
 import { sessionGit, withGitFlags, type GitFlags } from "./git-flags.ts";
 import { notShown, readAttachments } from "./images.ts";
 import { QUESTION_MODES, type QuestionMode } from "../../activities/config/question-settings.ts";
@@ -34,15 +35,30 @@ export interface RunFlags extends GitFlags, SandboxFlags {
 
 /** Adds the flags of requirement 1.2. */
 export function withRunFlags(command: Command): Command {
+  return withItemFlags(command)
+    .option("--max-cost <usd>", "stop when the session has cost so much", positiveAmount)
+    .option("--plan", "plan first: nothing is changed before you approve the plan")
+    .option("--image <file>", "image or PDF that belongs to the task; may be repeated", collect)
+    .option("--devcontainer", "take image, set-up and variables from the folder's devcontainer.json")
+    .option("--id <id>", "id of the session; the same id and task again attaches to it");
+}
+
+/** What is said of many sessions at once, too. */
+export function withItemFlags(command: Command): Command {
+  return withSettingFlags(command).option(
+    "--workspace <dir>",
+    "folder to work on: copied in, .gitignore respected",
+  );
+}
+
+/** What a session has that begins without anybody's folder, too. */
+export function withSettingFlags(command: Command): Command {
   return withGitFlags(command)
     .option("--model <provider/model>", "model to ask, such as openai/gpt-6.1-sol")
-    .option("--workspace <dir>", "folder to work on: copied in, .gitignore respected")
     .option("--max-steps <n>", "stop after this many steps", positiveInteger)
-    .option("--max-cost <usd>", "stop when the session has cost so much", positiveAmount)
     .option("--deadline <when>", "end within a time such as 90m or 8h, or by an ISO time", (text) =>
       parseDeadline(text, Date.now()),
     )
-    .option("--plan", "plan first: nothing is changed before you approve the plan")
     .addOption(
       new Option(
         "--questions <mode>",
@@ -50,7 +66,6 @@ export function withRunFlags(command: Command): Command {
       ).choices(QUESTION_MODES),
     )
     .option("--config <file>", "configuration file (default: LONGHAUL_CONFIG or ./longhaul.yaml)")
-    .option("--image <file>", "image or PDF that belongs to the task; may be repeated", collect)
     .addOption(
       new Option(
         "--network <network>",
@@ -62,9 +77,7 @@ export function withRunFlags(command: Command): Command {
       "with --network listed: a host name, *.name, or a group; may be repeated",
       collect,
     )
-    .option("--devcontainer", "take image, set-up and variables from the folder's devcontainer.json")
-    .option("--no-setup", "start no services or worker: they run elsewhere (or LONGHAUL_NO_SETUP=1)")
-    .option("--id <id>", "id of the session; the same id and task again attaches to it");
+    .option("--no-setup", "start no services or worker: they run elsewhere (or LONGHAUL_NO_SETUP=1)");
 }
 
 export function positiveInteger(text: string): number {
@@ -74,7 +87,7 @@ export function positiveInteger(text: string): number {
   return value;
 }
 
-function positiveAmount(text: string): number {
+export function positiveAmount(text: string): number {
   const value = Number(text);
   if (!Number.isFinite(value) || value <= 0) throw new InvalidArgumentError("Expected an amount above 0.");
   return value;
@@ -90,12 +103,19 @@ export function wholeNumber(text: string): number {
 
 export const collect = (value: string, before: readonly string[] = []): string[] => [...before, value];
 
+/** What many starts at once look at no more often than they have to. */
+export interface Sources {
+  readonly stdin?: Stdin;
+  readonly readFolder?: typeof readFolder;
+  readonly checkRepository?: (git: SessionGit, flags: RunFlags) => Promise<void>;
+}
+
 /** Everything that can be wrong with an order is found here, before anything is started. @throws ClientError */
 export async function prepareStart(
   words: readonly string[],
   flags: RunFlags,
   note: (text: string) => void,
-  stdin: Stdin = processStdin(),
+  { stdin = processStdin(), readFolder: read = readFolder, checkRepository: check = checkRemote }: Sources = {},
 ): Promise<{ readonly start: Start; readonly config: ResolvedConfig }> {
   const id = flags.id === undefined ? undefined : parseSessionId(flags.id);
   const container = devcontainerFor(flags);
@@ -113,7 +133,7 @@ export async function prepareStart(
     for (const server of await findLocalServers()) note(`${serverNote(server)}\n`);
   }
   const attachments = await readAttachments(flags.image ?? []);
-  const folder = flags.workspace === undefined ? undefined : await readProject(flags.workspace, config);
+  const folder = flags.workspace === undefined ? undefined : await readProject(flags.workspace, config, read);
   for (const line of folder?.notes ?? []) note(`${line}\n`);
   for (const line of notShown(attachments, config.run)) note(`${line}\n`);
   const task = await readTask(words, stdin, note);
@@ -121,8 +141,7 @@ export async function prepareStart(
   const own = forProject(config.run, project);
   const run = flags.plan === true ? { ...own, plan: true } : own;
   if (git === undefined) return { start: { id, task, config: run, attachments, folder }, config };
-  const { checkRepository } = await import("../setup/repository-check.ts");
-  await checkRepository(git, flags);
+  await check(git, flags);
   return { start: { id, task, config: { ...run, repository: git }, attachments, folder }, config };
 }
 
@@ -137,8 +156,14 @@ function devcontainerFor({ devcontainer, workspace }: RunFlags): Devcontainer | 
   return readDevcontainer(resolve(workspace));
 }
 
-async function readProject(path: string, { run }: ResolvedConfig) {
-  const folder = await readFolder(path);
+/** @throws ClientError where the repository does not let us in, or cannot be worked on */
+export async function checkRemote(git: SessionGit, flags: RunFlags): Promise<void> {
+  const { checkRepository } = await import("../setup/repository-check.ts");
+  await checkRepository(git, flags);
+}
+
+async function readProject(path: string, { run }: ResolvedConfig, read: typeof readFolder) {
+  const folder = await read(path);
   return { ...folder, ...projectFiles(folder.files, run), path };
 }
 

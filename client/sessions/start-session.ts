@@ -7,7 +7,7 @@ import { packWorkspace } from "../../activities/store/workspace-pack.ts";
 import { saveBlob } from "../../activities/store/blobs.ts";
 import { migrateStore } from "../../activities/store/db.ts";
 import { findSession, type SessionRow } from "../../activities/store/reading.ts";
-import { createSession } from "../../activities/store/sessions.ts";
+import { createSession, type NewSession } from "../../activities/store/sessions.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
 import { clientSanitizer } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
@@ -70,6 +70,20 @@ function cleaned({ id, task, config, attachments, folder, acceptEnded = false }:
 
 /** @returns undefined where the chosen id is taken already */
 async function store(services: Services, start: Start): Promise<string | undefined> {
+  const session = await storedParts(services, start);
+  for (;;) {
+    const id = start.id ?? createSessionId();
+    if (await createSession(services.store, { id, ...session })) return id;
+    if (start.id !== undefined) return undefined;
+  }
+}
+
+/** What a session that begins later is made of, cleaned; its attachments are stored. */
+export function storedStart(services: Services, start: Start): Promise<Omit<NewSession, "id">> {
+  return storedParts(services, cleaned(start));
+}
+
+async function storedParts(services: Services, start: Start): Promise<Omit<NewSession, "id">> {
   const { db } = services.store;
   await withTables(services, () => findSession(db, ""));
   const parts: FilePart[] = [];
@@ -78,20 +92,14 @@ async function store(services: Services, start: Start): Promise<string | undefin
   }
   const workspace = start.folder === undefined ? undefined : await packWorkspace(start.folder.files);
   const instructions = start.folder?.instructions;
-  for (;;) {
-    const id = start.id ?? createSessionId();
-    const made = await createSession(services.store, {
-      id,
-      task: start.task,
-      parts,
-      config: start.config,
-      ...(instructions === undefined ? {} : { instructions }),
-      ...(start.folder === undefined ? {} : { skills: start.folder.skills }),
-      ...(workspace === undefined ? {} : { workspace }),
-    });
-    if (made) return id;
-    if (start.id !== undefined) return undefined;
-  }
+  return {
+    task: start.task,
+    parts,
+    config: start.config,
+    ...(instructions === undefined ? {} : { instructions }),
+    ...(start.folder === undefined ? {} : { skills: start.folder.skills }),
+    ...(workspace === undefined ? {} : { workspace }),
+  };
 }
 
 /** A database that is new to us has no tables yet: the worker makes them, or we, whoever comes first. */

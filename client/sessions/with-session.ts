@@ -90,10 +90,11 @@ export function withWorkingSession<T>(
   reference: string,
   use: (services: Services, row: SessionRow) => Promise<T>,
 ): Promise<T> {
-  return withServices(
-    async (services) => use(services, await requireSession(services, reference)),
-    openWithWorker,
-  );
+  return withWorkingServices(async (services) => use(services, await requireSession(services, reference)));
+}
+
+export function withWorkingServices<T>(use: (services: Services) => Promise<T>): Promise<T> {
+  return withServices(use, openWithWorker);
 }
 
 /** @throws ClientError (impossible) where there is no such session */

@@ -1,0 +1,95 @@
+/** A batch as people and scripts see it. */
+import type { BatchFigures } from "../../activities/contract/batch.ts";
+import { batchLine } from "../../activities/contract/batch-policy.ts";
+import { batchFigures, findBatch, listItems } from "../../activities/store/batches.ts";
+import type { Services } from "../connect/connection.ts";
+import { exitCodes, notPossible, type ExitCode } from "../console/errors.ts";
+import { dollars, oneLine } from "../console/format.ts";
+import type { Style } from "../console/output.ts";
+import { unlessTableMissing } from "../sessions/with-session.ts";
+
+export interface BatchDocument extends BatchFigures {
+  readonly name: string;
+  readonly status: string;
+  readonly concurrency: number;
+  readonly stopAfter: number | null;
+  readonly maxCostUsd: number | null;
+  /** ISO times. */
+  readonly createdAt: string;
+  readonly endedAt: string | null;
+  readonly items: readonly BatchItemDocument[];
+}
+
+export interface BatchItemDocument {
+  readonly id: string;
+  readonly status: string;
+  readonly session: string | null;
+  readonly attempt: number;
+  /** Type of the failure that ended it. */
+  readonly failure: string | null;
+  readonly task: string;
+}
+
+/** @throws ClientError (impossible) where there is none of that name */
+export async function readBatch({ store: { db } }: Pick<Services, "store">, name: string): Promise<BatchDocument> {
+  const batch = await unlessTableMissing(() => findBatch(db, name));
+  if (batch === undefined)
+    throw notPossible(`There is no batch ${name}.`, "Start one: longhaul batch FILE --name NAME");
+  const rows = await listItems(db, name);
+  const { status, concurrency, stopAfter, maxCostUsd } = batch;
+  return {
+    name,
+    status,
+    ...(await batchFigures(db, name)),
+    concurrency,
+    stopAfter,
+    maxCostUsd,
+    createdAt: batch.createdAt.toISOString(),
+    endedAt: batch.endedAt?.toISOString() ?? null,
+    items: rows
+      .filter(({ ordinal }) => ordinal > 0)
+      .map((row) => ({
+        id: row.itemId,
+        status: row.status === "running" && row.sessionStatus === "waiting" ? "waiting" : row.status,
+        session: row.status === "pending" ? null : row.sessionId,
+        attempt: row.attempt,
+        failure: row.failure,
+        task: row.task ?? "",
+      })),
+  };
+}
+
+/** @param figures the document's */
+export function figuresText(figures: BatchFigures): string {
+  return `${batchLine(figures)}${figures.costUsd > 0 ? `, ${dollars(figures.costUsd)}` : ""}`;
+}
+
+export function batchText(document: BatchDocument, style: Style, columns: number): string {
+  const head = `${style("bold", document.name)}  ${document.status}: ${figuresText(document)}`;
+  const rows = document.items.map(({ id, status, failure, session, task }) => [
+    id,
+    failure === null ? status : `${status} (${failure})`,
+    session ?? "–",
+    task,
+  ]);
+  const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0), 0));
+  const room = Math.max(20, columns - widths.reduce((sum, width) => sum + width + 2, 2));
+  const lines = rows.map(([id = "", status = "", session = "", task = ""]) =>
+    `  ${id.padEnd(widths[0] ?? 0)}  ${status.padEnd(widths[1] ?? 0)}  ${session.padEnd(widths[2] ?? 0)}  ${oneLine(task, room)}`.trimEnd(),
+  );
+  return [head, ...lines].join("\n");
+}
+
+/** `running` means that nobody knows how it will end. */
+export function batchExitCode(status: string): ExitCode {
+  switch (status) {
+    case "completed":
+      return exitCodes.completed;
+    case "stopped":
+      return exitCodes.limit;
+    case "cancelled":
+      return exitCodes.cancelled;
+    default:
+      return exitCodes.failed;
+  }
+}

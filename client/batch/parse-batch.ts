@@ -1,0 +1,133 @@
+/** A batch's file: a task a line. Pure. */
+import { createHash } from "node:crypto";
+import { basename } from "node:path";
+import { z } from "zod";
+import { cutChars } from "../../activities/contract/cut-text.ts";
+import { usageError } from "../console/errors.ts";
+import { plural } from "../console/format.ts";
+
+/** A batch's name, an item's id, the dash between them and an attempt make an id of at most 64 characters. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,23}$/;
+const ITEM_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
+const DIGEST_ID_CHARS = 8;
+/** Mistakes that are shown: those of a file in another format are all alike. */
+const SHOWN_MISTAKES = 20;
+
+const text = z.string().trim().min(1, "is empty");
+
+const lineSchema = z
+  .strictObject({
+    id: z
+      .string()
+      .regex(ITEM_ID, "begins with a letter or digit and has at most 32 of letters, digits, dots, dashes, underscores")
+      .optional(),
+    task: text.refine((task) => task !== "-", "is a text, not standard input"),
+    repo: text.optional(),
+    ref: text.optional(),
+    workspace: text.optional(),
+    model: text.optional(),
+    config: text.optional(),
+  })
+  .refine(({ repo, workspace }) => repo === undefined || workspace === undefined, {
+    message: "repo and workspace exclude each other",
+  });
+
+export interface BatchItem extends z.output<typeof lineSchema> {
+  readonly id: string;
+  /** From 1, among the items. */
+  readonly ordinal: number;
+  /** In the file, from 1. */
+  readonly line: number;
+  /** SHA-256 of what the file says about it. */
+  readonly digest: string;
+}
+
+export interface Mistake {
+  readonly line: number;
+  readonly reason: string;
+}
+
+/** The items of a file's text, and what is wrong with each bad line. Empty lines are left out. */
+export function parseBatch(content: string): {
+  readonly items: readonly BatchItem[];
+  readonly mistakes: readonly Mistake[];
+} {
+  const items: BatchItem[] = [];
+  const mistakes: Mistake[] = [];
+  const lineOf = new Map<string, number>();
+  for (const [index, raw] of content.replace(/^\uFEFF/, "").split("\n").entries()) {
+    const line = index + 1;
+    if (raw.trim() === "") continue;
+    const parsed = parseLine(raw);
+    if ("reason" in parsed) {
+      mistakes.push({ line, reason: parsed.reason });
+      continue;
+    }
+    const { id, ...rest } = parsed.value;
+    const digest = createHash("sha256").update(JSON.stringify(rest)).digest("hex");
+    const named = id ?? freeId(digest.slice(0, DIGEST_ID_CHARS), lineOf);
+    const earlier = lineOf.get(named);
+    if (earlier !== undefined) mistakes.push({ line, reason: `id: ${named} is that of line ${earlier} too` });
+    lineOf.set(named, line);
+    items.push({ ...rest, id: named, ordinal: items.length + 1, line, digest });
+  }
+  return { items, mistakes };
+}
+
+function parseLine(raw: string): { readonly value: z.output<typeof lineSchema> } | { readonly reason: string } {
+  let value: unknown;
+  try {
+    value = JSON.parse(raw);
+  } catch (error) {
+    return { reason: `is no JSON: ${(error as Error).message}` };
+  }
+  const result = lineSchema.safeParse(value);
+  if (result.success) return { value: result.data };
+  return { reason: result.error.issues.map(reasonOf).join("; ") };
+}
+
+function reasonOf({ path, message, ...issue }: z.core.$ZodIssue): string {
+  if (issue.code === "unrecognized_keys")
+    return `unknown ${plural(issue.keys.length, "key")} ${issue.keys.join(", ")}: known are ${Object.keys(lineSchema.shape).join(", ")}`;
+  return path.length === 0 ? message : `${path.join(".")}: ${message}`;
+}
+
+/** An item without an id is named after what it says: lines can be moved, and others put in. */
+function freeId(wanted: string, taken: ReadonlyMap<string, number>): string {
+  if (!taken.has(wanted)) return wanted;
+  for (let count = 2; ; count += 1) if (!taken.has(`${wanted}-${count}`)) return `${wanted}-${count}`;
+}
+
+/** @throws ClientError (usage) where there are mistakes */
+export function refuseMistakes(path: string, mistakes: readonly Mistake[]): void {
+  if (mistakes.length === 0) return;
+  const shown = mistakes.slice(0, SHOWN_MISTAKES).map(({ line, reason }) => `${path}:${line}: ${reason}`);
+  const more = mistakes.length - shown.length;
+  throw usageError(
+    [
+      `${plural(mistakes.length, "line")} of the batch cannot be started, so nothing was.`,
+      ...shown,
+      ...(more > 0 ? [`and ${more} more`] : []),
+    ].join("\n"),
+  );
+}
+
+/** The batch's name: as it was given, or the file's. @throws ClientError (usage) */
+export function batchName(given: string | undefined, path: string): string {
+  if (given !== undefined) {
+    if (NAME.test(given)) return given;
+    throw usageError(
+      `${JSON.stringify(cutChars(given, 80))} cannot be a batch's name.`,
+      "It begins with a letter or digit and has at most 24 letters, digits, dots, dashes and underscores.",
+    );
+  }
+  const name = cutChars(
+    basename(path)
+      .replace(/\.[^.]*$/, "")
+      .replaceAll(/[^A-Za-z0-9._-]+/g, "-")
+      .replace(/^[^A-Za-z0-9]+/, ""),
+    24,
+  );
+  if (NAME.test(name)) return name;
+  throw usageError(`The name of ${path} makes no name for the batch.`, "Give it one: --name NAME");
+}

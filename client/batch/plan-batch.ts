@@ -1,0 +1,58 @@
+/** What a file that is started again still has to do. Pure. */
+import type { ItemRow } from "../../activities/store/batches.ts";
+import type { BatchItem } from "./parse-batch.ts";
+
+export interface BatchPlan {
+  /** Missing, failed or changed: a new session is made for each, as this attempt. */
+  readonly starts: readonly { readonly item: BatchItem; readonly attempt: number }[];
+  /** Where the file has all others; 0 for what it has no more. */
+  readonly places: readonly { readonly itemId: string; readonly ordinal: number }[];
+  readonly completed: number;
+  /** Ids of items that changed while their sessions run. */
+  readonly busy: readonly string[];
+}
+
+type Known = Pick<ItemRow, "itemId" | "digest" | "status" | "attempt">;
+
+export function planBatch(items: readonly BatchItem[], known: readonly Known[]): BatchPlan {
+  const rows = new Map(known.map((row) => [row.itemId, row]));
+  const inFile = new Set(items.map(({ id }) => id));
+  const isChanged = ({ id, digest }: BatchItem) => rows.get(id)?.digest !== digest;
+  const isKept = (item: BatchItem) => {
+    const status = rows.get(item.id)?.status;
+    return !isChanged(item) && (status === "completed" || status === "running");
+  };
+  return {
+    starts: items
+      .filter((item) => !isKept(item))
+      .map((item) => ({ item, attempt: nextAttempt(rows.get(item.id)) })),
+    places: [
+      ...items.filter(isKept).map(({ id, ordinal }) => ({ itemId: id, ordinal })),
+      ...known.filter(({ itemId }) => !inFile.has(itemId)).map(({ itemId }) => ({ itemId, ordinal: 0 })),
+    ],
+    completed: items.filter((item) => isKept(item) && rows.get(item.id)?.status === "completed").length,
+    busy: items
+      .filter((item) => isChanged(item) && rows.get(item.id)?.status === "running")
+      .map(({ id }) => id),
+  };
+}
+
+/** One that never began is the same attempt still. */
+function nextAttempt(row: Known | undefined): number {
+  if (row === undefined) return 1;
+  return row.status === "pending" ? Math.max(1, row.attempt) : row.attempt + 1;
+}
+
+/** Whether the file says what the batch was started with. */
+export function isSameBatch(
+  items: readonly BatchItem[],
+  known: readonly Pick<ItemRow, "itemId" | "digest" | "ordinal">[],
+): boolean {
+  const live = known.filter(({ ordinal }) => ordinal > 0);
+  const digests = new Map(live.map(({ itemId, digest }) => [itemId, digest]));
+  return live.length === items.length && items.every(({ id, digest }) => digests.get(id) === digest);
+}
+
+/** Of the session that does an item; the first attempt bears no number. */
+export const itemSessionId = (batch: string, itemId: string, attempt: number): string =>
+  attempt === 1 ? `${batch}-${itemId}` : `${batch}-${itemId}.${attempt}`;

@@ -1,0 +1,105 @@
+/** Checks every line of a batch's file as `start` would, before anything is started. */
+import { readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { Readable } from "node:stream";
+import { resolveConfig, type ResolvedConfig } from "../config/config.ts";
+import { ClientError, usageError } from "../console/errors.ts";
+import { oneLine } from "../console/format.ts";
+import { checkRemote, prepareStart, type RunFlags, type Sources } from "../sessions/run-options.ts";
+import type { Start } from "../sessions/start-session.ts";
+import { readFolder } from "../workspace/workspace-folder.ts";
+import { parseBatch, refuseMistakes, type BatchItem, type Mistake } from "./parse-batch.ts";
+
+export interface PreparedItem extends BatchItem {
+  readonly start: Start;
+}
+
+export interface PreparedBatch {
+  readonly items: readonly PreparedItem[];
+  /** Of the first item: set-up is for one image. */
+  readonly config: ResolvedConfig;
+}
+
+/** @throws ClientError (usage) that lists each bad line with its reason; (missing) for a credential */
+export async function prepareBatch(
+  path: string,
+  flags: RunFlags,
+  note: (text: string) => void,
+): Promise<PreparedBatch> {
+  const { items, mistakes } = parseBatch(readText(path));
+  refuseMistakes(path, mistakes);
+  const sources = sharedSources();
+  const noteOnce = onceEach(note);
+  const prepared: PreparedItem[] = [];
+  const refused: Mistake[] = [];
+  let config: ResolvedConfig | undefined;
+  for (const item of items) {
+    try {
+      const ready = await prepareStart([item.task], itemFlags(item, flags, dirname(path)), noteOnce, sources);
+      config ??= ready.config;
+      prepared.push({ ...item, start: ready.start });
+    } catch (error) {
+      // A key that is missing is missing for all of them.
+      if (!(error instanceof ClientError) || error.exitCode !== 2) throw error;
+      refused.push({ line: item.line, reason: oneLine(error.message, 300) });
+    }
+  }
+  refuseMistakes(path, refused);
+  if (config === undefined) throw usageError(`${path} has no tasks.`, 'A line is such as {"task": "…"}');
+  return { items: prepared, config };
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw usageError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+  }
+}
+
+/** What a line says beats what is said of all; its paths begin at the file's folder. */
+function itemFlags(item: BatchItem, flags: RunFlags, folder: string): RunFlags {
+  const { repo, ref, workspace, model, config } = item;
+  const { repo: _repo, ref: _ref, branch: _branch, push: _push, pr: _pr, ...withoutGit } = flags;
+  const { workspace: _workspace, ...withoutFolder } = flags;
+  const base = workspace === undefined ? (repo === undefined ? flags : withoutFolder) : withoutGit;
+  const merged: RunFlags = {
+    ...base,
+    ...(repo === undefined ? {} : { repo }),
+    ...(ref === undefined ? {} : { ref }),
+    ...(workspace === undefined ? {} : { workspace: resolve(folder, workspace) }),
+    ...(model === undefined ? {} : { model }),
+    ...(config === undefined ? {} : { config: resolve(folder, config) }),
+    questions: flags.questions ?? "deny",
+  };
+  if (flags.maxCost === undefined) return merged;
+  // Of all of them; a session's own limit stays where that is lower.
+  const { maxCost, ...own } = merged;
+  const { maxCostUsd = Infinity } = resolveConfig(own).run.limits;
+  return { ...merged, maxCost: Math.min(maxCostUsd, flags.maxCost) };
+}
+
+/** A folder or a repository that many items share is looked at once. */
+function sharedSources(): Sources {
+  const folders = new Map<string, ReturnType<typeof readFolder>>();
+  const remotes = new Map<string, Promise<void>>();
+  return {
+    stdin: { kind: "none", stream: Readable.from([]) },
+    readFolder: (path) => once(folders, path, () => readFolder(path)),
+    checkRepository: (git, flags) => once(remotes, JSON.stringify(git), () => checkRemote(git, flags)),
+  };
+}
+
+function once<T>(known: Map<string, Promise<T>>, key: string, make: () => Promise<T>): Promise<T> {
+  const made = known.get(key) ?? make();
+  known.set(key, made);
+  return made;
+}
+
+function onceEach(note: (text: string) => void): (text: string) => void {
+  const said = new Set<string>();
+  return (text) => {
+    if (!said.has(text)) note(text);
+    said.add(text);
+  };
+}

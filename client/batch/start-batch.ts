@@ -1,0 +1,130 @@
+/** Starts a batch, or goes on with what is missing of it: rows first, then the workflow. */
+import { WorkflowExecutionAlreadyStartedError, type Client } from "@temporalio/client";
+import { BATCH_WORKFLOW_TYPE, batchWorkflowId } from "../../activities/contract/batch.ts";
+import {
+  listItems,
+  openBatch,
+  placeItem,
+  saveItem,
+  settleItems,
+  takenIds,
+  type ItemRow,
+  type NewItem,
+} from "../../activities/store/batches.ts";
+import type { SessionBatchInput } from "../../workflows/session-batch.ts";
+import type { Services } from "../connect/connection.ts";
+import { describeRun } from "../connect/describe-run.ts";
+import { notPossible } from "../console/errors.ts";
+import { listNames, plural } from "../console/format.ts";
+import { storedStart } from "../sessions/start-session.ts";
+import { unlessTableMissing } from "../sessions/with-session.ts";
+import { isSameBatch, itemSessionId, planBatch } from "./plan-batch.ts";
+import type { PreparedItem } from "./prepare-batch.ts";
+
+export interface BatchOrder {
+  readonly name: string;
+  readonly items: readonly PreparedItem[];
+  readonly concurrency: number;
+  readonly stopAfter: number | undefined;
+  /** USD. */
+  readonly maxCostUsd: number | undefined;
+}
+
+export interface StartedBatch {
+  /** It ran already, with the same items. */
+  readonly attached: boolean;
+  /** Sessions that are made now. */
+  readonly begun: number;
+  readonly completed: number;
+}
+
+/** @throws ClientError (impossible) where a batch of this name runs with other items */
+export async function startBatch(services: Services, order: BatchOrder): Promise<StartedBatch> {
+  const { db } = services.store;
+  const { name, items } = order;
+  const client = await services.temporal.client();
+  const known = (await unlessTableMissing(() => listItems(db, name))) ?? [];
+  if ((await describeRun(services.temporal, batchWorkflowId(name)))?.status === "RUNNING") {
+    if (!isSameBatch(items, known))
+      throw notPossible(
+        `The batch ${name} runs with other tasks than the file has now.`,
+        `Wait for its end, end it with: longhaul cancel ${name}, or give this one another --name.`,
+      );
+    return { attached: true, begun: 0, completed: completedOf(known) };
+  }
+  await settleItems(db, name, running(known));
+  const settled = known.length === 0 ? known : await listItems(db, name);
+  const plan = planBatch(items, settled);
+  if (plan.busy.length > 0)
+    throw notPossible(
+      `${plural(plan.busy.length, "item")} of ${name} changed, and the sessions of before still run: ${listNames(plan.busy)}.`,
+      "Wait for their end, or cancel them.",
+    );
+  if (plan.starts.length === 0 && running(settled).length === 0 && settled.length > 0) {
+    for (const place of plan.places) await placeItem(db, name, place);
+    return { attached: false, begun: 0, completed: plan.completed };
+  }
+  await saveRows(services, order, plan);
+  await startWorkflow(client, services.taskQueue, order);
+  return { attached: false, begun: plan.starts.length, completed: plan.completed };
+}
+
+const completedOf = (rows: readonly ItemRow[]) => rows.filter(({ status }) => status === "completed").length;
+const running = (rows: readonly ItemRow[]) =>
+  rows.flatMap(({ status, sessionId }) => (status === "running" && sessionId !== null ? [sessionId] : []));
+
+async function saveRows(
+  services: Services,
+  { name, items, concurrency, stopAfter, maxCostUsd }: BatchOrder,
+  plan: ReturnType<typeof planBatch>,
+): Promise<void> {
+  const starts = new Map(items.map(({ id, start }) => [id, start]));
+  const rows: NewItem[] = [];
+  for (const { item, attempt: wanted } of plan.starts) {
+    const start = starts.get(item.id);
+    if (start === undefined) continue;
+    const { workspace, ...parts } = await storedStart(services, start);
+    const attempt = await freeAttempt(services, name, item.id, wanted);
+    rows.push({
+      itemId: item.id,
+      ordinal: item.ordinal,
+      digest: item.digest,
+      sessionId: itemSessionId(name, item.id, attempt),
+      attempt,
+      start: parts,
+      workspace,
+    });
+  }
+  const limits = { stopAfter: stopAfter ?? null, maxCostUsd: maxCostUsd ?? null };
+  await services.store.db.transaction(async (tx) => {
+    await openBatch(tx, { id: name, concurrency, ...limits });
+    for (const row of rows) await saveItem(tx, name, row);
+    for (const place of plan.places) await placeItem(tx, name, place);
+  });
+}
+
+/** The first attempt whose id is no session's, as one that a person named so. */
+async function freeAttempt(services: Services, name: string, item: string, from: number): Promise<number> {
+  for (let attempt = from; ; attempt += 1) {
+    const taken = await takenIds(services.store.db, [itemSessionId(name, item, attempt)]);
+    if (taken.size === 0) return attempt;
+  }
+}
+
+async function startWorkflow(
+  client: Client,
+  taskQueue: string,
+  { name, items, concurrency }: BatchOrder,
+): Promise<void> {
+  try {
+    await client.workflow.start(BATCH_WORKFLOW_TYPE, {
+      workflowId: batchWorkflowId(name),
+      taskQueue,
+      args: [{} satisfies SessionBatchInput],
+      staticSummary: `batch ${name}: ${plural(items.length, "task")}, at most ${concurrency} at once`,
+    });
+  } catch (error) {
+    // Another client was quicker.
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+  }
+}

@@ -1,0 +1,97 @@
+/** `longhaul batch FILE`: many tasks, some at a time; `batch status NAME` says how they stand. */
+import { resolve } from "node:path";
+import type { Command } from "commander";
+import type { BatchDocument } from "../batch/batch-document.ts";
+import type { Services } from "../connect/connection.ts";
+import { exitCodes, usageError, type ExitCode } from "../console/errors.ts";
+import { plural } from "../console/format.ts";
+import type { Output } from "../console/output.ts";
+import {
+  positiveAmount,
+  positiveInteger,
+  REHEARSAL_NOTE,
+  withItemFlags,
+  type RunFlags,
+} from "../sessions/run-options.ts";
+
+interface BatchFlags extends RunFlags {
+  readonly concurrency: number;
+  readonly stopAfter?: number;
+  readonly name?: string;
+}
+
+export function batchCommand(command: Command, output: Output) {
+  withItemFlags(command)
+    .argument("<file>", "JSON lines, a task each; or `status`, with a batch's name")
+    .argument("[name]", "with `status`: the batch")
+    .option("--name <name>", "the batch's name (default: the file's, without its ending)")
+    .option("--concurrency <n>", "so many sessions at once", positiveInteger, 4)
+    .option("--stop-after <n>", "start nothing more after so many failures of one kind in a row", positiveInteger)
+    .option("--max-cost <usd>", "start nothing more when all sessions together have cost so much", positiveAmount)
+    .option("--json", "one JSON document at the end");
+  return async (file: string, name: string | undefined, flags: BatchFlags): Promise<ExitCode> => {
+    if (file === "status") {
+      if (name === undefined) throw usageError("Say which batch: longhaul batch status NAME");
+      return showStatus(name, flags, output);
+    }
+    if (name !== undefined) throw usageError("A batch is one file. Its name is given by --name NAME.");
+    return runBatch(resolve(file), flags, output);
+  };
+}
+
+async function showStatus(name: string, { json }: BatchFlags, output: Output): Promise<ExitCode> {
+  const [{ withServices }, { readBatch }] = await Promise.all([
+    import("../sessions/with-session.ts"),
+    import("../batch/batch-document.ts"),
+  ]);
+  const document = await withServices((services) => readBatch(services, name));
+  await showDocument(document, json === true, output);
+  return exitCodes.completed;
+}
+
+async function runBatch(file: string, flags: BatchFlags, output: Output): Promise<ExitCode> {
+  const [{ batchName }, { prepareBatch }] = await Promise.all([
+    import("../batch/parse-batch.ts"),
+    import("../batch/prepare-batch.ts"),
+  ]);
+  const name = batchName(flags.name, file);
+  const { items, config } = await prepareBatch(file, flags, output.note);
+  if (config.rehearsal) output.note(`${REHEARSAL_NOTE}\n`);
+  const [{ withPreparedServices }, { startBatch }] = await Promise.all([
+    import("../sessions/with-session.ts"),
+    import("../batch/start-batch.ts"),
+  ]);
+  const say = (line: string) => output.note(`${output.style("dim", line)}\n`);
+  return withPreparedServices({ ...flags, image: config.run.sandbox.image }, say, async (services) => {
+    const { concurrency, stopAfter, maxCost } = flags;
+    const order = { name, items, concurrency, stopAfter, maxCostUsd: maxCost };
+    const { attached, begun, completed } = await startBatch(services, order);
+    const done = completed === 0 ? "" : `, ${completed} completed before`;
+    const what = attached ? "attached to" : `${plural(begun, "session")} to start in`;
+    output.note(`${what} batch ${output.style("bold", name)}${done}\n`);
+    return finish(services, name, flags.json === true, output);
+  });
+}
+
+async function finish(services: Services, name: string, json: boolean, output: Output): Promise<ExitCode> {
+  const [{ followBatch }, { batchExitCode }, { tellNoWorker }] = await Promise.all([
+    import("../batch/follow-batch.ts"),
+    import("../batch/batch-document.ts"),
+    import("../connect/no-worker.ts"),
+  ]);
+  await tellNoWorker(services, output);
+  const document = await followBatch(services, name, output);
+  if (document === undefined) {
+    const lines = [`Detached: ${name} goes on.`, `  longhaul batch status ${name}`, `  longhaul cancel ${name}`];
+    output.note(`\n${lines.join("\n")}\n`);
+    return exitCodes.interrupted;
+  }
+  await showDocument(document, json, output);
+  return batchExitCode(document.status);
+}
+
+async function showDocument(document: BatchDocument, json: boolean, output: Output): Promise<void> {
+  const { batchText } = await import("../batch/batch-document.ts");
+  if (json) output.json(document, 2);
+  else output.result(`${batchText(document, output.style, output.columns)}\n`);
+}
