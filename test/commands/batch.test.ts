@@ -1,0 +1,104 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { batchWorkflowId } from "../../activities/contract/batch.ts";
+import type { BatchDocument } from "../../client/batch/batch-document.ts";
+import { eventually } from "../support/eventually.ts";
+import { emptyFolder, longhaul, starting, statusOf, temporal } from "../support/commands/longhaul.ts";
+
+function batchFile(cwd: string, name: string, items: readonly object[]): string {
+  writeFileSync(join(cwd, name), items.map((item) => JSON.stringify(item)).join("\n"));
+  return name;
+}
+
+const parsed = (out: string) => JSON.parse(out) as BatchDocument;
+
+test("works a file off; the same file again does what failed or changed, and then nothing [B2]", async () => {
+  const cwd = emptyFolder();
+  const write = (second: string) =>
+    batchFile(cwd, "tasks.jsonl", [
+      { id: "one", task: "say: One." },
+      { id: "two", task: second },
+      { id: "three", task: "run: pwd\nsay: Three." },
+    ]);
+  const flags = ["--concurrency", "2"];
+  const first = await longhaul(["batch", write("refuse"), ...flags, "--json"], { cwd });
+  expect(first.code, first.err).toBe(1);
+  expect(parsed(first.out)).toMatchObject({
+    name: "tasks",
+    status: "failed",
+    total: 3,
+    completed: 2,
+    failed: 1,
+    items: [
+      { id: "one", status: "completed", session: "tasks-one", attempt: 1 },
+      { id: "two", status: "failed", failure: "ModelRejected" },
+      { id: "three", status: "completed", task: "run: pwd\nsay: Three." },
+    ],
+  });
+  expect((await statusOf("tasks-three")).result).toBe("Three.");
+  const shown = await longhaul(["batch", "status", "tasks"]);
+  expect(shown).toMatchObject({ code: 0, err: "" });
+  expect(shown.out).toMatch(/^tasks {2}failed: 2\/3 completed, 1 failed.*\n {2}one +completed +tasks-one +say: One\./);
+
+  const second = await longhaul(["batch", write("say: Two."), ...flags], { cwd });
+  expect(second.code, second.err).toBe(0);
+  expect(second.err).toContain("1 session to start in batch tasks, 2 completed before");
+  expect(second.out).toMatch(/two +completed +tasks-two\.2/);
+  const third = await longhaul(["batch", "tasks.jsonl", ...flags], { cwd });
+  expect(third.code, third.err).toBe(0);
+  expect(third.err).toContain("0 sessions to start in batch tasks, 3 completed before");
+});
+
+test("a bad line is named with its reason, and nothing starts", async () => {
+  const cwd = emptyFolder();
+  const file = batchFile(cwd, "bad.jsonl", [
+    { task: "say: Fine." },
+    { task: "say: No folder.", workspace: "not-there" },
+    { task: "say: No provider.", model: "nobody/model" },
+  ]);
+  const bad = await longhaul(["batch", file], { cwd });
+  expect(bad).toMatchObject({ code: 2, out: "" });
+  expect(bad.err).toMatch(/2 lines .*nothing was.*\n.*bad\.jsonl:2: .*not-there.*\n.*bad\.jsonl:3: .*nobody/);
+  expect((await longhaul(["batch", "status", "bad"])).code).toBe(5);
+});
+
+test("failures of one kind stop it with 3", async () => {
+  const cwd = emptyFolder();
+  const items = Array.from({ length: 4 }, (_, place) => ({ id: `i${place}`, task: "refuse" }));
+  const file = batchFile(cwd, "stopping.jsonl", items);
+  const flags = ["--concurrency", "1", "--stop-after", "2", "--json"];
+  const stopped = await longhaul(["batch", file, ...flags], { cwd });
+  expect(stopped.code, stopped.err).toBe(3);
+  const { status, items: ended } = parsed(stopped.out);
+  expect(status).toBe("stopped");
+  expect(ended.map((item) => item.status)).toEqual(["failed", "failed", "pending", "pending"]);
+});
+
+test("Ctrl-C leaves it running, and cancel with its name ends it and its sessions [B4]", async () => {
+  const cwd = emptyFolder();
+  const file = batchFile(cwd, "long.jsonl", [
+    { id: "a", task: "run: sleep 300\nsay: Over." },
+    { id: "b", task: "say: Never." },
+  ]);
+  const client = starting(["batch", file, "--concurrency", "1"], { cwd });
+  const session = () => statusOf("long-a").catch(() => undefined);
+  await eventually("its first session runs", async () => ((await session())?.step ?? 0) > 0, 60_000);
+  client.kill("SIGINT");
+  const left = await client.ended;
+  expect(left).toMatchObject({ code: 130, out: "" });
+  expect(left.err).toContain("batch status long");
+  const { workflow } = await temporal();
+  const handle = workflow.getHandle(batchWorkflowId("long"));
+  expect((await handle.describe()).status.name).toBe("RUNNING");
+  expect((await session())?.status).toBe("active");
+  const other = batchFile(cwd, "long.jsonl", [{ id: "c", task: "say: Other." }]);
+  expect((await longhaul(["batch", other], { cwd })).code).toBe(5);
+
+  const cancelled = await longhaul(["cancel", "long", "--json"]);
+  expect(cancelled.code, cancelled.err).toBe(0);
+  expect(JSON.parse(cancelled.out)).toMatchObject({ name: "long", status: "cancelled", failed: 1, completed: 0 });
+  expect((await session())?.status).toBe("cancelled");
+  expect((await handle.describe()).status.name).toBe("CANCELLED");
+  expect((await longhaul(["cancel", "long"])).code).toBe(5);
+});
