@@ -55,11 +55,11 @@ test("a bad line is named with its reason, and nothing starts", async () => {
   const file = batchFile(cwd, "bad.jsonl", [
     { task: "say: Fine." },
     { task: "say: No folder.", workspace: "not-there" },
-    { task: "say: No provider.", model: "nobody/model" },
+    { task: "say: No address.", repo: "not an address" },
   ]);
   const bad = await longhaul(["batch", file], { cwd });
   expect(bad).toMatchObject({ code: 2, out: "" });
-  expect(bad.err).toMatch(/2 lines .*nothing was.*\n.*bad\.jsonl:2: .*not-there.*\n.*bad\.jsonl:3: .*nobody/);
+  expect(bad.err).toMatch(/2 lines .*nothing was.*\n.*bad\.jsonl:2: .*not-there.*\n.*bad\.jsonl:3: --repo: /);
   expect((await longhaul(["batch", "status", "bad"])).code).toBe(5);
 });
 
