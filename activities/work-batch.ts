@@ -58,7 +58,10 @@ export function createBatchActivities(deps: AgentDeps): BatchActivities {
 async function requireBatch(db: Queryable, id: string): Promise<Batch> {
   const batch = await findBatch(db, id);
   if (batch === undefined)
-    throw fatal("BadConfiguration", `There is no batch ${id}. Start it with: longhaul batch FILE --name ${id}`);
+    throw fatal(
+      "BadConfiguration",
+      `There is no batch ${id}. Start it with: longhaul batch FILE --name ${id}`,
+    );
   return batch;
 }
 

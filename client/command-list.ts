@@ -54,7 +54,8 @@ export const commandList: readonly CommandEntry[] = [
   {
     name: "batch",
     usage: "<file> [name]",
-    about: "many tasks from a file, some at a time; again, and only what is missing is done (status NAME: how it stands)",
+    about:
+      "many tasks from a file, some at a time; again, and only what is missing is done (status NAME: how it stands)",
     load: async () => (await import("./commands/batch.ts")).batchCommand,
   },
   {

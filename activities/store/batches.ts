@@ -160,7 +160,11 @@ export async function settleItems(
 ): Promise<EndedItem[]> {
   if (open.length === 0) return [];
   const rows = await db
-    .select({ id: sessions.id, status: sessions.status, failure: sql<string | null>`${sessions.error}->>'type'` })
+    .select({
+      id: sessions.id,
+      status: sessions.status,
+      failure: sql<string | null>`${sessions.error}->>'type'`,
+    })
     .from(sessions)
     .where(and(inArray(sessions.id, [...open]), sql`${sessions.endedAt} is not null`))
     .orderBy(asc(sessions.endedAt));
@@ -183,7 +187,8 @@ const isIn = (batchId: string) => and(eq(batchItems.batchId, batchId), gt(batchI
 
 /** USD with what the delegates of its sessions cost, of attempts that are in force. */
 export async function batchFigures(db: Queryable, batchId: string): Promise<BatchFigures> {
-  const count = (condition: ReturnType<typeof sql>) => sql<number>`(count(*) filter (where ${condition}))::int`;
+  const count = (condition: ReturnType<typeof sql>) =>
+    sql<number>`(count(*) filter (where ${condition}))::int`;
   const [[counts], [spent]] = await Promise.all([
     db
       .select({

@@ -31,7 +31,10 @@ export interface BatchItemDocument {
 }
 
 /** @throws ClientError (impossible) where there is none of that name */
-export async function readBatch({ store: { db } }: Pick<Services, "store">, name: string): Promise<BatchDocument> {
+export async function readBatch(
+  { store: { db } }: Pick<Services, "store">,
+  name: string,
+): Promise<BatchDocument> {
   const batch = await unlessTableMissing(() => findBatch(db, name));
   if (batch === undefined)
     throw notPossible(`There is no batch ${name}.`, "Start one: longhaul batch FILE --name NAME");

@@ -29,7 +29,10 @@ export async function cancelBatch(services: Services, name: string): Promise<Bat
     return true;
   });
   if (asked === undefined)
-    throw notPossible(`The batch ${name} does not run.`, `See what became of it: longhaul batch status ${name}`);
+    throw notPossible(
+      `The batch ${name} does not run.`,
+      `See what became of it: longhaul batch status ${name}`,
+    );
   const isOver = async () => (await readBatch(services, name)).endedAt !== null;
   if (!(await until(isOver, MAX_WAIT_MS, POLL_MS)))
     throw missing(

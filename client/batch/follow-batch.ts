@@ -51,12 +51,18 @@ export async function followBatch(
 }
 
 /** @returns undefined while Postgres is away: the batch goes on without us */
-async function readUnlessAway(services: Services, name: string, output: Output): Promise<BatchDocument | undefined> {
+async function readUnlessAway(
+  services: Services,
+  name: string,
+  output: Output,
+): Promise<BatchDocument | undefined> {
   try {
     return await readBatch(services, name);
   } catch (error) {
     if (error instanceof ClientError) throw error;
-    output.note(`Postgres does not answer (${oneLine(reasonOf(error), 200)}); the batch goes on, trying again …\n`);
+    output.note(
+      `Postgres does not answer (${oneLine(reasonOf(error), 200)}); the batch goes on, trying again …\n`,
+    );
     return undefined;
   }
 }

@@ -19,7 +19,10 @@ const lineSchema = z
   .strictObject({
     id: z
       .string()
-      .regex(ITEM_ID, "begins with a letter or digit and has at most 32 of letters, digits, dots, dashes, underscores")
+      .regex(
+        ITEM_ID,
+        "begins with a letter or digit and has at most 32 of letters, digits, dots, dashes, underscores",
+      )
       .optional(),
     task: text.refine((task) => task !== "-", "is a text, not standard input"),
     repo: text.optional(),
@@ -55,7 +58,10 @@ export function parseBatch(content: string): {
   const items: BatchItem[] = [];
   const mistakes: Mistake[] = [];
   const lineOf = new Map<string, number>();
-  for (const [index, raw] of content.replace(/^\uFEFF/, "").split("\n").entries()) {
+  for (const [index, raw] of content
+    .replace(/^\uFEFF/, "")
+    .split("\n")
+    .entries()) {
     const line = index + 1;
     if (raw.trim() === "") continue;
     const parsed = parseLine(raw);
@@ -74,7 +80,9 @@ export function parseBatch(content: string): {
   return { items, mistakes };
 }
 
-function parseLine(raw: string): { readonly value: z.output<typeof lineSchema> } | { readonly reason: string } {
+function parseLine(
+  raw: string,
+): { readonly value: z.output<typeof lineSchema> } | { readonly reason: string } {
   let value: unknown;
   try {
     value = JSON.parse(raw);

@@ -26,8 +26,16 @@ export function batchCommand(command: Command, output: Output) {
     .argument("[name]", "with `status`: the batch")
     .option("--name <name>", "the batch's name (default: the file's, without its ending)")
     .option("--concurrency <n>", "so many sessions at once", positiveInteger, 4)
-    .option("--stop-after <n>", "start nothing more after so many failures of one kind in a row", positiveInteger)
-    .option("--max-cost <usd>", "start nothing more when all sessions together have cost so much", positiveAmount)
+    .option(
+      "--stop-after <n>",
+      "start nothing more after so many failures of one kind in a row",
+      positiveInteger,
+    )
+    .option(
+      "--max-cost <usd>",
+      "start nothing more when all sessions together have cost so much",
+      positiveAmount,
+    )
     .option("--json", "one JSON document at the end");
   return async (file: string, name: string | undefined, flags: BatchFlags): Promise<ExitCode> => {
     if (file === "status") {
@@ -82,7 +90,11 @@ async function finish(services: Services, name: string, json: boolean, output: O
   await tellNoWorker(services, output);
   const document = await followBatch(services, name, output);
   if (document === undefined) {
-    const lines = [`Detached: ${name} goes on.`, `  longhaul batch status ${name}`, `  longhaul cancel ${name}`];
+    const lines = [
+      `Detached: ${name} goes on.`,
+      `  longhaul batch status ${name}`,
+      `  longhaul cancel ${name}`,
+    ];
     output.note(`\n${lines.join("\n")}\n`);
     return exitCodes.interrupted;
   }

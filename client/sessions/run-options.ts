@@ -115,7 +115,11 @@ export async function prepareStart(
   words: readonly string[],
   flags: RunFlags,
   note: (text: string) => void,
-  { stdin = processStdin(), readFolder: read = readFolder, checkRepository: check = checkRemote }: Sources = {},
+  {
+    stdin = processStdin(),
+    readFolder: read = readFolder,
+    checkRepository: check = checkRemote,
+  }: Sources = {},
 ): Promise<{ readonly start: Start; readonly config: ResolvedConfig }> {
   const id = flags.id === undefined ? undefined : parseSessionId(flags.id);
   const container = devcontainerFor(flags);

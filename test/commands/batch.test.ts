@@ -39,7 +39,9 @@ test("works a file off; the same file again does what failed or changed, and the
   expect((await statusOf("tasks-three")).result).toBe("Three.");
   const shown = await longhaul(["batch", "status", "tasks"]);
   expect(shown).toMatchObject({ code: 0, err: "" });
-  expect(shown.out).toMatch(/^tasks {2}failed: 2\/3 completed, 1 failed.*\n {2}one +completed +tasks-one +say: One\./);
+  expect(shown.out).toMatch(
+    /^tasks {2}failed: 2\/3 completed, 1 failed.*\n {2}one +completed +tasks-one +say: One\./,
+  );
 
   const second = await longhaul(["batch", write("say: Two."), ...flags], { cwd });
   expect(second.code, second.err).toBe(0);
@@ -97,7 +99,12 @@ test("Ctrl-C leaves it running, and cancel with its name ends it and its session
 
   const cancelled = await longhaul(["cancel", "long", "--json"]);
   expect(cancelled.code, cancelled.err).toBe(0);
-  expect(JSON.parse(cancelled.out)).toMatchObject({ name: "long", status: "cancelled", failed: 1, completed: 0 });
+  expect(JSON.parse(cancelled.out)).toMatchObject({
+    name: "long",
+    status: "cancelled",
+    failed: 1,
+    completed: 0,
+  });
   expect((await session())?.status).toBe("cancelled");
   expect((await handle.describe()).status.name).toBe("CANCELLED");
   expect((await longhaul(["cancel", "long"])).code).toBe(5);

@@ -41,6 +41,7 @@ CREATE TABLE "deleted_sessions" (
 	"deleted_by" text
 );
 --> statement-breakpoint
+ALTER TABLE "guidance" ADD COLUMN "said_by" text;--> statement-breakpoint
 ALTER TABLE "sessions" ADD COLUMN "owner" text;--> statement-breakpoint
 ALTER TABLE "batch_items" ADD CONSTRAINT "batch_items_batch_id_batches_id_fk" FOREIGN KEY ("batch_id") REFERENCES "public"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "batch_items_session_idx" ON "batch_items" USING btree ("session_id");--> statement-breakpoint

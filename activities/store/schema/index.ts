@@ -208,6 +208,8 @@ export const guidance = pgTable(
     ordinal: bigserial({ mode: "number" }).notNull(),
     parts: json().notNull(),
     queuedAt: text("queued_at").notNull(),
+    /** Who said it, where the client told. */
+    saidBy: text("said_by"),
     /** The message that carries it, once delivered. */
     deliveredSequence: bigint("delivered_sequence", { mode: "number" }),
     /** A person went back to before it was said, and did not want it said again. */

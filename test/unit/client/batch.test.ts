@@ -1,5 +1,10 @@
 import { describe, expect, it, test } from "vitest";
-import { batchLine, batchStatus, stopReason, streakAfter } from "../../../activities/contract/batch-policy.ts";
+import {
+  batchLine,
+  batchStatus,
+  stopReason,
+  streakAfter,
+} from "../../../activities/contract/batch-policy.ts";
 import type { EndedItem } from "../../../activities/contract/batch.ts";
 import { batchName, parseBatch } from "../../../client/batch/parse-batch.ts";
 import { isSameBatch, itemSessionId, planBatch } from "../../../client/batch/plan-batch.ts";
@@ -98,7 +103,10 @@ describe("the same file again", () => {
   });
 
   it("gives each attempt a session of its own", () => {
-    expect([1, 2].map((attempt) => itemSessionId("nightly", "a", attempt))).toEqual(["nightly-a", "nightly-a.2"]);
+    expect([1, 2].map((attempt) => itemSessionId("nightly", "a", attempt))).toEqual([
+      "nightly-a",
+      "nightly-a.2",
+    ]);
   });
 });
 
@@ -116,10 +124,19 @@ describe("a batch stops", () => {
   });
 
   test("after so many failures of one kind in a row", () => {
-    expect(streakAfter(ended("Key", "completed", "Key", "Key"), undefined)).toEqual({ failure: "Key", count: 2 });
+    expect(streakAfter(ended("Key", "completed", "Key", "Key"), undefined)).toEqual({
+      failure: "Key",
+      count: 2,
+    });
     expect(streakAfter(ended("Other"), { failure: "Key", count: 2 })).toEqual({ failure: "Other", count: 1 });
-    expect(streakAfter(ended("cancelled"), { failure: "Key", count: 2 })).toEqual({ failure: "Key", count: 2 });
-    expect(streakAfter(ended("max_steps", "max_steps"), undefined)).toEqual({ failure: "max_steps", count: 2 });
+    expect(streakAfter(ended("cancelled"), { failure: "Key", count: 2 })).toEqual({
+      failure: "Key",
+      count: 2,
+    });
+    expect(streakAfter(ended("max_steps", "max_steps"), undefined)).toEqual({
+      failure: "max_steps",
+      count: 2,
+    });
     // What ended beside the last one does not undo it.
     const streak = streakAfter(ended("Key", "completed"), { failure: "Key", count: 1 }, 2);
     expect(stopReason(look({ stopAfter: 2 }), streak)).toBe("failures");
