@@ -89,6 +89,7 @@ async function makeChild(
     task: task.task,
     parts: [{ type: "text", text: delegateNote(access) }],
     config,
+    owner: session.owner,
     prompt: session.system,
     parent: { id: session.id, call: callKey(row), epoch: row.epoch, access },
   });

@@ -81,7 +81,12 @@ async function openSession(
       {
         type: "session:started",
         step,
-        data: { task: firstLine(session.task), model: policy.model, continued: step > 0 },
+        data: {
+          task: firstLine(session.task),
+          model: policy.model,
+          continued: step > 0,
+          ...(session.owner === undefined ? {} : { owner: session.owner }),
+        },
       },
     ]);
     deps.notifier.wake(session.id);

@@ -47,6 +47,7 @@ async function cleaned(
       id: sanitizer.clean(message.id),
       position: message.position,
       excerpt: sanitizer.clean(excerpt),
+      ...(message.by === undefined ? {} : { by: sanitizer.clean(message.by) }),
     };
   });
 }

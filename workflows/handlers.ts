@@ -4,6 +4,7 @@ import { cleanText } from "../activities/contract/clean-text.ts";
 import { isEmptyMessage } from "../activities/contract/guidance-limits.ts";
 import { cutChars } from "../activities/contract/cut-text.ts";
 import { createUnnamedIds, idOf, itemsOf, partsOf } from "../activities/contract/guidance-items.ts";
+import { senderOf } from "../activities/contract/person-name.ts";
 import { takeMessages } from "./guidance-jobs.ts";
 import { accept, firstOf, refusal, waiting, withdraw } from "./inbox.ts";
 import { unanswered } from "./asking.ts";
@@ -67,12 +68,13 @@ function createTake(run: Run): Take {
       return false;
     }
     const queuedAt = new Date().toISOString();
-    const items = itemsOf(idOf(message) ?? unnamed(parts), parts, queuedAt);
+    const sender = senderOf(message);
+    const items = itemsOf(idOf(message) ?? unnamed(parts), parts, queuedAt, sender);
     const [first] = items.filter((item) => accept(state.inbox, item));
     const taken = first !== undefined;
     // A message from the user restarts the count of repeated calls.
     if (taken) {
-      tellQueued(run, first.id, parts);
+      tellQueued(run, { ...sender, id: first.id, parts });
       withdrawForMessage(run);
       state.recentCalls = [];
       state.loopWarned = false;

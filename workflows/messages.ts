@@ -11,6 +11,8 @@ export interface GuidanceMessage {
   readonly id?: string;
   readonly text?: string;
   readonly parts?: readonly UserPart[];
+  /** Who says it, for other people. */
+  readonly by?: string;
 }
 
 export interface QueuedReply {

@@ -1,6 +1,6 @@
 /** Tells watchers of messages as soon as they wait. One that is delivered before its turn comes is told of with that. */
 import { condition } from "@temporalio/workflow";
-import type { UserPart } from "../activities/contract/message.ts";
+import type { Guidance } from "../activities/contract/activities.ts";
 import { queuedMessage } from "../activities/contract/queued-message.ts";
 import { optionsOf, type Run } from "./actions.ts";
 import { waiting } from "./inbox.ts";
@@ -12,11 +12,11 @@ const MAX_TOLD = 100;
 const MAX_AT_ONCE = 20;
 
 /** Tells of a message that was just queued, with those that come meanwhile. */
-export function tellQueued(run: Run, id: string, parts: readonly UserPart[]): void {
+export function tellQueued(run: Run, message: Pick<Guidance, "id" | "parts" | "by">): void {
   const { untold } = run;
   const position = waiting(run.state.inbox);
   if (untold.isOver || position > MAX_TOLD) return;
-  untold.messages.push(queuedMessage(id, parts, position));
+  untold.messages.push(queuedMessage(message, position));
   if (untold.isBusy) return;
   untold.isBusy = true;
   // What fails here, as in a run that is cancelled, is told with the delivery.

@@ -31,6 +31,8 @@ export interface Guidance {
   readonly parts: readonly UserPart[];
   /** ISO time at which the workflow took it. */
   readonly queuedAt: string;
+  /** Who said it, where the sender's client told. */
+  readonly by?: string;
 }
 
 export interface OpenSessionInput {

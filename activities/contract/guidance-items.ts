@@ -9,7 +9,7 @@ import type { UserPart } from "./message.ts";
 export const MAX_ITEM_BYTES = 16_000;
 const MAX_NAME_CHARS = 200;
 /** Quotes, names of fields and the time of an item; of a part. */
-const ITEM_BYTES = 60;
+const ITEM_BYTES = 70;
 const PART_BYTES = 40;
 
 /**
@@ -111,7 +111,12 @@ function hashOf(text: string): string {
  * One item, or several for what is too large to be carried as one: a signal cannot be refused, and nothing of its words
  * is lost. The first bears the id, the others the id with their number.
  */
-export function itemsOf(id: string, parts: readonly UserPart[], queuedAt: string): Guidance[] {
+export function itemsOf(
+  id: string,
+  parts: readonly UserPart[],
+  queuedAt: string,
+  sender: Pick<Guidance, "by"> = {},
+): Guidance[] {
   const lists: UserPart[][] = [];
   let bytes = 0;
   for (const part of parts.flatMap(carried)) {
@@ -125,7 +130,12 @@ export function itemsOf(id: string, parts: readonly UserPart[], queuedAt: string
       bytes += size;
     }
   }
-  return lists.map((list, index) => ({ id: index === 0 ? id : `${id}#${index + 1}`, parts: list, queuedAt }));
+  return lists.map((list, index) => ({
+    id: index === 0 ? id : `${id}#${index + 1}`,
+    parts: list,
+    queuedAt,
+    ...sender,
+  }));
 }
 
 function carried(part: UserPart): UserPart[] {
@@ -158,8 +168,11 @@ function piecesOf(text: string): string[] {
 /** What items come to as JSON in UTF-8, or a little more. */
 export function bytesOf(items: readonly Guidance[]): number {
   return items.reduce(
-    (sum, { id, parts }) =>
-      parts.reduce((bytes, part) => bytes + partBytes(part), sum + jsonBytes(id) + ITEM_BYTES),
+    (sum, { id, parts, by = "" }) =>
+      parts.reduce(
+        (bytes, part) => bytes + partBytes(part),
+        sum + jsonBytes(id) + jsonBytes(by) + ITEM_BYTES,
+      ),
     0,
   );
 }

@@ -1,5 +1,6 @@
 /** A message that waits, as watchers are told of it. Pure: the workflow makes it. */
 import { cutChars, shorten } from "./cut-text.ts";
+import type { Guidance } from "./activities.ts";
 import type { FilePart, UserPart } from "./message.ts";
 
 const EXCERPT_CHARS = 200;
@@ -11,6 +12,8 @@ export interface QueuedMessage {
   /** From 1. */
   readonly position: number;
   readonly excerpt: string;
+  /** Who said it, where the sender's client told. */
+  readonly by?: string;
 }
 
 export interface TellQueuedInput {
@@ -32,12 +35,11 @@ export function excerptOf(parts: readonly UserPart[]): string {
 
 /** @param position from 1: its place among those that wait */
 export function queuedMessage(
-  id: string,
-  parts: readonly UserPart[],
+  { parts, ...named }: Pick<Guidance, "id" | "parts" | "by">,
   position: number,
 ): TellQueuedInput["messages"][number] {
   const longText = parts.find(isStoredText);
-  return { id, position, excerpt: excerptOf(parts), ...(longText ? { longText } : {}) };
+  return { ...named, position, excerpt: excerptOf(parts), ...(longText ? { longText } : {}) };
 }
 
 /** Other text files are told of by their names. */

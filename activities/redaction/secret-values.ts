@@ -13,6 +13,8 @@ export function secretsOf(environment: Readonly<Record<string, string | undefine
     // Of one host, and perhaps with a user's name in front.
     if (name.startsWith("LONGHAUL_GIT_TOKEN")) secrets.add(value).add(value.slice(value.indexOf(":") + 1));
     if (name.startsWith("LONGHAUL_MCP_")) secrets.add(value);
+    if (name === "LONGHAUL_SERVE_TOKENS")
+      for (const pair of value.split(",")) secrets.add(pair.slice(pair.indexOf("=") + 1).trim());
     for (const password of passwordsIn(value)) secrets.add(password);
   }
   return [...secrets];

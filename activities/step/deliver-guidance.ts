@@ -66,7 +66,8 @@ export async function deliverGuidance(
     const merged = coalesce(taken.items);
     if (merged) {
       const { ids, firstQueuedAt, lastQueuedAt, parts } = merged;
-      const meta = { ids, firstQueuedAt, lastQueuedAt, ...(wait > 0 ? { leftSome: true } : {}) };
+      const by = merged.by === undefined ? {} : { by: [...merged.by] };
+      const meta = { ids, firstQueuedAt, lastQueuedAt, ...by, ...(wait > 0 ? { leftSome: true } : {}) };
       const { sequence, isNew } = await add({
         slot: () => taken.slot,
         kind: "guidance",
@@ -86,6 +87,7 @@ export async function deliverGuidance(
         text: cutChars(text, 2_000),
         firstQueuedAt,
         lastQueuedAt,
+        ...by,
       };
       await appendEvents(tx, sessionId, epoch, [{ type: "message:dequeued", step, data }]);
     }
@@ -168,7 +170,12 @@ function queuedOf(items: readonly Guidance[]): QueuedMessage[] {
   const ids = new Set(items.map(({ id }) => id));
   return items
     .filter(({ id }) => !ids.has(id.replace(/#\d+$/, "")) || !/#\d+$/.test(id))
-    .map(({ id, parts }, index) => ({ id, position: index + 1, excerpt: excerptOf(parts) }));
+    .map(({ id, parts, by }, index) => ({
+      id,
+      position: index + 1,
+      excerpt: excerptOf(parts),
+      ...(by === undefined ? {} : { by }),
+    }));
 }
 
 /**

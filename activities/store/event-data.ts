@@ -20,7 +20,14 @@ const measuredNetwork = of({
 
 export const eventData = {
   /** `resetTo`: somebody went back to the moment before this step; what came from it on is of an abandoned line. */
-  "session:started": of({ task: text, model: text, continued: flag, resetTo: number.optional() }),
+  "session:started": of({
+    task: text,
+    model: text,
+    continued: flag,
+    resetTo: number.optional(),
+    /** Who started the session, where the client told. */
+    owner: text.optional(),
+  }),
   /** Tokens: `limit` is where compaction starts, `window` the model's whole window. `window` is absent in events of earlier versions. */
   "step:started": of({ estimatedInput: number, estimated: flag, limit: number, window: number.optional() }),
   /** The request is on its way; `hidden`: bytes come and have long brought nothing to show, so it thinks where nobody sees it. */
@@ -90,9 +97,10 @@ export const eventData = {
     reason: text.nullable(),
   }),
   "context:pruned": of({ prunedCount: number, savedTokens: number }),
-  "message:queued": of({ id: text, position: number, excerpt: text }),
+  /** `by`, here and below: who did it, where the client told (`LONGHAUL_USER`). */
+  "message:queued": of({ id: text, position: number, excerpt: text, by: text.optional() }),
   /** Its sender took it back before the agent read it. */
-  "message:withdrawn": of({ id: text }),
+  "message:withdrawn": of({ id: text, by: text.optional() }),
   "message:dequeued": of({
     count: number,
     ids: list(text),
@@ -100,7 +108,10 @@ export const eventData = {
     text: text,
     firstQueuedAt: text,
     lastQueuedAt: text,
+    by: list(text).optional(),
   }),
+  /** A person did something about the session: `interrupt`, `cancel`, `pull` …; told only where the client knows who. */
+  "person:acted": of({ action: text, by: text }),
   "sandbox:created": of({
     container: text,
     workspace: text,

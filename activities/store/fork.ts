@@ -34,8 +34,8 @@ export async function forkSession(store: Pick<Store, "db">, fork: Fork): Promise
       const unfinished = open.rows[0]?.step;
       if (unfinished !== undefined && unfinished !== null) return { kind: "unfinished", step: unfinished };
       const made = await tx.execute(sql`
-        insert into sessions (id, task, config, instructions, epoch)
-        select ${to}, task, config, instructions, epoch from sessions where id = ${from} on conflict do nothing`);
+        insert into sessions (id, task, config, instructions, epoch, owner)
+        select ${to}, task, config, instructions, epoch, owner from sessions where id = ${from} on conflict do nothing`);
       if (made.rowCount === 0) return { kind: "taken" };
       // A round made at the very step that is left out is made again when it is due.
       await tx.execute(sql`
@@ -63,8 +63,8 @@ export async function forkSession(store: Pick<Store, "db">, fork: Fork): Promise
           from tool_calls where session_id = ${to})`);
       // So that a reset of the new session can say again what it has of them.
       await tx.execute(sql`
-        insert into guidance (session_id, id, parts, queued_at, delivered_sequence)
-        select ${to}, id, parts, queued_at, delivered_sequence from guidance where session_id = ${from}
+        insert into guidance (session_id, id, parts, queued_at, said_by, delivered_sequence)
+        select ${to}, id, parts, queued_at, said_by, delivered_sequence from guidance where session_id = ${from}
         and delivered_sequence in (select sequence from stored_messages where session_id = ${to}) order by ordinal`);
       await tx.execute(sql`
         insert into egress_rules (session_id, epoch, step, domain, by) select ${to}, epoch, step, domain, by

@@ -18,9 +18,17 @@ export async function parkGuidance(
   if (items.length === 0) return;
   await db
     .insert(guidance)
-    .values(items.map((item) => ({ sessionId, id: item.id, parts: item.parts, queuedAt: item.queuedAt })))
+    .values(items.map((item) => rowOf(sessionId, item)))
     .onConflictDoNothing();
 }
+
+const rowOf = (sessionId: string, { id, parts, queuedAt, by }: Guidance) => ({
+  sessionId,
+  id,
+  parts,
+  queuedAt,
+  saidBy: by ?? null,
+});
 
 /** Parked messages that were not delivered, oldest first, at most `limit`. */
 export async function parkedGuidance(db: Queryable, sessionId: string, limit: number): Promise<Guidance[]> {
@@ -30,7 +38,12 @@ export async function parkedGuidance(db: Queryable, sessionId: string, limit: nu
     .where(waits(sessionId))
     .orderBy(asc(guidance.ordinal))
     .limit(limit);
-  return rows.map((row) => ({ id: row.id, parts: row.parts as UserPart[], queuedAt: row.queuedAt }));
+  return rows.map(({ id, parts, queuedAt, saidBy }) => ({
+    id,
+    parts: parts as UserPart[],
+    queuedAt,
+    ...(saidBy === null ? {} : { by: saidBy }),
+  }));
 }
 
 export async function countParked(db: Queryable, sessionId: string): Promise<number> {
@@ -105,10 +118,9 @@ export async function keepDelivered(
   sequence: number,
 ): Promise<void> {
   if (items.length === 0) return;
-  const rows = items.map(({ id, parts, queuedAt }) => ({ sessionId, id, parts, queuedAt }));
   await db
     .insert(guidance)
-    .values(rows.map((row) => ({ ...row, deliveredSequence: sequence })))
+    .values(items.map((item) => ({ ...rowOf(sessionId, item), deliveredSequence: sequence })))
     .onConflictDoUpdate({
       target: [guidance.sessionId, guidance.id],
       // As the worker cleaned them: whoever parked them may not know all of its secrets.

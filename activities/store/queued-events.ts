@@ -27,10 +27,6 @@ export async function announceQueued(
     at.epoch,
     list
       .filter(({ id }) => !told.has(id))
-      .map(({ id, position, excerpt }) => ({
-        type: "message:queued" as const,
-        step: at.step,
-        data: { id, position, excerpt },
-      })),
+      .map((data) => ({ type: "message:queued" as const, step: at.step, data })),
   );
 }

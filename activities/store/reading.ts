@@ -36,6 +36,8 @@ export interface SessionRow {
   /** Of a delegate: its parent, and the call as the ledger names it. */
   readonly parentId: string | null;
   readonly parentCall: string | null;
+  /** Who started it, where the client told. */
+  readonly owner: string | null;
 }
 
 /** Figures of a session, from its rows alone: right without any worker. */
@@ -68,6 +70,7 @@ const sessionColumns = {
   endedAt: sessions.endedAt,
   parentId: sessions.parentId,
   parentCall: sessions.parentCall,
+  owner: sessions.owner,
 };
 
 export async function findSession(db: Database, id: string): Promise<SessionRow | undefined> {
@@ -95,14 +98,15 @@ export interface Listing {
   readonly all?: boolean;
   /** The delegates of this session alone. */
   readonly parent?: string;
+  /** Only this person's and those that have no owner; `all` has everybody's. */
+  readonly owner?: string | undefined;
 }
 
 /** Newest first. */
-export async function listSessions(
-  db: Database,
-  { limit, status, all, parent }: Listing,
-): Promise<SessionRow[]> {
-  const isAmong = all === true ? undefined : isNull(sessions.parentId);
+export async function listSessions(db: Database, listing: Listing): Promise<SessionRow[]> {
+  const { limit, status, all, parent, owner } = listing;
+  const mine = owner === undefined ? [] : [or(eq(sessions.owner, owner), isNull(sessions.owner))];
+  const isAmong = all === true ? undefined : and(isNull(sessions.parentId), ...mine);
   return db
     .select(sessionColumns)
     .from(sessions)

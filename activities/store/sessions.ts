@@ -1,16 +1,15 @@
 /** Sessions and the runs that may write to them. */
 import { and, eq, getTableColumns, isNull, max, sql } from "drizzle-orm";
 import type { RunConfig } from "../config/agent-config.ts";
-import { runConfigSchema } from "../config/agent-config.ts";
 import type { Skill } from "../config/skills.ts";
 import type { McpCatalogue } from "../contract/mcp.ts";
-import { retryable } from "../contract/failures.ts";
 import type { UserPart } from "../contract/message.ts";
 import { estimateMessage, type TokenRatio } from "../transcript/tokens.ts";
 import type { SessionStatus } from "../contract/activities.ts";
 import type { Queryable, Store } from "./db.ts";
 import { isOrphan } from "./delegations.ts";
 import { loadCatalogues } from "./mcp.ts";
+import { configOf } from "./stored-config.ts";
 import { promptColumns, promptOf, promptRow, SYSTEM_SEQUENCE } from "./stored-prompt.ts";
 import { boxes, checkpoints, cursors, sessions, storedMessages, tokenRatios } from "./schema/index.ts";
 
@@ -20,6 +19,8 @@ export interface NewSession {
   /** Images and files that belong to the task. */
   readonly parts?: readonly UserPart[];
   readonly config: RunConfig;
+  /** Who starts it. */
+  readonly owner?: string | undefined;
   readonly instructions?: string;
   readonly skills?: readonly Skill[];
   /** The system prompt, where it is another session's. */
@@ -54,6 +55,8 @@ export interface Session {
   /** Messages of persons wait for the next step. */
   readonly hasWaiting: boolean;
   readonly createdAt: Date;
+  /** Who started it, where the client told. */
+  readonly owner: string | undefined;
   /** The session that delegated its task. */
   readonly parentId: string | undefined;
   /** Of a delegate: no call of its parent waits for it any more. */
@@ -74,6 +77,7 @@ export async function createSession(store: Pick<Store, "db">, session: NewSessio
         id: session.id,
         task: session.task,
         config: session.config,
+        owner: session.owner ?? null,
         instructions: session.instructions ?? null,
         ...parentColumns(session.parent),
       })
@@ -148,22 +152,12 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
     sandboxNotice: hasNotice,
     hasWaiting,
     createdAt: row.createdAt,
+    owner: row.owner ?? undefined,
     parentId: row.parentId ?? undefined,
     isOrphan: found.isOrphan,
     learnt: ratio === null || samples === null ? undefined : { ratio, samples },
     ...(config.mcpServers === undefined ? {} : { catalogues: await loadCatalogues(db, id) }),
   };
-}
-
-/** @throws WorkerOutdated (retryable) for a setting that this version does not know, as a newer client may have stored */
-function configOf(id: string, stored: unknown): RunConfig {
-  const parsed = runConfigSchema.safeParse(stored);
-  if (parsed.success) return parsed.data;
-  const names = parsed.error.issues.map(({ path }) => path.join("."));
-  throw retryable(
-    "WorkerOutdated",
-    `This version does not know what session ${id} has for ${[...new Set(names)].join(", ")}; a newer worker takes it over. Replace the old workers.`,
-  );
 }
 
 /** Sessions that are not over, as far as their rows know. */

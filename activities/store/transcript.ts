@@ -29,6 +29,8 @@ export interface MessageMeta {
   readonly ids?: readonly string[];
   readonly firstQueuedAt?: string;
   readonly lastQueuedAt?: string;
+  /** Who said it, each name once. */
+  readonly by?: readonly string[];
   /** Of a result: instructions of folders that it carries. */
   readonly notes?: readonly FolderNotes[];
   /** More waited than the step had room for. */

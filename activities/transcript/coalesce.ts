@@ -7,6 +7,7 @@ export interface QueuedMessage {
   readonly parts: readonly UserPart[];
   /** ISO time. */
   readonly queuedAt: string;
+  readonly by?: string;
 }
 
 export interface Coalesced {
@@ -15,6 +16,8 @@ export interface Coalesced {
   readonly ids: readonly string[];
   readonly firstQueuedAt: string;
   readonly lastQueuedAt: string;
+  /** Who said them, each name once; absent where nobody is named. */
+  readonly by?: readonly string[];
   /** True where several messages became one. */
   readonly coalesced: boolean;
 }
@@ -28,12 +31,14 @@ export function coalesce(queue: readonly QueuedMessage[]): Coalesced | undefined
   const first = queue[0];
   const last = queue.at(-1);
   if (first === undefined || last === undefined) return undefined;
+  const by = [...new Set(queue.flatMap((message) => message.by ?? []))];
   return {
     parts: queue.length === 1 ? first.parts : joined(queue),
     ids: queue.map((message) => message.id),
     firstQueuedAt: first.queuedAt,
     lastQueuedAt: last.queuedAt,
     coalesced: queue.length > 1,
+    ...(by.length === 0 ? {} : { by }),
   };
 }
 

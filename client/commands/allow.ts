@@ -14,7 +14,7 @@ export function allowCommand(command: Command, output: Output) {
   return (reference: string, domain: string) => {
     const problem = domainProblem(domain);
     if (problem !== undefined) throw usageError(`${domain} cannot be allowed: ${problem}.`);
-    return withSession(reference, async ({ store }, row) => {
+    return withSession(reference, async ({ store, user }, row) => {
       const { id } = row;
       const { network } = runConfigSchema.parse(row.config).sandbox;
       if (network !== "listed") {
@@ -25,7 +25,7 @@ export function allowCommand(command: Command, output: Output) {
           "Names are listed for sessions that are started with --network listed.",
         );
       }
-      await allowDomain(store, { sessionId: id, domain, by: "person" });
+      await allowDomain(store, { sessionId: id, domain, by: user ?? "person" });
       await store.pool.query("select pg_notify('longhaul_events', $1)", [id]);
       output.note(
         `${domain} is allowed for ${id}: from its next command on, and within a second in one that runs.\n`,

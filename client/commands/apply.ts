@@ -5,6 +5,7 @@ import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { notPossible } from "../console/errors.ts";
 import { plural } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
+import { tellActed } from "../sessions/tell-acted.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 import { applyOnBranch } from "../workspace/apply-on-branch.ts";
 import { diffWorkspaces } from "../workspace/workspace-diff.ts";
@@ -18,8 +19,9 @@ export function applyCommand(command: Command, output: Output) {
       return text;
     });
   return (reference: string, flags: { readonly branch?: string }) =>
-    withSession(reference, async ({ store }, row) => {
+    withSession(reference, async (services, row) => {
       const { id } = row;
+      const { store } = services;
       const after = await readWorkspace(store.db, id);
       if (after === undefined) throw notPossible(`No files of ${id} have been saved yet.`);
       const before = (await readWorkspace(store.db, id, { atStep: 0 })) ?? [];
@@ -31,6 +33,7 @@ export function applyCommand(command: Command, output: Output) {
       const branch = flags.branch ?? `longhaul/${id}`;
       const message = `${row.task.trim().split("\n", 1)[0] ?? ""}\n\nLonghaul-Session: ${id}\n`;
       const { committed } = await applyOnBranch(process.cwd(), { patch, branch, message });
+      await tellActed(services, row, "apply");
       output.result(`${branch}\n`);
       output.note(
         committed

@@ -21,12 +21,12 @@ export function listCommand(command: Command, output: Output) {
   command
     .option("--limit <n>", "show at most this many", positiveInteger, 50)
     .addOption(new Option("--status <status>", "show only sessions with this status").choices(statuses))
-    .option("--all", "delegates too, which are left out otherwise")
+    .option("--all", "delegates too, and with LONGHAUL_USER everybody's sessions")
     .addOption(new Option("--parent <id>", "only the delegates of this session").conflicts("all"))
     .option("--json", "one JSON document");
   return (flags: ListFlags) =>
     withServices(async (services) => {
-      const documents = await listDocuments(services, flags);
+      const documents = await listDocuments(services, { ...flags, owner: services.user });
       if (flags.json === true) output.json(documents, 2);
       else if (documents.length === 0) output.note(`${noSessions(flags)}\n`);
       else output.result(`${listText(documents, output.style, output.columns, new Date())}\n`);

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { inspect } from "node:util";
 import { InvalidArgumentError, type Command } from "commander";
-import { clientSanitizer } from "../config/config.ts";
+import { clientSanitizer, serveTokens } from "../config/config.ts";
 import { tellNoWorker } from "../connect/no-worker.ts";
 import { type ExitCode, exitCodes, notPossible } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
@@ -25,18 +25,26 @@ export function serveCommand(command: Command, output: Output) {
       "address to listen on: others than this machine's own see your sessions",
       "127.0.0.1",
     );
-  return ({ port, host }: ServeFlags) =>
-    withServices(async (services): Promise<ExitCode> => {
+  return ({ port, host }: ServeFlags) => {
+    const named = serveTokens();
+    return withServices(async (services): Promise<ExitCode> => {
       await tellNoWorker(services, output);
-      const [{ libraryOver }, { serve }] = await Promise.all([
+      const [{ libraryOver }, { SharedListener }, { serve }] = await Promise.all([
         import("../library/library.ts"),
+        import("../watch/shared-listener.ts"),
         import("../serve/server.ts"),
       ]);
       const { clean } = clientSanitizer();
       const token = randomBytes(TOKEN_BYTES).toString("base64url");
-      const client = libraryOver(services, { onNote: output.note });
+      const listener = new SharedListener(services.store);
+      const clientFor = (user: string | undefined) =>
+        libraryOver({ ...services, user }, { onNote: output.note, listener });
+      const own = clientFor(services.user);
+      const others = new Map([...named.values()].map((user) => [user, clientFor(user)]));
+      const clientOf = (user: string | undefined) => (user === undefined ? own : (others.get(user) ?? own));
+      const tokens = new Map<string, string | undefined>([...named, [token, undefined]]);
       const onFault = (error: unknown) => output.note(`${clean(inspect(error, { depth: 4 }))}\n`);
-      const served = await serve({ client, host, port, token, onFault }).catch(
+      const served = await serve({ clientOf, host, port, tokens, onFault }).catch(
         (error: NodeJS.ErrnoException) => {
           throw notPossible(
             `${host}:${port} cannot be opened (${error.code ?? error.message}).`,
@@ -52,6 +60,7 @@ export function serveCommand(command: Command, output: Output) {
       await served.close();
       return exitCodes.interrupted;
     });
+  };
 }
 
 function portOrFree(text: string): number {

@@ -32,6 +32,7 @@ export function statusText(
   const elapsed = duration(until.getTime() - Date.parse(document.createdAt));
   const rows: [string, string][] = [
     ["task", oneLine(document.task, 160)],
+    ...(document.owner === null ? [] : [["owner", oneLine(document.owner, 100)] satisfies [string, string]]),
     ["status", `${style("bold", document.status)}${hintOf(document)}, ${elapsed}`],
     [
       "step",

@@ -6,6 +6,7 @@ import { agentConfigSchema, type AgentConfig, type RunConfig } from "../../activ
 import type { QuestionMode } from "../../activities/config/question-settings.ts";
 import { defaultModel, REHEARSAL_MODEL } from "../../activities/config/default-model.ts";
 import { imageNamed } from "../../activities/config/default-image.ts";
+import { personName } from "../../activities/contract/person-name.ts";
 import { secretsOf } from "../../activities/redaction/secret-values.ts";
 import { createSanitizer, type Sanitizer } from "../../activities/redaction/sanitizer.ts";
 import { currentModelFacts } from "../../activities/config/catalogue/load-catalogue.ts";
@@ -154,6 +155,36 @@ export function readSettings(
 /** Whether services and workers are somebody else's, so that nothing is brought up here. */
 export function isSetupOff(environment: Environment = process.env): boolean {
   return setting(environment, "LONGHAUL_NO_SETUP") !== undefined;
+}
+
+/** Who acts, as the environment says: told to others, proof of nothing. */
+export function clientUser(environment: Environment = process.env): string | undefined {
+  return personName(setting(environment, "LONGHAUL_USER"));
+}
+
+/** Short ones can be guessed. */
+const MIN_TOKEN_CHARS = 16;
+
+/**
+ * Who else may use `longhaul serve`: names by their tokens, from `LONGHAUL_SERVE_TOKENS=alice=TOKEN,bob=TOKEN`.
+ * @throws ClientError (usage) for what is no such list; its values are not repeated
+ */
+export function serveTokens(environment: Environment = process.env): ReadonlyMap<string, string> {
+  const pairs = (setting(environment, "LONGHAUL_SERVE_TOKENS") ?? "")
+    .split(",")
+    .filter((pair) => pair.trim());
+  return new Map(
+    pairs.map((pair) => {
+      const [, name = "", token = ""] = /^\s*([^=]+)=(\S+)\s*$/.exec(pair) ?? [];
+      const user = personName(name);
+      if (user === undefined || token.length < MIN_TOKEN_CHARS)
+        throw usageError(
+          "LONGHAUL_SERVE_TOKENS is no list of names and tokens.",
+          `Write it as alice=TOKEN,bob=TOKEN, with at least ${MIN_TOKEN_CHARS} characters in each token.`,
+        );
+      return [token, user];
+    }),
+  );
 }
 
 /** Whether errors are shown with all they know. */

@@ -10,6 +10,7 @@ import { openStore, type Store } from "../../activities/store/db.ts";
 import { withoutPassword } from "../../worker/connect/probe.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { clientUser } from "../config/config.ts";
 import { findServices, settingOf, type LocalServices } from "../setup/services.ts";
 import { dataConverter } from "../../worker/connect/data-converter.ts";
 import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
@@ -25,6 +26,8 @@ export interface Services {
   readonly store: Store;
   readonly temporal: Temporal;
   readonly taskQueue: string;
+  /** Who acts, where that is known: owns what is started, and is named in events. */
+  readonly user?: string | undefined;
   /** Where a session is to be seen in Temporal's Web UI. */
   readonly uiUrl: (sessionId: string) => string | undefined;
   close(): Promise<void>;
@@ -62,6 +65,7 @@ export async function openServices(services: LocalServices = findServices()): Pr
     store,
     temporal,
     taskQueue: services.taskQueue,
+    user: clientUser(),
     uiUrl: (id) =>
       services.uiUrl === undefined
         ? undefined

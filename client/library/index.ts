@@ -1,4 +1,5 @@
 /** `longhaul/client`: sessions from a program of your own. See docs/library.md. */
+import { personName } from "../../activities/contract/person-name.ts";
 import { openServices } from "../connect/connection.ts";
 import { findServices } from "../setup/services.ts";
 import { libraryOver } from "./library.ts";
@@ -20,7 +21,7 @@ export type * from "./types.ts";
  * @throws ServiceMissing within 3 s where Postgres does not answer
  */
 export async function connect(options: ConnectOptions = {}): Promise<Longhaul> {
-  const { databaseUrl, temporalAddress, taskQueue, ...more } = options;
+  const { databaseUrl, temporalAddress, taskQueue, user, ...more } = options;
   const found = findServices();
   const services = await openServices({
     ...found,
@@ -28,5 +29,5 @@ export async function connect(options: ConnectOptions = {}): Promise<Longhaul> {
     ...(temporalAddress === undefined ? {} : { temporalAddress }),
     ...(taskQueue === undefined ? {} : { taskQueue }),
   });
-  return libraryOver(services, more);
+  return libraryOver(user === undefined ? services : { ...services, user: personName(user) }, more);
 }

@@ -15,6 +15,7 @@ import { isMessageId, sendGuidance } from "../sessions/send-guidance.ts";
 import { exportDocument } from "../sessions/session-export.ts";
 import { readStatus } from "../sessions/session-status.ts";
 import { startSession } from "../sessions/start-session.ts";
+import { tellActed } from "../sessions/tell-acted.ts";
 import { readMessage, type Stdin } from "../sessions/task-input.ts";
 import { trajectoryDocument } from "../sessions/trajectory.ts";
 import { requireSession, unlessTableMissing } from "../sessions/with-session.ts";
@@ -30,11 +31,13 @@ const DEFAULT_LIMIT = 50;
 export interface LibraryOptions extends Pick<ConnectOptions, "model" | "config"> {
   /** What a person should know who starts a session, a line each. */
   readonly onNote?: (line: string) => void;
+  /** Shared with other clients over the same services; default: one of its own. */
+  readonly listener?: SharedListener;
 }
 
 export function libraryOver(services: Services, options: LibraryOptions = {}): Longhaul {
   const { store } = services;
-  const { listen } = new SharedListener(store);
+  const { listen } = options.listener ?? new SharedListener(store);
   const closed = new AbortController();
   const session = (reference: string) => requireSession(services, reference);
   return {
@@ -58,15 +61,22 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
     cancel: async (reference) => cancelSession(services, await session(reference)),
     status: async (reference) => readStatus(services, await session(reference)),
     list: async ({ limit = DEFAULT_LIMIT, parent, ...more } = {}) =>
-      listDocuments(services, { limit, ...more, ...(parent === undefined ? {} : { parent }) }),
+      listDocuments(services, {
+        limit,
+        ...more,
+        owner: services.user,
+        ...(parent === undefined ? {} : { parent }),
+      }),
     questions: async (reference) => {
       const of = reference === undefined ? undefined : (await session(reference)).id;
       return (await unlessTableMissing(() => listQuestions(store.db, { of }))) ?? [];
     },
     pull: async (reference, folder, { force = false } = {}) => {
-      const { id } = await session(reference);
+      const row = await session(reference);
+      const { id } = row;
       const pulled = await pullWorkspace(store, id, folder, { force });
       if (pulled === undefined) throw notPossible(`No files of ${id} have been saved yet.`);
+      await tellActed(services, row, "pull");
       return { files: pulled.files, skipped: pulled.skipped, unsafe: pulled.unsafe };
     },
     diff: async (reference) => {

@@ -17,6 +17,8 @@ export interface ConnectOptions {
   readonly temporalAddress?: string;
   /** `LONGHAUL_TASK_QUEUE` */
   readonly taskQueue?: string;
+  /** `LONGHAUL_USER`: who acts. Owns the sessions that are started, and is named in events. */
+  readonly user?: string;
   /** `LONGHAUL_MODEL`: of new sessions that name none. */
   readonly model?: string;
   /** `LONGHAUL_CONFIG`: the file by which new sessions are configured. */
@@ -63,6 +65,8 @@ export interface ListOptions {
   readonly status?: "active" | "waiting" | "completed" | "failed" | "cancelled" | "max_steps";
   /** Only the delegates of this session. */
   readonly parent?: string;
+  /** Everybody's sessions, and delegates; otherwise those of `user` and those without an owner. */
+  readonly all?: boolean;
 }
 
 export interface EventOptions {

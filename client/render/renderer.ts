@@ -42,6 +42,8 @@ export class Renderer {
   readonly #progress: Progress;
   /** By call: when it was last said that it runs. */
   readonly #announcedAt = new Map<string, number>();
+  /** Who started the session: only others are named. */
+  #owner: string | undefined;
   #held: string[] = [];
   #stepShown = 0;
   #attemptShown = 0;
@@ -100,6 +102,10 @@ export class Renderer {
     return this.#lastText;
   }
 
+  #byOther(by: string | undefined): string {
+    return by === undefined || by === this.#owner ? "" : ` (${oneLine(by, 80)})`;
+  }
+
   #warn(text: string): void {
     this.#aside(this.#style("yellow", text));
   }
@@ -133,6 +139,7 @@ export class Renderer {
   readonly #show: Show = {
     "session:started": (event, data) => {
       this.#stepShown = 0;
+      this.#owner = data.owner ?? this.#owner;
       for (const text of startLine(event, data, this.#style, this.#columns)) this.note(text);
     },
     "step:started": (event, data) => this.#stepLine(event, data),
@@ -189,9 +196,16 @@ export class Renderer {
     "message:queued": (_event, data) => {
       if (!this.#progress.knowsMessage(data.id)) this.#aside(queuedLine(data, this.#style, this.#columns));
     },
-    "message:withdrawn": () => this.#aside(this.#style("magenta", "✉ a message was taken back")),
+    "message:withdrawn": (_event, { by }) =>
+      this.#aside(this.#style("magenta", `✉ a message was taken back${this.#byOther(by)}`)),
+    "person:acted": (_event, { action, by }) => {
+      if (by !== this.#owner)
+        this.#aside(this.#style("magenta", `▸ ${oneLine(by, 80)}: ${oneLine(action, 40)}`));
+    },
     "message:dequeued": (_event, data) => {
-      this.note(`${this.#style("magenta", "▸ you:")} ${oneLine(data.text, this.#columns * 3)}`);
+      const others = (data.by ?? []).filter((name) => name !== this.#owner);
+      const who = others.length === 0 ? "you" : oneLine(others.join(", "), 80);
+      this.note(`${this.#style("magenta", `▸ ${who}:`)} ${oneLine(data.text, this.#columns * 3)}`);
     },
     "sandbox:created": (_event, data) => this.#aside(sandboxLine(data, this.#style)),
     "sandbox:adopted": () => undefined,

@@ -3,7 +3,8 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 
 export interface Guard {
-  readonly token: string;
+  /** Who each token is given to; undefined for who started the server. */
+  readonly tokens: ReadonlyMap<string, string | undefined>;
   /** `host:port` as a browser may name the server: others reach it by a name that was bent to this address. */
   readonly hosts: ReadonlySet<string>;
 }
@@ -23,12 +24,15 @@ export function refuseOrigin({ hosts }: Guard, headers: IncomingHttpHeaders): Re
   return undefined;
 }
 
-export function refuseToken(
-  { token }: Guard,
+/** Whose token a request has. */
+export function bearerOf(
+  { tokens }: Guard,
   { authorization = "" }: IncomingHttpHeaders,
-): Refusal | undefined {
+): { readonly user: string | undefined } | Refusal {
   const [, given = ""] = /^Bearer (\S+)$/i.exec(authorization) ?? [];
-  if (timingSafeEqual(digest(given), digest(token))) return undefined;
+  // All are compared, so that the time tells nothing of which one fits.
+  const [found] = [...tokens].filter(([token]) => timingSafeEqual(digest(given), digest(token)));
+  if (found !== undefined) return { user: found[1] };
   return {
     status: 401,
     message: "Send the token that `longhaul serve` printed: Authorization: Bearer TOKEN",

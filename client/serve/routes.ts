@@ -7,6 +7,8 @@ import { parse, readBody } from "./http.ts";
 
 interface Call {
   readonly client: Longhaul;
+  /** Whose token it came with, where that has a name. */
+  readonly user: string | undefined;
   readonly request: IncomingMessage;
   readonly query: URLSearchParams;
   /** Of the path's variable parts. */
@@ -28,6 +30,7 @@ const listing = z.strictObject({
   limit: z.coerce.number().int().min(1).max(MAX_LISTED).optional(),
   status: z.enum(STATUSES).optional(),
   parent: z.string().optional(),
+  all: z.stringbool().optional(),
 });
 
 /** Paths of this machine are not taken: a folder is put in by the command or the library. */
@@ -114,7 +117,11 @@ export const routes: readonly Route[] = [
   {
     method: "POST",
     path: session("/answers"),
-    run: async (call) => call.client.answer(first(call), given(await readBody(call.request, answer))),
+    run: async (call) => {
+      const said = given(await readBody(call.request, answer));
+      // Nobody answers in another's name.
+      return call.client.answer(first(call), call.user === undefined ? said : { ...said, by: call.user });
+    },
   },
   {
     method: "POST",

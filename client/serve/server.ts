@@ -5,17 +5,18 @@ import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
 import type { Longhaul } from "../library/types.ts";
 import { streamEvents } from "./event-stream.ts";
-import { refuseOrigin, refuseToken, type Guard, type Refusal } from "./guard.ts";
+import { bearerOf, refuseOrigin, type Guard, type Refusal } from "./guard.ts";
 import { failureOf, HEADERS, sendJson } from "./http.ts";
 import { readPage, type Page } from "./page.ts";
 import { EVENTS_PATH, routes } from "./routes.ts";
 
 export interface Serving {
-  readonly client: Longhaul;
+  /** What acts for a person: undefined is who started the server. */
+  readonly clientOf: (user: string | undefined) => Longhaul;
   readonly host: string;
   /** 0 = a free one. */
   readonly port: number;
-  readonly token: string;
+  readonly tokens: Guard["tokens"];
   /** What no answer tells. */
   readonly onFault: (error: unknown) => void;
 }
@@ -27,17 +28,17 @@ export interface Served {
 }
 
 /** @throws NodeJS.ErrnoException where the port cannot be opened */
-export async function serve({ client, host, port, token, onFault }: Serving): Promise<Served> {
+export async function serve({ clientOf, host, port, tokens, onFault }: Serving): Promise<Served> {
   const ended = new AbortController();
   const page = readPage();
-  let guard: Guard = { token, hosts: new Set() };
+  let guard: Guard = { tokens, hosts: new Set() };
   const server = createServer((request, response) => {
-    answer({ client, guard, page, ended: ended.signal, onFault }, request, response).catch(onFault);
+    answer({ clientOf, guard, page, ended: ended.signal, onFault }, request, response).catch(onFault);
   });
   server.listen(port, host);
   await once(server, "listening");
   const opened = (server.address() as AddressInfo).port;
-  guard = { token, hosts: hostsOf(host, opened) };
+  guard = { tokens, hosts: hostsOf(host, opened) };
   return { url: `http://${nameOf(host)}:${opened}`, close: () => close(server, ended) };
 }
 
@@ -65,7 +66,7 @@ function hostsOf(host: string, port: number): Set<string> {
   return new Set(names.flatMap((name) => [`${name}:${port}`, ...(port === 80 ? [name] : [])]));
 }
 
-interface Context extends Pick<Serving, "client" | "onFault"> {
+interface Context extends Pick<Serving, "clientOf" | "onFault"> {
   readonly guard: Guard;
   readonly page: Page;
   readonly ended: AbortSignal;
@@ -76,10 +77,10 @@ async function answer(context: Context, request: IncomingMessage, response: Serv
   if (refused !== undefined) return refuse(response, refused);
   const { pathname, searchParams } = new URL(request.url ?? "/", "http://server");
   if (pathname === "/" && request.method === "GET") return sendPage(response, context.page);
-  const unknown = refuseToken(context.guard, request.headers);
-  if (unknown !== undefined) return refuse(response, unknown);
+  const bearer = bearerOf(context.guard, request.headers);
+  if ("status" in bearer) return refuse(response, bearer);
   try {
-    await call(context, { request, response, pathname, query: searchParams });
+    await call(context, { ...bearer, request, response, pathname, query: searchParams });
   } catch (error) {
     const { status, body } = failureOf(error);
     if (status === 500) context.onFault(error);
@@ -90,6 +91,7 @@ async function answer(context: Context, request: IncomingMessage, response: Serv
 }
 
 interface Request {
+  readonly user: string | undefined;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly pathname: string;
@@ -97,9 +99,10 @@ interface Request {
 }
 
 async function call(
-  { client, ended }: Context,
-  { request, response, pathname, query }: Request,
+  { clientOf, ended }: Context,
+  { user, request, response, pathname, query }: Request,
 ): Promise<void> {
+  const client = clientOf(user);
   const [, followed] = EVENTS_PATH.exec(pathname) ?? [];
   if (followed !== undefined && request.method === "GET")
     return streamEvents({ client, id: decoded(followed), ended }, request, response, query);
@@ -116,7 +119,7 @@ async function call(
     });
   }
   const names = (route.path.exec(pathname) ?? []).slice(1).map(decoded);
-  sendJson(response, route.status ?? 200, await route.run({ client, request, query, names }));
+  sendJson(response, route.status ?? 200, await route.run({ client, user, request, query, names }));
 }
 
 function decoded(text: string): string {

@@ -6,6 +6,7 @@ import type { Services } from "../connect/connection.ts";
 import { describeRun, unlessGone, type RunDescription } from "../connect/describe-run.ts";
 import { missing, notPossible } from "../console/errors.ts";
 import { notRunning, withRunning } from "./running-session.ts";
+import { tellActed } from "./tell-acted.ts";
 
 const POLL_MS = 100;
 const WAIT_NOTE_MS = 5_000;
@@ -37,8 +38,11 @@ export async function cancelSession(
   const closed = await until(
     async () => {
       if (isClosed()) return true;
-      if (run?.status === "RUNNING" && asked !== run.runId && (await requestCancel(services, id, run)))
-        asked = run.runId;
+      if (run?.status === "RUNNING" && asked !== run.runId) {
+        // The session's end is the last that is told of it.
+        if (asked === undefined) await tellActed(services, row, "cancel");
+        if (await requestCancel(services, id, run)) asked = run.runId;
+      }
       // A run that goes on in a fresh history: that is the one to end.
       const followed = run?.status === "CONTINUED_AS_NEW" ? undefined : run?.runId;
       run = (await describeRun(temporal, id, followed)) ?? run;

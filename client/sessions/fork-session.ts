@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { runConfigSchema } from "../../activities/config/agent-config.ts";
 import type { Guidance } from "../../activities/contract/activities.ts";
+import { senderOf } from "../../activities/contract/person-name.ts";
 import { forkSession as copySession } from "../../activities/store/fork.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { lastStep } from "../../activities/store/sessions.ts";
@@ -68,5 +69,10 @@ async function copy(
 
 async function guidanceOf(services: Services, text: string): Promise<Guidance> {
   const parts = await partsOf(services, { id: undefined, text, attachments: [] });
-  return { id: randomUUID(), parts, queuedAt: new Date().toISOString() };
+  return {
+    id: randomUUID(),
+    parts,
+    queuedAt: new Date().toISOString(),
+    ...senderOf({ by: services.user }),
+  };
 }

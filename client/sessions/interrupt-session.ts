@@ -1,6 +1,7 @@
 /** Aborts the step in flight of a session that runs, and says what was kept of it. */
 import { randomUUID } from "node:crypto";
 import { databaseNow, readKept, type Kept } from "../../activities/store/stopped-step.ts";
+import { senderOf } from "../../activities/contract/person-name.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { until } from "../../worker/connect/until.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
@@ -10,6 +11,7 @@ import { usageError } from "../console/errors.ts";
 import type { Services } from "../connect/connection.ts";
 import { withRunning } from "./running-session.ts";
 import { announceMessage } from "./send-guidance.ts";
+import { tellActed } from "./tell-acted.ts";
 
 const POLL_MS = 100;
 /** How long a worker may take to answer before the interrupt is left with Temporal. */
@@ -44,9 +46,11 @@ export async function interruptSession(
 ): Promise<Interrupted> {
   const { db } = services.store;
   const since = await databaseNow(db);
-  const message = text === undefined ? undefined : { id: randomUUID(), text };
+  const message =
+    text === undefined ? undefined : { id: randomUUID(), text, ...senderOf({ by: services.user }) };
   const acknowledged = await withRunning(services, row, async (handle) => {
     await handle.signal(interruptSignal, message);
+    await tellActed(services, row, "interrupt");
     if (message !== undefined) await announceMessage(services, row, message);
     let view: SessionView | undefined;
     const hasStopped = async () => {

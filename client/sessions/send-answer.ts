@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { WorkflowUpdateFailedError } from "@temporalio/client";
 import { MAX_ANSWER_CHARS, readAnswer, type AnswerMessage } from "../../activities/contract/questions.ts";
+import { senderOf } from "../../activities/contract/person-name.ts";
 import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { answerQuestionUpdate, answerSignal } from "../../workflows/messages.ts";
@@ -41,7 +42,8 @@ export function cleanAnswer({ question, text, option, action, by }: Given): Answ
 }
 
 /** @throws ClientError (impossible) where the question is not open, or takes no such answer */
-export async function sendAnswer(services: Services, id: string, given: AnswerMessage): Promise<Answered> {
+export async function sendAnswer(services: Services, id: string, said: AnswerMessage): Promise<Answered> {
+  const given = { ...senderOf({ by: services.user }), ...said };
   const { db } = services.store;
   const all = await listQuestions(db, { of: id, all: true });
   const open = await listQuestions(db, { of: id });

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { WithStartWorkflowOperation, WorkflowUpdateFailedError } from "@temporalio/client";
 import { runConfigSchema } from "../../activities/config/agent-config.ts";
+import { senderOf } from "../../activities/contract/person-name.ts";
 import type { UserPart } from "../../activities/contract/message.ts";
 import { excerptOf, type QueuedMessage } from "../../activities/contract/queued-message.ts";
 import { saveBlob } from "../../activities/store/blobs.ts";
@@ -65,7 +66,8 @@ export async function sendGuidance(services: Services, row: SessionRow, given: N
     const place = waiting.findIndex((other) => other.id === id);
     return { queued: false, position: place + 1, acknowledged: true, resumed: false };
   }
-  const guidance: GuidanceMessage = { id, parts: await partsOf(services, message) };
+  const by = senderOf({ by: services.user });
+  const guidance: GuidanceMessage = { id, parts: await partsOf(services, message), ...by };
   const start = {
     ...workflowOptions(services.taskQueue, row.id, {
       task: row.task,
@@ -97,7 +99,8 @@ export async function sendGuidance(services: Services, row: SessionRow, given: N
   }
   const position = reply?.position ?? waiting.filter((other) => other.id !== id).length + 1;
   const queued = reply?.queued ?? true;
-  if (queued) await announce(services, row, { id, position, excerpt: excerptOf([textPart(message.text)]) });
+  if (queued)
+    await announce(services, row, { id, position, excerpt: excerptOf([textPart(message.text)]), ...by });
   const waitsForNextRun = reply?.waitsForNextRun === true;
   return {
     queued,
@@ -143,7 +146,8 @@ export async function announceMessage(
 ): Promise<void> {
   const waiting = await readWaiting(services.store.db, row.id);
   const position = waiting.filter((other) => other.id !== id).length + 1;
-  await announce(services, row, { id, position, excerpt: excerptOf([textPart(text)]) });
+  const by = senderOf({ by: services.user });
+  await announce(services, row, { id, position, excerpt: excerptOf([textPart(text)]), ...by });
 }
 
 /** The sender finds it in the queue at once; what comes another way, the worker tells as it takes it. */

@@ -96,6 +96,7 @@ async function storedParts(services: Services, start: Start): Promise<Omit<NewSe
     task: start.task,
     parts,
     config: start.config,
+    owner: services.user,
     ...(instructions === undefined ? {} : { instructions }),
     ...(start.folder === undefined ? {} : { skills: start.folder.skills }),
     ...(workspace === undefined ? {} : { workspace }),

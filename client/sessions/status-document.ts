@@ -20,6 +20,8 @@ export interface SessionStatusDocument {
   readonly runId: string | null;
   readonly status: string;
   readonly task: string;
+  /** Who started it; null where that is not known. */
+  readonly owner: string | null;
   readonly step: number;
   readonly maxSteps: number | null;
   readonly epoch: number;
@@ -109,6 +111,7 @@ export function statusDocument(
     runId: run?.runId ?? row.runId,
     status: statusOf(row, run),
     task: row.task,
+    owner: row.owner,
     step: figures?.step ?? 0,
     maxSteps: config.limits?.maxSteps ?? null,
     epoch: row.epoch,

@@ -92,7 +92,14 @@ type Body = Omit<TrajectoryStep, "step_id">;
 function spokenStep(message: MessageRow): Body {
   const person = message.kind === "task" || message.kind === "guidance";
   const parts = message.content as readonly (UserPart | AssistantPart)[];
-  return { ...headOf(message), source: person ? "user" : "system", message: textOf(parts) };
+  const { by } = (message.meta ?? {}) as { readonly by?: readonly string[] };
+  const head = headOf(message);
+  return {
+    ...head,
+    ...(by === undefined ? {} : { extra: { ...head.extra, by: by.join(", ") } }),
+    source: person ? "user" : "system",
+    message: textOf(parts),
+  };
 }
 
 function agentStep(

@@ -10,6 +10,8 @@ const RESULT_LINES = 8;
 export interface TranscriptOptions {
   readonly full: boolean;
   readonly style: Style;
+  /** Who started the session: only others are named. */
+  readonly owner?: string | null;
 }
 
 /** Each message under a line that says who, in which step and when; calls with the end of their results below. */
@@ -20,10 +22,11 @@ export function transcriptText(steps: readonly TrajectoryStep[], options: Transc
 const WHO = { user: "you", agent: "agent", system: "note" } as const;
 
 function messageText(step: TrajectoryStep, options: TranscriptOptions): string {
-  const { kind, step: number, compactedRound } = step.extra;
+  const { kind, step: number, compactedRound, by } = step.extra;
   const facts = [
     ...(Number(number) > 0 ? [`step ${String(number)}`] : []),
     ...(kind === "summary" ? ["summary"] : []),
+    ...(typeof by === "string" && by !== options.owner ? [harmless(by)] : []),
     stamp(new Date(step.timestamp)),
     ...(typeof compactedRound === "number" ? [`in the summary of round ${compactedRound}`] : []),
   ];

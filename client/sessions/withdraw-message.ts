@@ -1,5 +1,6 @@
 /** Takes a message back: from Postgres where it is kept there, else from the run that has it. */
 import { WorkflowUpdateFailedError } from "@temporalio/client";
+import { senderOf } from "../../activities/contract/person-name.ts";
 import { appendEvents } from "../../activities/store/events.ts";
 import { dropParked } from "../../activities/store/guidance.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
@@ -20,7 +21,9 @@ export async function withdrawMessage(services: Services, row: SessionRow, id: s
   if (!hasEnded(row)) await tellRun(services, row, { id, ...(isParked ? { parked: true } : {}) });
   else if (!isParked) throw tooLate(row.id, "the session has ended");
   const step = (await readFigures(db, [row.id])).get(row.id)?.step ?? 0;
-  await appendEvents(db, row.id, row.epoch, [{ type: "message:withdrawn", step, data: { id } }]);
+  await appendEvents(db, row.id, row.epoch, [
+    { type: "message:withdrawn", step, data: { id, ...senderOf({ by: services.user }) } },
+  ]);
   await pool.query("select pg_notify('longhaul_events', $1)", [row.id]);
 }
 

@@ -12,9 +12,9 @@ const NETWORK =
   /^((https?|ftp|all|no)_proxy|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS|NODE_USE_SYSTEM_CA|NODE_USE_ENV_PROXY|CURL_CA_BUNDLE)$/i;
 const NODE = /^NODE_(OPTIONS|ENV|NO_WARNINGS|TLS_REJECT_UNAUTHORIZED)$/;
 
-/** Settings of the worker: a change of one starts a new worker. `PGSSLROOTCERT` and the like are the database client's. */
+/** Settings of the worker: a change of one starts a new worker, so who acts and who may use `serve` is none. `PGSSLROOTCERT` and the like are the database client's. */
 export const WORKER_SETTINGS =
-  /^(OPENAI_|LONGHAUL_|TEMPORAL_|DOCKER_|DATABASE_|SANDBOX_IMAGE$|OTEL_|PG[A-Z]+$|AZURE_OPENAI_BASE_URL$|[A-Z][A-Z0-9_]*_API_(KEY|TOKEN)$)/;
+  /^(OPENAI_|LONGHAUL_(?!USER$|SERVE_)|TEMPORAL_|DOCKER_|DATABASE_|SANDBOX_IMAGE$|OTEL_|PG[A-Z]+$|AZURE_OPENAI_BASE_URL$|[A-Z][A-Z0-9_]*_API_(KEY|TOKEN)$)/;
 
 const ALLOWED: Readonly<Record<Purpose, readonly RegExp[]>> = {
   service: [ANY],

@@ -21,6 +21,7 @@ export const sessionRow: SessionRow = {
   endedAt: AT,
   parentId: null,
   parentCall: null,
+  owner: null,
 };
 
 /** One row; its sequence is its place. */

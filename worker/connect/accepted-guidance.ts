@@ -4,6 +4,7 @@ import { optionalTsToMs } from "@temporalio/common/lib/time.js";
 import type { History } from "@temporalio/common/lib/proto-utils.js";
 import { isEmptyMessage } from "../../activities/contract/guidance-limits.ts";
 import { createUnnamedIds, idOf, itemsOf, partsOf } from "../../activities/contract/guidance-items.ts";
+import { senderOf } from "../../activities/contract/person-name.ts";
 import type { Guidance } from "../../activities/contract/activities.ts";
 
 type Event = NonNullable<History["events"]>[number];
@@ -22,7 +23,7 @@ export function acceptedGuidance({ events }: History): Guidance[] {
       ...messagesIn(event).flatMap((message) => {
         const parts = partsOf(message);
         if (!parts || isEmptyMessage(parts)) return [];
-        return itemsOf(idOf(message) ?? unnamed(parts), parts, queuedAt);
+        return itemsOf(idOf(message) ?? unnamed(parts), parts, queuedAt, senderOf(message));
       }),
     ];
   });

@@ -33,6 +33,7 @@ export const parked = (id: string, deliveredSequence: number | null) => ({
   queuedAt: "",
   deliveredSequence,
   dropped: false,
+  saidBy: null,
 });
 export const container = { kind: "container", name: "longhaul-sound" } as const;
 

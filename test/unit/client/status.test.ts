@@ -9,6 +9,7 @@ const DOCUMENT: SessionStatusDocument = {
   runId: "run",
   status: "active",
   task: "Do it.",
+  owner: null,
   step: 3,
   maxSteps: 50,
   epoch: 1,

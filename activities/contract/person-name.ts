@@ -1,0 +1,19 @@
+/** Who did something, as that person's client says: a label for others, no proof. Pure. */
+import { cleanText } from "./clean-text.ts";
+import { cutChars } from "./cut-text.ts";
+
+/** As long as the name of who answers a question. */
+const MAX_NAME_CHARS = 100;
+
+/** One clean line of at most 100 characters; undefined where there is nothing to show. */
+export function personName(name: unknown): string | undefined {
+  if (typeof name !== "string") return undefined;
+  return cutChars(cleanText(name).replace(/\s+/g, " ").trim(), MAX_NAME_CHARS) || undefined;
+}
+
+/** The name that a message came with, as a field that is left out where there is none. */
+export function senderOf(message: unknown): { readonly by?: string } {
+  if (typeof message !== "object" || message === null || !("by" in message)) return {};
+  const by = personName(message.by);
+  return by === undefined ? {} : { by };
+}

@@ -1,0 +1,25 @@
+/** Tells those who watch a session who did something about it, where this client knows who acts. */
+import { appendEvents } from "../../activities/store/events.ts";
+import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
+import type { Services } from "../connect/connection.ts";
+
+export type PersonsAction =
+  | "interrupt"
+  | "cancel"
+  | "pull"
+  | "apply"
+  | "compact"
+  | "undo-compaction"
+  | "retry";
+
+/** Writes `person:acted`; does nothing where nobody is named. */
+export async function tellActed(
+  { store, user }: Pick<Services, "store" | "user">,
+  { id, epoch }: Pick<SessionRow, "id" | "epoch">,
+  action: PersonsAction,
+): Promise<void> {
+  if (user === undefined) return;
+  const step = (await readFigures(store.db, [id])).get(id)?.step ?? 0;
+  await appendEvents(store.db, id, epoch, [{ type: "person:acted", step, data: { action, by: user } }]);
+  await store.pool.query("select pg_notify('longhaul_events', $1)", [id]);
+}
