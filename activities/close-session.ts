@@ -8,10 +8,13 @@ import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
 import { cutChars } from "./contract/cut-text.ts";
 import type { ClosedSession, CloseSessionInput } from "./contract/activities.ts";
 import { LIMIT_ERRORS } from "./contract/limits.ts";
+import { answerText } from "./contract/message.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterToClose } from "./runtime/enter-session.ts";
 import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
 import { lostRates, sessionCostUsd } from "./config/cost.ts";
+import { checkAnswer } from "./config/output-schema.ts";
+import { cleanDeep } from "./redaction/clean-deep.ts";
 import { lastRound } from "./store/compactions.ts";
 import type { Queryable } from "./store/db.ts";
 import type { NewEvent } from "./store/event.ts";
@@ -41,7 +44,9 @@ async function closeSession(
     lastAnswer(db, scope.sessionId),
     lastRound(db, scope.sessionId),
   ]);
-  const text = (answer?.content ?? []).map((part) => (part.type === "text" ? part.text : "")).join("");
+  const said = answer?.role === "assistant" ? answerText(answer.content) : "";
+  const output = await outputIn(deps, session, input, said);
+  const text = output === undefined ? said : JSON.stringify(output);
   const error = input.error && {
     type: input.error.type,
     message: cutChars(deps.sanitizer.clean(input.error.message), 1_000),
@@ -71,6 +76,7 @@ async function closeSession(
             ...(input.limit === undefined ? {} : { limit: input.limit }),
             reason: error ? `${error.type}: ${error.message}` : (limit?.message ?? null),
             text,
+            ...(output === undefined ? {} : { output }),
             usage,
             costUsd: sessionCostUsd(bill, session.config),
             steps: step,
@@ -92,6 +98,20 @@ async function closeSession(
     usage: await totalUsage(db, scope.sessionId),
     ...(session === undefined ? {} : await deliveryIn(db, session)),
   };
+}
+
+/** The answer of a session that was asked for JSON by a schema; undefined where it has none. */
+async function outputIn(
+  { sanitizer }: Pick<AgentDeps, "sanitizer">,
+  session: Session | undefined,
+  { status }: CloseSessionInput,
+  said: string,
+): Promise<unknown> {
+  const schema = session?.config.outputSchema;
+  if (schema === undefined || status !== "completed") return undefined;
+  const checked = await checkAnswer(schema, said);
+  // What was escaped in the text may be a secret, or no text, once it is read.
+  return checked.ok ? cleanDeep(checked.value, sanitizer.clean) : undefined;
 }
 
 /** What became of the work of a session that has a repository. */

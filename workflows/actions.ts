@@ -7,6 +7,7 @@ import {
   upsertSearchAttributes,
 } from "@temporalio/workflow";
 import { pruneDue } from "../activities/contract/prune-due.ts";
+import { mismatchNote } from "../activities/contract/output-mismatch.ts";
 import { LOOP_WARNING_TEXT } from "../activities/contract/stuck.ts";
 import type {
   ModelStepFacts,
@@ -138,9 +139,13 @@ export async function askModel(
   run.opening ??= openSandbox(run);
   await parkOverflow(run);
   const { guidance, parked } = drain(state.inbox);
-  if (guidance.length > 0 || parked) state.recentCalls = [];
+  if (guidance.length > 0 || parked) {
+    state.recentCalls = [];
+    state.mismatches = 0;
+  }
   const note = noteFor(state, wrapUp);
   state.loopWarningDue = false;
+  state.mismatch = undefined;
   // The boundary: what interrupts were for is over, and their messages are drained.
   state.interrupting = false;
   const step = state.step + 1;
@@ -178,6 +183,7 @@ export async function askModel(
 
 function noteFor(state: AgentState, wrapUp: Limit | undefined): ModelStepInput["note"] {
   if (wrapUp) return { kind: "wrap-up", text: WRAP_UP_TEXT[wrapUp] };
+  if (state.mismatch !== undefined) return { kind: "notice", text: mismatchNote(state.mismatch) };
   return state.loopWarningDue ? { kind: "nudge", text: LOOP_WARNING_TEXT } : undefined;
 }
 

@@ -50,6 +50,10 @@ export interface AgentState {
   emptyAnswers: number;
   /** Answers in a row that asked for no tool and were not finished. */
   unfinished: number;
+  /** Answers since a person's last message that were not JSON by the session's schema. */
+  mismatches: number;
+  /** What was wrong with the last one: the next step begins with it. */
+  mismatch: string | undefined;
   usage: StepUsage & { calls: number };
   /** USD of the session so far, where a limit was set. */
   costUsd: number;
@@ -112,6 +116,8 @@ export function createState(input: CodingAgentInput): AgentState {
     overflows: carried?.overflows ?? 0,
     emptyAnswers: carried?.emptyAnswers ?? 0,
     unfinished: carried?.unfinished ?? 0,
+    mismatches: carried?.mismatches ?? 0,
+    mismatch: carried?.mismatch,
     usage: carried?.usage ?? { input: 0, output: 0, cached: 0, reasoning: 0, calls: 0 },
     costUsd: carried?.costUsd ?? 0,
     deadlineAtMs: carried?.deadlineAtMs,
@@ -164,6 +170,11 @@ export function applyStep(state: AgentState, facts: ModelStepFacts): void {
   // The model that steps in has not answered yet.
   if (facts.kind === "answered" || (facts.kind === "unavailable" && facts.reason === "used-up"))
     state.emptyAnswers = 0;
+}
+
+export function applyMismatch(state: AgentState, why: string): void {
+  state.mismatches += 1;
+  state.mismatch = why;
 }
 
 export function applyToolResult(state: AgentState, call: CallFacts, facts: ToolFacts): void {
@@ -228,6 +239,8 @@ export function carry(state: AgentState): CarriedState {
     ...(state.overflows > 0 ? { overflows: state.overflows } : {}),
     ...(state.emptyAnswers > 0 ? { emptyAnswers: state.emptyAnswers } : {}),
     ...(state.unfinished > 0 ? { unfinished: state.unfinished } : {}),
+    ...(state.mismatches > 0 ? { mismatches: state.mismatches } : {}),
+    ...(state.mismatch === undefined ? {} : { mismatch: state.mismatch }),
     ...(state.costUsd > 0 ? { costUsd: state.costUsd } : {}),
     ...(state.deadlineAtMs === undefined ? {} : { deadlineAtMs: state.deadlineAtMs }),
     ...(state.fallback ? { fallback: state.fallback } : {}),

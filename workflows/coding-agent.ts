@@ -1,7 +1,7 @@
 /** The agent loop. Decisions are in loop-policy.ts, state in agent-state.ts, activities in actions.ts. */
 import { CancellationScope, CancelledFailure, continueAsNew, workflowInfo } from "@temporalio/workflow";
 import type { ClosedSession } from "../activities/contract/activities.ts";
-import { applyOpened, applyStep, carry, createState } from "./agent-state.ts";
+import { applyMismatch, applyOpened, applyStep, carry, createState } from "./agent-state.ts";
 import { close, keepWaiting } from "./closing.ts";
 import { watchDeadline } from "./deadline.ts";
 import { fetchRepository, pushSaves } from "./delivery.ts";
@@ -91,6 +91,7 @@ async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcom
     if (answer.kind === "answered") state.unfinished = next.kind === "unfinished" ? state.unfinished + 1 : 0;
     if (next.kind === "completed") return { status: "completed" };
     if (next.kind === "failed") return failed(next.type, next.message);
+    if (next.kind === "mismatch") applyMismatch(state, next.why);
     if (next.kind !== "run tools") continue;
 
     const isStuck = await runTools(run, next.calls);

@@ -54,6 +54,8 @@ export type NextMove =
   | { readonly kind: "completed" }
   /** The answer broke off for another reason than its length, without a call: it gets one more try. */
   | { readonly kind: "unfinished" }
+  /** The last answer is not JSON by the session's schema: it gets one more try. */
+  | { readonly kind: "mismatch"; readonly why: string }
   | { readonly kind: "failed"; readonly type: FailureType; readonly message: string };
 
 /** What follows a step, once `applyStep` has counted it. */
@@ -94,7 +96,7 @@ export function callGroups(calls: readonly CallFacts[]): (readonly [CallFacts, n
 export function afterAnswer(
   state: AgentState,
   answer: Extract<ModelStepFacts, { kind: "answered" }>,
-  { needsStop }: Pick<RunPolicy, "needsStop">,
+  { needsStop, checksAnswer }: Pick<RunPolicy, "needsStop" | "checksAnswer">,
 ): NextMove {
   if (answer.calls.length > 0) return { kind: "run tools", calls: answer.calls };
   if (answer.finish === "content-filter") {
@@ -107,7 +109,10 @@ export function afterAnswer(
   }
   // Cut off by its length without a call: it has more to say.
   if (answer.finish === "length" || waiting(state.inbox) > 0) return { kind: "again" };
-  if (answer.finish === "stop" || needsStop !== true) return { kind: "completed" };
+  if (answer.finish === "stop" || needsStop !== true)
+    return checksAnswer && answer.mismatch !== undefined
+      ? afterMismatch(state, answer.mismatch)
+      : { kind: "completed" };
   return state.unfinished < 1
     ? { kind: "unfinished" }
     : {
@@ -115,6 +120,15 @@ export function afterAnswer(
         type: "UnfinishedAnswer",
         message: `The model's answer broke off twice in a row (finish: ${answer.finish}), so it does not count as the end of the task. What it said is kept: say something to resume.`,
       };
+}
+
+function afterMismatch({ mismatches }: AgentState, why: string): NextMove {
+  if (mismatches < 1) return { kind: "mismatch", why };
+  return {
+    kind: "failed",
+    type: "OutputMismatch",
+    message: `The answer is not JSON by the schema that was asked for (--output-schema), twice: ${why}. The conversation and the files are kept: say what to do differently to resume.`,
+  };
 }
 
 /** A new run of the same session is due: only at a boundary. */

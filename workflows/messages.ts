@@ -121,6 +121,9 @@ export interface CarriedState {
   readonly overflows?: number;
   readonly emptyAnswers?: number;
   readonly unfinished?: number;
+  /** How many answers were not by the schema; what was wrong with the last one, which the next step begins with. */
+  readonly mismatches?: number;
+  readonly mismatch?: string;
   /** USD so far, where a limit was set; which model steps in, and that it is asked next. Absent means none. */
   readonly costUsd?: number;
   readonly fallback?: { readonly index: number; readonly sinceMs: number };

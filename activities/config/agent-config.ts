@@ -7,6 +7,7 @@ import { z } from "zod";
 import { MAX_HEAD_MESSAGES } from "../transcript/boundary.ts";
 import { delegateConfigSchema, sessionDelegateSchema } from "./delegate-settings.ts";
 import { gitConfigSchema, sessionGitSchema } from "./git-settings.ts";
+import { outputSchemaSchema } from "./output-schema.ts";
 import { permissionsSchema, questionsSchema } from "./question-settings.ts";
 import { mcpServersSchema } from "./mcp-settings.ts";
 import { inheritedSchema, sandboxConfigSchema } from "./sandbox-settings.ts";
@@ -206,5 +207,7 @@ export const runConfigSchema = z.object({
   mcpServers: mcpServersSchema.optional(),
   /** It plans first: nothing is changed before a person has approved the plan. */
   plan: z.boolean().optional(),
+  /** Its last answer is JSON by this schema. */
+  outputSchema: outputSchemaSchema.optional(),
 });
 export type RunConfig = z.infer<typeof runConfigSchema>;

@@ -116,6 +116,7 @@ export function runPolicyOf(
     keepsInterrupt: true,
     tellsQueued: true,
     needsStop: true,
+    ...(config.outputSchema === undefined ? {} : { checksAnswer: true as const }),
     parkAfterMs: questionSettings(config.questions).parkAfter,
     ...fixed,
   };

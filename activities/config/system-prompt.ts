@@ -1,5 +1,6 @@
 /** What the model is told about itself. Constant within a session, so that providers can reuse the prefix. */
 import { DEFAULT_IMAGE, FULL_IMAGE } from "./default-image.ts";
+import { outputPrompt, type OutputSchema } from "./output-schema.ts";
 import { skillsPrompt, type Skill } from "./skills.ts";
 
 /** What of a session its prompt depends on. */
@@ -12,6 +13,7 @@ export interface Prompted {
     readonly contextWindow?: number | undefined;
     readonly systemPrompt?: string | undefined;
     readonly plan?: boolean | undefined;
+    readonly outputSchema?: OutputSchema | undefined;
     readonly instructions?: { readonly text?: string | undefined } | undefined;
   };
 }
@@ -61,6 +63,7 @@ export function systemPrompt({ instructions, skills, config }: Prompted): string
     config.systemPrompt ?? PROMPT,
     installed === undefined ? NO_ROOT : `${NO_ROOT} ${installed}`,
     config.plan === true ? PLAN_MODE : "",
+    config.outputSchema === undefined ? "" : outputPrompt(config.outputSchema),
     own === undefined ? "" : `The operator's instructions\n${own.trim()}`,
     instructions ? `${ABOUT_NOTES}\n\n${quoteNotes(ROOT_NOTES, instructions)}` : "",
     skillsPrompt(skills ?? [], Math.floor((config.contextWindow ?? 0) * SKILLS_SHARE)),

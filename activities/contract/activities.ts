@@ -144,6 +144,8 @@ export type StepOutcome =
       readonly kind: "answered";
       readonly calls: readonly CallFacts[];
       readonly finish: string;
+      /** Of a last answer that is not JSON by the session's schema: what is wrong with it, bounded and masked. */
+      readonly mismatch?: string;
       readonly usage: StepUsage;
       /** USD of the whole session so far, where a limit was set and every price is known. */
       readonly costUsd?: number;

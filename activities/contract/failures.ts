@@ -44,6 +44,8 @@ export type FailureType =
   | "EmptyAnswer"
   /** The answer broke off twice in a row. */
   | "UnfinishedAnswer"
+  /** The last answer is not JSON by the session's schema, also after one more try. */
+  | "OutputMismatch"
   | "ContentFilter"
   /** An update with a message that cannot be queued. */
   | "GuidanceRefused"

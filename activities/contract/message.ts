@@ -59,6 +59,10 @@ export type ToolOutcome = "completed" | "error" | "interrupted" | "unknown";
 export type UserPart = TextPart | FilePart;
 export type AssistantPart = TextPart | ReasoningPart | ToolCallPart;
 
+/** The words of an answer, without reasoning and calls. */
+export const answerText = (content: readonly AssistantPart[]): string =>
+  content.map((part) => (part.type === "text" ? part.text : "")).join("");
+
 /** What a row is, beside its role. `summary` stands for a compaction round, `nudge` and `wrap-up` are ours. */
 export type MessageKind =
   | "system"

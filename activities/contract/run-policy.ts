@@ -42,6 +42,8 @@ export interface RunPolicy {
   readonly tellsQueued?: true;
   /** Only an answer that finished with `stop` completes a task. Absent in runs from before it was so. */
   readonly needsStop?: true;
+  /** Its last answer is checked by a schema. Absent where it has none. */
+  readonly checksAnswer?: true;
   /** Longest that the set-up of its sandbox may take; absent where there is nothing to set up. */
   readonly setupTimeoutMs?: number;
   /** How long a sandbox is kept while only people are waited for, in ms. */

@@ -20,7 +20,7 @@ export type ChildConfig =
   | { readonly ok: false; readonly message: string };
 
 /**
- * What a delegate runs by: its parent's settings and limit of cost, no repository to push to, and no delegates of its own.
+ * What a delegate runs by: its parent's settings and limit of cost, no repository to push to, no schema for its answer, and no delegates of its own.
  * @param delegated how many of the parent's calls have delegates already
  */
 export function childConfig(
@@ -40,7 +40,13 @@ export function childConfig(
     const names = modelsOf(parent, settings).map(({ model }) => model);
     return refused(`"${input.model}" is none of this session's models: ${names.join(", ")}.`);
   }
-  const { repository: _repository, delegate: _delegate, fallback, ...rest } = besidesModel(parent);
+  const {
+    repository: _repository,
+    delegate: _delegate,
+    outputSchema: _outputSchema,
+    fallback,
+    ...rest
+  } = besidesModel(parent);
   const maxSteps = Math.min(input.max_steps ?? settings.maxSteps, settings.maxSteps);
   const config: RunConfig = {
     ...rest,

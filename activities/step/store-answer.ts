@@ -1,15 +1,20 @@
 /** An answer on its way into the transcript: one transaction, then facts for the workflow. */
 import { cleanDeep } from "../redaction/clean-deep.ts";
 import { cutChars } from "../contract/cut-text.ts";
-import type { AssistantPart, StoredMessage, ToolCallPart } from "../contract/message.ts";
+import {
+  answerText,
+  type AssistantPart,
+  type StoredMessage,
+  type ToolCallPart,
+} from "../contract/message.ts";
 import { contextSizeOf, sizeFacts } from "../context/context-size.ts";
 import { estimateMessage } from "../transcript/tokens.ts";
 import type { ContextSize, StepOutcome, StepUsage } from "../contract/activities.ts";
-import type { AgentDeps } from "../runtime/deps.ts";
 import { superseded } from "../contract/failures.ts";
 import { answerCostUsd } from "../config/cost.ts";
 import { logCall } from "./log-call.ts";
 import type { ModelAnswer } from "../model/model.ts";
+import type { Queryable } from "../store/db.ts";
 import { commitAnswer } from "../store/commit-step.ts";
 import { type ModelCallRow, learnFrom, recordCall } from "../store/model-calls.ts";
 import type { NewEvent } from "../store/event.ts";
@@ -18,6 +23,7 @@ import { callsOf, findAnswer, insertPartialAnswer, lockRun } from "../store/tran
 import { aboutOf, callFacts, serversOf } from "./call-facts.ts";
 import { boundedInput } from "../store/call-events.ts";
 import { doubtOf } from "./doubtful-bill.ts";
+import { mismatchOf } from "./output-mismatch.ts";
 import { refusalNews } from "./refused-summary.ts";
 import { costFacts, nearLimit, spentWith, withLost } from "./spent.ts";
 import type { StepContext } from "./step-context.ts";
@@ -34,7 +40,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
   const calls = callsOf(content);
   const message = { role: "assistant", content } as const;
   const tokens = estimateMessage(message);
-  const text = content.map((part) => (part.type === "text" ? part.text : "")).join("");
+  const text = answerText(content);
   const reasoning = content.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
   const usage = answer.usage ?? NO_USAGE;
   const doubt = await doubtOf(step, answer);
@@ -108,6 +114,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
   const measure = { ...step.measure, ratio: learnt?.ratio ?? step.measure.ratio };
   return {
     ...facts(step, calls, answer.finish, usage, nextContext({ ...step, measure }, row)),
+    ...(await mismatchOf(step, content, answer.finish)),
     ...costFacts(spent && (await withLost(step, spent)), bill.costUsd),
   };
 }
@@ -139,6 +146,7 @@ export async function answerFacts(step: StepContext, paid: StoredMessage): Promi
   const spent = await spentWith(step, 0);
   return {
     ...facts(step, calls, stored?.finish ?? "stop", { ...NO_USAGE, ...paid.usage }, context),
+    ...(await mismatchOf(step, paid.role === "assistant" ? paid.content : [], stored?.finish ?? "stop")),
     ...(spent === undefined ? {} : { costUsd: spent.after }),
   };
 }
@@ -210,10 +218,7 @@ function interruptedResponse(
   };
 }
 
-async function write(
-  step: StepContext,
-  body: (tx: Parameters<Parameters<AgentDeps["store"]["db"]["transaction"]>[0]>[0]) => Promise<void>,
-): Promise<void> {
+async function write(step: StepContext, body: (tx: Queryable) => Promise<void>): Promise<void> {
   const { deps, session, scope } = step;
   await deps.store.db.transaction(async (tx) => {
     // The fence: a run that was superseded while it waited for the provider must not write.

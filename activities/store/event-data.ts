@@ -202,6 +202,8 @@ export const eventData = {
     limit: z.enum(["cost", "deadline"]).optional(),
     reason: text.nullable(),
     text: text,
+    /** The answer, where it was asked for as JSON by a schema. */
+    output: z.unknown().optional(),
     usage: of({ input: number, cached: number, output: number, reasoning: number, calls: number }),
     costUsd: number.nullable(),
     steps: number,

@@ -40,6 +40,8 @@ export interface StartOptions {
   readonly deadlineMs?: number;
   /** `default`: nobody is asked, the model's own default is taken; `deny`: the model cannot ask either. */
   readonly questions?: "ask" | "default" | "deny";
+  /** A JSON Schema: the last answer is JSON by it, in `output` of `status` and of the event `session:ended`. */
+  readonly outputSchema?: Readonly<Record<string, unknown>>;
   /** Paths of images and PDFs that belong to the task. */
   readonly images?: readonly string[];
 }

@@ -43,6 +43,7 @@ const newSession = z.strictObject({
   maxSteps: z.number().int().min(1).optional(),
   maxCostUsd: z.number().positive().optional(),
   questions: z.enum(["ask", "default", "deny"]).optional(),
+  outputSchema: z.record(z.string(), z.unknown()).optional(),
 });
 
 const message = z.strictObject({ text: z.string(), id: z.string().optional() });

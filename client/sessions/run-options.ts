@@ -5,12 +5,14 @@ import { resolveConfig, type ConfigFlags, type ResolvedConfig } from "../config/
 import { readDevcontainer, type Devcontainer } from "../config/devcontainer.ts";
 import { usageError } from "../console/errors.ts";
 import { NETWORKS, type SandboxFlags } from "../config/sandbox-flags.ts";
+import { readOutputSchema } from "./read-output-schema.ts";
 import { parseDeadline } from "./parse-deadline.ts";
 import { forProject } from "../registries/session-registries.ts";
 import type { SessionGit } from "../../activities/config/git-settings.ts";
 import { sessionGit, withGitFlags, type GitFlags } from "./git-flags.ts";
 import { notShown, readAttachments } from "./images.ts";
 import { QUESTION_MODES, type QuestionMode } from "../../activities/config/question-settings.ts";
+import type { OutputSchema } from "../../activities/config/output-schema.ts";
 import { parseSessionId } from "./session-id.ts";
 import type { Start } from "./start-session.ts";
 import { processStdin, readTask, type Stdin } from "./task-input.ts";
@@ -31,6 +33,8 @@ export interface RunFlags extends GitFlags, SandboxFlags {
   readonly setup: boolean;
   readonly questions?: QuestionMode;
   readonly plan?: boolean;
+  /** A file's name; of the library the schema itself. */
+  readonly outputSchema?: string | OutputSchema;
 }
 
 /** Adds the flags of requirement 1.2. */
@@ -59,6 +63,7 @@ export function withSettingFlags(command: Command): Command {
     .option("--deadline <when>", "end within a time such as 90m or 8h, or by an ISO time", (text) =>
       parseDeadline(text, Date.now()),
     )
+    .option("--output-schema <file>", "JSON Schema: the last answer is JSON by it, alone on stdout")
     .addOption(
       new Option(
         "--questions <mode>",
@@ -129,6 +134,7 @@ export async function prepareStart(
       "--plan does not go with --repo yet: the clone writes to the workspace.",
       "Clone it, and name the folder: --workspace DIR --plan",
     );
+  const outputSchema = await readOutputSchema(flags.outputSchema);
   const git = sessionGit(flags, config.settings.git);
   for (const line of [...config.notes, ...(container?.notes ?? [])]) note(`${line}\n`);
   if (config.rehearsal && flags.setup !== false) {
@@ -143,7 +149,11 @@ export async function prepareStart(
   const task = await readTask(words, stdin, note);
   const project = git?.url ?? (flags.workspace === undefined ? "" : resolve(flags.workspace));
   const own = forProject(config.run, project);
-  const run = flags.plan === true ? { ...own, plan: true } : own;
+  const run = {
+    ...own,
+    ...(flags.plan === true ? { plan: true } : {}),
+    ...(outputSchema === undefined ? {} : { outputSchema }),
+  };
   if (git === undefined) return { start: { id, task, config: run, attachments, folder }, config };
   await check(git, flags);
   return { start: { id, task, config: { ...run, repository: git }, attachments, folder }, config };

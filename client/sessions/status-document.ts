@@ -1,5 +1,6 @@
 /** The state of a session as one document, from its rows. Pure. */
 import { branchOf } from "../../activities/config/git-settings.ts";
+import { outputOf } from "../../activities/config/output-schema.ts";
 import { sessionCostUsd } from "../../activities/config/cost.ts";
 import type { Price } from "../../activities/config/model-target.ts";
 import { shorten } from "../../activities/contract/cut-text.ts";
@@ -40,6 +41,8 @@ export interface SessionStatusDocument {
   /** The provider's token counts contradict the session's size, so they are not reckoned with. */
   readonly usageDoubtful: boolean;
   readonly result: string | null;
+  /** The answer of a completed session with --output-schema, read; null in all others. */
+  readonly output: unknown;
   /** `deadline`: ISO time, known while its workflow answers. */
   readonly limits: {
     readonly costUsd: number | null;
@@ -129,6 +132,7 @@ export function statusDocument(
     costEstimatedUsd: bill.estimatedUsd,
     usageDoubtful: isDoubted,
     result: isTakenUp(row, run) ? null : row.result,
+    output: isTakenUp(row, run) ? null : (outputOf(config, row)?.value ?? null),
     limits: {
       costUsd: sessionCostUsd(bill, config),
       maxCostUsd: config.limits?.maxCostUsd ?? null,
@@ -210,6 +214,7 @@ function statusOf(row: SessionRow, run: RunDescription | undefined): string {
 
 interface KnownConfig {
   readonly model?: string;
+  readonly outputSchema?: unknown;
   readonly contextWindow?: number;
   readonly price?: Price;
   readonly tier?: string;
@@ -218,6 +223,6 @@ interface KnownConfig {
 }
 
 /** The row's configuration as far as it is there: an older version's row is shown, not refused. */
-function knownConfig(config: unknown): KnownConfig {
+export function knownConfig(config: unknown): KnownConfig {
   return typeof config === "object" && config !== null ? (config as KnownConfig) : {};
 }

@@ -5,6 +5,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SessionEvent } from "../../activities/store/event.ts";
 import { listen, readEvents } from "../../activities/store/events.ts";
+import { outputOf } from "../../activities/config/output-schema.ts";
+import { knownConfig } from "../sessions/status-document.ts";
 import { findSession, type SessionRow } from "../../activities/store/reading.ts";
 import type { Store } from "../../activities/store/db.ts";
 import type { RunDescription } from "../connect/describe-run.ts";
@@ -37,6 +39,8 @@ export interface FollowEnd {
   readonly kind: "ended";
   readonly status: string;
   readonly result: string;
+  /** The result is JSON, which was asked for by a schema. */
+  readonly isJson?: true;
   readonly lastSeq: number;
   /** Why, where no event says it: terminated from outside, lost. */
   readonly reason: string | undefined;
@@ -120,14 +124,22 @@ class Follower {
   }
 
   /** The row says that the session has ended. */
-  async *#end({ status, result }: SessionRow): AsyncGenerator<FollowItem> {
+  async *#end(row: SessionRow): AsyncGenerator<FollowItem> {
     // Its last event may have come between the two readings; a run that goes on was just resumed, or is about to close.
     this.#endedSince ??= performance.now();
     const open = (await this.#options.describe())?.status === "RUNNING";
     if (open || (!this.#endHeard && performance.now() - this.#endedSince < END_GRACE_MS))
       return this.#waker.wait(END_POLL_MS);
     this.ended = true;
-    yield { kind: "ended", status, result: result ?? "", lastSeq: this.#afterSeq, reason: undefined };
+    const { status, result } = row;
+    yield {
+      kind: "ended",
+      status,
+      result: result ?? "",
+      ...(outputOf(knownConfig(row.config), row) === undefined ? {} : { isJson: true as const }),
+      lastSeq: this.#afterSeq,
+      reason: undefined,
+    };
   }
 
   /** Nothing new: after a while Temporal is asked whether the run still exists. */

@@ -94,11 +94,10 @@ function ofRenderer(renderer: Renderer, output: Output): Pick<Show, "note" | "tr
     end: (end: FollowEnd) => {
       if (end.reason !== undefined) renderer.note(style("yellow", `\n■ ${end.status}: ${end.reason}`));
       // Where both streams are one screen, the words were just read.
-      const read = output.sameScreen && renderer.shownText().trim() === end.result.trim();
+      const read = !end.isJson && output.sameScreen && renderer.shownText().trim() === end.result.trim();
       if (end.result === "" || read) return;
-      const text = output.isRich
-        ? renderMarkdown(end.result, { style, columns: output.columns })
-        : end.result;
+      const isLaidOut = output.isRich && !end.isJson;
+      const text = isLaidOut ? renderMarkdown(end.result, { style, columns: output.columns }) : end.result;
       output.result(text.endsWith("\n") ? text : `${text}\n`);
     },
   };

@@ -23,6 +23,7 @@ const DOCUMENT: SessionStatusDocument = {
   costEstimatedUsd: 0,
   usageDoubtful: false,
   result: null,
+  output: null,
   limits: { costUsd: null, maxCostUsd: null, deadline: null },
   limit: null,
   error: null,

@@ -29,6 +29,8 @@ const STATE: AgentState = {
   overflows: 1,
   emptyAnswers: 1,
   unfinished: 1,
+  mismatches: 1,
+  mismatch: "it is not JSON",
   usage: { input: 9, output: 8, cached: 7, reasoning: 6, calls: 5 },
   costUsd: 1.5,
   deadlineAtMs: 7_000,

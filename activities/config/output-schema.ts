@@ -1,0 +1,73 @@
+/** A session whose last answer is to be JSON by a schema: the schema, and how an answer is checked against it. */
+import { z } from "zod";
+import { shorten } from "../contract/cut-text.ts";
+
+/** A JSON Schema: 2020-12 where it does not say, 2019-09, draft 7 or 6. */
+export const outputSchemaSchema = z.record(z.string(), z.unknown());
+export type OutputSchema = z.infer<typeof outputSchemaSchema>;
+
+/** Of a schema as JSON: it stands in the system prompt. Source: ours, some 8,000 tokens. */
+export const MAX_SCHEMA_CHARS = 32_768;
+/** Of what is wrong with an answer: it crosses the workflow. Source: ours, some ten errors. */
+const MAX_WHY_CHARS = 600;
+
+export type CheckedAnswer =
+  | { readonly ok: true; readonly value: unknown }
+  /** `why` is written for the model. */
+  | { readonly ok: false; readonly why: string };
+
+/** What is wrong with a schema itself; undefined where answers can be checked by it. */
+export async function schemaTrouble(schema: OutputSchema): Promise<string | undefined> {
+  const chars = JSON.stringify(schema).length;
+  if (chars > MAX_SCHEMA_CHARS) return `it has ${chars} characters; at most ${MAX_SCHEMA_CHARS} are taken`;
+  try {
+    await validatorOf(schema);
+    return undefined;
+  } catch (error) {
+    return shorten(error instanceof Error ? error.message : String(error), MAX_WHY_CHARS);
+  }
+}
+
+export async function checkAnswer(schema: OutputSchema, text: string): Promise<CheckedAnswer> {
+  const json = readJson(text);
+  if (!json.ok) return json;
+  const validate = await validatorOf(schema);
+  const { valid, errorMessage = "" } = validate(json.value);
+  return valid ? json : { ok: false, why: shorten(errorMessage, MAX_WHY_CHARS) };
+}
+
+// The MCP library brings a whole validator for all dialects. A new one each time: it would keep every schema that it ever saw.
+async function validatorOf(schema: OutputSchema) {
+  const { AjvJsonSchemaValidator } = await import("@modelcontextprotocol/client/validators/ajv");
+  return new AjvJsonSchemaValidator().getValidator(schema);
+}
+
+/** Many models put JSON into a code fence, whatever they were asked. */
+const FENCED = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/;
+
+function readJson(text: string): CheckedAnswer {
+  const trimmed = text.trim();
+  const bare = FENCED.exec(trimmed)?.[1] ?? trimmed;
+  if (bare === "") return { ok: false, why: "it is empty" };
+  try {
+    return { ok: true, value: JSON.parse(bare) as unknown };
+  } catch (error) {
+    return { ok: false, why: shorten(`it is not JSON: ${String(error)}`, MAX_WHY_CHARS) };
+  }
+}
+
+/** The answer of a session that has completed, as its row keeps it; undefined where it was asked for none by a schema. */
+export function outputOf(
+  config: { readonly outputSchema?: unknown },
+  { status, result }: { readonly status: string; readonly result: string | null },
+): { readonly value: unknown } | undefined {
+  if (config.outputSchema === undefined || status !== "completed") return undefined;
+  const json = readJson(result ?? "");
+  return json.ok ? { value: json.value } : undefined;
+}
+
+/** Of the system prompt. */
+export const outputPrompt = (schema: OutputSchema): string =>
+  `The last answer
+- A program reads your last answer, the one without tool calls. It must be one JSON value that is valid by the JSON Schema below, and nothing else: no words around it, no code fence.
+${JSON.stringify(schema)}`;

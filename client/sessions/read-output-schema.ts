@@ -1,0 +1,33 @@
+/** `--output-schema`: a JSON Schema from a file, checked before anything is started. */
+import { readFile } from "node:fs/promises";
+import { schemaTrouble, type OutputSchema } from "../../activities/config/output-schema.ts";
+import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { usageError } from "../console/errors.ts";
+
+/** @param given a file's name, or the schema itself. @throws ClientError (usage) */
+export async function readOutputSchema(
+  given: string | OutputSchema | undefined,
+): Promise<OutputSchema | undefined> {
+  if (given === undefined) return undefined;
+  const schema = typeof given === "string" ? await readSchemaFile(given) : given;
+  const trouble = await schemaTrouble(schema);
+  if (trouble === undefined) return schema;
+  throw usageError(
+    `${nameOf(given)} is no JSON Schema that answers can be checked by: ${trouble}.`,
+    "Take JSON Schema 2020-12, 2019-09, draft 7 or draft 6, with references inside the document alone.",
+  );
+}
+
+async function readSchemaFile(path: string): Promise<OutputSchema> {
+  let schema: unknown;
+  try {
+    schema = JSON.parse(await readFile(path, "utf8"));
+  } catch (error) {
+    throw usageError(`The output schema ${path} cannot be read: ${reasonOf(error)}.`);
+  }
+  if (typeof schema === "object" && schema !== null && !Array.isArray(schema)) return schema as OutputSchema;
+  throw usageError(`The output schema ${path} is no JSON object.`);
+}
+
+const nameOf = (given: string | OutputSchema): string =>
+  typeof given === "string" ? `The output schema ${given}` : "The output schema";

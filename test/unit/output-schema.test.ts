@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import {
+  checkAnswer,
+  MAX_SCHEMA_CHARS,
+  outputOf,
+  schemaTrouble,
+} from "../../activities/config/output-schema.ts";
+import { readOutputSchema } from "../../client/sessions/read-output-schema.ts";
+
+const schema = {
+  type: "object",
+  properties: { name: { type: "string" }, count: { type: "integer", minimum: 1 } },
+  required: ["name"],
+  additionalProperties: false,
+};
+
+describe("an answer", () => {
+  it.each([
+    ["bare", '{"name":"a","count":2}'],
+    ["in a fence", '\n```json\n{"name":"a","count":2}\n```\n'],
+  ])("is taken %s", async (_, text) => {
+    expect(await checkAnswer(schema, text)).toEqual({ ok: true, value: { name: "a", count: 2 } });
+  });
+
+  it.each([
+    ['It is {"name":"a"}.', /^it is not JSON/],
+    ["  ", /^it is empty$/],
+    ['{"count":0}', /name.*count must be >= 1/],
+    ['{"name":"a","more":1}', /additional properties/],
+  ])("%j is refused with what is wrong", async (text, why) => {
+    expect(await checkAnswer(schema, text)).toEqual({ ok: false, why: expect.stringMatching(why) });
+  });
+
+  it("is checked where the schema names no type, and by references, conditions and formats", async () => {
+    const fails = async (own: Record<string, unknown>, value: unknown) =>
+      !(await checkAnswer(own, JSON.stringify(value))).ok;
+    expect(await fails({ required: ["a"] }, {})).toBe(true);
+    expect(await fails({ $ref: "#/$defs/n", $defs: { n: { type: "number" } } }, "1")).toBe(true);
+    expect(await fails({ if: { required: ["a"] }, then: { required: ["b"] } }, { a: 1 })).toBe(true);
+    expect(await fails({ type: "string", format: "date-time" }, "soon")).toBe(true);
+    const draft7 = { $schema: "http://json-schema.org/draft-07/schema#", items: [{ type: "string" }] };
+    expect(await fails(draft7, [1])).toBe(true);
+  });
+});
+
+it("is read from a session that has completed, and from no other", () => {
+  const row = { status: "completed", result: '{"name":"a"}' };
+  expect(outputOf({ outputSchema: schema }, row)).toEqual({ value: { name: "a" } });
+  expect(outputOf({}, row)).toBeUndefined();
+  expect(outputOf({ outputSchema: schema }, { ...row, status: "max_steps" })).toBeUndefined();
+});
+
+it.each([
+  [{ type: "objekt" }],
+  [{ type: "object", required: "name" }],
+  [{ $ref: "https://example.com/other.json" }],
+  [{ $schema: "http://json-schema.org/draft-04/schema#" }],
+  [{ description: "x".repeat(MAX_SCHEMA_CHARS) }],
+])("a schema that nothing can be checked by is refused before anything starts", async (bad) => {
+  expect(await schemaTrouble(bad)).toEqual(expect.any(String));
+  await expect(readOutputSchema(bad)).rejects.toMatchObject({ exitCode: 2 });
+});
+
+it("a file that is missing or holds no schema is refused by its name", async () => {
+  await expect(readOutputSchema("/nowhere/schema.json")).rejects.toMatchObject({
+    exitCode: 2,
+    message: expect.stringContaining("/nowhere/schema.json") as string,
+  });
+});
