@@ -27,6 +27,7 @@ import { mismatchOf } from "./output-mismatch.ts";
 import { refusalNews } from "./refused-summary.ts";
 import { costFacts, nearLimit, spentWith, withLost } from "./spent.ts";
 import type { StepContext } from "./step-context.ts";
+import { uniqueCallIds } from "./unique-call-ids.ts";
 
 const NO_USAGE: StepUsage = { input: 0, output: 0, cached: 0, reasoning: 0 };
 const INTERRUPTED = " [interrupted]";
@@ -242,24 +243,6 @@ function cleanContent({ deps }: StepContext, content: readonly AssistantPart[]):
       toolCallId: clean(part.toolCallId),
       input: cleanDeep(part.input, clean),
     };
-  });
-}
-
-// Providers have been seen to use an id twice, in one answer and over a session. What left the view cannot collide.
-function uniqueCallIds({ rows, input }: StepContext, content: AssistantPart[]): AssistantPart[] {
-  const taken = new Set(
-    rows
-      .flatMap((row) => (row.role === "assistant" ? callsOf(row.content) : []))
-      .map((call) => call.toolCallId),
-  );
-  let index = -1;
-  return content.map((part) => {
-    if (part.type !== "tool-call") return part;
-    index += 1;
-    const isFree = part.toolCallId !== "" && !taken.has(part.toolCallId);
-    const toolCallId = isFree ? part.toolCallId : `${part.toolCallId}_s${input.step}c${index}`;
-    taken.add(toolCallId);
-    return { ...part, toolCallId };
   });
 }
 
