@@ -15,6 +15,7 @@ import { measureSandbox } from "./groups/sandbox.ts";
 import { measureStart } from "./groups/start.ts";
 import { measureSteps } from "./groups/steps.ts";
 import { measureTokens } from "./groups/tokens.ts";
+import { measureWaiting } from "./groups/waiting.ts";
 import { measureWake } from "./groups/wake.ts";
 import { measureWorkspace } from "./groups/workspace.ts";
 import { type BenchOptions, readOptions, USAGE } from "./options.ts";
@@ -28,6 +29,7 @@ const GROUPS: Readonly<Record<string, Group>> = {
   growth: measureGrowth,
   runs: measureRuns,
   fleet: measureFleet,
+  waiting: measureWaiting,
   wake: measureWake,
   start: measureStart,
   sandbox: measureSandbox,
@@ -46,9 +48,12 @@ const PURE_GROUPS: Readonly<Record<string, (options: BenchOptions) => Promise<Fi
 function scaleOf({ quick, long }: BenchOptions): Scale {
   const usual = quick ? { lateStep: 100, manySteps: 160 } : { lateStep: 200, manySteps: 400 };
   const late = long ? { lateStep: 1_000, manySteps: 5_000 } : usual;
+  const waiting = quick
+    ? { waitingSeconds: [10], waitingSessions: [1, 10] }
+    : { waitingSeconds: [10, 30], waitingSessions: [1, 30] };
   return quick
-    ? { rounds: 2, steps: 30, ...late, fleets: [1, 10, 50], fleetRounds: 1, fleetSteps: 15, repeats: 2 }
-    : { rounds: 3, steps: 60, ...late, fleets: [1, 10, 50], fleetRounds: 2, fleetSteps: 20, repeats: 5 };
+    ? { rounds: 2, steps: 30, ...late, ...waiting, fleets: [1, 10, 50], fleetRounds: 1, fleetSteps: 15, repeats: 2 }
+    : { rounds: 3, steps: 60, ...late, ...waiting, fleets: [1, 10, 50], fleetRounds: 2, fleetSteps: 20, repeats: 5 };
 }
 
 const began = Date.now();

@@ -18,7 +18,7 @@ export const USAGE = `npm run bench -- [--quick] [--long] [--json FILE] [--only 
   --quick   fewer repeats, below 3 minutes
   --long    compares step 1,000 (else 200) with step 10, and the ends of a session of 5,000 steps (else 400)
   --json    writes the figures to FILE
-  --only    of: steps, memory, growth, runs, fleet, wake, start, sandbox, cancel, context;
+  --only    of: steps, memory, growth, runs, fleet, waiting, wake, start, sandbox, cancel, context;
             tokens and policies compute only, and need no service; workspace needs Docker alone
   --trajectory FILE   the policies replay what \`longhaul export\` wrote (gzip or plain), not the recorded session
 `;

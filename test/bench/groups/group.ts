@@ -16,6 +16,9 @@ export interface Scale {
   readonly fleetRounds: number;
   /** Steps of each session among many. */
   readonly fleetSteps: number;
+  /** How long the model of a step streams, in s, and of how many sessions at once. */
+  readonly waitingSeconds: readonly number[];
+  readonly waitingSessions: readonly number[];
   /** Repeats of what is done once in a while: a start, a cancel, a message. */
   readonly repeats: number;
 }

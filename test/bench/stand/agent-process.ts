@@ -1,4 +1,6 @@
 /** The agent's worker as it is deployed, in a process of its own, with one more tool and a meter. */
+import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
 import { NativeConnection, Runtime, DefaultLogger, Worker, type WorkerOptions } from "@temporalio/worker";
 import { pino } from "pino";
 import type { AgentActivities } from "../../../activities/contract/activities.ts";
@@ -16,7 +18,11 @@ import { meterVerbs, timed, watchStatements } from "./meter.ts";
 import { probe } from "./probe-tool.ts";
 
 watchStatements();
-Runtime.install({ logger: new DefaultLogger("ERROR") });
+const metrics = await freeAddress();
+Runtime.install({
+  logger: new DefaultLogger("ERROR"),
+  telemetryOptions: { metrics: { prometheus: { bindAddress: metrics } } },
+});
 const config = readWorkerConfig();
 const sanitizer = createSanitizer(config.secrets);
 const connection = await NativeConnection.connect({ address: process.env["TEMPORAL_ADDRESS"] ?? "" });
@@ -52,9 +58,27 @@ const [options] = workerOptions({ config, connection, namespace, bundle, activit
 const worker = await Worker.create(options as WorkerOptions);
 const running = worker.run();
 
-export type AgentVerbs = typeof meterVerbs;
+/** Heartbeats that were sent to the server, by the SDK's own count. */
+async function heartbeats(): Promise<number> {
+  const text = await (await fetch(`http://${metrics}/metrics`)).text();
+  const counted = text.split("\n").filter((line) => /^temporal_request\w*{.*RecordActivityTaskHeartbeat/.test(line));
+  return counted.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+}
 
-serve(meterVerbs, async () => {
+/** On this machine, where nobody listens. */
+async function freeAddress(): Promise<string> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return `127.0.0.1:${port}`;
+}
+
+const verbs = { ...meterVerbs, heartbeats };
+export type AgentVerbs = typeof verbs;
+
+serve(verbs, async () => {
   worker.shutdown();
   await running;
   await sandbox.dispose();

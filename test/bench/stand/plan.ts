@@ -11,6 +11,8 @@ export interface Plan {
   readonly command?: string;
   /** Characters of a probe's result. */
   readonly chars?: number;
+  /** Before its calls the model says something for so long, at 40 tokens a second. */
+  readonly streamMs?: number;
   /** The model says a word and then nothing more. */
   readonly hangs?: boolean;
   /** The request, from 1, on which it does so; asked again, it goes on with that step. */
@@ -22,6 +24,9 @@ export const SMALL_MODEL = "gpt-4o-small";
 export const SMALL_WINDOW_TOKENS = 32_000;
 
 const MARK = "bench ";
+/** Source: the 40 tokens a second, of a usual length. */
+const TOKEN = "abc ";
+const TOKEN_MS = 25;
 
 export function taskOf(plan: Plan): string {
   return MARK + JSON.stringify(plan);
@@ -48,5 +53,7 @@ export function replyTo(plan: Plan, index: number): Reply {
         }
       : { type: "call", name: "probe", arguments: { key, chars: plan.chars ?? 2_048 } };
   });
-  return { parts };
+  if (plan.streamMs === undefined) return { parts };
+  const text = TOKEN.repeat(Math.round(plan.streamMs / TOKEN_MS));
+  return { parts: [{ type: "text", text }, ...parts], chunkChars: TOKEN.length, chunkDelayMs: TOKEN_MS };
 }

@@ -6,6 +6,7 @@ import { migrateStore, openStore, type Store } from "../../../activities/store/d
 import { createSession } from "../../../activities/store/sessions.ts";
 import { dataConverter } from "../../../worker/connect/data-converter.ts";
 import { ensurePostgres } from "../../../client/setup/postgres.ts";
+import { readState } from "../../../client/setup/state.ts";
 import { bringUp } from "../../../client/setup/services.ts";
 import type { codingAgent } from "../../../workflows/index.ts";
 import { WORKFLOW_TYPE } from "../../../workflows/messages.ts";
@@ -25,6 +26,8 @@ export interface Stand {
   readonly agent: RemoteProcess<AgentVerbs>["ask"];
   readonly yardstick: RemoteProcess<YardstickVerbs>["ask"];
   readonly image: string;
+  /** Of Temporal's server. */
+  readonly temporalPid: number;
   /** What a worker of one's own is to be told; its queue is its own affair. */
   readonly environment: Readonly<Record<string, string>>;
   readonly say: (line: string) => void;
@@ -93,6 +96,7 @@ export async function bringUpStand(say: (line: string) => void): Promise<Stand> 
       agent: agent.ask,
       yardstick: yardstick.ask,
       image,
+      temporalPid: readState(home).services.temporal?.pid ?? 0,
       environment,
       say,
       start: (plan, options) => startSession({ store, client, image, inTurn }, plan, options ?? {}),

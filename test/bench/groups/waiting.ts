@@ -1,0 +1,122 @@
+/** What waiting costs: of a step whose model streams for seconds while nobody watches, and of a worker with nothing to do. */
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { startWorkerProcess } from "../../support/worker-process.ts";
+import type { BenchSession, Stand } from "../stand/stand.ts";
+import type { Figure, Goal } from "../table.ts";
+import type { Scale } from "./group.ts";
+
+/** Steps of each session that count; the one before them is whole too, and does not. */
+const STEPS = 2;
+/** Postgres' processes tell what they did once a second while they work. Source: its PGSTAT_MIN_INTERVAL. */
+const STATISTICS_MS = 1_100;
+/** Source: its PGSTAT_IDLE_INTERVAL, after which a process that rests tells the remainder. */
+const RESTING_STATISTICS_MS = 10_500;
+/** Source: Linux, for every machine that it runs on. */
+const MS_PER_TICK = 10;
+
+/** All of it since the machine began to count. */
+interface Counters {
+  readonly commits: number;
+  readonly walBytes: number;
+  readonly workerCpuMs: number;
+  readonly serverCpuMs: number;
+  readonly heartbeats: number;
+  /** What Temporal wrote for these sessions, without heartbeats. */
+  readonly events: number;
+}
+
+const KINDS = ["commits", "walBytes", "workerCpuMs", "serverCpuMs", "heartbeats", "events"] as const;
+
+export async function measureWaiting(stand: Stand, scale: Scale): Promise<Figure[]> {
+  const figures: Figure[] = [];
+  for (const seconds of scale.waitingSeconds)
+    for (const sessions of scale.waitingSessions)
+      figures.push(...figuresOf(seconds, sessions, await streaming(stand, seconds, sessions)));
+  return [...figures, await idleWorker(stand)];
+}
+
+async function streaming(stand: Stand, seconds: number, count: number): Promise<Counters> {
+  stand.say(`${count} x ${STEPS} steps of ${seconds} s`);
+  const plan = { steps: STEPS + 1, calls: 1, tool: "probe", streamMs: seconds * 1_000 } as const;
+  const sessions = await Promise.all(Array.from({ length: count }, () => stand.start(plan, { bulk: true })));
+  const all = (step: number) => Promise.all(sessions.map(({ id }) => stand.model.nth(id, step)));
+  await all(2);
+  const before = await countersOf(stand, sessions);
+  await all(2 + STEPS);
+  const after = await countersOf(stand, sessions);
+  await Promise.all(sessions.map(({ handle }) => handle.result()));
+  const each = KINDS.map((kind) => [kind, (after[kind] - before[kind]) / count / STEPS]);
+  return Object.fromEntries(each) as unknown as Counters;
+}
+
+async function countersOf(stand: Stand, sessions: readonly BenchSession[]): Promise<Counters> {
+  const [{ cpuMs }, heartbeats, events] = await Promise.all([
+    stand.agent.usage(),
+    stand.agent.heartbeats(),
+    Promise.all(sessions.map(writtenEvents)),
+  ]);
+  const serverCpuMs = cpuMsOf(stand.temporalPid);
+  const written = events.reduce((sum, one) => sum + one, 0);
+  await sleep(STATISTICS_MS);
+  return { ...(await postgres(stand)), workerCpuMs: cpuMs, serverCpuMs, heartbeats, events: written };
+}
+
+async function postgres({ store }: Stand): Promise<Pick<Counters, "commits" | "walBytes">> {
+  const { rows } = await store.pool.query<{ commits: string; wal: string }>(
+    `select sum(xact_commit) as commits, pg_current_wal_lsn() - '0/0' as wal from pg_stat_database`,
+  );
+  return { commits: Number(rows[0]?.commits), walBytes: Number(rows[0]?.wal) };
+}
+
+/** What is scheduled is written together with what scheduled it. */
+async function writtenEvents({ handle }: BenchSession): Promise<number> {
+  const { events } = await handle.fetchHistory();
+  return (events ?? []).filter(
+    (event) => !event.activityTaskScheduledEventAttributes && !event.workflowTaskScheduledEventAttributes,
+  ).length;
+}
+
+function cpuMsOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK;
+}
+
+function figuresOf(seconds: number, sessions: number, counted: Counters): Figure[] {
+  const figure = (name: string, value: number, unit: string, goal?: Goal, note?: string): Figure => ({
+    name: `step of ${seconds} s, ${sessions} at once, unwatched: ${name}`,
+    value,
+    unit,
+    n: sessions * STEPS,
+    // Of ten seconds: longer ones are there for comparison.
+    ...(goal === undefined || seconds !== 10 ? {} : { goal }),
+    ...(note === undefined ? {} : { note }),
+  });
+  const atMost = (limit: number): Goal => ({ of: "value", atMost: limit });
+  const { commits, walBytes, workerCpuMs, serverCpuMs, heartbeats, events } = counted;
+  return [
+    figure("Postgres commits", commits, "", atMost(20)),
+    figure("WAL", walBytes / 1_024, "KB", atMost(15)),
+    figure("worker CPU", workerCpuMs, "ms", atMost(80)),
+    figure("Temporal server CPU", serverCpuMs, "ms", atMost(70)),
+    figure("persisted Temporal actions", heartbeats + events, "", atMost(12), `${heartbeats} heartbeats`),
+  ];
+}
+
+/** Commits that a worker as it is deployed makes in 10 s with nothing to do. */
+async function idleWorker(stand: Stand): Promise<Figure> {
+  const seconds = 20;
+  stand.say("an idle worker");
+  const worker = await startWorkerProcess({ ...stand.environment, LONGHAUL_TASK_QUEUE: "bench-idle" });
+  try {
+    await sleep(RESTING_STATISTICS_MS);
+    const before = await postgres(stand);
+    await sleep(seconds * 1_000);
+    const after = await postgres(stand);
+    const commits = ((after.commits - before.commits) * 10) / seconds;
+    const goal = { of: "value", atMost: 5 } as const;
+    return { name: "idle worker: Postgres commits in 10 s", value: commits, unit: "", n: 1, goal };
+  } finally {
+    await worker.terminate();
+  }
+}
