@@ -32,7 +32,7 @@ const schema = z.object({
   LONGHAUL_HOST_TIMEOUT_SECONDS: number(90),
   LONGHAUL_MODEL_CALLS_PER_SECOND: optional(z.coerce.number().positive().optional()),
   LONGHAUL_ACTIVITY_SLOTS: number(100),
-  LONGHAUL_HEARTBEAT_MS: number(200),
+  LONGHAUL_HEARTBEAT_MS: number(10_000),
   LONGHAUL_HEARTBEAT_TIMEOUT_MS: number(30_000),
   LONGHAUL_SHUTDOWN_GRACE_MS: number(10_000),
   LONGHAUL_REAP_MINUTES: number(10),
@@ -67,9 +67,8 @@ export interface WorkerConfig {
   readonly hostTimeoutMs: number;
   readonly activitySlots: number;
   /**
-   * How often an activity reports to Temporal, in ms, which is how long a cancel takes to arrive at most. 200 suits one
-   * machine; fleets of hundreds of activities raise it. Source: measured 2026-11 (the SDK's own default made a
-   * cancel take 7.9 s, 200 ms 0.11 s).
+   * How often an activity reports to Temporal, in ms: each report is written there. A cancel does not wait for it, being announced
+   * (activities/store/announcements.ts); a pause, a reset or a terminate from outside does. Source: requirement 9.
    */
   readonly heartbeatMs: number;
   /** How long an activity's heartbeats may stay away before it is given to another worker, in ms. Source: requirement 7.1. */
@@ -144,7 +143,8 @@ export function readWorkerConfig(
     },
     hostTimeoutMs: e.LONGHAUL_HOST_TIMEOUT_SECONDS * 1_000,
     activitySlots: e.LONGHAUL_ACTIVITY_SLOTS,
-    heartbeatMs: e.LONGHAUL_HEARTBEAT_MS,
+    // One may be late, or lost, without anything being missed.
+    heartbeatMs: Math.min(e.LONGHAUL_HEARTBEAT_MS, e.LONGHAUL_HEARTBEAT_TIMEOUT_MS / 3),
     heartbeatTimeoutMs: e.LONGHAUL_HEARTBEAT_TIMEOUT_MS,
     shutdownGraceMs: e.LONGHAUL_SHUTDOWN_GRACE_MS,
     reapMs: e.LONGHAUL_REAP_MINUTES * 60_000,

@@ -13,6 +13,7 @@ import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
 import { createDockerHost } from "../activities/sandbox/docker/docker.ts";
 import { noticeSender } from "./connect/send-notice.ts";
 import { temporalRuns } from "./connect/session-runs.ts";
+import { hearAnnouncements } from "../activities/store/announcements.ts";
 import { migrateStore, openStore } from "../activities/store/db.ts";
 import { createNotifier } from "../activities/store/events.ts";
 import { toolRegistry } from "../activities/tools/index.ts";
@@ -50,9 +51,11 @@ export async function bindDeps(
     say: (line) => logger.info(line),
   });
   const mcp = createMcp(config.mcp, store);
+  const announcements = hearAnnouncements(store);
   const close = async () => {
     await mcp.close();
     await sandboxHost.close();
+    announcements.close();
     await store.close();
   };
   try {
@@ -67,7 +70,8 @@ export async function bindDeps(
       close,
       deps: {
         store,
-        notifier: createNotifier(store),
+        notifier: createNotifier(announcements),
+        announcements,
         model,
         sandboxHost,
         sessionRuns: temporalRuns(

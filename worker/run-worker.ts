@@ -54,6 +54,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     );
   const bound = await bindDeps(config, { connection, namespace, sanitizer, logger });
   const { deps } = bound;
+  const tellStop = deps.announcements.stop;
   const identity = workerIdentity(config);
   const stopReaper = startReaper({
     host: deps.sandboxHost,
@@ -78,7 +79,15 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     identity,
     logger,
   });
-  const common = { config, connection, namespace, bundle, identity, activities: createActivities(deps) };
+  const common = {
+    config,
+    connection,
+    namespace,
+    bundle,
+    identity,
+    activities: createActivities(deps),
+    tellStop,
+  };
   try {
     await pollUntilStopped(config, logger, () =>
       Promise.all(workerOptions(common).map((each) => Worker.create(each))),

@@ -1,8 +1,10 @@
 /** Which queues this process serves, and how. Pure. */
 import { randomInt } from "node:crypto";
 import { hostname } from "node:os";
-import type { NativeConnection, WorkerOptions } from "@temporalio/worker";
+import type { InjectedSinks, NativeConnection, WorkerOptions } from "@temporalio/worker";
+import type { Sinks } from "@temporalio/workflow";
 import type { AgentActivities } from "../activities/contract/activities.ts";
+import { FIRST_LOOK_MS } from "../activities/runtime/heartbeats.ts";
 import type { WorkflowBundle } from "./bundle.ts";
 import type { WorkerConfig } from "./config.ts";
 import { dataConverter } from "./connect/data-converter.ts";
@@ -14,6 +16,8 @@ export interface WorkerParts {
   readonly namespace: string;
   readonly bundle: WorkflowBundle;
   readonly activities: AgentActivities;
+  /** Tells all workers that activities of a session are to stop; default: their heartbeats do. */
+  readonly tellStop?: (sessionId: string) => void;
   /** What Temporal knows this process by; default: without what tells two lives of one address apart. */
   readonly identity?: string;
 }
@@ -36,6 +40,11 @@ export function workerIdentity({ buildId }: Pick<WorkerConfig, "buildId">): stri
 
 function bundleOption(bundle: WorkflowBundle): { codePath: string } | { code: string } {
   return "codePath" in bundle ? { codePath: bundle.codePath } : { code: bundle.code };
+}
+
+/** What the workflow calls of its worker: see `workflows/stops.ts`. */
+export function workflowSinks(tellStop: WorkerParts["tellStop"] = () => undefined): InjectedSinks<Sinks> {
+  return { stops: { tell: { fn: ({ workflowId }) => tellStop(workflowId), callDuringReplay: false } } };
 }
 
 /** One worker for each distinct queue; the workflows' own has the bundle. */
@@ -66,9 +75,10 @@ export function workerOptions(parts: WorkerParts): WorkerOptions[] {
       : {}),
     workflowTaskPollerBehavior: POLLERS,
     activityTaskPollerBehavior: POLLERS,
-    // Heartbeats carry the cancels back: the SDK's own throttle made one take 7.9 s. Source: measured 2026-11.
-    maxHeartbeatThrottleInterval: config.heartbeatMs,
-    defaultHeartbeatThrottleInterval: config.heartbeatMs,
+    // Heartbeats carry the cancels back, and are sent when one is to be heard: the SDK is to hold none of them back.
+    maxHeartbeatThrottleInterval: FIRST_LOOK_MS,
+    defaultHeartbeatThrottleInterval: FIRST_LOOK_MS,
+    sinks: workflowSinks(parts.tellStop),
     // The default of 10 s is what the step after a kill -9 waits. Source: measured 2026-11 (14 s against 5 s).
     stickyQueueScheduleToStartTimeout: "1s",
     shutdownGraceTime: config.shutdownGraceMs,

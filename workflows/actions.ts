@@ -28,6 +28,7 @@ import { wasStopped } from "./outcome.ts";
 import { currentDetails } from "./presentation.ts";
 import { createAsking, unanswered, type Asking } from "./asking.ts";
 import { activityOptions, perform } from "./proxies.ts";
+import { tellStop } from "./stops.ts";
 import { createUntold, type Untold } from "./untold.ts";
 
 export interface Run {
@@ -114,6 +115,7 @@ export async function interruptible<T>(run: Run, body: () => Promise<T>): Promis
 export function interrupt(run: Run): void {
   if (!run.scope && !keepsInterrupt(run)) return;
   run.state.interrupting = true;
+  if (run.scope) tellStop();
   run.scope?.cancel();
 }
 

@@ -4,6 +4,7 @@ import { ApplicationFailure, CancelledFailure } from "@temporalio/common";
 import { cutChars } from "../contract/cut-text.ts";
 import type { AgentDeps } from "./deps.ts";
 import { fatal, rethrowIfCancelled, retryable } from "../contract/failures.ts";
+import { startHeartbeats } from "./heartbeats.ts";
 import { markedAttempt } from "./marked-attempt.ts";
 import { databaseErrorOf } from "../store/database-error.ts";
 import { hasNewerTables } from "../store/schema-version.ts";
@@ -33,23 +34,35 @@ export interface ActivityScope {
   note(text: string): void;
 }
 
+type ScopeDeps = Pick<AgentDeps, "announcements" | "heartbeatMs" | "sanitizer" | "store">;
+
+/** While somebody watches, who sees what a command prints; and in the first moments of a later attempt, whose life is timed. */
+const BUSY_HEARTBEAT_MS = 1_000;
+
 /**
- * Runs an activity's body. Heartbeats begin by timer, so that a quick activity sends none and a cancel reaches a slow
- * one within `heartbeatMs`. Errors leave it masked and without SQL parameters.
+ * Runs an activity's body. Heartbeats begin by timer, so that a quick activity sends none. A stop that is announced is heard
+ * at once, any other within `heartbeatMs`. Errors leave it masked and without SQL parameters.
  */
-export async function inScope<T>(
-  deps: Pick<AgentDeps, "heartbeatMs" | "sanitizer" | "store">,
-  body: (scope: ActivityScope) => Promise<T>,
-): Promise<T> {
+export async function inScope<T>(deps: ScopeDeps, body: (scope: ActivityScope) => Promise<T>): Promise<T> {
   const context = Context.current();
   const execution = context.info.workflowExecution;
   if (!execution) throw new Error("This activity belongs to a workflow.");
   const attempt = markedAttempt(context);
-  const timer = setInterval(() => attempt.heartbeat(), deps.heartbeatMs);
+  const { announcements, heartbeatMs } = deps;
+  const sessionId = execution.workflowId;
+  const heartbeats = startHeartbeats(attempt.heartbeat, () =>
+    attempt.isOnTrial() || announcements.isWatched(sessionId)
+      ? Math.min(BUSY_HEARTBEAT_MS, heartbeatMs)
+      : heartbeatMs,
+  );
+  const stopsHearing = [
+    announcements.onStop(sessionId, heartbeats.hurry),
+    announcements.onWatched(sessionId, heartbeats.hurry),
+  ];
   try {
     await attempt.begin();
     return await body({
-      sessionId: execution.workflowId,
+      sessionId,
       runId: execution.runId,
       attempt: context.info.attempt,
       elapsedMs: attempt.elapsedMs,
@@ -63,7 +76,8 @@ export async function inScope<T>(
     throw await outward(error, context.cancellationSignal, deps);
   } finally {
     attempt.close();
-    clearInterval(timer);
+    heartbeats.end();
+    for (const stopHearing of stopsHearing) stopHearing();
   }
 }
 

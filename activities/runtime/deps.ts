@@ -7,6 +7,7 @@ import type { SendNotice } from "../notify.ts";
 import type { Model } from "../model/model.ts";
 import type { SandboxHost } from "../sandbox/sandbox.ts";
 import type { SessionRuns } from "../contract/session-runs.ts";
+import type { Announcements } from "../store/announcements.ts";
 import type { Notifier } from "../store/events.ts";
 import type { Store } from "../store/db.ts";
 import type { ToolRegistry } from "../tools/index.ts";
@@ -14,6 +15,8 @@ import type { ToolRegistry } from "../tools/index.ts";
 export interface AgentDeps {
   readonly store: Store;
   readonly notifier: Notifier;
+  /** What other processes say. */
+  readonly announcements: Announcements;
   readonly model: Model;
   readonly sandboxHost: SandboxHost;
   /** What Temporal knows of a session's other runs. */
@@ -29,7 +32,7 @@ export interface AgentDeps {
   readonly defaultConfig: RunConfig | undefined;
   /** Where notices go; absent where nobody wants any. */
   readonly notices?: { readonly send: SendNotice; readonly withContent: boolean } | undefined;
-  /** How often an activity reports that it is alive, in ms: also how long a cancel may take to arrive. */
+  /** How often an activity reports that it is alive, in ms: also how long a cancel may take to arrive that is not announced. */
   readonly heartbeatMs: number;
   /** How long that may stay away before the activity is given to another worker, in ms. Default 30,000. */
   readonly heartbeatTimeoutMs?: number;

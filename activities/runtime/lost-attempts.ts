@@ -34,6 +34,8 @@ export const NO_LOSSES: Losses = { quick: 0, total: 0 };
  * outside while it follows a long command lives longer (the soak kills one every 50 s, a deploy drains for 10 s).
  */
 const QUICK_LOSS_MS = 5_000;
+/** So long a later attempt tells often how long it lives. Source: a heartbeat after that is sure to come. */
+export const TRIAL_MS = QUICK_LOSS_MS * 2;
 /** Source: a lost worker is an accident; two more, each within moments of taking the same work over, are the work's. */
 const MAX_QUICK_LOSSES = 2;
 /** However long each lived. Source: ours: more than any chaos test kills under one command, a sixth of a tool call's attempts. */

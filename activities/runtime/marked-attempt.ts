@@ -2,7 +2,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "@temporalio/activity";
 import { defaultPayloadConverter } from "@temporalio/common";
-import { lossesBefore, refuseWhatKillsWorkers, suspects, type AttemptMark } from "./lost-attempts.ts";
+import {
+  lossesBefore,
+  TRIAL_MS,
+  refuseWhatKillsWorkers,
+  suspects,
+  type AttemptMark,
+} from "./lost-attempts.ts";
 
 /** The heartbeats of the attempt in hand, and what they leave to the next one. */
 export function markedAttempt(context: Context) {
@@ -27,6 +33,8 @@ export function markedAttempt(context: Context) {
   return {
     elapsedMs,
     heartbeat: beat,
+    /** How long it lives tells something of the work. */
+    isOnTrial: () => info.attempt > 1 && performance.now() - runsSince < TRIAL_MS,
     note: (text: string) => (note = text),
     /** @throws PoisonedSession (fatal), or the cancellation while it waits */
     async begin() {

@@ -1,10 +1,9 @@
 /** The event log: rows in one order per session, and a coalesced wake-up for watchers. */
 import { and, eq, sql } from "drizzle-orm";
 import type { EventData, NewEvent, SessionEvent } from "./event.ts";
-import type { Queryable, Store } from "./db.ts";
+import type { Announcements } from "./announcements.ts";
+import type { Queryable } from "./db.ts";
 import { events, streamChunks } from "./schema/index.ts";
-
-const EVENT_CHANNEL = "longhaul_events";
 
 /**
  * Wake-ups are gathered this long: NOTIFY takes a lock over the whole database at commit, and inside the writing
@@ -138,10 +137,15 @@ export async function readEvents(
 export interface Notifier {
   /** Tells watchers of a session that there is something new: soon, once for many calls, and never fails. */
   wake(sessionId: string): void;
+  /** Whether somebody may watch the session: true also while that cannot be known. */
+  isWatched(sessionId: string): boolean;
+  /** Calls back when somebody begins to watch the session. @returns what ends that */
+  onWatched(sessionId: string, begun: () => void): () => void;
   close(): void;
 }
 
-export function createNotifier(store: Store): Notifier {
+/** Nothing is sent for sessions that nobody watches. */
+export function createNotifier(announcements: Announcements): Notifier {
   const waiting = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
   const flush = () => {
@@ -149,58 +153,19 @@ export function createNotifier(store: Store): Notifier {
     const ids = [...waiting];
     waiting.clear();
     // A lost wake-up costs a watcher its polling interval, so an error is none of the writer's business.
-    store.pool
-      .query("select pg_notify($1, id) from unnest($2::text[]) as id", [EVENT_CHANNEL, ids])
-      .catch(() => undefined);
+    announcements.wake(ids).catch(() => undefined);
   };
+  const { isWatched, onWatched } = announcements;
   return {
     wake(sessionId) {
+      if (!isWatched(sessionId)) return;
       waiting.add(sessionId);
       timer ??= setTimeout(flush, NOTIFY_GATHER_MS);
     },
+    isWatched,
+    onWatched,
     close() {
       clearTimeout(timer);
     },
   };
-}
-
-/** Calls `onWake` when the session has something new; otherwise as `listenToAll`. */
-export function listen(
-  store: Store,
-  sessionId: string,
-  onWake: () => void,
-  onLost: () => void,
-): Promise<() => void> {
-  const onWakeOf = (id: string) => {
-    if (id === sessionId) onWake();
-  };
-  return listenToAll(store, onWakeOf, onLost);
-}
-
-/**
- * Calls `onWake` with the id of a session that has something new. Resolves once it listens, with what ends it: it
- * holds a connection until then. `onLost` is called when the connection goes away; listen again then. Polling
- * stays the fallback.
- */
-export async function listenToAll(
-  store: Store,
-  onWake: (sessionId: string) => void,
-  onLost: () => void,
-): Promise<() => void> {
-  const client = await store.pool.connect();
-  let open = true;
-  const end = (error?: Error) => {
-    if (!open) return;
-    open = false;
-    client.release(error ?? true);
-  };
-  client.on("notification", (message) => {
-    if (message.payload !== undefined) onWake(message.payload);
-  });
-  client.on("error", (error) => {
-    end(error);
-    onLost();
-  });
-  await client.query(`listen ${EVENT_CHANNEL}`);
-  return () => end();
 }

@@ -4,11 +4,12 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SessionEvent } from "../../activities/store/event.ts";
-import { listen, readEvents } from "../../activities/store/events.ts";
+import { readEvents } from "../../activities/store/events.ts";
 import { outputOf } from "../../activities/config/output-schema.ts";
 import { knownConfig } from "../sessions/status-document.ts";
 import { findSession, type SessionRow } from "../../activities/store/reading.ts";
 import type { Store } from "../../activities/store/db.ts";
+import { listen } from "../../activities/store/watching.ts";
 import type { RunDescription } from "../connect/describe-run.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 

@@ -1,6 +1,6 @@
-/** One connection that hears of all sessions, for any number of followers: a pool has few. */
+/** One connection that hears of many sessions, for any number of followers: a pool has few. */
 import type { Store } from "../../activities/store/db.ts";
-import { listenToAll } from "../../activities/store/events.ts";
+import { openListener, type Listener } from "../../activities/store/watching.ts";
 import type { Listen } from "./follow.ts";
 
 interface Follower {
@@ -12,7 +12,9 @@ interface Follower {
 export class SharedListener {
   readonly #store: Store;
   readonly #followers = new Set<Follower>();
-  #connection: Promise<() => void> | undefined;
+  /** By session, while somebody follows it. */
+  readonly #watched = new Map<string, Promise<void>>();
+  #connection: Promise<Listener> | undefined;
 
   constructor(store: Store) {
     this.#store = store;
@@ -22,38 +24,53 @@ export class SharedListener {
   readonly listen: Listen = async (sessionId, onWake, onLost) => {
     const follower = { sessionId, onWake, onLost };
     this.#followers.add(follower);
-    const connection = (this.#connection ??= this.#open());
     try {
-      await connection;
+      await (this.#watched.get(sessionId) ?? this.#watch(sessionId));
     } catch (error) {
-      if (this.#connection === connection) this.#connection = undefined;
-      this.#followers.delete(follower);
+      this.#remove(follower);
       throw error;
     }
     return () => this.#remove(follower);
   };
 
-  #open(): Promise<() => void> {
-    const onWake = (id: string) => {
-      for (const follower of this.#followers) if (follower.sessionId === id) follower.onWake();
+  #watch(sessionId: string): Promise<void> {
+    const onWake = () => {
+      for (const follower of this.#of(sessionId)) follower.onWake();
     };
+    const connection = (this.#connection ??= this.#open());
+    const watched = connection.then((listener) => listener.watch(sessionId, onWake));
+    this.#watched.set(sessionId, watched);
+    return watched;
+  }
+
+  #of(sessionId: string): Follower[] {
+    return [...this.#followers].filter((follower) => follower.sessionId === sessionId);
+  }
+
+  #open(): Promise<Listener> {
     const onLost = () => {
       // Of one that was given up nobody is to hear.
       if (this.#connection !== opened) return;
       this.#connection = undefined;
+      this.#watched.clear();
       const lost = [...this.#followers];
       this.#followers.clear();
       for (const follower of lost) follower.onLost();
     };
-    const opened = listenToAll(this.#store, onWake, onLost);
+    const opened = openListener(this.#store, onLost);
     return opened;
   }
 
   #remove(follower: Follower): void {
-    if (!this.#followers.delete(follower) || this.#followers.size > 0) return;
+    const { sessionId } = follower;
+    if (!this.#followers.delete(follower) || this.#of(sessionId).length > 0) return;
+    this.#watched.delete(sessionId);
     const connection = this.#connection;
-    this.#connection = undefined;
-    // One that never came about has nothing to end.
-    connection?.then((end) => end()).catch(() => undefined);
+    const isLast = this.#followers.size === 0;
+    if (isLast) this.#connection = undefined;
+    connection
+      ?.then((listener) => (isLast ? listener.end() : listener.unwatch(sessionId)))
+      // One that never came about has nothing to end.
+      .catch(() => undefined);
   }
 }

@@ -5,6 +5,7 @@ import { createSession } from "../../activities/store/sessions.ts";
 import { resolveConfig } from "../../client/config/config.ts";
 import { follow, type Follow, type FollowItem } from "../../client/watch/follow.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { hearAnnouncements } from "../../activities/store/announcements.ts";
 
 const database = useDatabase();
 
@@ -74,7 +75,8 @@ describe("follow", () => {
 
   it("is woken at once, not by the next poll [A23]", async () => {
     const id = await newSession();
-    const notifier = createNotifier(database.store);
+    const announcements = hearAnnouncements(database.store);
+    const notifier = createNotifier(announcements);
     const stop = new AbortController();
     const items = watch(id, {
       signal: stop.signal,
@@ -96,6 +98,7 @@ describe("follow", () => {
     expect(Date.now() - begun).toBeLessThan(700);
     stop.abort();
     notifier.close();
+    announcements.close();
     await items.return(undefined);
   });
 

@@ -17,6 +17,7 @@ import { reapSandboxes, startReaper } from "../../worker/reaper.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
+import { nobodyCalls } from "../support/nobody-calls.ts";
 
 let sandboxes: TestSandboxes;
 let database: TestDatabase;
@@ -75,7 +76,7 @@ const isThere = ({ sessionId }: SandboxSpec) =>
 const optionsOf = (host: SandboxHost) => ({
   host,
   store: database.store,
-  notifier: createNotifier(database.store),
+  notifier: createNotifier(nobodyCalls),
   client,
   logger: pino({ level: "silent" }),
 });

@@ -15,6 +15,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureWorkflowBundle } from "../../worker/bundle.ts";
 import { dataConverter, payloadConverterPath } from "../../worker/connect/data-converter.ts";
 import { readable, recordedHistories, type RecordedHistory } from "../support/history-fixture.ts";
+import { workflowSinks } from "../../worker/worker-options.ts";
 
 const project = fileURLToPath(new URL("../..", import.meta.url));
 /** Each way a run may go, and what its history has that no other way leaves. Source: survey of durable engines, A11. */
@@ -55,7 +56,7 @@ afterAll(() => {
 
 async function replay(codePath: string, { history, shape }: RecordedHistory): Promise<void> {
   await Worker.runReplayHistory(
-    { workflowBundle: { codePath }, dataConverter },
+    { workflowBundle: { codePath }, dataConverter, sinks: workflowSinks() },
     history,
     `replayed-${shape}`,
   );

@@ -38,6 +38,7 @@ import { eventually } from "./eventually.ts";
 import { perFile } from "./per-file.ts";
 import { quietRuntime } from "./quiet-runtime.ts";
 import { createTestDatabase, type TestDatabase } from "./test-database.ts";
+import { hearAnnouncements } from "../../activities/store/announcements.ts";
 
 export { CANARY, eventually };
 
@@ -88,7 +89,9 @@ export async function startAgent(): Promise<AgentHarness> {
   const taskQueue = `test-${randomBytes(4).toString("hex")}`;
   const docker = new Dockerode();
   const sandboxHost = createDockerHost({ docker, name: "test" });
-  const notifier = createNotifier(database.store);
+  // Tests look at the rows themselves: what is streamed is written as for somebody who watches.
+  const announcements = { ...hearAnnouncements(database.store), isWatched: () => true };
+  const notifier = createNotifier(announcements);
   const address = inject("temporalAddress");
   const models = new Map<string, ReturnType<typeof createAiSdkModel>>();
   const sanitizer = createSanitizer([CANARY]);
@@ -101,6 +104,7 @@ export async function startAgent(): Promise<AgentHarness> {
   const deps: AgentDeps = {
     store: database.store,
     notifier,
+    announcements,
     // Each session has a server of its own, found by the cache key, which is its id.
     model: {
       ask: (request, onDelta, signal) => pick(models, request.cacheKey).ask(request, onDelta, signal),
@@ -116,7 +120,7 @@ export async function startAgent(): Promise<AgentHarness> {
       LONGHAUL_GIT_FOLDER: gitFolder,
     }),
     defaultConfig: undefined,
-    heartbeatMs: 100,
+    heartbeatMs: 10_000,
     delegateLookMs: 1_000,
     searchAttributes: false,
     taskQueues: {},
@@ -124,7 +128,6 @@ export async function startAgent(): Promise<AgentHarness> {
   const config = readWorkerConfig({
     DATABASE_URL: database.url,
     LONGHAUL_TASK_QUEUE: taskQueue,
-    LONGHAUL_HEARTBEAT_MS: "100",
     LONGHAUL_SHUTDOWN_GRACE_MS: "100",
   });
   const [options] = workerOptions({
@@ -133,6 +136,7 @@ export async function startAgent(): Promise<AgentHarness> {
     namespace: "default",
     bundle: { codePath: inject("workflowBundle") },
     activities: createActivities(deps),
+    tellStop: announcements.stop,
   });
   const worker = await Worker.create(options as WorkerOptions);
   const running = worker.run();
@@ -198,6 +202,7 @@ export async function startAgent(): Promise<AgentHarness> {
       await deps.mcp?.close();
       await sandboxHost.close();
       notifier.close();
+      announcements.close();
       await Promise.all([native.close(), connection.close(), ...servers.map((server) => server.close())]);
       rmSync(gitFolder, { recursive: true, force: true });
       await database.drop();

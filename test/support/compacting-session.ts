@@ -26,6 +26,7 @@ import { createUndoCompaction } from "../../activities/undo-compaction.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
 import { rowsOf } from "./rows.ts";
 import type { TestDatabase } from "./test-database.ts";
+import { nobodyCalls } from "./nobody-calls.ts";
 
 export const SECRET = "sk-secret-0123456789abcdef";
 const RUN = "run-1";
@@ -87,7 +88,8 @@ export async function compactingSession(database: TestDatabase, steps: Message[]
   };
   const deps: AgentDeps = {
     store: database.store,
-    notifier: createNotifier(database.store),
+    notifier: createNotifier(nobodyCalls),
+    announcements: nobodyCalls,
     model,
     sandboxHost: undefined as never,
     sessionRuns: loneRun,

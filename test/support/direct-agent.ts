@@ -30,6 +30,7 @@ import {
   type Turn,
 } from "./scripted-model.ts";
 import type { TestDatabase } from "./test-database.ts";
+import { nobodyCalls } from "./nobody-calls.ts";
 
 export interface DirectAgentOptions {
   readonly task?: string;
@@ -103,7 +104,8 @@ export async function startDirectAgent(
   const config = { ...settings, ...options.targetAt?.(baseUrl) };
   const deps: AgentDeps = {
     store: database.store,
-    notifier: createNotifier(database.store),
+    notifier: createNotifier(nobodyCalls),
+    announcements: nobodyCalls,
     model: createAiSdkModel({
       environment: { OPENAI_API_KEY: "sk-direct", OPENAI_BASE_URL: baseUrl, TEST_API_KEY: "sk-direct" },
       mask: (text) => text,

@@ -10,6 +10,7 @@ import {
   Suspects,
   type AttemptMark,
 } from "../../activities/runtime/lost-attempts.ts";
+import { nobodyCalls } from "../support/nobody-calls.ts";
 
 const mark = (attempt: number, changes: Partial<AttemptMark> = {}): AttemptMark => ({
   attempt,
@@ -46,7 +47,12 @@ describe("an attempt", () => {
     );
     const beats: unknown[] = [];
     environment.on("heartbeat", (details) => beats.push(details));
-    const deps = { heartbeatMs: 60_000, sanitizer: createSanitizer([]), store: undefined as never };
+    const deps = {
+      announcements: nobodyCalls,
+      heartbeatMs: 60_000,
+      sanitizer: createSanitizer([]),
+      store: undefined as never,
+    };
     const ended = await environment
       .run(() => inScope(deps, body))
       .then(

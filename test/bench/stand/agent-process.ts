@@ -54,14 +54,23 @@ const activities = Object.fromEntries(
 ) as unknown as AgentActivities;
 
 const bundle = await ensureWorkflowBundle();
-const [options] = workerOptions({ config, connection, namespace, bundle, activities });
+const [options] = workerOptions({
+  config,
+  connection,
+  namespace,
+  bundle,
+  activities,
+  tellStop: deps.announcements.stop,
+});
 const worker = await Worker.create(options as WorkerOptions);
 const running = worker.run();
 
 /** Heartbeats that were sent to the server, by the SDK's own count. */
 async function heartbeats(): Promise<number> {
   const text = await (await fetch(`http://${metrics}/metrics`)).text();
-  const counted = text.split("\n").filter((line) => /^temporal_request\w*{.*RecordActivityTaskHeartbeat/.test(line));
+  const counted = text
+    .split("\n")
+    .filter((line) => /^temporal_request(_total)?\{.*RecordActivityTaskHeartbeat/.test(line));
   return counted.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
 }
 

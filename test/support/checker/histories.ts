@@ -7,6 +7,7 @@ import { isEmptyMessage } from "../../../activities/contract/guidance-limits.ts"
 import { idOf, partsOf } from "../../../activities/contract/guidance-items.ts";
 import { quietRuntime } from "../quiet-runtime.ts";
 import type { AcceptedGuidance, RunHistory } from "./evidence.ts";
+import { workflowSinks } from "../../../worker/worker-options.ts";
 
 type History = Awaited<ReturnType<ReturnType<Client["workflow"]["getHandle"]>["fetchHistory"]>>;
 type HistoryEvent = NonNullable<History["events"]>[number];
@@ -53,7 +54,11 @@ function replayFailure(workflowId: string, history: History): Promise<string | u
 async function replayOne(workflowId: string, history: History): Promise<string | undefined> {
   const { codePath } = await ensureWorkflowBundle();
   try {
-    await Worker.runReplayHistory({ workflowBundle: { codePath }, dataConverter }, history, workflowId);
+    await Worker.runReplayHistory(
+      { workflowBundle: { codePath }, dataConverter, sinks: workflowSinks() },
+      history,
+      workflowId,
+    );
     return undefined;
   } catch (error) {
     return error instanceof Error ? error.message.slice(0, 500) : String(error);

@@ -14,7 +14,7 @@ test("a worker needs no more than a database's address", () => {
     admin: "longhaul",
     modelCallsPerSecond: undefined,
   });
-  expect(config.heartbeatMs).toBe(200);
+  expect(config.heartbeatMs).toBe(10_000);
   expect(config.shutdownGraceMs).toBe(10_000);
   expect(config.providers).toEqual({});
 });
