@@ -71,7 +71,7 @@ export function parseBatch(content: string): {
     }
     const { id, ...rest } = parsed.value;
     const digest = createHash("sha256").update(JSON.stringify(rest)).digest("hex");
-    const named = id ?? freeId(digest.slice(0, DIGEST_ID_CHARS), lineOf);
+    const named = id ?? freeId(cutChars(digest, DIGEST_ID_CHARS), lineOf);
     const earlier = lineOf.get(named);
     if (earlier !== undefined) mistakes.push({ line, reason: `id: ${named} is that of line ${earlier} too` });
     lineOf.set(named, line);

@@ -62,7 +62,8 @@ function itemFlags(item: BatchItem, flags: RunFlags, folder: string): RunFlags {
   const { repo, ref, workspace, model, config } = item;
   const { repo: _repo, ref: _ref, branch: _branch, push: _push, pr: _pr, ...withoutGit } = flags;
   const { workspace: _workspace, ...withoutFolder } = flags;
-  const base = workspace === undefined ? (repo === undefined ? flags : withoutFolder) : withoutGit;
+  const withoutOther = repo === undefined ? flags : withoutFolder;
+  const base = workspace === undefined ? withoutOther : withoutGit;
   const merged: RunFlags = {
     ...base,
     ...(repo === undefined ? {} : { repo }),
@@ -74,7 +75,7 @@ function itemFlags(item: BatchItem, flags: RunFlags, folder: string): RunFlags {
   };
   if (flags.maxCost === undefined) return merged;
   // Of all of them; a session's own limit stays where that is lower.
-  const { maxCost, ...own } = merged;
+  const { maxCost: _maxCost, ...own } = merged;
   const { maxCostUsd = Infinity } = resolveConfig(own).run.limits;
   return { ...merged, maxCost: Math.min(maxCostUsd, flags.maxCost) };
 }
