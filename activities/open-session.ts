@@ -14,6 +14,7 @@ import { fatal } from "./contract/failures.ts";
 import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
 import { prefixOf, prefixShares } from "./context/request.ts";
 import { cacheSeconds } from "./config/asked-model.ts";
+import type { RunConfig } from "./config/agent-config.ts";
 import { branchOf } from "./config/git-settings.ts";
 import { runPolicyOf } from "./config/run-policy.ts";
 import { toolsToTake } from "./step/server-tools.ts";
@@ -22,6 +23,7 @@ import { retryFailed } from "./store/mcp.ts";
 import { appendEvents } from "./store/events.ts";
 import type { Queryable } from "./store/db.ts";
 import { chainStart, runInCharge, takeOver, type Standpoint } from "./store/runs.ts";
+import { findSchedule } from "./store/schedules.ts";
 import { createSession, lastUsedStep, type Session } from "./store/sessions.ts";
 import { isCold } from "./store/model-calls.ts";
 import { findRepository } from "./store/repositories.ts";
@@ -41,6 +43,7 @@ async function openSession(
 ): Promise<OpenedSession> {
   const { db } = deps.store;
   if (input.task !== undefined) await prepare(deps, scope.sessionId, input.task);
+  if (input.schedule !== undefined) await prepareScheduled(deps, scope.sessionId, input.schedule);
   const at = await standpointOf(db, scope.sessionId, input);
   const step = at.step - 1;
   const taken = await takeOver(
@@ -129,6 +132,13 @@ async function prepare(deps: AgentDeps, id: string, task: string): Promise<void>
     );
   }
   await createSession(deps.store, { id, task: deps.sanitizer.clean(task), config: deps.defaultConfig });
+}
+
+/** A session that a schedule started; one that was made before needs it no more. */
+async function prepareScheduled({ store }: AgentDeps, id: string, name: string): Promise<void> {
+  const schedule = await findSchedule(store.db, name);
+  if (schedule === undefined) return;
+  await createSession(store, { id, task: schedule.task, config: schedule.config as RunConfig });
 }
 
 async function gitOf(db: Queryable, { id, config: { repository } }: Session) {

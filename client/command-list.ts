@@ -59,6 +59,12 @@ export const commandList: readonly CommandEntry[] = [
     load: async () => (await import("./commands/batch.ts")).batchCommand,
   },
   {
+    name: "schedule",
+    usage: "<what> [name] [task...]",
+    about: "sessions that begin at fixed times: create NAME --cron TIMES -- TASK, list, pause, resume, delete, run NAME",
+    load: async () => (await import("./commands/schedule.ts")).scheduleCommand,
+  },
+  {
     name: "questions",
     usage: "[id]",
     about: "what sessions ask of people, oldest first",

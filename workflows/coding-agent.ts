@@ -52,6 +52,7 @@ async function runSession(run: Run, input: CodingAgentInput): Promise<Outcome> {
   const { firstExecutionRunId: chain, continuedFromExecutionRunId: continuedFrom } = workflowInfo();
   const session = await openSession({
     ...(input.task === undefined ? {} : { task: input.task }),
+    ...(input.schedule === undefined ? {} : { schedule: input.schedule }),
     chain,
     ...(input.carried ? { continuedStep: input.carried.step, continuedRound: input.carried.round } : {}),
     ...(continuedFrom === undefined ? {} : { continuedFrom }),

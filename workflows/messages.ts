@@ -85,6 +85,8 @@ export const WORKFLOW_TYPE = "codingAgent";
 export interface CodingAgentInput {
   /** Only where nobody prepared the session: started from the Web UI or Temporal's CLI. */
   readonly task?: string;
+  /** The schedule that has its task and its settings. */
+  readonly schedule?: string;
   /** First message of a session that is taken up again. */
   readonly guidance?: readonly Guidance[];
   /** A session that has ended delivers its work, and ends as it had. */

@@ -55,7 +55,8 @@ export const sessionGitSchema = gitConfigSchema.extend({
 export type SessionGit = z.infer<typeof sessionGitSchema>;
 
 export const branchOf = ({ branch }: Pick<GitConfig, "branch">, sessionId: string): string =>
-  branch.replaceAll("{id}", sessionId);
+  // An id that a schedule made has a time in it, with colons, which Git takes in no name.
+  branch.replaceAll("{id}", sessionId.replaceAll(":", ""));
 
 export interface RepositoryAddress {
   readonly url: string;

@@ -38,6 +38,8 @@ export interface Guidance {
 export interface OpenSessionInput {
   /** The task, where the session was not prepared by the client (started from Temporal's own tools). */
   readonly task?: string;
+  /** The schedule that has its task and its settings. */
+  readonly schedule?: string;
   /** First run id of the chain: kept by reset and continue-as-new. */
   readonly chain: string;
   /** Steps finished, of a run that continues an earlier one as new. */

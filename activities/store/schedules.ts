@@ -1,0 +1,35 @@
+/** What schedules start. Their times and what overlaps are Temporal's. */
+import { asc, eq } from "drizzle-orm";
+import type { RunConfig } from "../config/agent-config.ts";
+import type { Queryable } from "./db.ts";
+import { schedules } from "./schema/index.ts";
+
+export type ScheduleRow = typeof schedules.$inferSelect;
+
+/** @returns false where there is one of that name */
+export async function createSchedule(
+  db: Queryable,
+  schedule: { readonly name: string; readonly task: string; readonly config: RunConfig },
+): Promise<boolean> {
+  const made = await db
+    .insert(schedules)
+    .values(schedule)
+    .onConflictDoNothing()
+    .returning({ name: schedules.name });
+  return made.length > 0;
+}
+
+export async function findSchedule(db: Queryable, name: string): Promise<ScheduleRow | undefined> {
+  const [row] = await db.select().from(schedules).where(eq(schedules.name, name));
+  return row;
+}
+
+export async function listSchedules(db: Queryable): Promise<ScheduleRow[]> {
+  return db.select().from(schedules).orderBy(asc(schedules.name));
+}
+
+/** Its sessions have what they need in rows of their own. */
+export async function removeSchedule(db: Queryable, name: string): Promise<boolean> {
+  const gone = await db.delete(schedules).where(eq(schedules.name, name)).returning({ name: schedules.name });
+  return gone.length > 0;
+}

@@ -1,0 +1,126 @@
+/** `longhaul schedule`: sessions that begin at fixed times. */
+import { Option, type Command } from "commander";
+import { exitCodes, notPossible, usageError, type ExitCode } from "../console/errors.ts";
+import { oneLine } from "../console/format.ts";
+import type { Output, Style } from "../console/output.ts";
+import type { Overlap, ScheduleDocument } from "../schedules/schedules.ts";
+import {
+  positiveAmount,
+  prepareStart,
+  REHEARSAL_NOTE,
+  withSettingFlags,
+  type RunFlags,
+} from "../sessions/run-options.ts";
+
+const VERBS = ["create", "list", "pause", "resume", "delete", "run"];
+/** With the time that Temporal adds, an id of a session has at most 64 characters. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$/;
+
+interface ScheduleFlags extends RunFlags {
+  readonly cron?: string;
+  readonly timeZone?: string;
+  readonly overlap: Overlap;
+}
+
+export function scheduleCommand(command: Command, output: Output) {
+  withSettingFlags(command)
+    .argument("<what>", VERBS.join(", "))
+    .argument("[name]", "the schedule")
+    .argument("[task...]", "with create: what to do each time")
+    .option("--cron <times>", 'when, such as "0 6 * * 1-5": minute, hour, day, month, day of the week')
+    .option("--time-zone <zone>", "of the times, such as Europe/Berlin (default: UTC)")
+    .addOption(
+      new Option("--overlap <policy>", "where the session of the start before still runs, or waits for a person")
+        .choices(["skip", "buffer-one", "cancel", "allow"])
+        .default("skip"),
+    )
+    .option("--max-cost <usd>", "stop each session when it has cost so much", positiveAmount)
+    .option("--json", "one JSON document");
+  return async (what: string, name: string | undefined, words: readonly string[], flags: ScheduleFlags) => {
+    if (!VERBS.includes(what)) throw usageError(`A schedule has no verb ${what}: ${VERBS.join(", ")}.`);
+    if (what === "list") return list(flags, output);
+    if (name === undefined || !NAME.test(name))
+      throw usageError(
+        `Name the schedule: longhaul schedule ${what} NAME`,
+        "A name begins with a letter or digit and has at most 40 letters, digits, dots, dashes and underscores.",
+      );
+    if (what === "create") return create(name, words, flags, output);
+    return change(what, name, output);
+  };
+}
+
+async function create(
+  name: string,
+  words: readonly string[],
+  flags: ScheduleFlags,
+  output: Output,
+): Promise<ExitCode> {
+  const { cron, timeZone, overlap } = flags;
+  if (cron === undefined) throw usageError('Say when: --cron "0 6 * * 1-5"');
+  // Nobody may be there to answer.
+  const given = { ...flags, questions: flags.questions ?? ("deny" as const) };
+  const { start, config } = await prepareStart(words, given, output.note);
+  if (config.rehearsal) output.note(`${REHEARSAL_NOTE}\n`);
+  const [{ withPreparedServices }, { makeSchedule }, { storedStart }] = await Promise.all([
+    import("../sessions/with-session.ts"),
+    import("../schedules/schedules.ts"),
+    import("../sessions/start-session.ts"),
+  ]);
+  const say = (line: string) => output.note(`${line}\n`);
+  await withPreparedServices({ ...flags, image: config.run.sandbox.image }, say, async (services) => {
+    const { task, config: run } = await storedStart(services, start);
+    await makeSchedule(services, { name, cron, timeZone, overlap, task, config: run });
+  });
+  output.note(`The schedule ${name} is there. All of them: longhaul schedule list\n`);
+  return exitCodes.completed;
+}
+
+async function list({ json }: ScheduleFlags, output: Output): Promise<ExitCode> {
+  const [{ withServices }, { readSchedules }] = await modules();
+  const documents = await withServices(readSchedules);
+  if (json === true) output.json(documents, 2);
+  else if (documents.length === 0)
+    output.note('There are no schedules. Create one: longhaul schedule create NAME --cron "0 6 * * 1-5" -- TASK\n');
+  else output.result(`${documents.map((each) => scheduleText(each, output.style)).join("\n")}\n`);
+  return exitCodes.completed;
+}
+
+/** A schedule as two lines. */
+function scheduleText(document: ScheduleDocument, style: Style): string {
+  const { name, state, cron, timeZone, overlap, next, last, running, task } = document;
+  const facts = [
+    `${cron ?? "–"} ${timeZone ?? ""}`.trim(),
+    `overlap ${overlap ?? "–"}`,
+    ...(state === "active" ? [`next ${next ?? "–"}`] : []),
+    ...(running.length > 0 ? [`runs ${running.join(", ")}`] : last === null ? [] : [`last ${last}`]),
+  ];
+  return `${style("bold", name)}  ${state}  ${facts.join(" · ")}\n  ${oneLine(task, 160)}`;
+}
+
+async function change(what: string, name: string, output: Output): Promise<ExitCode> {
+  const [{ withServices }, { deleteSchedule, pauseSchedule, triggerSchedule }] = await modules();
+  return withServices(async (services) => {
+    if (what === "delete") {
+      await deleteSchedule(services, name);
+      output.note(`The schedule ${name} is gone. Its sessions are kept.\n`);
+    } else if (what === "run") {
+      const triggered = await triggerSchedule(services, name);
+      if (triggered.kind === "skipped")
+        throw notPossible(
+          `Nothing was started: a session of ${name} still runs, or waits for a person.`,
+          "See which: longhaul schedule list",
+        );
+      if (triggered.kind === "started") {
+        output.result(`${triggered.id}\n`);
+        output.note(`Watch it: longhaul watch ${triggered.id}\n`);
+      } else output.note(`${name} was asked for a start: it begins when its rules let it.\n`);
+    } else {
+      await pauseSchedule(services, name, what === "pause");
+      output.note(`The schedule ${name} is ${what === "pause" ? "paused" : "active"}.\n`);
+    }
+    return exitCodes.completed;
+  });
+}
+
+const modules = () =>
+  Promise.all([import("../sessions/with-session.ts"), import("../schedules/schedules.ts")] as const);

@@ -1,0 +1,214 @@
+/** Schedules: when and what overlaps is Temporal's own, the task and its settings are in our table. */
+import {
+  isGrpcServiceError,
+  ScheduleAlreadyRunning,
+  ScheduleNotFoundError,
+  ServiceError,
+  type Client,
+  type ScheduleDescription,
+} from "@temporalio/client";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { innermostReason } from "../../activities/contract/reason-of.ts";
+import { createSchedule, findSchedule, listSchedules, removeSchedule } from "../../activities/store/schedules.ts";
+import { until } from "../../worker/connect/until.ts";
+import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
+import type { Services } from "../connect/connection.ts";
+import { notPossible, usageError, type ClientError } from "../console/errors.ts";
+import { oneLine } from "../console/format.ts";
+import { workflowOptions } from "../sessions/start-session.ts";
+import { unlessTableMissing } from "../sessions/with-session.ts";
+
+/** What becomes of a start while the session of the one before runs. */
+export const OVERLAPS = ["skip", "buffer-one", "cancel", "allow"] as const;
+export type Overlap = (typeof OVERLAPS)[number];
+
+const POLICIES = {
+  skip: "SKIP",
+  "buffer-one": "BUFFER_ONE",
+  cancel: "CANCEL_OTHER",
+  allow: "ALLOW_ALL",
+} as const satisfies Record<Overlap, ScheduleDescription["policies"]["overlap"]>;
+
+/** How late a start may be made up for, where server or workers were away. Source: requirement on schedules; Temporal's own is a year. */
+const CATCH_UP = "1 hour";
+/** gRPC's INVALID_ARGUMENT. */
+const GRPC_INVALID = 3;
+/** How long a start that was asked for is looked for. */
+const STARTED_MS = 5_000;
+const POLL_MS = 200;
+
+export interface ScheduleOrder {
+  readonly name: string;
+  readonly cron: string;
+  /** IANA name; undefined means UTC. */
+  readonly timeZone: string | undefined;
+  readonly overlap: Overlap;
+  readonly task: string;
+  readonly config: RunConfig;
+}
+
+export interface ScheduleDocument {
+  readonly name: string;
+  /** `missing`: Temporal does not have it any more. */
+  readonly state: "active" | "paused" | "missing";
+  readonly cron: string | null;
+  readonly timeZone: string | null;
+  readonly overlap: Overlap | null;
+  /** ISO time. */
+  readonly next: string | null;
+  /** The session that it started last. */
+  readonly last: string | null;
+  readonly running: readonly string[];
+  readonly task: string;
+}
+
+/** @throws ClientError: usage for an expression or a time zone that Temporal does not take, impossible where the name is taken */
+export async function makeSchedule(services: Services, order: ScheduleOrder): Promise<void> {
+  const { db } = services.store;
+  const { name, cron, timeZone, overlap, task, config } = order;
+  const client = await services.temporal.client();
+  if (!(await createSchedule(db, { name, task, config }))) throw taken(name);
+  const { staticSummary, memo } = workflowOptions(services.taskQueue, name, { task, config });
+  try {
+    await client.schedule.create({
+      scheduleId: name,
+      spec: { cronExpressions: [cron], ...(timeZone === undefined ? {} : { timezone: timeZone }) },
+      action: {
+        type: "startWorkflow",
+        workflowType: WORKFLOW_TYPE,
+        // Temporal adds the time of the start.
+        workflowId: name,
+        taskQueue: services.taskQueue,
+        args: [{ schedule: name } satisfies CodingAgentInput],
+        staticSummary,
+        memo,
+      },
+      policies: { overlap: POLICIES[overlap], catchupWindow: CATCH_UP },
+      memo: { cron, timeZone: timeZone ?? "UTC" },
+    });
+  } catch (error) {
+    await removeSchedule(db, name);
+    if (error instanceof ScheduleAlreadyRunning) throw taken(name);
+    throw refusal(error, order) ?? error;
+  }
+}
+
+function taken(name: string): ClientError {
+  return notPossible(`There is a schedule ${name} already.`, `Delete it first: longhaul schedule delete ${name}`);
+}
+
+function refusal(error: unknown, { cron, timeZone }: ScheduleOrder): ClientError | undefined {
+  const cause = error instanceof ServiceError ? error.cause : error;
+  if (!isGrpcServiceError(cause) || (cause.code as number) !== GRPC_INVALID) return undefined;
+  const zone = timeZone === undefined ? "" : ` in the time zone ${timeZone}`;
+  return usageError(
+    `Temporal does not take the times ${JSON.stringify(cron)}${zone}: ${oneLine(innermostReason(cause), 300)}`,
+    'Five fields, such as --cron "0 6 * * 1-5": minute, hour, day, month, day of the week.',
+  );
+}
+
+export async function readSchedules(services: Services): Promise<ScheduleDocument[]> {
+  const rows = (await unlessTableMissing(() => listSchedules(services.store.db))) ?? [];
+  if (rows.length === 0) return [];
+  const client = await services.temporal.client();
+  return Promise.all(
+    rows.map(async ({ name, task }) => documentOf({ name, task }, await describe(client, name))),
+  );
+}
+
+async function describe(client: Client, name: string): Promise<ScheduleDescription | undefined> {
+  try {
+    return await client.schedule.getHandle(name).describe();
+  } catch (error) {
+    if (error instanceof ScheduleNotFoundError) return undefined;
+    throw error;
+  }
+}
+
+function documentOf(
+  row: Pick<ScheduleDocument, "name" | "task">,
+  found: ScheduleDescription | undefined,
+): ScheduleDocument {
+  const { cron, timeZone } = (found?.memo ?? {}) as { readonly cron?: string; readonly timeZone?: string };
+  return {
+    ...row,
+    state: found === undefined ? "missing" : found.state.paused ? "paused" : "active",
+    cron: cron ?? null,
+    timeZone: timeZone ?? null,
+    overlap: overlapOf(found) ?? null,
+    next: found?.info.nextActionTimes[0]?.toISOString() ?? null,
+    last: found?.info.recentActions.at(-1)?.action.workflow.workflowId ?? null,
+    running: found?.info.runningActions.map(({ workflow }) => workflow.workflowId) ?? [],
+  };
+}
+
+const overlapOf = (found: ScheduleDescription | undefined): Overlap | undefined =>
+  OVERLAPS.find((name) => POLICIES[name] === found?.policies.overlap);
+
+/** @throws ClientError (impossible) where there is none of that name */
+export async function pauseSchedule(services: Services, name: string, pause: boolean): Promise<void> {
+  const handle = (await services.temporal.client()).schedule.getHandle(name);
+  await known(services, name, () => (pause ? handle.pause() : handle.unpause()));
+}
+
+/** Its sessions stay, and one that runs goes on. @throws ClientError (impossible) where there is none of that name */
+export async function deleteSchedule(services: Services, name: string): Promise<void> {
+  const client = await services.temporal.client();
+  const { db } = services.store;
+  if ((await unlessTableMissing(() => findSchedule(db, name))) === undefined) throw unknown(name);
+  try {
+    await client.schedule.getHandle(name).delete();
+  } catch (error) {
+    if (!(error instanceof ScheduleNotFoundError)) throw error;
+  }
+  await removeSchedule(db, name);
+}
+
+export type Triggered =
+  | { readonly kind: "started"; readonly id: string }
+  /** The session of the start before runs. */
+  | { readonly kind: "skipped" }
+  /** It begins later, or Temporal has not said so yet. */
+  | { readonly kind: "asked" };
+
+/** A start now, by the rules of the schedule. @throws ClientError (impossible) where there is none of that name */
+export async function triggerSchedule(services: Services, name: string): Promise<Triggered> {
+  const handle = (await services.temporal.client()).schedule.getHandle(name);
+  return known(services, name, async () => {
+    const before = await handle.describe();
+    // Where none is named, the SDK starts one beside those that run.
+    await handle.trigger(before.policies.overlap);
+    let now = before;
+    await until(
+      async () => {
+        now = await handle.describe();
+        return counted(now) > counted(before);
+      },
+      STARTED_MS,
+      POLL_MS,
+    );
+    if (now.info.numActionsSkippedOverlap > before.info.numActionsSkippedOverlap) return { kind: "skipped" };
+    const id = now.info.recentActions.at(-1)?.action.workflow.workflowId;
+    return now.info.numActionsTaken > before.info.numActionsTaken && id !== undefined
+      ? { kind: "started", id }
+      : { kind: "asked" };
+  });
+}
+
+const counted = ({ info }: ScheduleDescription) => info.numActionsTaken + info.numActionsSkippedOverlap;
+
+async function known<T>(services: Services, name: string, use: () => Promise<T>): Promise<T> {
+  if ((await unlessTableMissing(() => findSchedule(services.store.db, name))) === undefined) throw unknown(name);
+  try {
+    return await use();
+  } catch (error) {
+    if (!(error instanceof ScheduleNotFoundError)) throw error;
+    throw notPossible(
+      `Temporal has no schedule ${name} any more.`,
+      `Delete it here too, and create it again: longhaul schedule delete ${name}`,
+    );
+  }
+}
+
+const unknown = (name: string) =>
+  notPossible(`There is no schedule ${name}.`, "Those there are: longhaul schedule list");

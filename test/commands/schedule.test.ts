@@ -1,0 +1,60 @@
+import { expect, onTestFinished, test } from "vitest";
+import type { ScheduleDocument } from "../../client/schedules/schedules.ts";
+import { longhaul, statusOf, untilRunning, untilStatus } from "../support/commands/longhaul.ts";
+
+const schedule = (...words: string[]) => longhaul(["schedule", ...words]);
+const listed = async (name: string) =>
+  (JSON.parse((await schedule("list", "--json")).out) as ScheduleDocument[]).find((each) => each.name === name);
+
+test("a schedule starts sessions by its rules, and can be paused, resumed and deleted", async () => {
+  const name = `nightly-${process.pid}`;
+  const task = "run: sleep 300\nsay: Over.";
+  const flags = ["--cron", "0 6 1 1 *", "--time-zone", "Europe/Berlin", "--max-steps", "7"];
+  const made = await schedule("create", name, ...flags, "--", task);
+  expect(made.code, made.err).toBe(0);
+  onTestFinished(async () => void (await schedule("delete", name)));
+  expect((await schedule("create", name, ...flags, "--", task)).code).toBe(5);
+  expect(await listed(name)).toMatchObject({
+    state: "active",
+    cron: "0 6 1 1 *",
+    timeZone: "Europe/Berlin",
+    overlap: "skip",
+    next: expect.stringMatching(/-01-01T05:00:00/),
+    last: null,
+    task,
+  });
+
+  const run = await schedule("run", name);
+  expect(run.code, run.err).toBe(0);
+  const id = run.out.trim();
+  expect(id).toMatch(new RegExp(`^${name}-\\d{4}-\\d\\d-\\d\\dT[\\d:]+Z$`));
+  await untilRunning(id);
+  expect(await statusOf(id)).toMatchObject({ task, maxSteps: 7 });
+  // The session of the start before runs.
+  const again = await schedule("run", name);
+  expect(again).toMatchObject({ code: 5, out: "" });
+  expect(await listed(name)).toMatchObject({ running: [id] });
+
+  expect((await schedule("pause", name)).code).toBe(0);
+  expect((await schedule("list")).out).toMatch(new RegExp(`^${name} {2}paused {2}0 6 1 1 \\* Europe/Berlin`, "m"));
+  expect((await schedule("resume", name)).code).toBe(0);
+  expect(await listed(name)).toMatchObject({ state: "active" });
+  expect((await schedule("delete", name)).code).toBe(0);
+  expect(await listed(name)).toBeUndefined();
+  expect((await schedule("run", name)).code).toBe(5);
+  expect((await statusOf(id)).status).toBe("active");
+  await longhaul(["cancel", id]);
+  expect((await untilStatus(id, ({ status }) => status !== "active")).status).toBe("cancelled");
+});
+
+test("times that Temporal does not take are refused with 2, and leave nothing behind", async () => {
+  const name = `bad-${process.pid}`;
+  const bad = await schedule("create", name, "--cron", "61 25 * * *", "--", "say: Never.");
+  expect(bad).toMatchObject({ code: 2, out: "" });
+  expect(bad.err).toContain("61 25 * * *");
+  const zone = await schedule("create", name, "--cron", "0 6 * * *", "--time-zone", "Mars/Base", "--", "say: Never.");
+  expect(zone.code, zone.err).toBe(2);
+  expect((await schedule("create", name, "--", "say: Never.")).code).toBe(2);
+  expect((await schedule("every", name)).code).toBe(2);
+  expect(await listed(name)).toBeUndefined();
+});
