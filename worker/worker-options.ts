@@ -5,6 +5,7 @@ import type { InjectedSinks, NativeConnection, WorkerOptions } from "@temporalio
 import type { Sinks } from "@temporalio/workflow";
 import type { AgentActivities } from "../activities/contract/activities.ts";
 import { FIRST_LOOK_MS } from "../activities/runtime/heartbeats.ts";
+import type { BatchActivities } from "../activities/contract/batch.ts";
 import type { WorkflowBundle } from "./bundle.ts";
 import type { WorkerConfig } from "./config.ts";
 import { dataConverter } from "./connect/data-converter.ts";
@@ -15,9 +16,9 @@ export interface WorkerParts {
   readonly connection: NativeConnection;
   readonly namespace: string;
   readonly bundle: WorkflowBundle;
-  readonly activities: AgentActivities;
   /** Tells all workers that activities of a session are to stop; default: their heartbeats do. */
   readonly tellStop?: (sessionId: string) => void;
+  readonly activities: AgentActivities & Partial<BatchActivities>;
   /** What Temporal knows this process by; default: without what tells two lives of one address apart. */
   readonly identity?: string;
 }

@@ -1,14 +1,11 @@
 /** Schedules: when and what overlaps is Temporal's own, the task and its settings are in our table. */
 import {
-  isGrpcServiceError,
   ScheduleAlreadyRunning,
   ScheduleNotFoundError,
-  ServiceError,
   type Client,
   type ScheduleDescription,
 } from "@temporalio/client";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { innermostReason } from "../../activities/contract/reason-of.ts";
 import { createSchedule, findSchedule, listSchedules, removeSchedule } from "../../activities/store/schedules.ts";
 import { until } from "../../worker/connect/until.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
@@ -29,10 +26,8 @@ const POLICIES = {
   allow: "ALLOW_ALL",
 } as const satisfies Record<Overlap, ScheduleDescription["policies"]["overlap"]>;
 
-/** How late a start may be made up for, where server or workers were away. Source: requirement on schedules; Temporal's own is a year. */
+/** How late a start may be made up for, where server or workers were away. Source: issue 15; Temporal's own is a year. */
 const CATCH_UP = "1 hour";
-/** gRPC's INVALID_ARGUMENT. */
-const GRPC_INVALID = 3;
 /** How long a start that was asked for is looked for. */
 const STARTED_MS = 5_000;
 const POLL_MS = 200;
@@ -97,12 +92,12 @@ function taken(name: string): ClientError {
   return notPossible(`There is a schedule ${name} already.`, `Delete it first: longhaul schedule delete ${name}`);
 }
 
+/** The SDK tells times that the server does not take by a TypeError. */
 function refusal(error: unknown, { cron, timeZone }: ScheduleOrder): ClientError | undefined {
-  const cause = error instanceof ServiceError ? error.cause : error;
-  if (!isGrpcServiceError(cause) || (cause.code as number) !== GRPC_INVALID) return undefined;
+  if (!(error instanceof TypeError)) return undefined;
   const zone = timeZone === undefined ? "" : ` in the time zone ${timeZone}`;
   return usageError(
-    `Temporal does not take the times ${JSON.stringify(cron)}${zone}: ${oneLine(innermostReason(cause), 300)}`,
+    `Temporal does not take the times ${JSON.stringify(cron)}${zone}: ${oneLine(error.message, 300)}`,
     'Five fields, such as --cron "0 6 * * 1-5": minute, hour, day, month, day of the week.',
   );
 }

@@ -4,6 +4,7 @@ import { Client, Connection } from "@temporalio/client";
 import { NativeConnection, Worker, type WorkerOptions } from "@temporalio/worker";
 import { inject } from "vitest";
 import type { AgentActivities, ClosedSession } from "../../activities/contract/activities.ts";
+import type { BatchActivities } from "../../activities/contract/batch.ts";
 import { readWorkerConfig } from "../../worker/config.ts";
 import { dataConverter } from "../../worker/connect/data-converter.ts";
 import { workerOptions } from "../../worker/worker-options.ts";
@@ -38,6 +39,9 @@ interface Connections {
 
 // One for all tests of a process; they end with it.
 let connecting: Promise<Connections> | undefined;
+
+/** The connections that all tests of a process share. */
+export const playConnections = (): Promise<Connections> => (connecting ??= connect());
 
 async function connect(): Promise<Connections> {
   quietRuntime();
@@ -105,7 +109,10 @@ export async function playTwice(
   return { fake, value: await second.runUntil(handle.result()) };
 }
 
-async function workerOn(taskQueue: string, activities: AgentActivities): Promise<Worker> {
+export async function workerOn(
+  taskQueue: string,
+  activities: AgentActivities & Partial<BatchActivities>,
+): Promise<Worker> {
   const { native } = await (connecting ??= connect());
   const config = readWorkerConfig({
     DATABASE_URL: "postgres://unused",

@@ -1,0 +1,146 @@
+/** A batch on a real Temporal server, with activities that answer from memory: histories, cancels, what is stopped. */
+import { randomUUID } from "node:crypto";
+import { Context } from "@temporalio/activity";
+import { WorkflowFailedError } from "@temporalio/client";
+import { expect, it } from "vitest";
+import {
+  batchWorkflowId,
+  type BatchActivities,
+  type BatchFigures,
+  type ClosedBatch,
+  type CloseReason,
+  type EndedItem,
+} from "../../activities/contract/batch.ts";
+import { batchStatus } from "../../activities/contract/batch-policy.ts";
+import type { SessionBatchInput } from "../../workflows/session-batch.ts";
+import { eventually } from "../support/eventually.ts";
+import { answered, bashCall, fakeActivities } from "../support/fake-activities.ts";
+import { playConnections, workerOn } from "../support/play-loop.ts";
+
+interface Options {
+  readonly items: number;
+  readonly concurrency: number;
+  readonly stopAfter?: number;
+  readonly input?: SessionBatchInput;
+  /** The end of a session, by its number from 1; it comes once this resolves. */
+  readonly end?: (ordinal: number) => Promise<"completed" | "failed">;
+}
+
+/** What the rows would hold. */
+async function playBatch(
+  { items, concurrency, stopAfter, input = {}, end }: Options,
+  during?: (batch: { readonly id: string; readonly begun: () => number }) => Promise<void>,
+) {
+  const { client } = await playConnections();
+  const name = `play-${randomUUID().slice(0, 8)}`;
+  const ended = new Map<string, EndedItem>();
+  const running = new Set<string>();
+  const [figures, begun]: [{ most: number; reasons: CloseReason[] }, string[]] = [{ most: 0, reasons: [] }, []];
+  const sessionId = () => Context.current().info.workflowExecution?.workflowId ?? "";
+  const fake = fakeActivities({
+    steps: [
+      async () => {
+        const how = await end?.(Number(sessionId().split("-").at(-1)));
+        return how === "failed" ? answered([bashCall], { finish: "content-filter" }) : answered();
+      },
+    ],
+  });
+  const agent = { ...fake.activities };
+  agent.openSession = async (given) => {
+    running.add(sessionId());
+    begun.push(sessionId());
+    figures.most = Math.max(figures.most, running.size);
+    return fake.activities.openSession(given);
+  };
+  agent.closeSession = async (given) => {
+    const { status, error } = given;
+    running.delete(sessionId());
+    ended.set(sessionId(), { sessionId: sessionId(), status, ...(error ? { failure: error.type } : {}) });
+    return fake.activities.closeSession(given);
+  };
+  const now = (): BatchFigures => {
+    const all = [...ended.values()];
+    const completed = all.filter(({ status }) => status === "completed").length;
+    return { total: items, completed, failed: all.length - completed, waits: 0, costUsd: 0 };
+  };
+  const batch: BatchActivities = {
+    async lookAtBatch({ open, cancel }) {
+      if (cancel) for (const id of open) await client.workflow.getHandle(id).cancel();
+      return {
+        ended: open.flatMap((id) => ended.get(id) ?? []),
+        figures: now(),
+        concurrency,
+        lookMs: 200,
+        ...(stopAfter === undefined ? {} : { stopAfter }),
+      };
+    },
+    async takeBatchItems({ after, count }) {
+      const ordinals = Array.from({ length: items - after }, (_, place) => after + place + 1).slice(0, count);
+      return ordinals.map((ordinal) => ({ ordinal, sessionId: `${name}-${ordinal}`, about: "a task" }));
+    },
+    async closeBatch({ reason }) {
+      figures.reasons.push(reason);
+      return { status: batchStatus(reason, now()), ...now() };
+    },
+  };
+  const taskQueue = `batch-${randomUUID()}`;
+  const worker = await workerOn(taskQueue, { ...agent, ...batch });
+  return worker.runUntil(async () => {
+    const id = batchWorkflowId(name);
+    const handle = await client.workflow.start("sessionBatch", { workflowId: id, taskQueue, args: [input] });
+    await during?.({ id, begun: () => begun.length });
+    const result = await handle.result().then(
+      (value: ClosedBatch) => value,
+      (error: unknown) => error,
+    );
+    const { runId } = await client.workflow.getHandle(id).describe();
+    return { result, begun, ...figures, first: handle.firstExecutionRunId, last: runId };
+  });
+}
+
+it("goes through several histories, never with more sessions at once than it may, each begun once", async () => {
+  const { result, begun, most, first, last } = await playBatch({
+    items: 12,
+    concurrency: 3,
+    input: { maxHistoryEvents: 60 },
+  });
+  expect(result).toEqual({ status: "completed", total: 12, completed: 12, failed: 0, waits: 0, costUsd: 0 });
+  expect(begun).toHaveLength(12);
+  expect(new Set(begun).size).toBe(12);
+  expect(most).toBeLessThanOrEqual(3);
+  expect(last).not.toBe(first);
+});
+
+it("stops after failures of one kind in a row, and lets what runs come to its end", async () => {
+  const slow = Promise.withResolvers<"completed">();
+  const { result, begun, reasons } = await playBatch(
+    {
+      items: 9,
+      concurrency: 2,
+      stopAfter: 3,
+      end: async (ordinal) => (ordinal === 1 ? slow.promise : "failed"),
+    },
+    async ({ begun: count }) => {
+      await eventually("three more began", () => Promise.resolve(count() === 4));
+      slow.resolve("completed");
+    },
+  );
+  expect(result).toMatchObject({ status: "stopped", completed: 1, failed: 3 });
+  expect(begun).toHaveLength(4);
+  expect(reasons).toEqual(["failures"]);
+});
+
+it("cancels its sessions when it is cancelled, and begins no other", async () => {
+  const never = new Promise<"completed">(() => undefined);
+  const { client } = await playConnections();
+  const { result, begun, reasons } = await playBatch(
+    { items: 5, concurrency: 2, end: () => never },
+    async ({ id, begun: count }) => {
+      await eventually("two run", () => Promise.resolve(count() === 2));
+      await client.workflow.getHandle(id).cancel();
+    },
+  );
+  expect(result).toBeInstanceOf(WorkflowFailedError);
+  expect(begun).toHaveLength(2);
+  expect(reasons).toEqual(["cancelled"]);
+});
