@@ -13,6 +13,7 @@ import { obey } from "../support/commands/obedient-model.ts";
 import { mostAtOnce } from "../support/delegating.ts";
 import { eventually } from "../support/eventually.ts";
 import { startScriptedModel } from "../support/scripted-model.ts";
+import { callRows } from "../support/stored.ts";
 import { useDatabase } from "../support/test-database.ts";
 import { startWorkerProcess } from "../support/worker-process.ts";
 
@@ -62,7 +63,13 @@ it("is worked off over a kill -9 of its worker, two at once, with the model call
   expect(await startBatch(services, order)).toEqual({ attached: false, begun: 6, completed: 0 });
   expect(await startBatch(services, order)).toMatchObject({ attached: true });
   // Both of the first two are at their command, which goes on without the worker.
-  await eventually("two commands run", () => Promise.resolve(model.requests.length === 2), 120_000);
+  const isAtCommand = async (item: number) =>
+    (await callRows(database.store, `${name}-i${item}`, "running")).length > 0;
+  await eventually(
+    "two commands run",
+    async () => (await isAtCommand(0)) && (await isAtCommand(1)),
+    120_000,
+  );
   await workers[0]?.kill();
   workers.push(await startWorker());
   const handle = client.workflow.getHandle(batchWorkflowId(name));

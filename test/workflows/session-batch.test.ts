@@ -14,7 +14,7 @@ import {
 import { batchStatus } from "../../activities/contract/batch-policy.ts";
 import type { SessionBatchInput } from "../../workflows/session-batch.ts";
 import { eventually } from "../support/eventually.ts";
-import { answered, bashCall, fakeActivities } from "../support/fake-activities.ts";
+import { answered, fakeActivities } from "../support/fake-activities.ts";
 import { playConnections, workerOn } from "../support/play-loop.ts";
 
 interface Options {
@@ -29,19 +29,23 @@ interface Options {
 /** What the rows would hold. */
 async function playBatch(
   { items, concurrency, stopAfter, input = {}, end }: Options,
-  during?: (batch: { readonly id: string; readonly begun: () => number }) => Promise<void>,
+  during?: (batch: { readonly id: string; readonly begun: () => number; readonly told: () => number }) => Promise<void>,
 ) {
   const { client } = await playConnections();
   const name = `play-${randomUUID().slice(0, 8)}`;
   const ended = new Map<string, EndedItem>();
+  let told = 0;
   const running = new Set<string>();
   const [figures, begun]: [{ most: number; reasons: CloseReason[] }, string[]] = [{ most: 0, reasons: [] }, []];
   const sessionId = () => Context.current().info.workflowExecution?.workflowId ?? "";
   const fake = fakeActivities({
     steps: [
       async () => {
-        const how = await end?.(Number(sessionId().split("-").at(-1)));
-        return how === "failed" ? answered([bashCall], { finish: "content-filter" }) : answered();
+        const { cancelled, heartbeat } = Context.current();
+        const beat = setInterval(() => heartbeat(), 50);
+        const asked = end?.(Number(sessionId().split("-").at(-1)));
+        const how = await Promise.race([asked, cancelled]).finally(() => clearInterval(beat));
+        return answered([], how === "failed" ? { finish: "content-filter" } : {});
       },
     ],
   });
@@ -66,8 +70,10 @@ async function playBatch(
   const batch: BatchActivities = {
     async lookAtBatch({ open, cancel }) {
       if (cancel) for (const id of open) await client.workflow.getHandle(id).cancel();
+      const news = open.flatMap((id) => ended.get(id) ?? []);
+      told += news.length;
       return {
-        ended: open.flatMap((id) => ended.get(id) ?? []),
+        ended: news,
         figures: now(),
         concurrency,
         lookMs: 200,
@@ -88,7 +94,7 @@ async function playBatch(
   return worker.runUntil(async () => {
     const id = batchWorkflowId(name);
     const handle = await client.workflow.start("sessionBatch", { workflowId: id, taskQueue, args: [input] });
-    await during?.({ id, begun: () => begun.length });
+    await during?.({ id, begun: () => begun.length, told: () => told });
     const result = await handle.result().then(
       (value: ClosedBatch) => value,
       (error: unknown) => error,
@@ -120,9 +126,10 @@ it("stops after failures of one kind in a row, and lets what runs come to its en
       stopAfter: 3,
       end: async (ordinal) => (ordinal === 1 ? slow.promise : "failed"),
     },
-    async ({ begun: count }) => {
-      await eventually("three more began", () => Promise.resolve(count() === 4));
-      slow.resolve("completed");
+    async ({ told }) => {
+      await eventually("it knows of three failures", () => Promise.resolve(told() === 3)).finally(() =>
+        slow.resolve("completed"),
+      );
     },
   );
   expect(result).toMatchObject({ status: "stopped", completed: 1, failed: 3 });
