@@ -24,6 +24,7 @@ const schema = z.object({
   SANDBOX_IMAGE: text,
   LONGHAUL_GUARD_IMAGE: text,
   LONGHAUL_HOST: text,
+  LONGHAUL_ALLOW_CONTAINERS: text,
   LONGHAUL_BUILD_ID: text,
   LONGHAUL_TASK_QUEUE: optional(z.string().default("longhaul")),
   LONGHAUL_MODELS_QUEUE: text,
@@ -58,6 +59,8 @@ export interface WorkerConfig {
   readonly guardImage: string;
   /** Name of this machine: of its sandboxes, for the ledger. */
   readonly host: string;
+  /** Whether sessions may work in containers of others on this machine's engine. */
+  readonly allowContainers: boolean;
   readonly buildId: string;
   readonly queues: TaskQueues;
   /**
@@ -133,6 +136,7 @@ export function readWorkerConfig(
     sandboxImage: e.SANDBOX_IMAGE && imageNamed(e.SANDBOX_IMAGE),
     guardImage: e.LONGHAUL_GUARD_IMAGE ?? DEFAULT_IMAGE,
     host: e.LONGHAUL_HOST ?? hostname(),
+    allowContainers: e.LONGHAUL_ALLOW_CONTAINERS === "1",
     buildId: e.LONGHAUL_BUILD_ID ?? "local",
     queues: {
       workflows,

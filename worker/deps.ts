@@ -10,6 +10,7 @@ import { createAiSdkModel } from "../activities/model/ai-sdk.ts";
 import { currentModelFacts } from "../activities/config/catalogue/load-catalogue.ts";
 import { resolveRun } from "../activities/config/resolve-run.ts";
 import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
+import { withAttached } from "../activities/sandbox/docker/attached.ts";
 import { createDockerHost } from "../activities/sandbox/docker/docker.ts";
 import { noticeSender } from "./connect/send-notice.ts";
 import { temporalRuns } from "./connect/session-runs.ts";
@@ -44,12 +45,12 @@ export async function bindDeps(
     onError: (error) =>
       logger.warn({ reason: error.message }, "a database connection was lost; the pool replaces it"),
   });
-  const sandboxHost = createDockerHost({
-    docker: connectDocker(),
-    name: config.host,
-    guardImage: config.guardImage,
-    say: (line) => logger.info(line),
-  });
+  const docker = connectDocker();
+  const say = (line: string) => logger.info(line);
+  const sandboxHost = withAttached(
+    createDockerHost({ docker, name: config.host, guardImage: config.guardImage, say }),
+    { docker, isAllowed: config.allowContainers, say },
+  );
   const mcp = createMcp(config.mcp, store);
   const announcements = hearAnnouncements(store);
   const close = async () => {

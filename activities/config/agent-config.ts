@@ -5,6 +5,7 @@
  */
 import { z } from "zod";
 import { MAX_HEAD_MESSAGES } from "../transcript/boundary.ts";
+import { containerSchema } from "./container-settings.ts";
 import { delegateConfigSchema, sessionDelegateSchema } from "./delegate-settings.ts";
 import { gitConfigSchema, sessionGitSchema } from "./git-settings.ts";
 import { outputSchemaSchema } from "./output-schema.ts";
@@ -191,7 +192,10 @@ export const runConfigSchema = z.object({
   tools: z.record(z.string(), toolConfigSchema.optional()),
   /** Absent means all at once. */
   parallelCalls: parallelSchema.optional(),
-  sandbox: sandboxConfigSchema.extend({ inherited: inheritedSchema.optional() }),
+  sandbox: sandboxConfigSchema.extend({
+    inherited: inheritedSchema.optional(),
+    container: containerSchema.optional(),
+  }),
   limits: limitsConfigSchema,
   /** Of a session that works on a repository. */
   repository: sessionGitSchema.optional(),

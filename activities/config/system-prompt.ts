@@ -1,4 +1,5 @@
 /** What the model is told about itself. Constant within a session, so that providers can reuse the prefix. */
+import { inFolder, type AttachedContainer } from "./container-settings.ts";
 import { DEFAULT_IMAGE, FULL_IMAGE } from "./default-image.ts";
 import { outputPrompt, type OutputSchema } from "./output-schema.ts";
 import { skillsPrompt, type Skill } from "./skills.ts";
@@ -9,7 +10,7 @@ export interface Prompted {
   readonly instructions: string | undefined;
   readonly skills?: readonly Skill[];
   readonly config: {
-    readonly sandbox: { readonly image: string };
+    readonly sandbox: { readonly image: string; readonly container?: AttachedContainer | undefined };
     readonly contextWindow?: number | undefined;
     readonly systemPrompt?: string | undefined;
     readonly plan?: boolean | undefined;
@@ -44,6 +45,9 @@ const PLAN_MODE = `Plan first
 
 /** Of every image: the tools' user is fixed. */
 const NO_ROOT = "You are not root, and there is no sudo.";
+/** Of one that is not ours. */
+const OWN_CONTAINER =
+  "The container is the user's own, and stays when you are done; the processes that you started are ended then. Look at what is installed before you rely on it.";
 /** What client/setup/sandbox-image installs, by image; a test asks the image for each. A session keeps its image. */
 const DEFAULT_TOOLS =
   "Installed are Node 24 with npm, pnpm and yarn, Python 3 with pip, venv and uv, gcc, g++, make, cmake, pkg-config, git, git-lfs, curl, wget, jq, ripgrep, fd, sqlite3, file, tree, zip, unzip, xz, nano, ip, ss, nc and ssh";
@@ -58,10 +62,13 @@ const TOOLS: Readonly<Record<string, string>> = {
 /** The prompt of a new session. It is stored as the session's first message, so that an upgrade does not change it. */
 export function systemPrompt({ instructions, skills, config }: Prompted): string {
   const installed = TOOLS[config.sandbox.image];
+  const { container } = config.sandbox;
   const own = config.instructions?.text;
   return [
-    config.systemPrompt ?? PROMPT,
-    installed === undefined ? NO_ROOT : `${NO_ROOT} ${installed}`,
+    config.systemPrompt ?? (container === undefined ? PROMPT : inFolder(PROMPT, container.folder)),
+    ...(container === undefined
+      ? [installed === undefined ? NO_ROOT : `${NO_ROOT} ${installed}`]
+      : [OWN_CONTAINER]),
     config.plan === true ? PLAN_MODE : "",
     config.outputSchema === undefined ? "" : outputPrompt(config.outputSchema),
     own === undefined ? "" : `The operator's instructions\n${own.trim()}`,

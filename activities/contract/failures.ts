@@ -21,6 +21,8 @@ export type FailureType =
   /** A command of `sandbox.setup` failed. */
   | "SetupFailed"
   | "WorkspaceLost"
+  /** The container of somebody else's that the session is to work in is not there, or nobody can work in it. */
+  | "ContainerUnavailable"
   | "ImageMissing"
   /** The session's repository cannot be read: no access, no such repository or reference, or nobody answers. */
   | "RepositoryUnavailable"

@@ -1,6 +1,8 @@
 /** The port to the place where commands run. Two adapters: Docker (docker/docker.ts) and the tests' in-process one. */
 import type { KeptSetUps } from "./kept-set-ups.ts";
 
+import type { AttachedContainer } from "../config/container-settings.ts";
+
 /** The settings of a session's sandbox. Source of the defaults: requirement 5, measured 2026-11, docs/decisions. */
 export interface SandboxSpec {
   readonly sessionId: string;
@@ -25,6 +27,8 @@ export interface SandboxSpec {
   readonly keptImage?: string;
   /** What its commands find of the person's machine. */
   readonly settings?: SandboxSettings;
+  /** A running container of somebody else's to work in, as it is: of what is above only variables are heeded. */
+  readonly container?: AttachedContainer;
 }
 
 /** Where the shared caches are: of the default image's home, whose owner a new volume takes over. */

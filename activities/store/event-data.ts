@@ -127,6 +127,8 @@ export const eventData = {
   /** Only a person is waited for: it comes back, with the saved files, when it is needed. */
   "sandbox:parked": of({ container: text }),
   "sandbox:removed": of({ container: text }),
+  /** A container of somebody else's: our processes and files are gone from it. */
+  "sandbox:left": of({ container: text }),
   /** At a run's end: the last files may be in no save, and the container may be there still. */
   "sandbox:not-closed": of({ message: text }),
   "setup:started": of({ container: text, commands: list(text) }),

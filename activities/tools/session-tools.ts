@@ -4,6 +4,7 @@ import { questionSettings } from "../config/question-settings.ts";
 import type { Session } from "../store/sessions.ts";
 import { askUser } from "./ask-user.ts";
 import { DELEGATE } from "./delegate.ts";
+import { toolIn } from "./elsewhere.ts";
 import { exitPlan } from "./exit-plan.ts";
 import { createToolRegistry, type ToolRegistry } from "./index.ts";
 import { withMcpTools } from "./mcp-tools.ts";
@@ -25,15 +26,21 @@ export function sessionTools(
   const known = chosen.get(registry) ?? new Map<string, ToolRegistry>();
   chosen.set(registry, known);
   const key = JSON.stringify(facts);
-  const tools =
-    known.get(key) ?? createToolRegistry([...registry.values()].filter((tool) => isOffered(tool, facts)));
+  const tools = known.get(key) ?? createToolRegistry(offered(registry, facts));
   known.set(key, tools);
   return tools;
 }
 
-function factsOf({ questions, plan, delegate }: RunConfig) {
+function factsOf({ questions, plan, delegate, sandbox }: RunConfig) {
   const { mode } = questionSettings(questions);
-  return { mode, isPlanning: plan === true, delegates: delegate?.enabled === true };
+  const folder = sandbox.container?.folder;
+  return { mode, isPlanning: plan === true, delegates: delegate?.enabled === true, folder };
+}
+
+function offered(registry: ToolRegistry, facts: ReturnType<typeof factsOf>): Tool[] {
+  const { folder } = facts;
+  const tools = [...registry.values()].filter((tool) => isOffered(tool, facts));
+  return folder === undefined ? tools : tools.map((tool) => toolIn(tool, folder));
 }
 
 function isOffered(tool: Tool, { mode, isPlanning, delegates }: ReturnType<typeof factsOf>): boolean {

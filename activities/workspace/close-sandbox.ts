@@ -89,11 +89,17 @@ async function close(
     if (container === undefined) return;
     await clearContainer(tx, id);
     await appendEvents(tx, id, session.epoch, [
-      { type: isParked ? "sandbox:parked" : "sandbox:removed", step, data: { container } },
+      { type: endOf(session, isParked), step, data: { container } },
     ]);
   });
   deps.notifier.wake(id);
   return saved;
+}
+
+function endOf({ config }: Session, isParked: boolean) {
+  // One of somebody else's is only left.
+  if (config.sandbox.container !== undefined) return "sandbox:left";
+  return isParked ? "sandbox:parked" : "sandbox:removed";
 }
 
 interface Use {

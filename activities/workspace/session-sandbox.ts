@@ -196,15 +196,19 @@ async function openIn(
           hasCheckpoint: checkpoint !== undefined,
         });
   const left =
-    session.restoreWorkspace && before?.closedRun === null
-      ? unsavedAtReset({ before, step, lastChangingStep: await lastChangingStep(tx, id) })
-      : undefined;
+    spec.container !== undefined && session.restoreWorkspace
+      ? NOT_SET_BACK
+      : session.restoreWorkspace && before?.closedRun === null
+        ? unsavedAtReset({ before, step, lastChangingStep: await lastChangingStep(tx, id) })
+        : undefined;
   if (loss?.kind === "everything") throw fatal("WorkspaceLost", loss.message);
   // An empty workspace proves nothing: a tool may have emptied it.
   const isSame = before?.volume === sandbox.identity.volume && !session.restoreWorkspace;
+  // Files of somebody else's container are left as they are.
+  const isOurs = spec.container === undefined;
   const filled = checkpoint ? "restored" : "empty";
-  const workspace = isSame ? "adopted" : filled;
-  if (!isSame && checkpoint) await restoreFrom(tx, endingWith(signal, sandbox), checkpoint.id);
+  const workspace = isSame || !isOurs ? "adopted" : filled;
+  if (!isSame && isOurs && checkpoint) await restoreFrom(tx, endingWith(signal, sandbox), checkpoint.id);
   if (!isFilled) sandbox = await host.open(spec, signal);
   // Saves lock the session's row first too: the other order would deadlock with them.
   await setContainer(tx, id, sandbox.container, host.name);
@@ -234,6 +238,10 @@ async function openIn(
   deps.notifier.wake(id);
   return { sandbox, workspace };
 }
+
+/** For the model, after a reset. */
+const NOT_SET_BACK =
+  "[You work in a container of the user's, whose files were not set back: they are as the later steps left them. Processes that were started are gone.]";
 
 /** What is lost where the session's sandbox was `before` and is `now`. */
 export async function lossIn(
@@ -273,6 +281,7 @@ export function sandboxSpec(
     memoryBytes: bytesOf(sandbox.memory),
     disk: { bytes: bytesOf(sandbox.disk), freeBytes: bytesOf(sandbox.diskFree) },
     ...(runtime === undefined ? {} : { runtime }),
+    ...(sandbox.container === undefined ? {} : { container: sandbox.container }),
     ...(cache === undefined ? {} : { cache }),
     settings: {
       env: { ...(cache === undefined ? {} : cacheVariables(CACHE_FOLDER)), ...env, ...sandbox.env },

@@ -205,7 +205,9 @@ function overlaid(file: ConfigFile, flags: ConfigFlags, environment: Environment
     ...(model === undefined ? {} : { model }),
     sandbox: {
       ...sandbox,
-      image: imageNamed(flags.container?.image ?? setting(environment, "SANDBOX_IMAGE") ?? sandbox?.image),
+      image: imageNamed(
+        flags.fromDevcontainer?.image ?? setting(environment, "SANDBOX_IMAGE") ?? sandbox?.image,
+      ),
     },
     limits: { ...file.limits, ...limitFlags(flags) },
     ...(flags.questions === undefined ? {} : { questions: { ...file.questions, mode: flags.questions } }),

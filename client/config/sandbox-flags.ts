@@ -12,7 +12,7 @@ export interface SandboxFlags {
   /** Names that the sandbox may ask for, besides those of the files. */
   readonly allowDomain?: readonly string[] | undefined;
   /** What the workspace's own says, where the person asked for it. */
-  readonly container?: Devcontainer | undefined;
+  readonly fromDevcontainer?: Devcontainer | undefined;
 }
 
 /** The person's own words win over a devcontainer's; its image was asked for by the flag. */
@@ -35,13 +35,13 @@ function withContainer(
 /** @throws ClientError (usage) for a name that cannot be allowed, or that would have no effect */
 export function withSandboxFlags(
   file: ConfigFile["sandbox"],
-  { network, allowDomain = [], container }: SandboxFlags,
+  { network, allowDomain = [], fromDevcontainer }: SandboxFlags,
 ): ConfigFile["sandbox"] {
   for (const domain of allowDomain) {
     const problem = domainProblem(domain);
     if (problem !== undefined) throw usageError(`--allow-domain ${domain}: ${problem}.`);
   }
-  const sandbox = { ...withContainer(file, container), ...(network === undefined ? {} : { network }) };
+  const sandbox = { ...withContainer(file, fromDevcontainer), ...(network === undefined ? {} : { network }) };
   if (allowDomain.length === 0) return sandbox;
   if (sandbox.network !== "listed") {
     throw usageError(

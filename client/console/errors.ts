@@ -56,7 +56,7 @@ export function missing(message: string, fix: string, cause?: unknown): ClientEr
 }
 
 /** Failures that mean that a service which the session needs is missing: nothing was done. */
-const SERVICES_MISSING: readonly string[] = ["ImageMissing", "McpUnavailable"];
+const SERVICES_MISSING: readonly string[] = ["ImageMissing", "ContainerUnavailable", "McpUnavailable"];
 
 /**
  * The exit code for a session's outcome. `active` and `waiting` mean that nothing has ended.

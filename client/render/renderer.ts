@@ -216,6 +216,7 @@ export class Renderer {
       this.#warn(`! not saved as they are now (too large, too many or not readable): ${names}`);
     },
     "sandbox:removed": () => undefined,
+    "sandbox:left": () => undefined,
     "sandbox:parked": () =>
       this.#aside(this.#style("dim", "the sandbox is saved and removed until the answer comes")),
     "sandbox:not-closed": (_event, data) => this.#warn(`! ${oneLine(data.message, 300)}`),

@@ -6,6 +6,7 @@ import { readDevcontainer, type Devcontainer } from "../config/devcontainer.ts";
 import { usageError } from "../console/errors.ts";
 import { NETWORKS, type SandboxFlags } from "../config/sandbox-flags.ts";
 import { readOutputSchema } from "./read-output-schema.ts";
+import { containerFor, inContainer, type ContainerFlags } from "./container-flags.ts";
 import { parseDeadline } from "./parse-deadline.ts";
 import { forProject } from "../registries/session-registries.ts";
 import type { SessionGit } from "../../activities/config/git-settings.ts";
@@ -19,7 +20,7 @@ import { processStdin, readTask, type Stdin } from "./task-input.ts";
 import { projectFiles } from "../../activities/config/project-files.ts";
 import { readFolder } from "../workspace/workspace-folder.ts";
 
-export interface RunFlags extends GitFlags, SandboxFlags {
+export interface RunFlags extends GitFlags, SandboxFlags, ContainerFlags {
   readonly model?: string;
   readonly workspace?: string;
   readonly maxSteps?: number;
@@ -43,6 +44,8 @@ export function withRunFlags(command: Command): Command {
     .option("--max-cost <usd>", "stop when the session has cost so much", positiveAmount)
     .option("--plan", "plan first: nothing is changed before you approve the plan")
     .option("--image <file>", "image or PDF that belongs to the task; may be repeated", collect)
+    .option("--container <name>", "work in this running container, as it is; it is never changed or removed")
+    .option("--workspace-dir <dir>", "the folder of --container to work in (default: its own working folder)")
     .option("--devcontainer", "take image, set-up and variables from the folder's devcontainer.json")
     .option("--id <id>", "id of the session; the same id and task again attaches to it");
 }
@@ -127,16 +130,17 @@ export async function prepareStart(
   }: Sources = {},
 ): Promise<{ readonly start: Start; readonly config: ResolvedConfig }> {
   const id = flags.id === undefined ? undefined : parseSessionId(flags.id);
-  const container = devcontainerFor(flags);
-  const config = await resolveAsking({ ...flags, container });
+  const fromDevcontainer = devcontainerFor(flags);
+  const config = await resolveAsking({ ...flags, fromDevcontainer });
   if (flags.plan === true && flags.repo !== undefined)
     throw usageError(
       "--plan does not go with --repo yet: the clone writes to the workspace.",
       "Clone it, and name the folder: --workspace DIR --plan",
     );
+  const container = await containerFor(flags);
   const outputSchema = await readOutputSchema(flags.outputSchema);
   const git = sessionGit(flags, config.settings.git);
-  for (const line of [...config.notes, ...(container?.notes ?? [])]) note(`${line}\n`);
+  for (const line of [...config.notes, ...(fromDevcontainer?.notes ?? [])]) note(`${line}\n`);
   if (config.rehearsal && flags.setup !== false) {
     // Never taken unasked: only named, before the rehearsal plays.
     const { findLocalServers, serverNote } = await import("../setup/model-servers.ts");
@@ -148,7 +152,7 @@ export async function prepareStart(
   for (const line of notShown(attachments, config.run)) note(`${line}\n`);
   const task = await readTask(words, stdin, note);
   const project = git?.url ?? (flags.workspace === undefined ? "" : resolve(flags.workspace));
-  const own = forProject(config.run, project);
+  const own = inContainer(forProject(config.run, project), container);
   const run = {
     ...own,
     ...(flags.plan === true ? { plan: true } : {}),

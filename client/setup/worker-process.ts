@@ -75,6 +75,8 @@ export async function lastWorker(home: string, services: LocalServices): Promise
 }
 
 const environmentOf = (services: LocalServices): NodeJS.ProcessEnv => ({
+  // Whoever starts it here can reach the same engine without it.
+  LONGHAUL_ALLOW_CONTAINERS: "1",
   ...childEnvironment("worker"),
   ...services.environment,
 });

@@ -88,7 +88,8 @@ def become_program(link, order, fds):
         set_number(order["number"])
         for target, fd in enumerate(fds):
             os.dup2(fd, target)
-        open_workspace()
+        if not ATTACHED:
+            open_workspace()
         os.chdir(order["cwd"])
         here = os.getcwd()
         if here != WORKSPACE and not here.startswith(WORKSPACE + "/"):
@@ -117,7 +118,8 @@ def answer_line(link, operation, request, most):
     # A file that is too large is an error to report, not the end of this process.
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     signal.alarm(FILE_SECONDS)
-    open_workspace()
+    if not ATTACHED:
+        open_workspace()
     answer = {"q": request.get("q"), "ok": operation(request)}
     line = memoryview(json.dumps(answer, default=base64_of).encode() + b"\n")
     while line:

@@ -6,7 +6,7 @@ import selectors
 import signal
 import time
 
-CALLS = "/var/lib/longhaul/calls"
+CALLS = f"{HOME}/calls"
 CHUNK = 1 << 18
 DEFAULT_MAX_OUTPUT_BYTES = 64 << 20
 # A child that still holds the pipe may be about to write the last line (`cmd | tee`).
@@ -109,7 +109,7 @@ class Command(Ending):
         order = {
             "argv": request["argv"],
             "env": env,
-            "cwd": os.path.join(WORKSPACE, request.get("cwd") or ""),
+            "cwd": place_of(request.get("cwd")),
             "fileBytes": disk.file_limit(),
             "number": self.number,
         }

@@ -87,7 +87,8 @@ class Ending:
                     os.kill(pid, signal.SIGKILL)
                 except OSError:
                     pass
-            if ending["grown"] >= BOMB_SWEEPS:
+            # Attached, that would end its owner's processes too.
+            if ending["grown"] >= BOMB_SWEEPS and not ATTACHED:
                 # In one call, which no fork outruns. Signals neither us nor the first process.
                 try:
                     os.kill(-1, signal.SIGKILL)

@@ -6,7 +6,7 @@ import selectors
 import time
 import traceback
 
-TROUBLE = "/var/lib/longhaul/trouble"
+TROUBLE = f"{HOME}/trouble"
 
 
 class Loop:

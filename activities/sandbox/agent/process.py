@@ -5,20 +5,11 @@ import signal
 import stat
 from contextlib import contextmanager
 
-# Tools run under these ids whatever the image calls them.
-TOOL_UID = 1000
-TOOL_GID = 1000
-WORKSPACE = "/workspace"
 # No process of root or of the tools has these. They differ, so that a signal to all that `as_tool` may signal spares the
 # children that have not become a program.
 STRANGER_UID = 1
 CHILD_UID = 2
-MARK = "LONGHAUL_CALL"
-# A limit that kernels no longer use (RLIMIT_LOCKS), which children inherit whatever they do to environment, session and
-# parents. A process may lower its own but never raise it, so later calls have lower numbers.
-MARK_LIMIT = 10
-MARK_LINE = b"Max file locks"
-HIGHEST_NUMBER = 1 << 62
+PR_SET_CHILD_SUBREAPER = 36
 
 
 @contextmanager
@@ -26,6 +17,10 @@ def as_tool():
     """Inside the block this process may signal and read what uid 1000 may, and no more. Its saved id stays root's and its
     real id is STRANGER_UID: so no tool can signal the supervisor, and a signal to everything that may be signalled spares
     the relay, which a real id of root would reach. Needs neither CAP_KILL nor a fork, which fails in a full sandbox."""
+    if ATTACHED:
+        # It has the rights of its container's user, and so have the tools.
+        yield
+        return
     os.setegid(TOOL_GID)
     os.setresuid(STRANGER_UID, TOOL_UID, 0)
     try:
@@ -60,15 +55,29 @@ def take_tool_rights():
             file.write("1000")
     except OSError:
         pass
+    os.umask(0o022)
+    if ATTACHED:
+        return
     os.setgroups([])
     os.setresgid(TOOL_GID, TOOL_GID, TOOL_GID)
     os.setresuid(CHILD_UID, TOOL_UID, CHILD_UID)
-    os.umask(0o022)
 
 
 def become_tool():
     """From here on tools may signal this process."""
-    os.setresuid(TOOL_UID, TOOL_UID, TOOL_UID)
+    if not ATTACHED:
+        os.setresuid(TOOL_UID, TOOL_UID, TOOL_UID)
+
+
+def adopt_orphans():
+    """What a command leaves behind becomes ours: the first process of somebody else's container may reap nothing."""
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    except (ImportError, OSError, AttributeError):
+        # They stay as dead entries until the container ends.
+        pass
 
 
 def processes():

@@ -6,8 +6,8 @@ import socket
 import sys
 import time
 
-SOCKET = "/var/lib/longhaul/control.sock"
-CONNECT_SECONDS = 10
+SOCKET = os.environ.get("LONGHAUL_SOCKET", "/var/lib/longhaul/control.sock")
+CONNECT_SECONDS = float(os.environ.get("LONGHAUL_CONNECT_SECONDS", 10))
 CHUNK = 1 << 18
 
 

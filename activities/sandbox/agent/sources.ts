@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 
 /** In the order in which they are joined: each may use those above it. */
 const SUPERVISOR_PARTS = [
+  "place",
   "loop",
   "output",
   "process",
@@ -40,6 +41,11 @@ export const setupSource = part("setup");
 
 /** The context of a Dockerfile; runs as a command, with the tools' rights. */
 export const contextSource = part("context");
+/** Starts the supervisor in a container that is somebody else's. */
+export const attachSource = ["place", "attach"].map(part).join("\n\n");
+
+/** Ends what a session left in such a container, and removes its files. */
+export const detachSource = ["place", "process", "detach"].map(part).join("\n\n");
 
 /** Copies bytes between an exec stream and the supervisor. */
 export const relaySource = part("relay");

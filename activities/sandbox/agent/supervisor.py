@@ -7,6 +7,7 @@ or {"q", "error": text}; a wait may get {"q", "bytes": n} before that. Bytes tra
 
 import binascii
 import collections
+import fcntl
 import json
 import os
 import pwd
@@ -18,7 +19,6 @@ import socket
 import time
 
 PROTOCOL = 1
-HOME = "/var/lib/longhaul"
 SOCKET = f"{HOME}/control.sock"
 CHUNK = 1 << 18
 MAX_READ_BYTES_OF_OUTPUT = 1 << 20
@@ -49,6 +49,8 @@ class Supervisor:
         self.ended_bytes = 0
         # By process id. File operations are children too, but their exit codes do not matter.
         self.running = {}
+        if ATTACHED:
+            self.settle_in()
         os.makedirs(CALLS, 0o700, exist_ok=True)
         os.chmod(HOME, 0o700)
         self.journal = Journal(f"{HOME}/journal")
@@ -61,6 +63,19 @@ class Supervisor:
                 self.commands[record["id"]].restore(record["end"], record["sizes"])
         for command in self.commands.values():
             self.add_ended(command)
+
+    def settle_in(self):
+        """Alone, also where two workers started it; with numbers below those of an earlier one, whose commands may still run."""
+        os.makedirs(HOME, 0o700, exist_ok=True)
+        self.lock = open(f"{HOME}/lock", "w")
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os._exit(0)
+        os.environ.pop("LONGHAUL_HOME", None)
+        self.base_env.pop("LONGHAUL_HOME", None)
+        self.number -= round(time.time() * 100) % (1 << 31)
+        adopt_orphans()
 
     def next_number(self):
         self.number -= 1
@@ -100,7 +115,8 @@ class Supervisor:
 
     def do_hello(self, client, request):
         with as_tool():
-            open_workspace()
+            if not ATTACHED:
+                open_workspace()
             empty = not os.listdir(WORKSPACE)
         if "disk" in request:
             self.disk.bound(request["disk"])

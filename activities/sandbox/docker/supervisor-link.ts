@@ -44,6 +44,8 @@ export interface LinkOptions {
   readonly settings?: SandboxSettings | undefined;
   /** Addresses that are probed from inside when a stream is opened. */
   readonly probe: readonly string[];
+  /** Of a supervisor in a container of somebody else's: where its socket is. */
+  readonly relay?: { readonly environment: readonly string[] };
   /** Settles once the network rules are in force, or could not be applied. Never rejects. */
   readonly ready: Promise<unknown>;
 }
@@ -68,8 +70,9 @@ export function createSupervisorLink(
   async function connectOnce(): Promise<Connection> {
     const exec = await container.exec({
       Cmd: pythonArguments("LONGHAUL_RELAY"),
-      Env: [`LONGHAUL_RELAY=${relaySource}`],
-      User: "0:0",
+      Env: [`LONGHAUL_RELAY=${relaySource}`, ...(options.relay?.environment ?? [])],
+      // In a container of somebody else's, as its own user.
+      ...(options.relay === undefined ? { User: "0:0" } : {}),
       WorkingDir: "/",
       AttachStdin: true,
       AttachStdout: true,

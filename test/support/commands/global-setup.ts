@@ -43,6 +43,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     ...environment,
     LONGHAUL_LOG_LEVEL: "warn",
     LONGHAUL_SHUTDOWN_GRACE_MS: "500",
+    LONGHAUL_ALLOW_CONTAINERS: "1",
   });
   project.provide("commandsEnvironment", environment);
   return async () => {

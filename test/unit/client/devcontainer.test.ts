@@ -92,7 +92,7 @@ test("its image comes before the person's, its commands before theirs, its varia
     );
     const container = readDevcontainer(folder);
     const { sandbox } = resolveConfig(
-      { config: "mine.yaml", container },
+      { config: "mine.yaml", fromDevcontainer: container },
       { SANDBOX_IMAGE: "env:1" },
       folder,
     ).run;

@@ -1,0 +1,38 @@
+"""Looks whether a session can work in a container that is somebody else's, and makes our folder in it. Last part of a program that
+follows place: see sources.ts. Prints {"running": whether the supervisor is there already}, or {"unable": text}."""
+
+import shutil
+import socket
+
+PROGRAMS = ("bash",)
+
+
+def is_running():
+    peer = socket.socket(socket.AF_UNIX)
+    try:
+        peer.connect(f"{HOME}/control.sock")
+        return True
+    except OSError:
+        return False
+    finally:
+        peer.close()
+
+
+def attach():
+    missing = [name for name in PROGRAMS if shutil.which(name) is None]
+    if missing:
+        return {"unable": f"it has no {' and no '.join(missing)}"}
+    if not os.path.isdir(WORKSPACE):
+        return {"unable": f"it has no folder {WORKSPACE}"}
+    if not os.access(WORKSPACE, os.W_OK | os.X_OK):
+        return {"unable": f"its user (uid {os.getuid()}) may not write to {WORKSPACE}"}
+    os.makedirs(HOME, mode=0o700, exist_ok=True)
+    if os.stat(HOME).st_uid != os.getuid():
+        return {"unable": f"{HOME} belongs to another of its users"}
+    return {"running": is_running()}
+
+
+try:
+    print(json.dumps(attach()))
+except OSError as error:
+    print(json.dumps({"unable": f"{error.strerror}: {error.filename!r}"[:300]}))

@@ -1,0 +1,237 @@
+/**
+ * Containers of somebody else's as sandboxes: our supervisor is put into a running one, commands run there as its own user, and
+ * at the end our processes and files are taken out again. It is never started, stopped, limited or removed. An empty volume of the
+ * session's name, labelled with the container, says on the host that we are in it: so the next worker and the reaper find it.
+ */
+import { createHash } from "node:crypto";
+import type Dockerode from "dockerode";
+import { fatal } from "../../contract/failures.ts";
+import { reasonOf } from "../../contract/reason-of.ts";
+import { attachSource, detachSource, pythonArguments, supervisorSource } from "../agent/sources.ts";
+import { SandboxLost } from "../sandbox-lost.ts";
+import { abortable } from "../shared-work.ts";
+import type { Sandbox, SandboxHost, SandboxSpec } from "../sandbox.ts";
+import { volumeIdentity } from "./docker-containers.ts";
+import { unless } from "./docker-errors.ts";
+import { createDockerSandbox } from "./docker-sandbox.ts";
+import { runInside } from "./run-inside.ts";
+import { sandboxLabels, sandboxName, SESSION_LABEL } from "./profile.ts";
+import { createSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
+
+/** On the volume that stands for a session in a container of somebody else's: the container's id. */
+const ATTACHED_LABEL = "longhaul.attached";
+/** As Docker's own tools show an id. */
+const SHORT_ID = 12;
+const NOT_OURS = "it is a container of somebody else's: its owner decides what it reaches and what it may";
+/** A supervisor that answers does so at once; one that was killed is started again. */
+const CONNECT_SECONDS = 2;
+
+type AttachedSpec = SandboxSpec & { readonly container: NonNullable<SandboxSpec["container"]> };
+
+export interface AttachOptions {
+  readonly docker: Dockerode;
+  /** Whether sessions of this worker may work in containers of others. */
+  readonly isAllowed: boolean;
+  readonly say?: (line: string) => void;
+}
+
+/** The host with containers of others beside its own sandboxes. */
+export function withAttached(host: SandboxHost, options: AttachOptions): SandboxHost {
+  const attached = new Attached(host.name, options);
+  return {
+    ...host,
+    open: (spec, signal) =>
+      spec.container === undefined
+        ? host.open(spec, signal)
+        : attached.open({ ...spec, container: spec.container }, signal),
+    async remove(sessionId) {
+      await attached.leave(sessionId);
+      // The volume goes as that of any session.
+      await host.remove(sessionId);
+    },
+    async close() {
+      attached.close();
+      await host.close();
+    },
+  };
+}
+
+class Attached {
+  readonly #host: string;
+  readonly #options: AttachOptions;
+  readonly #links = new Map<string, SupervisorLink>();
+
+  constructor(host: string, options: AttachOptions) {
+    this.#host = host;
+    this.#options = options;
+  }
+
+  /** @throws ContainerUnavailable (fatal), SandboxUnavailable (retryable) */
+  async open(spec: AttachedSpec, signal?: AbortSignal): Promise<Sandbox> {
+    const { docker, isAllowed } = this.#options;
+    const { sessionId, container } = spec;
+    if (!isAllowed)
+      throw unavailable(
+        container.name,
+        "this worker lets no session work in containers of others (LONGHAUL_ALLOW_CONTAINERS=1 lets them)",
+      );
+    const found = await usableContainer(docker, container);
+    if (found.id === undefined) throw unavailable(container.name, found.why);
+    await this.#mark(sessionId, container.name, found.id);
+    const { link, empty, boot } = await abortable(this.#connect(spec, found.id), signal);
+    const volume = (await volumeIdentity(docker, sessionId)) ?? "";
+    const identity = { host: this.#host, volume, container: found.id.slice(0, SHORT_ID), boot };
+    const network = { reach: "everything", why: NOT_OURS } as const;
+    return createDockerSandbox(
+      { container: container.name, identity, empty, network, gaps: [NOT_OURS] },
+      link,
+    );
+  }
+
+  /** Takes out what a session has in a container of somebody else's; nothing where it has nothing. */
+  async leave(sessionId: string): Promise<void> {
+    const { docker, say = () => undefined } = this.#options;
+    const id = await this.#containerOf(sessionId);
+    if (id === undefined) return;
+    this.#links.get(sessionId)?.close("the session has left the container");
+    this.#links.delete(sessionId);
+    const found = await unless([404], () => docker.getContainer(id).inspect());
+    // Its processes ended with it; a file of ours is left in one that was stopped.
+    if (found?.State.Running !== true || found.State.Paused) return;
+    const { answer } = await runInside(docker, id, {
+      argv: pythonArguments("LONGHAUL_DETACH"),
+      env: [`LONGHAUL_DETACH=${detachSource}`, attachedVariable(sessionId, "/")],
+    });
+    say(
+      `sandbox: left ${found.Name.replace(/^\//, "")}${answer?.["left"] === 0 ? "" : ", not all processes of it ended"}`,
+    );
+  }
+
+  close(): void {
+    for (const link of this.#links.values())
+      link.close("the worker is stopping; commands in the container continue");
+    this.#links.clear();
+  }
+
+  async #containerOf(sessionId: string): Promise<string | undefined> {
+    const { docker } = this.#options;
+    const found = await unless([404], () => docker.getVolume(sandboxName(sessionId)).inspect());
+    const labels: Record<string, string> = found?.Labels ?? {};
+    return labels[SESSION_LABEL] === sessionId ? labels[ATTACHED_LABEL] : undefined;
+  }
+
+  async #mark(sessionId: string, name: string, id: string): Promise<void> {
+    const labels = { ...sandboxLabels(sessionId, new Date()), [ATTACHED_LABEL]: id };
+    // Returns the existing one where there is one.
+    await unless([], () =>
+      this.#options.docker.createVolume({ Name: sandboxName(sessionId), Labels: labels }),
+    );
+    if ((await this.#containerOf(sessionId)) !== id)
+      throw unavailable(name, "it is another one of that name than the one the session worked in");
+  }
+
+  async #connect(spec: AttachedSpec, id: string) {
+    const known = this.#links.get(spec.sessionId);
+    if (known !== undefined) {
+      try {
+        return { link: known, ...(await known.connect()) };
+      } catch (error) {
+        if (!(error instanceof SandboxLost)) throw error;
+        known.close("the supervisor was started again");
+      }
+    }
+    await this.#putIn(spec, id);
+    const link = createSupervisorLink(this.#options.docker, id, {
+      probe: [],
+      ready: Promise.resolve(),
+      // Its system's files are not ours to write.
+      settings: { env: spec.settings?.env ?? {}, files: {}, registries: [] },
+      relay: {
+        environment: [
+          `LONGHAUL_SOCKET=${homeOf(spec.sessionId)}/control.sock`,
+          `LONGHAUL_CONNECT_SECONDS=${CONNECT_SECONDS}`,
+        ],
+      },
+    });
+    this.#links.set(spec.sessionId, link);
+    return { link, ...(await link.connect()) };
+  }
+
+  /** Starts the supervisor, where it does not run. */
+  async #putIn({ sessionId, container: { name, folder } }: AttachedSpec, id: string): Promise<void> {
+    const { docker, say = () => undefined } = this.#options;
+    const place = attachedVariable(sessionId, folder);
+    const { answer, said } = await runInside(docker, id, {
+      argv: pythonArguments("LONGHAUL_ATTACH"),
+      env: [`LONGHAUL_ATTACH=${attachSource}`, place],
+    });
+    if (answer === undefined)
+      throw unavailable(name, `python3, which the supervisor needs, does not run in it: ${said}`);
+    if (typeof answer["unable"] === "string") throw unavailable(name, answer["unable"]);
+    if (answer["running"] === true) return;
+    const exec = await docker.getContainer(id).exec({
+      Cmd: pythonArguments("LONGHAUL_SUPERVISOR"),
+      Env: [`LONGHAUL_SUPERVISOR=${supervisorSource}`, place, `LONGHAUL_HOME=${homeOf(sessionId)}`],
+      WorkingDir: "/",
+    });
+    // Nobody holds its streams: it outlives this worker.
+    (await exec.start({ Detach: true })).resume();
+    say(`sandbox: put the supervisor into ${name}`);
+  }
+}
+
+const homeOf = (sessionId: string): string => `/tmp/.longhaul-${hashOf(sessionId)}`;
+
+const hashOf = (sessionId: string): string =>
+  createHash("sha256").update(sessionId).digest("hex").slice(0, SHORT_ID);
+
+/** Ids of a session's commands count down from here; two sessions in one container have others. */
+const LEAST_NUMBER = 2 ** 33;
+
+/** What the programs of the sandbox know by it: see agent/place.py. */
+function attachedVariable(sessionId: string, folder: string): string {
+  const mark = hashOf(sessionId);
+  const number = Number.parseInt(mark, 16) + LEAST_NUMBER;
+  return `LONGHAUL_ATTACHED=${JSON.stringify({ home: homeOf(sessionId), workspace: folder, mark, number })}`;
+}
+
+const unavailable = (name: string, why: string): Error =>
+  fatal(
+    "ContainerUnavailable",
+    `No session can work in the container ${name}: ${why}. Nothing in it was changed, and what was said is kept.`,
+  );
+
+export type FoundContainer =
+  | { readonly id: string; readonly folder: string }
+  | { readonly id: undefined; readonly why: string };
+
+/** The running container of that name, with its own working folder. @throws SandboxUnavailable (retryable) */
+export async function usableContainer(
+  docker: Dockerode,
+  { name, id }: { readonly name: string; readonly id?: string | undefined },
+): Promise<FoundContainer> {
+  const found = await unless([404], () => docker.getContainer(name).inspect());
+  if (found === undefined)
+    return { id: undefined, why: "there is none of that name on the worker's Docker host" };
+  if (id !== undefined && found.Id !== id)
+    return { id: undefined, why: "it is another one of that name than the one that was meant" };
+  if (found.Config.Labels[SESSION_LABEL] !== undefined)
+    return { id: undefined, why: "it is a sandbox of Longhaul's own" };
+  if (!found.State.Running || found.State.Paused)
+    return { id: undefined, why: `it does not run (${found.State.Status})` };
+  return { id: found.Id, folder: found.Config.WorkingDir || "/" };
+}
+
+/** Whether the supervisor's language is there. @returns why not */
+export async function lacksPython(docker: Dockerode, id: string): Promise<string | undefined> {
+  try {
+    const { answer, said } = await runInside(docker, id, {
+      argv: ["python3", "-I", "-S", "-c", "print('{}')"],
+    });
+    return answer === undefined
+      ? `python3, which the supervisor needs, does not run in it: ${said}`
+      : undefined;
+  } catch (error) {
+    return reasonOf(error);
+  }
+}

@@ -1,0 +1,55 @@
+/** The tools of a session whose workspace is another folder than /workspace: the same, under its name. Pure. */
+import path from "node:path/posix";
+import { inFolder } from "../config/container-settings.ts";
+import { toolSpec } from "./index.ts";
+import { WORKSPACE } from "./paths.ts";
+import type { Tool, ToolResult } from "./tool.ts";
+
+/** A tool that speaks of `folder`, and takes paths inside it. */
+export function toolIn(tool: Tool, folder: string): Tool {
+  // An MCP server's own words are not about ours.
+  if (tool.server !== undefined) return tool;
+  const { description, inputSchema } = toolSpec(tool);
+  return {
+    ...tool,
+    description: inFolder(description, folder),
+    inputSchema: JSON.parse(inFolder(JSON.stringify(inputSchema), folder)) as Record<string, unknown>,
+    run: async (input, context) =>
+      named(await tool.run(fromFolder(tool.name, input, folder), context), folder),
+  };
+}
+
+/** Only what is said of a failure is ours: output is shown as it is. */
+const named = (result: ToolResult, folder: string): ToolResult =>
+  result.isError === true && result.exitCode === undefined
+    ? { ...result, text: inFolder(result.text, folder) }
+    : result;
+
+const PATHS = ["path", "cwd"];
+/** Of this tool the pattern is one of paths. */
+const GLOB = "glob_files";
+const PATCH_LINE = /^(\*\*\* (?:Add File|Update File|Delete File|Move to): )(\/.*)$/gm;
+
+function fromFolder(tool: string, input: unknown, folder: string): unknown {
+  if (typeof input !== "object" || input === null) return input;
+  return Object.fromEntries(
+    Object.entries(input).map(([name, value]: [string, unknown]) => {
+      if (typeof value !== "string") return [name, value];
+      if (PATHS.includes(name) || (tool === GLOB && name === "pattern"))
+        return [name, inWorkspace(value, folder)];
+      if (name !== "patch") return [name, value];
+      return [
+        name,
+        value.replace(PATCH_LINE, (_, mark: string, given: string) => mark + inWorkspace(given, folder)),
+      ];
+    }),
+  );
+}
+
+/** As the tools know it; a place elsewhere is refused by its own name. */
+function inWorkspace(given: string, folder: string): string {
+  if (!given.startsWith("/")) return given;
+  const inside = path.relative(folder, given);
+  if (inside === "") return WORKSPACE;
+  return inside === ".." || inside.startsWith("../") ? given : `${WORKSPACE}/${inside}`;
+}

@@ -1,0 +1,44 @@
+/** `--container`: whether a session can work in the container, before anything is started. */
+import type { AttachedContainer } from "../../activities/config/container-settings.ts";
+import { reasonOf } from "../../activities/contract/reason-of.ts";
+import { lacksPython, usableContainer } from "../../activities/sandbox/docker/attached.ts";
+import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
+import { withTimeout } from "../../worker/connect/with-timeout.ts";
+import { missing, usageError } from "../console/errors.ts";
+
+/** Source: requirement 1.2, what is missing is said within 10 s. */
+const TIMEOUT_MS = 8_000;
+
+/**
+ * @param folder to work in; default: the container's own working folder
+ * @throws ClientError (missing) where there is no such running container or nobody can work in it; (usage)
+ */
+export async function checkContainer(name: string, folder: string | undefined): Promise<AttachedContainer> {
+  const docker = connectDocker();
+  const found = await withTimeout(usableContainer(docker, { name }), TIMEOUT_MS).catch((error: unknown) => {
+    // The worker may have another engine, and looks itself.
+    if (folder !== undefined) return undefined;
+    throw missing(
+      `Docker does not answer here, so the working folder of ${name} is not known: ${reasonOf(error)}`,
+      "Name the folder: --workspace-dir DIR; or set DOCKER_HOST.",
+      error,
+    );
+  });
+  if (found === undefined) return { name, folder: folder ?? "" };
+  if (found.id === undefined) throw refused(name, found.why);
+  const trouble = await withTimeout(lacksPython(docker, found.id), TIMEOUT_MS);
+  if (trouble !== undefined) throw refused(name, trouble);
+  const place = folder ?? found.folder;
+  if (place === "/")
+    throw usageError(
+      `The working folder of the container ${name} is /, which is too much to work in.`,
+      "Name a folder of it: --workspace-dir DIR",
+    );
+  return { name, id: found.id, folder: place.replace(/\/+$/, "") };
+}
+
+const refused = (name: string, why: string) =>
+  missing(
+    `No session can work in the container ${name}: ${why}.`,
+    "It has to run on this machine's Docker engine, with python3 and bash: docs/evaluation.md says what it needs.",
+  );
