@@ -4,6 +4,8 @@
  */
 import { Client, WorkflowNotFoundError } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
+import type { GitAccess } from "../activities/git/git-access.ts";
+import { removeUnusedRelays } from "../activities/git/relay.ts";
 import type { SandboxHost } from "../activities/sandbox/sandbox.ts";
 import { closeSandbox } from "../activities/workspace/close-sandbox.ts";
 import { createSessionSandboxes } from "../activities/workspace/session-sandbox.ts";
@@ -29,6 +31,8 @@ export interface ReaperOptions {
   readonly namespace: string;
   readonly logger: Logger;
   readonly everyMs: number;
+  /** Of this worker's own repositories. */
+  readonly git?: Pick<GitAccess, "folder"> | undefined;
 }
 
 type RoundOptions = Pick<ReaperOptions, "host" | "store" | "notifier" | "logger"> & {
@@ -42,11 +46,11 @@ export function startReaper(options: ReaperOptions): () => Promise<void> {
   const reap = () => {
     round = round.then(async () => {
       // Rows can be ended although the engine is away. The next round looks again at either.
-      for (const look of [reapSandboxes, endLeftSessions]) {
+      for (const look of [reapSandboxes, endLeftSessions, reapRelays]) {
         try {
           await look({ ...options, client });
         } catch (error) {
-          options.logger.warn({ reason: reasonOf(error) }, "sandboxes could not be looked through");
+          options.logger.warn({ reason: reasonOf(error) }, "what is left could not be looked through");
         }
       }
     });
@@ -79,6 +83,11 @@ export async function reapSandboxes(options: RoundOptions): Promise<string[]> {
   }
   for (const line of await host.removeUnused()) options.logger.info(line);
   return removed;
+}
+
+async function reapRelays({ git, logger }: Pick<ReaperOptions, "git" | "logger">): Promise<void> {
+  if (git === undefined) return;
+  for (const line of await removeUnusedRelays(git)) logger.info(line);
 }
 
 /** @returns why the session's sandbox was removed, where it was */

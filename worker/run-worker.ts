@@ -64,6 +64,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     namespace,
     logger,
     everyMs: config.reapMs,
+    git: config.git,
   });
   const lease = await holdLease({
     url: config.databaseUrl,

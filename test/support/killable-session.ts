@@ -7,6 +7,7 @@ import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { createSession } from "../../activities/store/sessions.ts";
+import type { StoredPack } from "../../activities/store/workspace-pack.ts";
 import { dataConverter } from "../../worker/connect/data-converter.ts";
 import type { codingAgent } from "../../workflows/index.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
@@ -39,6 +40,8 @@ export interface KillableOptions {
   readonly dockerHost?: string;
   readonly config?: (config: RunConfig) => RunConfig;
   readonly task?: string;
+  /** Files that the session begins with. */
+  readonly workspace?: StoredPack;
   /** Another session whose queue, workers and model serve this one too. */
   readonly beside?: KillableSession;
   /** Of the workers, on top of what they need. */
@@ -65,7 +68,12 @@ export async function startKillableSession(
       : new Dockerode({ socketPath: options.dockerHost.replace("unix://", "") });
   const workers: WorkerProcess[] = [];
   const config = options.config?.(runConfig()) ?? runConfig();
-  await createSession(database.store, { id, task: options.task ?? "Do what is asked.", config });
+  await createSession(database.store, {
+    id,
+    task: options.task ?? "Do what is asked.",
+    config,
+    ...(options.workspace === undefined ? {} : { workspace: options.workspace }),
+  });
   const handle = await client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, {
     workflowId: id,
     taskQueue: beside?.id ?? id,

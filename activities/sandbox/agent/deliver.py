@@ -12,6 +12,8 @@ import sys
 MAX_FILE_BYTES = 10 * 1024 * 1024
 MAX_NAMED = 20
 OPTIONS = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "commit.gpgSign=false", "gc.auto=0"]
+POINTER = b"version https://git-lfs.github.com/spec/v1\n"
+MAX_POINTER_BYTES = 1024
 UNDER_WAY = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"]
 
 
@@ -85,6 +87,20 @@ def commit_rest(order):
     return committed, left
 
 
+def of_lfs(base):
+    """Files since the base whose content is in the workspace's Git LFS store alone: a push would leave a pointer to nothing."""
+    if not os.path.isdir(os.path.join(git("rev-parse", "--git-common-dir").stdout.strip(), b"lfs", b"objects")):
+        return []
+    changed = names("diff", "--name-only", "-z", "--no-renames", "--diff-filter=d", base, "HEAD")
+    found = []
+    for name in changed:
+        blob = b"HEAD:" + name
+        size = git("cat-file", "-s", blob, ok=(0, 128)).stdout.strip()
+        if size.isdigit() and int(size) <= MAX_POINTER_BYTES and git("cat-file", "blob", blob).stdout.startswith(POINTER):
+            found.append(name)
+    return found
+
+
 def main():
     order = json.load(sys.stdin)
     top = git("rev-parse", "--show-toplevel", ok=(0, 128)).stdout.strip()
@@ -97,6 +113,12 @@ def main():
     ahead = -1
     if git("cat-file", "-e", base + "^{commit}", ok=(0, 1, 128)).returncode == 0:
         ahead = int(git("rev-list", "--count", "HEAD", "^" + base).stdout)
+        pointers = of_lfs(base)
+        if pointers:
+            raise Trouble(
+                "%d files are kept by Git LFS, whose content is not pushed yet (%s): take them out of LFS, or pull the work and push it"
+                % (len(pointers), pointers[0].decode("utf-8", "replace")[:200])
+            )
     answer = {
         "head": git("rev-parse", "HEAD^{commit}").stdout.decode().strip(),
         "ahead": ahead,

@@ -1,0 +1,86 @@
+import { expect, inject, test } from "vitest";
+import { readEvents } from "../../activities/store/events.ts";
+import { packWorkspace } from "../../activities/store/workspace-pack.ts";
+import { checkSession } from "../support/checker/check-session.ts";
+import { eventually } from "../support/eventually.ts";
+import { startKillableSession } from "../support/killable-session.ts";
+import { perFile } from "../support/per-file.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import { resultTexts } from "../support/stored.ts";
+import { createTestDatabase } from "../support/test-database.ts";
+
+const database = perFile(
+  () => createTestDatabase(20),
+  (made) => made.drop(),
+);
+
+const DOCKERFILE = `FROM ${inject("sandboxImage")}
+RUN echo once >> /opt/first
+RUN sleep 4.25
+`;
+
+test("a worker killed in the build of an image and in a set-up's command costs neither twice, and leaves nothing", async () => {
+  const file = { kind: "file" as const, path: "Dockerfile", mode: 0o644, bytes: Buffer.from(DOCKERFILE) };
+  const session = await startKillableSession(
+    database,
+    scriptedModel().calls("bash", { command: "cat /opt/first ~/second" }).says("Done."),
+    {
+      workspace: await packWorkspace([file]),
+      config: (config) => ({
+        ...config,
+        sandbox: {
+          ...config.sandbox,
+          build: { dockerfile: "Dockerfile", context: ".", args: {} },
+          setup: {
+            commands: ["echo once >> ~/second; sleep 4.75"],
+            optional: false,
+            keep: true,
+            timeout: 60_000,
+          },
+        },
+      }),
+    },
+  );
+  const { docker } = session.place;
+  const events = () => readEvents(database.store.db, session.id, 0, 1_000);
+  const sandboxId = async () => (await session.sandbox.inspect()).Id;
+  /** Those in which the engine runs what a Dockerfile says. */
+  const builders = async (id: string) => {
+    const all = await docker.listContainers({ all: true });
+    return all.filter(({ HostConfig: host }) => host.NetworkMode === `container:${id}`);
+  };
+  try {
+    const first = await session.startWorker();
+    const id = await eventually("a sandbox", () => sandboxId().catch(() => undefined));
+    await eventually("the build's long command", async () => {
+      const running = await builders(id);
+      return running.some(({ Command: command }) => command.includes("sleep 4.25")) || undefined;
+    });
+    await first.kill();
+    await eventually("the end of the build", async () => (await builders(id)).length === 0 || undefined);
+
+    const second = await session.startWorker();
+    const built = await eventually("the image", async () =>
+      (await events()).find(({ type }) => type === "setup:built"),
+    );
+    expect(built.data).toMatchObject({ kept: "made", output: expect.stringContaining("Using cache") });
+    await eventually("the set-up's command", async () => {
+      const { Processes: processes } = await session.sandbox.top();
+      return processes.some((each: string[]) => each.join(" ").includes("sleep 4.75")) || undefined;
+    });
+    await second.kill();
+
+    await session.startWorker();
+    expect(await session.handle.result()).toMatchObject({ status: "completed" });
+    expect(await resultTexts(database.store, session.id)).toEqual(["once\nonce"]);
+    const types = (await events()).map(({ type }) => type);
+    expect(types.filter((type) => type === "setup:built")).toHaveLength(1);
+    expect(types.filter((type) => type === "setup:ended")).toHaveLength(1);
+    await checkSession(session.place, session, { kills: 2 });
+    const mine = await docker.listContainers({ all: true });
+    expect(mine.filter(({ Names: names }) => names.some((name) => name.includes(session.id)))).toEqual([]);
+    await docker.getImage(`longhaul-setup:${(built.data as { image: string }).image}`).remove();
+  } finally {
+    await session.close();
+  }
+});
