@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { prepareWork } from "../../activities/git/sandbox-git.ts";
 import { perFile } from "../support/per-file.ts";
-import { createTestSandboxes } from "../support/test-boxes.ts";
+import { bash, createTestSandboxes } from "../support/test-boxes.ts";
 
 const boxes = perFile(
   () => Promise.resolve(createTestSandboxes()),
@@ -11,14 +11,12 @@ const boxes = perFile(
 test("a file that Git LFS keeps is not delivered as a pointer to nothing", async () => {
   const sandbox = await boxes.host.open(boxes.spec());
   const shell = async (script: string) => {
-    const state = await sandbox.run({ id: `setup-${Math.random()}`, argv: ["sh", "-ec", script] });
-    expect(state).toMatchObject({ kind: "exited", exitCode: 0 });
-    return Buffer.from(await sandbox.read(state.id, "out", 0, 1_000))
-      .toString()
-      .trim();
+    const { state, out, err } = await bash(sandbox, `set -e; ${script}`);
+    expect({ state, err }).toMatchObject({ state: { kind: "exited", exitCode: 0 } });
+    return out.trim();
   };
   const base = await shell(
-    "git init -q . && git lfs track -q '*.bin' && git add -A && git commit -q -m start && git rev-parse HEAD",
+    "git init -q . && git lfs track '*.bin' >/dev/null && git add -A && git commit -q -m start && git rev-parse HEAD",
   );
   const author = { name: "Ada", email: "ada@example.org" };
   await shell("echo plain > plain.txt");
