@@ -252,7 +252,7 @@ test("the walls are put up from the operator's image, never from the session's",
   }) as Dockerode["createContainer"];
   const host = createDockerHost({ docker, name: "guards", guardImage: "longhaul-no-such-guard:0" });
   await expect(host.open(sandboxes.spec({ network: "bridge" }))).rejects.toMatchObject({
-    type: "SandboxUnguarded",
+    type: "ImageMissing",
     message: expect.stringContaining("the image longhaul-no-such-guard:0 does not exist"),
   });
   expect(seen).toEqual(["longhaul-no-such-guard:0"]);

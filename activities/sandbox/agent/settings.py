@@ -1,11 +1,18 @@
 """What a session's configuration gives its commands: variables, files of the system, certificate authorities. Part of the
 supervisor: see sources.ts."""
 
+import base64
+import hashlib
 import os
+import re
+import struct
 
 # Where images keep the public authorities: Debian and Alpine, Fedora, others.
 PUBLIC_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 BUNDLE = "/etc/longhaul/certificates.pem"
+# Java reads no PEM.
+JAVA_STORE = "/etc/longhaul/certificates.jks"
+JAVA_PASSWORD = "changeit"
 TRUST = (
     "NODE_EXTRA_CA_CERTS",
     "SSL_CERT_FILE",
@@ -26,9 +33,37 @@ def apply_settings(settings):
     certificates = settings.get("certificates")
     if certificates:
         public = next((text for text in map(read_text, PUBLIC_BUNDLES) if text), "")
-        write_system_file(BUNDLE, f"{public}\n{certificates}")
+        text = f"{public}\n{certificates}"
+        write_system_file(BUNDLE, text)
         variables.update(dict.fromkeys(TRUST, BUNDLE))
+        write_system_file(JAVA_STORE, java_store(text))
+        trust = f"-Djavax.net.ssl.trustStore={JAVA_STORE}"
+        variables["JAVA_TOOL_OPTIONS"] = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {trust}".strip()
     return {**variables, **settings.get("env", {})}
+
+
+def java_store(text):
+    """The certificates of a PEM text as a Java key store. Its times are fixed, so that the same text makes the same bytes.
+    Source: the format as JavaKeyStore of OpenJDK writes it."""
+    blocks = re.findall("-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", text, re.S)
+    found = dict.fromkeys(filter(None, map(der_of, blocks)))
+
+    def word(value):
+        return struct.pack(">H", len(value)) + value
+
+    entries = [
+        struct.pack(">I", 2) + word(b"ca-%d" % at) + struct.pack(">Q", 0) + word(b"X.509") + struct.pack(">I", len(der)) + der
+        for at, der in enumerate(found)
+    ]
+    whole = struct.pack(">III", 0xFEEDFEED, 2, len(entries)) + b"".join(entries)
+    return whole + hashlib.sha1(JAVA_PASSWORD.encode("utf-16-be") + b"Mighty Aphrodite" + whole).digest()
+
+
+def der_of(block):
+    try:
+        return base64.b64decode(block)
+    except ValueError:
+        return None
 
 
 def read_text(path):
@@ -39,14 +74,23 @@ def read_text(path):
         return ""
 
 
-def write_system_file(path, text):
+def read_bytes(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def write_system_file(path, content):
     """Of root, readable for all. What is there already is not written again: the disk may be full by now."""
-    if read_text(path) == text:
+    data = content if isinstance(content, bytes) else content.encode("utf-8")
+    if read_bytes(path) == data:
         return
     folder = os.path.dirname(path)
     os.makedirs(folder, mode=0o755, exist_ok=True)
     draft = f"{path}.new"
-    with open(draft, "w", encoding="utf-8") as file:
-        file.write(text)
+    with open(draft, "wb") as file:
+        file.write(data)
         os.fchmod(file.fileno(), 0o644)
     os.replace(draft, path)

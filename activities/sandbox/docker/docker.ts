@@ -20,7 +20,7 @@ import {
   type Surroundings,
 } from "./profile.ts";
 import { findKept, keepAs, removeOldKept } from "./set-up-images.ts";
-import { refused, unguarded, withoutPython } from "./refusals.ts";
+import { refused, unguarded, withoutGuard, withoutPython } from "./refusals.ts";
 import { linkTo, type SandboxLink } from "./sandbox-link.ts";
 import { labelledSessions, removeSandbox, volumeIdentity } from "./docker-containers.ts";
 import { type SandboxSpec, type Sandbox, type SandboxHost } from "../sandbox.ts";
@@ -125,7 +125,9 @@ export function createDockerHost({
     if (gaps.length > 0 && spec.guard !== "best-effort") {
       drop(id, "the sandbox is not isolated as required");
       if (started) await unless([404, 409], () => docker.getContainer(id).remove({ force: true }));
-      throw unguarded(gaps, guardImage);
+      throw (await isImageMissing(docker, guardImage))
+        ? withoutGuard(guardImage)
+        : unguarded(gaps, guardImage);
     }
     const facts = { container, identity, empty, network, gaps };
     if (spec.network === "none") return createDockerSandbox(facts, link);
@@ -222,6 +224,9 @@ export function createDockerHost({
     },
   };
 }
+
+const isImageMissing = async (docker: Dockerode, image: string): Promise<boolean> =>
+  (await unless([404], () => docker.getImage(image).inspect())) === undefined;
 
 async function create(
   docker: Dockerode,

@@ -21,6 +21,14 @@ export function unguarded(gaps: readonly string[], guardImage: string): Error {
   );
 }
 
+export function withoutGuard(guardImage: string): Error {
+  return fatal(
+    "ImageMissing",
+    `the image ${guardImage} does not exist on this Docker host, and the sandbox's firewall is loaded from it, so nothing was run; ` +
+      "its files are kept. Build it (npm start does), or set LONGHAUL_GUARD_IMAGE to an image with python3 and nft",
+  );
+}
+
 export function refused(spec: SandboxSpec, differing: readonly string[]): Error {
   return fatal(
     "SandboxRefused",
