@@ -9,7 +9,8 @@ import {
   type CompletedCommand,
   type ShellName,
 } from "../console/completion-script.ts";
-import { unlessTableMissing, withServices } from "../sessions/with-session.ts";
+import { unlessTableMissing } from "../sessions/unless-table-missing.ts";
+import { withServices } from "../sessions/with-session.ts";
 import { wholeCommand } from "../setup/own-command.ts";
 
 const COMPLETED_IDS = 100;

@@ -6,7 +6,7 @@ import { describeRun } from "../connect/describe-run.ts";
 import { findByReference } from "./find-by-reference.ts";
 import { hasEnded } from "./start-session.ts";
 import { statusDocument, type SessionStatusDocument } from "./status-document.ts";
-import { unlessTableMissing } from "./with-session.ts";
+import { unlessTableMissing } from "./unless-table-missing.ts";
 
 /** @throws ClientError (impossible) where there is no such parent */
 export async function listDocuments(services: Services, listing: Listing): Promise<SessionStatusDocument[]> {

@@ -6,6 +6,7 @@ import { openServices, type Services } from "../connect/connection.ts";
 import { noSuchSession } from "../console/errors.ts";
 import { checkAddresses } from "../setup/check-addresses.ts";
 import { findByReference } from "./find-by-reference.ts";
+import { unlessTableMissing } from "./unless-table-missing.ts";
 
 /** Of the argument that names a session, in every help text. */
 export const SESSION = "session: its id, the beginning of it, or @last";
@@ -41,15 +42,22 @@ async function openOrBringBack(): Promise<Services> {
   }
 }
 
-/** For what a worker has to take: one that is missing, or has other settings than this shell, comes up first. */
-async function openWithWorker(): Promise<Services> {
+/**
+ * For what a worker has to take: one that is missing, or has other settings than this shell, comes up first.
+ * @param reference of the session, where its model is asked
+ * @throws KeyMissing where the worker would lack a key that the session needs
+ */
+async function openWithWorker(reference?: string): Promise<Services> {
   if (isSetupOff()) return openServices();
-  const { lacksWorker, prepare } = await import("../setup/up.ts");
+  const [{ lacksWorker, prepare }, { KeyMissing }] = await Promise.all([
+    import("../setup/up.ts"),
+    import("../setup/keys-needed.ts"),
+  ]);
   if (!(await lacksWorker())) return openOrBringBack();
   try {
-    return await openServices(await prepare({ say }));
+    return await openServices(await prepare({ say, ...(reference === undefined ? {} : { reference }) }));
   } catch (error) {
-    if (!(error instanceof ServiceMissing)) throw error;
+    if (!(error instanceof ServiceMissing) || (reference !== undefined && error instanceof KeyMissing)) throw error;
     // A cancel, for one, is heard by Temporal also while Docker is away.
     say(`No worker could be started: ${error.message}`);
     return openOrBringBack();
@@ -90,11 +98,15 @@ export function withWorkingSession<T>(
   reference: string,
   use: (services: Services, row: SessionRow) => Promise<T>,
 ): Promise<T> {
-  return withWorkingServices(async (services) => use(services, await requireSession(services, reference)));
+  return withServices(
+    async (services) => use(services, await requireSession(services, reference)),
+    () => openWithWorker(reference),
+  );
 }
 
+/** As `withServices`, for what only a worker can do and no model is asked for: what ends work. */
 export function withWorkingServices<T>(use: (services: Services) => Promise<T>): Promise<T> {
-  return withServices(use, openWithWorker);
+  return withServices(use, () => openWithWorker());
 }
 
 /** @throws ClientError (impossible) where there is no such session */
@@ -105,23 +117,4 @@ export async function requireSession(
   const row = await unlessTableMissing(() => findByReference(services.store.db, reference));
   if (row === undefined) throw noSuchSession(reference);
   return row;
-}
-
-/** A database that no worker has ever used has no tables. @returns undefined there */
-export async function unlessTableMissing<T>(query: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await query();
-  } catch (error) {
-    if (isMissingTable(error)) return undefined;
-    throw error;
-  }
-}
-
-/** Postgres' code for a table or column that is not there. */
-export function isMissingTable(error: unknown): boolean {
-  for (let inner = error; inner instanceof Error; inner = inner.cause) {
-    const code = (inner as { code?: unknown }).code;
-    if (code === "42P01" || code === "42703") return true;
-  }
-  return false;
 }

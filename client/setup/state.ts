@@ -25,6 +25,8 @@ export interface LocalState {
   readonly services: Partial<Record<ServiceName, RunningService>>;
   /** Of what is not ours: addresses as last found; and the task queue, where it is not the usual. */
   readonly found: Partial<Record<FoundName, string>>;
+  /** Names of the settings that the last worker had, whether it still runs or not. */
+  readonly workerSettings?: readonly string[];
 }
 
 const LOCK_WAIT_MS = 15 * 60_000;
@@ -32,7 +34,8 @@ const LOCK_WAIT_MS = 15 * 60_000;
 export function readState(home: string): LocalState {
   try {
     const state: Partial<LocalState> = JSON.parse(readFileSync(join(home, "services.json"), "utf8"));
-    return { services: state.services ?? {}, found: state.found ?? {} };
+    const { services = {}, found = {}, workerSettings } = state;
+    return { services, found, ...(workerSettings === undefined ? {} : { workerSettings }) };
   } catch {
     // Missing or half-written by an earlier crash: each service is found again by its port or its own pid file.
     return { services: {}, found: {} };
@@ -54,6 +57,7 @@ export function remember(home: string, name: ServiceName, service: RunningServic
   writeState(home, {
     ...state,
     services: service === undefined ? others : { ...others, [name]: service },
+    ...(service?.settings === undefined ? {} : { workerSettings: Object.keys(service.settings) }),
   });
 }
 

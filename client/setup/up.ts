@@ -17,7 +17,8 @@ import {
 import { readState } from "./state.ts";
 import { configuredTemporal } from "./temporal.ts";
 import { describeUse, serverUse } from "./server-use.ts";
-import { ensureWorker, lastWorker } from "./worker-process.ts";
+import { lackingKeys } from "./keys-needed.ts";
+import { ensureWorker, environmentOf, lastWorker } from "./worker-process.ts";
 
 const ALL: readonly Need[] = ["postgres", "temporal", "docker", "image", "model"];
 
@@ -26,12 +27,27 @@ export interface LocalOptions {
   readonly home?: string;
   /** As for `bringUp`. */
   readonly image?: string;
+  /** The session that the verb is about, which asks its model. */
+  readonly reference?: string;
+  /** A worker is wanted whatever it lacks: what open sessions will miss is said only. */
+  readonly anyway?: boolean;
 }
 
-/** Everything a task needs, running and left running. @throws ServiceMissing */
+/**
+ * Everything a task needs, running and left running.
+ * @throws ServiceMissing; KeyMissing where the worker would lack a key that an open session needs
+ */
 export function prepare(options: LocalOptions): Promise<LocalServices> {
   return tellingWhatStays(options, async () => {
     const services = await bringUp({ ...options, need: ALL });
+    const lacking = await lackingKeys({
+      services,
+      environment: environmentOf(services),
+      had: readState(options.home ?? projectHome).workerSettings ?? [],
+      reference: options.reference,
+    });
+    if (lacking !== undefined && options.anyway !== true) throw lacking;
+    if (lacking !== undefined) options.say(`! The worker lacks a key: ${lacking.problem}`);
     await ensureWorker({ ...options, services });
     return services;
   });
@@ -53,14 +69,13 @@ export function hasOwnServices(home = projectHome): boolean {
  */
 export async function lacksWorker(home = projectHome): Promise<boolean> {
   const last = await lastWorker(home, findServices(home));
-  if (last !== undefined && last.difference.lacking.length > 0) return false;
   if (last?.isAlive !== true) return hasOwnServices(home) && configuredTemporal() === undefined;
-  return isDifferent(last.difference);
+  return last.difference.lacking.length === 0 && isDifferent(last.difference);
 }
 
 /** `longhaul up`: services and a worker, until SIGINT or SIGTERM ends both; detached, they stay. */
 export async function up(options: LocalOptions & { readonly detach: boolean }): Promise<number> {
-  const services = await prepare(options);
+  const services = await prepare({ ...options, anyway: true });
   const ui = services.uiUrl === undefined ? "" : ` The Web UI is at ${services.uiUrl}.`;
   const end = options.detach ? "`longhaul down` ends" : "Ctrl-C ends";
   options.say(`Everything is running.${ui} ${end} the worker and these services; data stays in .longhaul.`);

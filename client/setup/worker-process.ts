@@ -74,7 +74,8 @@ export async function lastWorker(home: string, services: LocalServices): Promise
   return { worker, difference, isAlive: await isAlive(worker) };
 }
 
-const environmentOf = (services: LocalServices): NodeJS.ProcessEnv => ({
+/** What a worker gets from this shell and from the services. */
+export const environmentOf = (services: LocalServices): NodeJS.ProcessEnv => ({
   // Whoever starts it here can reach the same engine without it.
   LONGHAUL_ALLOW_CONTAINERS: "1",
   ...childEnvironment("worker"),

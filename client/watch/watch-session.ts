@@ -9,7 +9,7 @@ import { follow, type FollowEnd } from "./follow.ts";
 import type { Output } from "../console/output.ts";
 import { WatchedChildren } from "./watched-children.ts";
 import { forPeople } from "./for-people.ts";
-import { unlessTableMissing } from "../sessions/with-session.ts";
+import { unlessTableMissing } from "../sessions/unless-table-missing.ts";
 
 export interface Watch {
   readonly services: Services;

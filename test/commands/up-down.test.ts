@@ -6,6 +6,10 @@ import { fileURLToPath } from "node:url";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { emptyFolder, temporal } from "../support/commands/longhaul.ts";
+import { openStore } from "../../activities/store/db.ts";
+import { createSession } from "../../activities/store/sessions.ts";
+import { ownPostgresUrl } from "../../client/setup/postgres.ts";
+import { directConfig } from "../support/direct-agent.ts";
 import { birthOf } from "../../client/setup/processes.ts";
 import { readState } from "../../client/setup/state.ts";
 
@@ -64,7 +68,18 @@ test("up shows what its worker does until Ctrl-C ends what it started; down then
   expect(down.err).toContain("Nothing started by longhaul was running.");
 });
 
-test("what was left up serves the next verb; with another key doctor says so and the verb renews the worker; after down a verb brings back what it needs", async () => {
+/** A session of OpenAI's in the clone's own database, as a worker left it. */
+async function leaveOpen(folder: string, id: string): Promise<void> {
+  const store = openStore({ url: ownPostgresUrl(join(folder, ".longhaul")) ?? "", maxConnections: 1 });
+  try {
+    const provider = { name: "openai", baseUrlEnv: "OPENAI_BASE_URL", keyEnv: "OPENAI_API_KEY" };
+    await createSession(store, { id, task: "Go.", config: directConfig({ provider }) });
+  } finally {
+    await store.close();
+  }
+}
+
+test("what was left up serves the next verb; with another key doctor says so and the verb renews the worker; after down a verb brings back what it needs, but no worker without the key that an open session needs", async () => {
   const folder = clone();
   // With a database of its own, so on a queue of its own.
   const setUp = { LONGHAUL_NO_SETUP: "", DATABASE_URL: "", LONGHAUL_TASK_QUEUE: `own-${process.pid}` };
@@ -97,8 +112,15 @@ test("what was left up serves the next verb; with another key doctor says so and
     err: expect.stringContaining("Postgres runs at"),
   });
   expect(Object.keys(stateOf(folder))).toEqual(["postgres"]);
-  expect((await start(folder, ["down"], setUp).ended).err).toContain("Stopped: postgres.");
-});
+
+  await leaveOpen(folder, "left-open");
+  const keyless = { ...setUp, OPENAI_API_KEY: "", OPENAI_BASE_URL: "" };
+  const told = "A worker of this shell would lack OPENAI_API_KEY, which left-open needs; none was started";
+  const another = await start(folder, ["start", "--model", "ollama/any", "another task"], keyless).ended;
+  expect(another).toEqual({ code: 4, err: expect.stringContaining(told) });
+  expect(stateOf(folder).worker).toBeUndefined();
+  expect((await start(folder, ["down"], setUp).ended).err).toContain("postgres.");
+}, 240_000);
 
 test("down names what is not finished, and leaves a Temporal up that another installation uses, unless told all", async () => {
   const folder = clone();

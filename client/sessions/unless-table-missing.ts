@@ -1,0 +1,20 @@
+/** Reads from a database that may be new. */
+
+/** A database that no worker has ever used has no tables. @returns undefined there */
+export async function unlessTableMissing<T>(query: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await query();
+  } catch (error) {
+    if (isMissingTable(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Postgres' code for a table or column that is not there. */
+export function isMissingTable(error: unknown): boolean {
+  for (let inner = error; inner instanceof Error; inner = inner.cause) {
+    const code = (inner as { code?: unknown }).code;
+    if (code === "42P01" || code === "42703") return true;
+  }
+  return false;
+}
