@@ -33,6 +33,9 @@ export interface BudgetOptions {
   readonly triggerRatio: number;
   /** The same for a session that is taken up again later than its provider's cache lasts (decision 0034). */
   readonly returnRatio?: number;
+  /** Tokens of the usable window that each ratio is of, where that is less than the whole. */
+  readonly triggerOfTokens?: number | undefined;
+  readonly returnOfTokens?: number | undefined;
   /** Measured tokens of system prompt and tools; counts where it is larger than the reserve. */
   readonly prefixTokens?: number;
   /** Longest answer that is asked for, in tokens. */
@@ -62,8 +65,12 @@ export function budgetFor(windowTokens: number, options: BudgetOptions): Budget 
   return {
     windowTokens,
     outputTokens: output,
-    triggerTokens: Math.floor(usable * options.triggerRatio),
-    ...(options.returnRatio === undefined ? {} : { returnTokens: Math.floor(usable * options.returnRatio) }),
+    triggerTokens: Math.floor(Math.min(usable, options.triggerOfTokens ?? usable) * options.triggerRatio),
+    ...(options.returnRatio === undefined
+      ? {}
+      : {
+          returnTokens: Math.floor(Math.min(usable, options.returnOfTokens ?? usable) * options.returnRatio),
+        }),
     limitTokens: Math.min(windowTokens - output, maxInput),
     tailTokens: share(0.25, 20_000),
     tailMessages: options.tailMessages ?? 10,
