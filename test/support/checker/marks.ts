@@ -6,7 +6,7 @@ import type { AssistantPart } from "../../../activities/contract/message.ts";
 import { liveRows, type Evidence } from "./evidence.ts";
 import { countsOf, type Violation } from "./violation.ts";
 
-type Needed = Pick<Evidence, "messages" | "calls" | "marks" | "events">;
+type Needed = Pick<Evidence, "messages" | "calls" | "marks" | "events" | "session">;
 
 const MARK = /echo ([\w.:-]+) >> ([\w./-]+\.marks)/g;
 
@@ -26,6 +26,8 @@ export function checkMarks(evidence: Needed): Violation[] {
   for (const [file, lines] of marks) {
     for (const [mark, count] of countsOf(lines)) {
       const calls = made.filter((call) => call.mark === mark && call.file === file);
+      // A delegate begins with its parent's files: marks of no call of its own are its parent's.
+      if (calls.length === 0 && evidence.session.parentId !== null) continue;
       if (count > calls.length)
         list.push(violation(`${file}: ${mark}`, `at most ${calls.length} (its calls)`, `${count} lines`));
     }

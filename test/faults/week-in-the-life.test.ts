@@ -1,0 +1,92 @@
+/** A week in the life of one session, in seconds: asked, deployed under twice, its database restarted, reset, and done once. */
+import { expect, it, onTestFinished } from "vitest";
+import { bySession } from "../support/by-session.ts";
+import { checkFamily, delegating, delegationsOf } from "../support/delegating.ts";
+import { eventually } from "../support/eventually.ts";
+import { startKillableSession } from "../support/killable-session.ts";
+import { startOwnPostgres } from "../support/own-postgres.ts";
+import { questionRows, untilWaiting } from "../support/questions.ts";
+import { resetToStep } from "../support/reset-run.ts";
+import { call, scriptedModel, text } from "../support/scripted-model.ts";
+import { resultTexts } from "../support/stored.ts";
+import { eventsOf } from "../support/two-workers.ts";
+
+const bash = (command: string) => [call("bash", { command })];
+
+/** By what the root has done, so that a step that is asked for again is the same step. */
+const ROOT = [
+  bash("echo monday >> week.marks"),
+  [call("ask_user", { question: "npm or pnpm?", options: ["npm", "pnpm"] })],
+  [call("delegate", { task: "Read what is there." })],
+  bash("echo thursday >> week.marks"),
+  [call("delegate", { task: "Write the report.", access: "write" })],
+  bash("cat week.marks report.txt"),
+  [text("The week is over.")],
+];
+
+it("a session that is asked, waits over two deploys and a restart of Postgres, delegates twice and is reset in between ends with everything done once", async () => {
+  const postgres = await startOwnPostgres();
+  onTestFinished(() => postgres.close());
+  const delegates = bySession({
+    ".s3c0": [bash("cat week.marks"), [text("It says monday.")]],
+    ".s5c0e2": [
+      [call("write_file", { path: "report.txt", content: "pnpm it is\n" })],
+      [text("The report is written.")],
+    ],
+  });
+  let isHeld = false;
+  const script = scriptedModel().forever((request) => {
+    if (request.cacheKey !== session.id) return delegates(request);
+    const done = request.items.filter(({ type }) => type === "call").length;
+    // Where it is when it is reset.
+    if (done === 4 && !isHeld) {
+      isHeld = true;
+      return { beforeHeaders: "hang" };
+    }
+    const parts = ROOT[done];
+    if (parts === undefined) throw new Error(`Nothing follows ${done} calls.`);
+    return { parts };
+  });
+  const session = await startKillableSession(postgres, script, {
+    config: (config) => ({
+      ...delegating()(config),
+      questions: { mode: "ask", parkAfter: 200, maxOpen: 8 },
+    }),
+  });
+  onTestFinished(() => session.close());
+  const { id, handle, place } = session;
+
+  const first = await session.startWorker({ LONGHAUL_BUILD_ID: "monday" });
+  await untilWaiting(postgres.store, session);
+  await eventually("the sandbox is parked", async () =>
+    (await eventsOf(session)).some(({ type }) => type === "sandbox:parked"),
+  );
+  expect(await first.terminate()).toBe(0);
+  await postgres.stop();
+  await postgres.start();
+  const second = await session.startWorker({ LONGHAUL_BUILD_ID: "tuesday" });
+  expect(await handle.query("status")).toMatchObject({ status: "waiting", questions: [{ id: "s2c0" }] });
+  expect(await second.terminate()).toBe(0);
+  // Nobody is there to take it.
+  await handle.signal("answer", { option: 2, by: "ann" });
+  await session.startWorker({ LONGHAUL_BUILD_ID: "wednesday" });
+  await eventually("it has done four steps", () => isHeld, 60_000);
+  await resetToStep(place.client, id, 4);
+
+  expect(await place.client.workflow.getHandle(id).result()).toMatchObject({
+    status: "completed",
+    steps: 7,
+    result: "The week is over.",
+  });
+  expect(await questionRows(postgres.store, session)).toMatchObject([
+    { id: "s2c0", status: "answered", answer: "pnpm", answeredBy: "ann" },
+  ]);
+  expect((await delegationsOf(postgres.store, id)).map(({ childId, status }) => [childId, status])).toEqual([
+    [`${id}.s3c0`, "applied"],
+    [`${id}.s5c0e2`, "applied"],
+  ]);
+  const results = await resultTexts(postgres.store, id);
+  expect(results.at(-1)).toBe("monday\nthursday\npnpm it is");
+  expect(results[1]).toBe("The person answered: pnpm");
+  await checkFamily(place, session);
+});
