@@ -69,6 +69,12 @@ export async function forkSession(store: Pick<Store, "db">, fork: Fork): Promise
       await tx.execute(sql`
         insert into egress_rules (session_id, epoch, step, domain, by) select ${to}, epoch, step, domain, by
         from egress_rules where session_id = ${from} and superseded_epoch is null and step < ${beforeStep} order by id`);
+      // A plan that a person has approved by then is approved.
+      await tx.execute(sql`
+        insert into questions (session_id, epoch, id, step, call_index, kind, text, input_hash, asked_at, status, answer,
+          answered_by, answered_at)
+        select ${to}, epoch, id, step, call_index, kind, text, input_hash, asked_at, status, answer, answered_by, answered_at
+        from questions where session_id = ${from} and kind = 'plan' and status = 'answered' and step < ${beforeStep}`);
       await copyFiles(tx, fork);
       // Each session has a branch of its own; what was delivered was the other's.
       await tx.execute(sql`

@@ -1,7 +1,9 @@
 /** What a session may do: rules that ask a person, and a workspace that cannot be written to before a plan is approved. */
 import { expect, it } from "vitest";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
+import { forkSession } from "../../client/sessions/fork-session.ts";
 import { useAgent } from "../support/agent-harness.ts";
+import { clientServices, sessionRow } from "../support/client-services.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { questionRows, untilWaiting } from "../support/questions.ts";
 import { resetToStep } from "../support/reset-run.ts";
@@ -77,7 +79,10 @@ it("plans in a workspace that nothing can write to, and carries the plan out onc
     .calls("exit_plan", { plan: "# Write a.txt, carefully" })
     .answers(write)
     .calls("bash", { command: "cat a.txt b.txt" })
-    .says("Done.");
+    .says("Done.")
+    // The fork's.
+    .calls("bash", { command: "echo z > z.txt; ls" })
+    .says("Forked.");
   const session = await agent.start(script, {
     config: (config) => ({ ...config, plan: true }),
     workspace: await packWorkspace([{ kind: "file", path: "b.txt", mode: 0o644, bytes: Buffer.from("b\n") }]),
@@ -100,4 +105,10 @@ it("plans in a workspace that nothing can write to, and carries the plan out onc
   expect(tools).toContain("write_file");
   expect(tools).not.toContain("exit_plan");
   await checkSession(agent, session);
+  const fork = agent.adopt(`${session.id}-fork`, session);
+  const from = await sessionRow(agent, session.id);
+  await forkSession(clientServices(agent), from, { fromStep: 4, message: "Otherwise.", id: fork.id });
+  expect(await fork.result()).toMatchObject({ result: "Forked." });
+  expect((await resultTexts(agent.database.store, fork.id)).at(-1)).toBe("b.txt\nz.txt");
+  expect(session.model.requests.at(-1)?.tools.map(({ name }) => name)).not.toContain("exit_plan");
 });
