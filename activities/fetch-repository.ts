@@ -23,6 +23,7 @@ import { enterSession } from "./runtime/enter-session.ts";
 import { latestCheckpoint } from "./store/checkpoints.ts";
 import { appendEvents } from "./store/events.ts";
 import { findRepository, saveRepository } from "./store/repositories.ts";
+import { markClosed, PARKED } from "./store/sandboxes.ts";
 import { setPrompt } from "./store/stored-prompt.ts";
 import { lockRun } from "./store/transcript.ts";
 import { saveFiles } from "./workspace/save-files.ts";
@@ -67,6 +68,8 @@ async function fetchRepository(
     await db.transaction(async (tx) => {
       if (!(await lockRun(tx, session.id, scope.runId))) return;
       await setPrompt(tx, session, project);
+      // From here on the sandbox is opened as the session may use it.
+      if (session.config.plan === true) await markClosed(tx, session.id, PARKED);
       await saveRepository(tx, {
         sessionId: session.id,
         url,

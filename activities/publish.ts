@@ -48,6 +48,9 @@ export function createPublish(deps: AgentDeps, sandboxes: SessionSandboxes) {
       const repository = await findRepository(deps.store.db, session.id);
       if (git === undefined || repository === undefined)
         throw fatal("BadConfiguration", "This session has no repository to deliver its work to.");
+      // Nothing can have changed while it plans.
+      if (session.config.plan === true)
+        return { outcome: "nothing", branch: input.branch ?? repository.branch };
       const work = { deps, scope, session, git, repository, input };
       return input.kind === "push" ? push(work, sandboxes) : pullRequest(work);
     });

@@ -27,6 +27,7 @@ import { checkpointChain, latestCheckpoint, retimeCheckpoint } from "../store/ch
 import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
+import { findRepository } from "../store/repositories.ts";
 import { findSession, lockedSession, setContainer, type Session } from "../store/sessions.ts";
 
 interface OpenSandbox {
@@ -179,7 +180,9 @@ async function openIn(
   if (before !== undefined) refuseLostSaves(before);
   if (session.restoreWorkspace) await host.remove(id);
   else await removeStray(tx, host, id);
-  const spec = sandboxSpec(id, session.config);
+  // Of a session that plans on a repository: its files are checked out first.
+  const isAwaited = session.config.repository !== undefined && !(await findRepository(tx, id));
+  const spec = sandboxSpec(id, isAwaited ? { ...session.config, plan: false } : session.config);
   const { readOnly, ...writable } = spec;
   // What cannot be written to gets its files first.
   const isFilled = readOnly !== true || (!session.restoreWorkspace && (await hasFiles(before, host)));

@@ -132,11 +132,6 @@ export async function prepareStart(
   const id = flags.id === undefined ? undefined : parseSessionId(flags.id);
   const fromDevcontainer = devcontainerFor(flags);
   const config = await resolveAsking({ ...flags, fromDevcontainer });
-  if (flags.plan === true && flags.repo !== undefined)
-    throw usageError(
-      "--plan does not go with --repo yet: the clone writes to the workspace.",
-      "Clone it, and name the folder: --workspace DIR --plan",
-    );
   const container = await containerFor(flags);
   const outputSchema = await readOutputSchema(flags.outputSchema);
   const git = sessionGit(flags, config.settings.git);

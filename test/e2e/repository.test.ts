@@ -12,6 +12,7 @@ import { CANARY, useAgent, type RunningSession } from "../support/agent-harness.
 import { checkSession } from "../support/checker/check-session.ts";
 import { gitIn, makeRemote, serveGit, type Remote } from "../support/remotes.ts";
 import { scriptedModel, type ModelScript } from "../support/scripted-model.ts";
+import { resultTexts } from "../support/stored.ts";
 
 const agent = useAgent();
 const remotes: Remote[] = [];
@@ -195,6 +196,30 @@ describe("a session on a repository", () => {
     } finally {
       await server.close();
     }
+  });
+
+  it("plans on the clone, which nothing can write to, and pushes what was done once the plan was approved", async () => {
+    const place = remote({ "README.md": "# Here\n" });
+    const script = bash(scriptedModel(), "cat README.md; touch new")
+      .calls("exit_plan", { plan: "# Write new" })
+      .calls("bash", { command: "echo new > new; git add -A; git commit -qm New" })
+      .says("Done.");
+    const session = await agent.start(script, {
+      config: (config) => ({
+        ...config,
+        plan: true,
+        repository: { ...gitConfigSchema.parse({ push: "saves" }), url: place.url },
+      }),
+    });
+    await session.until("question:asked");
+    expect((await resultTexts(agent.database.store, session.id))[0]).toMatch(
+      /^# Here\n.*Read-only file system/,
+    );
+    expect(await eventsOf(session, "git:pushed")).toEqual([]);
+    await session.handle.signal("answer", { action: "allow" });
+    expect(await session.result()).toMatchObject({ status: "completed", delivery: "done" });
+    expect(gitIn(place.folder, "log", "--format=%s", `main..longhaul/${session.id}`)).toBe("New");
+    await checkSession(agent, session);
   });
 
   it("pushes over its own commits alone after it went back, and what it abandoned stays in the relay", async () => {
