@@ -4,7 +4,7 @@ import { Html } from "./html.ts";
 export const STYLE = new Html(`
 :root { color-scheme: light dark; --ink: #1b1f24; --faint: #68737d; --line: #d8dee4; --paper: #fff; --soft: #f6f8fa; --blue: #1f6feb; --green: #1a7f37; --red: #cf222e; --amber: #9a6700; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --faint: #8b949e; --line: #30363d; --paper: #0d1117; --soft: #161b22; --blue: #58a6ff; --green: #3fb950; --red: #f85149; --amber: #d29922; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 62rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere; }
 h1 { font-size: 1.3rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; border-bottom: 1px solid var(--line); }
 .task { white-space: pre-wrap; } .faint, footer, article > header, dt { color: var(--faint); font-size: .85rem; }
 dl { display: flex; flex-wrap: wrap; gap: .25rem 1.5rem; } dl div { min-width: 6rem; } dd { margin: 0; font-weight: 600; }

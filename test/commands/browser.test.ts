@@ -1,0 +1,91 @@
+/** The page of `serve` and the report in a real browser, on a phone and at a desk. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { browserPath, lookAt, noBrowser, openBrowser, tooWide } from "../support/commands/browser.ts";
+import {
+  begin,
+  emptyFolder,
+  finished,
+  longhaul,
+  starting,
+  untilStatus,
+} from "../support/commands/longhaul.ts";
+import { eventually } from "../support/eventually.ts";
+
+const PHONE = 390;
+const DESK = 1280;
+/** What a page would run, load or take for its own if it took it for markup. */
+const HOSTILE = `<script>document.title = "owned"</script><img src=x onerror="document.title='owned'">`;
+const LONG_WORD = "w".repeat(400);
+
+async function serving(): Promise<string> {
+  const server = starting(["serve", "--port", "0"]);
+  onTestFinished(async () => {
+    server.kill("SIGTERM");
+    await server.ended;
+  });
+  return eventually("the line with the address", () => /^http.*$/m.exec(server.out())?.[0], 30_000);
+}
+
+describe.skipIf(browserPath === undefined)(`in a browser${noBrowser}`, () => {
+  test("a phone answers a question by its button, reads along and goes on with a message; no result is markup, nothing is too wide", async () => {
+    const ask = JSON.stringify({ question: `npm or pnpm? ${HOSTILE}`, options: ["npm", "pnpm"] });
+    const words = "The words of this answer come one after the other, and whoever looks reads along.";
+    const id = await begin(
+      `run: echo '${HOSTILE.replaceAll("'", "`")}' ${LONG_WORD}\nask: ${ask}\nslowly: ${words}`,
+    );
+    const [url, browser] = await Promise.all([serving(), openBrowser()]);
+    await untilStatus(id, ({ status }) => status === "waiting");
+    const { page, errors } = await lookAt(browser, url, PHONE);
+    await page.locator(`#list [data-id="${id}"]`).click();
+    await page.locator("#log summary").first().click();
+    await page.locator("#log details").first().locator("pre", { hasText: "<script>" }).last().waitFor();
+    expect(await tooWide(page)).toEqual([]);
+    await page.locator("#questions button", { hasText: "pnpm" }).click();
+    const live = page.locator("#log .words.live");
+    await live.waitFor();
+    expect(words.startsWith((await live.textContent()) ?? "none")).toBe(true);
+    await page.locator("#log .outcome").waitFor();
+    await page.fill("#message", "say: Heard you.");
+    await page.click("#send");
+    await page.locator("#log .words", { hasText: "Heard you." }).waitFor();
+    expect(await page.locator("#log .note", { hasText: "answered" }).textContent()).toContain("pnpm");
+    expect(await page.locator("main script, main img").count()).toBe(0);
+    expect(await page.title()).toBe("longhaul");
+    expect(await tooWide(page)).toEqual([]);
+
+    const desk = await lookAt(browser, url, DESK);
+    await desk.page.locator(`#list [data-id="${id}"]`).click();
+    await desk.page.locator("#log .words", { hasText: "Heard you." }).waitFor();
+    expect(await desk.page.locator("#list").isVisible()).toBe(true);
+    expect(await tooWide(desk.page)).toEqual([]);
+    expect([...errors, ...desk.errors]).toEqual([]);
+  });
+
+  test("a report asks for nothing, has its failures one key away, and fits a phone", async () => {
+    const id = await finished(
+      `run: echo '<b>${LONG_WORD}</b>'\nrun: exit 3\nsay: Done, with \`${LONG_WORD}\`.`,
+    );
+    const { out } = await longhaul(["report", id, "-"]);
+    const file = join(emptyFolder(), "report.html");
+    writeFileSync(file, out);
+    const url = pathToFileURL(file).href;
+    const browser = await openBrowser();
+    for (const width of [PHONE, DESK]) {
+      const { page, errors, requests } = await lookAt(browser, url, width);
+      expect(await tooWide(page)).toEqual([]);
+      // The first link of all, then the first of its list.
+      await page.keyboard.press("Tab");
+      await page.keyboard.press("Enter");
+      expect(new URL(page.url()).hash).toBe("#failures");
+      await page.keyboard.press("Tab");
+      await page.keyboard.press("Enter");
+      const failed = page.locator("details.call:target");
+      expect(await failed.textContent()).toContain("exit 3");
+      expect((await failed.boundingBox())?.y).toBeLessThan(page.viewportSize()?.height ?? 0);
+      expect({ errors, requests }).toEqual({ errors: [], requests: [url] });
+    }
+  });
+});
