@@ -61,7 +61,8 @@ export const commandList: readonly CommandEntry[] = [
   {
     name: "schedule",
     usage: "<what> [name] [task...]",
-    about: "sessions that begin at fixed times: create NAME --cron TIMES -- TASK, list, pause, resume, delete, run NAME",
+    about:
+      "sessions that begin at fixed times: create NAME --cron TIMES -- TASK, list, pause, resume, delete, run NAME",
     load: async () => (await import("./commands/schedule.ts")).scheduleCommand,
   },
   {

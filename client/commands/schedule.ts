@@ -30,7 +30,10 @@ export function scheduleCommand(command: Command, output: Output) {
     .option("--cron <times>", 'when, such as "0 6 * * 1-5": minute, hour, day, month, day of the week')
     .option("--time-zone <zone>", "of the times, such as Europe/Berlin (default: UTC)")
     .addOption(
-      new Option("--overlap <policy>", "where the session of the start before still runs, or waits for a person")
+      new Option(
+        "--overlap <policy>",
+        "where the session of the start before still runs, or waits for a person",
+      )
         .choices(["skip", "buffer-one", "cancel", "allow"])
         .default("skip"),
     )
@@ -80,7 +83,9 @@ async function list({ json }: ScheduleFlags, output: Output): Promise<ExitCode> 
   const documents = await withServices(readSchedules);
   if (json === true) output.json(documents, 2);
   else if (documents.length === 0)
-    output.note('There are no schedules. Create one: longhaul schedule create NAME --cron "0 6 * * 1-5" -- TASK\n');
+    output.note(
+      'There are no schedules. Create one: longhaul schedule create NAME --cron "0 6 * * 1-5" -- TASK\n',
+    );
   else output.result(`${documents.map((each) => scheduleText(each, output.style)).join("\n")}\n`);
   return exitCodes.completed;
 }

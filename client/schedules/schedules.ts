@@ -6,7 +6,12 @@ import {
   type ScheduleDescription,
 } from "@temporalio/client";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
-import { createSchedule, findSchedule, listSchedules, removeSchedule } from "../../activities/store/schedules.ts";
+import {
+  createSchedule,
+  findSchedule,
+  listSchedules,
+  removeSchedule,
+} from "../../activities/store/schedules.ts";
 import { until } from "../../worker/connect/until.ts";
 import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
@@ -89,7 +94,10 @@ export async function makeSchedule(services: Services, order: ScheduleOrder): Pr
 }
 
 function taken(name: string): ClientError {
-  return notPossible(`There is a schedule ${name} already.`, `Delete it first: longhaul schedule delete ${name}`);
+  return notPossible(
+    `There is a schedule ${name} already.`,
+    `Delete it first: longhaul schedule delete ${name}`,
+  );
 }
 
 /** The SDK tells times that the server does not take by a TypeError. */
@@ -193,7 +201,8 @@ export async function triggerSchedule(services: Services, name: string): Promise
 const counted = ({ info }: ScheduleDescription) => info.numActionsTaken + info.numActionsSkippedOverlap;
 
 async function known<T>(services: Services, name: string, use: () => Promise<T>): Promise<T> {
-  if ((await unlessTableMissing(() => findSchedule(services.store.db, name))) === undefined) throw unknown(name);
+  if ((await unlessTableMissing(() => findSchedule(services.store.db, name))) === undefined)
+    throw unknown(name);
   try {
     return await use();
   } catch (error) {

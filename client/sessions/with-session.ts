@@ -57,7 +57,8 @@ async function openWithWorker(reference?: string): Promise<Services> {
   try {
     return await openServices(await prepare({ say, ...(reference === undefined ? {} : { reference }) }));
   } catch (error) {
-    if (!(error instanceof ServiceMissing) || (reference !== undefined && error instanceof KeyMissing)) throw error;
+    if (!(error instanceof ServiceMissing) || (reference !== undefined && error instanceof KeyMissing))
+      throw error;
     // A cancel, for one, is heard by Temporal also while Docker is away.
     say(`No worker could be started: ${error.message}`);
     return openOrBringBack();

@@ -52,8 +52,26 @@ function scaleOf({ quick, long }: BenchOptions): Scale {
     ? { waitingSeconds: [10], waitingSessions: [1, 10] }
     : { waitingSeconds: [10, 30], waitingSessions: [1, 30] };
   return quick
-    ? { rounds: 2, steps: 30, ...late, ...waiting, fleets: [1, 10, 50], fleetRounds: 1, fleetSteps: 15, repeats: 2 }
-    : { rounds: 3, steps: 60, ...late, ...waiting, fleets: [1, 10, 50], fleetRounds: 2, fleetSteps: 20, repeats: 5 };
+    ? {
+        rounds: 2,
+        steps: 30,
+        ...late,
+        ...waiting,
+        fleets: [1, 10, 50],
+        fleetRounds: 1,
+        fleetSteps: 15,
+        repeats: 2,
+      }
+    : {
+        rounds: 3,
+        steps: 60,
+        ...late,
+        ...waiting,
+        fleets: [1, 10, 50],
+        fleetRounds: 2,
+        fleetSteps: 20,
+        repeats: 5,
+      };
 }
 
 const began = Date.now();

@@ -4,7 +4,9 @@ import { longhaul, statusOf, untilRunning, untilStatus } from "../support/comman
 
 const schedule = (...words: string[]) => longhaul(["schedule", ...words]);
 const listed = async (name: string) =>
-  (JSON.parse((await schedule("list", "--json")).out) as ScheduleDocument[]).find((each) => each.name === name);
+  (JSON.parse((await schedule("list", "--json")).out) as ScheduleDocument[]).find(
+    (each) => each.name === name,
+  );
 
 test("a schedule starts sessions by its rules, and can be paused, resumed and deleted", async () => {
   const name = `nightly-${process.pid}`;
@@ -36,7 +38,9 @@ test("a schedule starts sessions by its rules, and can be paused, resumed and de
   expect(await listed(name)).toMatchObject({ running: [id] });
 
   expect((await schedule("pause", name)).code).toBe(0);
-  expect((await schedule("list")).out).toMatch(new RegExp(`^${name} {2}paused {2}0 6 1 1 \\* Europe/Berlin`, "m"));
+  expect((await schedule("list")).out).toMatch(
+    new RegExp(`^${name} {2}paused {2}0 6 1 1 \\* Europe/Berlin`, "m"),
+  );
   expect((await schedule("resume", name)).code).toBe(0);
   expect(await listed(name)).toMatchObject({ state: "active" });
   expect((await schedule("delete", name)).code).toBe(0);
@@ -52,7 +56,16 @@ test("times that Temporal does not take are refused with 2, and leave nothing be
   const bad = await schedule("create", name, "--cron", "61 25 * * *", "--", "say: Never.");
   expect(bad).toMatchObject({ code: 2, out: "" });
   expect(bad.err).toContain("61 25 * * *");
-  const zone = await schedule("create", name, "--cron", "0 6 * * *", "--time-zone", "Mars/Base", "--", "say: Never.");
+  const zone = await schedule(
+    "create",
+    name,
+    "--cron",
+    "0 6 * * *",
+    "--time-zone",
+    "Mars/Base",
+    "--",
+    "say: Never.",
+  );
   expect(zone.code, zone.err).toBe(2);
   expect((await schedule("create", name, "--", "say: Never.")).code).toBe(2);
   expect((await schedule("every", name)).code).toBe(2);

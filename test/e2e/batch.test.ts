@@ -65,11 +65,7 @@ it("is worked off over a kill -9 of its worker, two at once, with the model call
   // Both of the first two are at their command, which goes on without the worker.
   const isAtCommand = async (item: number) =>
     (await callRows(database.store, `${name}-i${item}`, "running")).length > 0;
-  await eventually(
-    "two commands run",
-    async () => (await isAtCommand(0)) && (await isAtCommand(1)),
-    120_000,
-  );
+  await eventually("two commands run", async () => (await isAtCommand(0)) && (await isAtCommand(1)), 120_000);
   await workers[0]?.kill();
   workers.push(await startWorker());
   const handle = client.workflow.getHandle(batchWorkflowId(name));

@@ -29,14 +29,21 @@ interface Options {
 /** What the rows would hold. */
 async function playBatch(
   { items, concurrency, stopAfter, input = {}, end }: Options,
-  during?: (batch: { readonly id: string; readonly begun: () => number; readonly told: () => number }) => Promise<void>,
+  during?: (batch: {
+    readonly id: string;
+    readonly begun: () => number;
+    readonly told: () => number;
+  }) => Promise<void>,
 ) {
   const { client } = await playConnections();
   const name = `play-${randomUUID().slice(0, 8)}`;
   const ended = new Map<string, EndedItem>();
   let told = 0;
   const running = new Set<string>();
-  const [figures, begun]: [{ most: number; reasons: CloseReason[] }, string[]] = [{ most: 0, reasons: [] }, []];
+  const [figures, begun]: [{ most: number; reasons: CloseReason[] }, string[]] = [
+    { most: 0, reasons: [] },
+    [],
+  ];
   const sessionId = () => Context.current().info.workflowExecution?.workflowId ?? "";
   const fake = fakeActivities({
     steps: [

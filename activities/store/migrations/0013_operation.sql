@@ -45,4 +45,7 @@ ALTER TABLE "guidance" ADD COLUMN "said_by" text;--> statement-breakpoint
 ALTER TABLE "sessions" ADD COLUMN "owner" text;--> statement-breakpoint
 ALTER TABLE "batch_items" ADD CONSTRAINT "batch_items_batch_id_batches_id_fk" FOREIGN KEY ("batch_id") REFERENCES "public"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "batch_items_session_idx" ON "batch_items" USING btree ("session_id");--> statement-breakpoint
-CREATE INDEX "sessions_owner_idx" ON "sessions" USING btree ("owner","created_at");
+CREATE INDEX "checkpoints_parent_idx" ON "checkpoints" USING btree ("parent_id") WHERE parent_id is not null;--> statement-breakpoint
+CREATE INDEX "guidance_blobs_idx" ON "guidance" USING btree ("session_id") WHERE parts::text like '%@blob:%';--> statement-breakpoint
+CREATE INDEX "sessions_owner_idx" ON "sessions" USING btree ("owner","created_at");--> statement-breakpoint
+CREATE INDEX "messages_blobs_idx" ON "stored_messages" USING btree ("session_id") WHERE content::text like '%@blob:%';

@@ -221,6 +221,10 @@ export const guidance = pgTable(
     index("guidance_waiting_idx")
       .on(t.sessionId, t.ordinal)
       .where(sql`delivered_sequence is null and not dropped`),
+    // Which messages refer to blobs: asked when a session is deleted.
+    index("guidance_blobs_idx")
+      .on(t.sessionId)
+      .where(sql`parts::text like '%@blob:%'`),
   ],
 );
 
@@ -241,7 +245,13 @@ export const checkpoints = pgTable(
     supersededEpoch: integer("superseded_epoch"),
     createdAt: at("created_at").notNull().defaultNow(),
   },
-  (t) => [unique("checkpoints_session_epoch_step_key").on(t.sessionId, t.epoch, t.step)],
+  (t) => [
+    unique("checkpoints_session_epoch_step_key").on(t.sessionId, t.epoch, t.step),
+    // What builds on one: asked where a step is saved again, and when a session is deleted.
+    index("checkpoints_parent_idx")
+      .on(t.parentId)
+      .where(sql`parent_id is not null`),
+  ],
 );
 
 export * from "./sandboxes.ts";

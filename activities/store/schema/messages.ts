@@ -59,6 +59,10 @@ export const storedMessages = pgTable(
     index("messages_notes_idx")
       .on(t.sessionId)
       .where(sql`superseded_epoch is null and role = 'tool' and meta is not null`),
+    // Which messages refer to blobs: asked when a session is deleted.
+    index("messages_blobs_idx")
+      .on(t.sessionId)
+      .where(sql`content::text like '%@blob:%'`),
     check("messages_role_check", sql`${t.role} in ('system','user','assistant','tool')`),
   ],
 );
