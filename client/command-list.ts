@@ -177,6 +177,13 @@ export const commandList: readonly CommandEntry[] = [
     load: async () => (await import("./commands/diff.ts")).diffCommand,
   },
   {
+    name: "delete",
+    aliases: ["rm"],
+    usage: "<id>",
+    about: "delete a session that has ended, with its files, messages and delegates; asks first",
+    load: async () => (await import("./commands/delete.ts")).deleteCommand,
+  },
+  {
     name: "allow",
     usage: "<id> <domain>",
     about: "let a name through to a session's sandbox with --network listed, also while it runs",

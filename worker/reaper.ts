@@ -20,6 +20,7 @@ import {
   lockedSession,
   type Session,
 } from "../activities/store/sessions.ts";
+import { removeDeleted, removeDeletedRelays } from "./clean-deleted.ts";
 import type { Logger } from "./logger.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
 
@@ -73,8 +74,13 @@ export async function reapSandboxes(options: RoundOptions): Promise<string[]> {
   const removed: string[] = [];
   for (const id of await host.sessions()) {
     await apart(options, id, async () => {
-      // A session we have no row of is another installation's.
-      if ((await findSession(store.db, id)) === undefined) return;
+      // A session we have no row of is another installation's, or was deleted.
+      if ((await findSession(store.db, id)) === undefined) {
+        if (!(await removeDeleted(store, host, id))) return;
+        removed.push(id);
+        options.logger.info({ session: id }, "removed the sandbox of a session that was deleted");
+        return;
+      }
       const why = await reap(options, id);
       if (why === undefined) return;
       removed.push(id);
@@ -85,8 +91,9 @@ export async function reapSandboxes(options: RoundOptions): Promise<string[]> {
   return removed;
 }
 
-async function reapRelays({ git, logger }: Pick<ReaperOptions, "git" | "logger">): Promise<void> {
+async function reapRelays({ git, logger, store }: Pick<ReaperOptions, "git" | "logger" | "store">): Promise<void> {
   if (git === undefined) return;
+  await removeDeletedRelays(store, git.folder);
   for (const line of await removeUnusedRelays(git)) logger.info(line);
 }
 

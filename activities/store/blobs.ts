@@ -1,7 +1,7 @@
 /** Images, files and long texts by SHA-256: the same bytes are stored once. */
 import { createHash } from "node:crypto";
 import { inflateSync } from "node:zlib";
-import { inArray } from "drizzle-orm";
+import { inArray, sql } from "drizzle-orm";
 import { mediaSize, type MediaSize } from "../contract/media-size.ts";
 import type { FilePart } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
@@ -9,7 +9,10 @@ import { blobs } from "./schema/index.ts";
 
 const PREFIX = "@blob:";
 
-/** Stores bytes and returns the part that stands for them in a message. Idempotent. */
+/**
+ * Stores bytes and returns the part that stands for them in a message. Idempotent. Bytes that are there are marked as saved now:
+ * what deletes sessions leaves them to the message that is on its way.
+ */
 export async function saveBlob(
   db: Queryable,
   bytes: Uint8Array,
@@ -17,7 +20,10 @@ export async function saveBlob(
   filename?: string,
 ): Promise<FilePart> {
   const sha256 = createHash("sha256").update(bytes).digest("hex");
-  await db.insert(blobs).values({ sha256, mediaType, bytes }).onConflictDoNothing();
+  await db
+    .insert(blobs)
+    .values({ sha256, mediaType, bytes })
+    .onConflictDoUpdate({ target: blobs.sha256, set: { createdAt: sql`now()` } });
   return {
     type: "file",
     mediaType,

@@ -1,9 +1,10 @@
 /** The session a person means: by its id, by the beginning of its id, or the newest one. */
 import { nearest } from "../../activities/contract/nearest.ts";
+import { findDeleted } from "../../activities/store/delete-session.ts";
 import { findSession, idsWithPrefix, listSessions, type SessionRow } from "../../activities/store/reading.ts";
 import type { Services } from "../connect/connection.ts";
 import { noSuchSession, notPossible, type ClientError } from "../console/errors.ts";
-import { listNames } from "../console/format.ts";
+import { listNames, stamp } from "../console/format.ts";
 
 /** The session that was started last, whichever state it is in. */
 const LAST = "@last";
@@ -23,7 +24,8 @@ export async function findByReference(db: Services["store"]["db"], reference: st
   if (exact !== undefined) return exact;
   const matches = reference === "" ? [] : await idsWithPrefix(db, reference, NAMED);
   const [only, other] = matches;
-  if (only === undefined) throw unknown(reference, await idsWithPrefix(db, "", NEAR_AMONG));
+  if (only === undefined)
+    throw (await deleted(db, reference)) ?? unknown(reference, await idsWithPrefix(db, "", NEAR_AMONG));
   if (other !== undefined) throw ambiguous(reference, matches);
   const row = await findSession(db, only);
   if (row === undefined) throw noSuchSession(reference);
@@ -34,6 +36,13 @@ async function newest(db: Services["store"]["db"]): Promise<SessionRow> {
   const [row] = await listSessions(db, { limit: 1 });
   if (row === undefined) throw notPossible("There are no sessions yet.", 'Start one: longhaul run "…"');
   return row;
+}
+
+async function deleted(db: Services["store"]["db"], id: string): Promise<ClientError | undefined> {
+  const found = await findDeleted(db, id);
+  if (found === undefined) return undefined;
+  const by = found.deletedBy === null ? "" : ` by ${found.deletedBy}`;
+  return noSuchSession(id, `It was deleted${by}: ${stamp(found.deletedAt)}.`);
 }
 
 function ambiguous(reference: string, matches: readonly string[]): ClientError {

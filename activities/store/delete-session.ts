@@ -1,0 +1,175 @@
+/** Takes a session out of the database: with its delegates, all their rows, and what nothing else refers to. */
+import { eq, getTableColumns, inArray, is, sql } from "drizzle-orm";
+import { PgTable } from "drizzle-orm/pg-core";
+import type { Database, Queryable } from "./db.ts";
+import * as schema from "./schema/index.ts";
+
+/** A session with the run that had it when it was looked at. */
+export interface FamilyMember {
+  readonly id: string;
+  readonly runId: string | null;
+  readonly endedAt: Date | null;
+}
+
+export type Deletion =
+  | {
+      readonly kind: "deleted";
+      /** Of the session and its delegates. */
+      readonly ids: readonly string[];
+      /** Their runs in Temporal, as far as rows know. */
+      readonly runs: readonly { readonly id: string; readonly runId: string }[];
+    }
+  /** A run took one of them up, or it has a new delegate. */
+  | { readonly kind: "changed" };
+
+/** A session and all that it delegated to, itself first. */
+export async function readFamily(db: Queryable, id: string): Promise<FamilyMember[]> {
+  const { rows } = await db.execute<{ id: string; run_id: string | null; ended_at: string | null }>(sql`
+    with recursive family as (
+      select id, run_id, ended_at, 0 as down from sessions where id = ${id}
+      union all
+      select s.id, s.run_id, s.ended_at, down + 1 from sessions s join family on s.parent_id = family.id
+    )
+    select id, run_id, to_json(ended_at) #>> '{}' as ended_at from family order by down, id`);
+  return rows.map(({ id: member, run_id: runId, ended_at: endedAt }) => ({
+    id: member,
+    runId,
+    endedAt: endedAt === null ? null : new Date(endedAt),
+  }));
+}
+
+/**
+ * Deletes every row of a family, in one transaction, and keeps one line of each session. What a fork builds on becomes the
+ * fork's. A batch keeps its items, without their sessions.
+ * @param family as it was found not to run: nothing is deleted where it is another one by now
+ */
+export async function deleteFamily(
+  db: Database,
+  family: readonly FamilyMember[],
+  by: string | undefined,
+): Promise<Deletion> {
+  const [root] = family;
+  if (root === undefined) return { kind: "changed" };
+  return db.transaction(async (tx): Promise<Deletion> => {
+    // Under the lock under which sandboxes are opened and saved; then nobody takes a session up.
+    for (const { id } of family)
+      await tx.execute(sql`select pg_advisory_xact_lock(hashtext('session'), hashtext(${id}))`);
+    const ids = family.map(({ id }) => id);
+    await tx
+      .select({ id: schema.sessions.id })
+      .from(schema.sessions)
+      .where(inArray(schema.sessions.id, ids))
+      .for("update");
+    const now = await readFamily(tx, root.id);
+    if (keyOf(now) !== keyOf(family)) return { kind: "changed" };
+    const runs = await tx
+      .select({ id: schema.runs.sessionId, runId: schema.runs.runId })
+      .from(schema.runs)
+      .where(inArray(schema.runs.sessionId, ids));
+    await leaveToForks(tx, ids);
+    const blobs = await blobsOf(tx, ids);
+    await tx.execute(sql`
+      insert into deleted_sessions (id, owner, deleted_by) select id, owner, ${by ?? null} from sessions
+      where id in ${ids} on conflict (id) do update
+      set owner = excluded.owner, deleted_by = excluded.deleted_by, deleted_at = now()`);
+    await tx
+      .update(schema.batchItems)
+      .set({ sessionId: null })
+      .where(inArray(schema.batchItems.sessionId, ids));
+    for (const table of sessionTables()) await tx.delete(table).where(inArray(table.sessionId, ids));
+    const endedMs = Math.max(...family.map(({ endedAt }) => endedAt?.getTime() ?? Infinity));
+    await tx.delete(schema.sessions).where(inArray(schema.sessions.id, ids));
+    await dropBlobs(tx, blobs, Number.isFinite(endedMs) ? new Date(endedMs) : undefined);
+    return { kind: "deleted", ids, runs };
+  });
+}
+
+const keyOf = (family: readonly FamilyMember[]) =>
+  JSON.stringify(family.map(({ id, runId, endedAt }) => [id, runId, endedAt === null]));
+
+type SessionTable = PgTable & { readonly sessionId: typeof schema.runs.sessionId };
+
+/** Each table that has rows of one session: a new one counts by itself. */
+export function sessionTables(): SessionTable[] {
+  return Object.values(schema).filter(
+    (table): table is typeof table & SessionTable =>
+      is(table, PgTable) && "sessionId" in getTableColumns(table) && (table as PgTable) !== schema.batchItems,
+  ) as unknown as SessionTable[];
+}
+
+/**
+ * Saves that others build on become theirs: a fork of a delegate shares the files that this was given. Under step numbers that no
+ * step has, marked, so that they are only ever read as what something builds on.
+ */
+async function leaveToForks(tx: Queryable, ids: readonly string[]): Promise<void> {
+  await tx.execute(sql`
+    with recursive needed as (
+      select base.id, base.parent_id, child.session_id as heir from checkpoints child
+      join checkpoints base on base.id = child.parent_id
+      where base.session_id in ${ids} and child.session_id not in ${ids}
+      union
+      select base.id, base.parent_id, needed.heir from needed join checkpoints base on base.id = needed.parent_id
+      where base.session_id in ${ids}
+    )
+    update checkpoints c set session_id = heirs.heir, epoch = 0, superseded_epoch = 0,
+      step = -(c.id % 2000000000)::int
+    from (select id, min(heir) as heir from needed group by id) as heirs where heirs.id = c.id`);
+}
+
+async function blobsOf(tx: Queryable, ids: readonly string[]): Promise<string[]> {
+  const { rows } = await tx.execute<{ sha256: string }>(sql`
+    select distinct found[1] as sha256 from (
+      select content::text as words from stored_messages where session_id in ${ids} and content::text like '%@blob:%'
+      union all select parts::text from guidance where session_id in ${ids} and parts::text like '%@blob:%'
+    ) as said, regexp_matches(words, '@blob:([0-9a-f]{64})', 'g') as found`);
+  return rows.map(({ sha256 }) => sha256);
+}
+
+/**
+ * Removes blobs that no message refers to any more.
+ * @param ended what was saved again since then belongs to a message that may be on its way
+ */
+async function dropBlobs(
+  tx: Queryable,
+  candidates: readonly string[],
+  ended: Date | undefined,
+): Promise<void> {
+  if (candidates.length === 0) return;
+  await tx.execute(sql`
+    delete from blobs where sha256 in ${candidates}
+    and created_at <= coalesce(${ended?.toISOString() ?? null}::timestamptz, now())
+    and sha256 not in (
+      select found[1] from (
+        select content::text as words from stored_messages where content::text like '%@blob:%'
+        union all select parts::text from guidance where parts::text like '%@blob:%'
+      ) as said, regexp_matches(words, '@blob:([0-9a-f]{64})', 'g') as found)`);
+}
+
+export interface DeletedSession {
+  readonly id: string;
+  readonly deletedAt: Date;
+  readonly deletedBy: string | null;
+}
+
+/** The line that is kept of a deleted session. */
+export async function findDeleted(db: Queryable, id: string): Promise<DeletedSession | undefined> {
+  const [row] = await db
+    .select({
+      id: schema.deletedSessions.id,
+      deletedAt: schema.deletedSessions.deletedAt,
+      deletedBy: schema.deletedSessions.deletedBy,
+    })
+    .from(schema.deletedSessions)
+    .where(eq(schema.deletedSessions.id, id));
+  return row;
+}
+
+/** Of these hashes (the first 24 hex digits of an id's SHA-256) those that a deleted session has, which is not there again. */
+export async function deletedHashes(db: Queryable, hashes: readonly string[]): Promise<string[]> {
+  if (hashes.length === 0) return [];
+  const { rows } = await db.execute<{ hash: string }>(sql`
+    select hash from (
+      select id, substr(encode(sha256(convert_to(id, 'UTF8')), 'hex'), 1, 24) as hash from deleted_sessions) as gone
+    where hash in ${[...hashes]} and not exists (select 1 from sessions where sessions.id = gone.id)`);
+  return rows.map(({ hash }) => hash);
+}

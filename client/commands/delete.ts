@@ -1,0 +1,50 @@
+/** `longhaul delete ID`: a session's rows, files and history go; one line that it was there stays. */
+import { createInterface } from "node:readline/promises";
+import type { Command } from "commander";
+import { usageError } from "../console/errors.ts";
+import { oneLine, plural } from "../console/format.ts";
+import type { Output } from "../console/output.ts";
+import { deleteSession, type Deleted } from "../sessions/delete-session.ts";
+import { processStdin } from "../sessions/task-input.ts";
+import { SESSION, withSession } from "../sessions/with-session.ts";
+
+export function deleteCommand(command: Command, output: Output) {
+  command.argument("<id>", SESSION).option("--yes", "do not ask").option("--json", "one JSON document");
+  return (reference: string, flags: { readonly yes?: boolean; readonly json?: boolean }) =>
+    withSession(reference, async (services, row) => {
+      if (flags.yes !== true && !(await isMeant(`Delete ${row.id} (${oneLine(row.task, 60)})?`))) {
+        output.note("Nothing was deleted.\n");
+        return;
+      }
+      const deleted = await deleteSession(services, row);
+      if (flags.json === true)
+        output.json({ id: row.id, deleted: deleted.ids, histories: deleted.histories });
+      else for (const line of lines(row.id, deleted)) output.note(`${line}\n`);
+    });
+}
+
+/** @throws ClientError (usage) where nobody can be asked */
+async function isMeant(question: string): Promise<boolean> {
+  if (processStdin().kind !== "terminal")
+    throw usageError("A session is deleted for good, and nobody can be asked here.", "Add --yes.");
+  const asked = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test(
+      (await asked.question(`${question} Its files and messages are gone then. [y/N] `)).trim(),
+    );
+  } finally {
+    asked.close();
+  }
+}
+
+function lines(id: string, { ids, histories }: Deleted): string[] {
+  const family = ids.length === 1 ? "" : ` with ${plural(ids.length - 1, "delegate")}`;
+  return [
+    `${id} is deleted${family}. A sandbox that is left of it goes with its worker's next clean-up.`,
+    ...(histories.left === 0
+      ? []
+      : [
+          `Temporal did not delete ${plural(histories.left, "history", "histories")} of it (${oneLine(histories.reason ?? "", 200)}); it keeps them until its own retention ends.`,
+        ]),
+  ];
+}

@@ -1,0 +1,92 @@
+/** What deleting a session takes away, and what it leaves. */
+import { isNull } from "drizzle-orm";
+import { expect, it } from "vitest";
+import { loadBlobs, saveBlob } from "../../activities/store/blobs.ts";
+import { readWorkspace, saveCheckpoint, checkpointBase } from "../../activities/store/checkpoints.ts";
+import { copyNewestFiles } from "../../activities/store/delegations.ts";
+import {
+  deletedHashes,
+  deleteFamily,
+  findDeleted,
+  readFamily,
+  sessionTables,
+} from "../../activities/store/delete-session.ts";
+import { appendEvents } from "../../activities/store/events.ts";
+import { forkSession } from "../../activities/store/fork.ts";
+import { parkGuidance } from "../../activities/store/guidance.ts";
+import { sessions } from "../../activities/store/schema/index.ts";
+import { createSession } from "../../activities/store/sessions.ts";
+import { packWorkspace, type WorkspaceFile } from "../../activities/store/workspace-pack.ts";
+import { folderOf } from "../../activities/git/folders.ts";
+import { runConfig } from "../support/agent-harness.ts";
+import { wholeDatabase } from "../support/stored.ts";
+import { useDatabase } from "../support/test-database.ts";
+
+const database = useDatabase(4);
+const config = runConfig();
+const idOf = (data: string) => data.slice("@blob:".length);
+
+const file = (path: string): WorkspaceFile => ({
+  kind: "file",
+  path,
+  mode: 0o644,
+  bytes: Buffer.from(path),
+  mtimeMs: 1_000,
+});
+const pathsOf = async (id: string) =>
+  (await readWorkspace(database.store.db, id))?.map(({ path }) => path).toSorted();
+
+it("a session goes with its delegates and all their rows; forks and other sessions keep what they share", async () => {
+  const { store } = database;
+  const { db } = store;
+  const bytes = (text: string) => Buffer.from(text);
+  const own = await saveBlob(db, bytes("only here"), "text/plain");
+  const shared = await saveBlob(db, bytes("here and there"), "text/plain");
+  const waiting = await saveBlob(db, bytes("in a message that waits"), "text/plain");
+  const workspace = await packWorkspace([file("first.txt")]);
+  const gone = { id: "gone", task: "Go.", config, owner: "alice", workspace, parts: [own, shared, waiting] };
+  await createSession(store, gone);
+  const at = { sessionId: "gone", epoch: 1, step: 1 };
+  const { base } = await checkpointBase(db, at);
+  const both = await packWorkspace([file("first.txt"), file("second.txt")]);
+  await saveCheckpoint(db, { ...at, base, whole: false, ...both });
+  await createSession(store, {
+    id: "gone.s1c0",
+    task: "Help.",
+    config,
+    parent: { id: "gone", call: "s1c0", epoch: 1, access: "write" },
+  });
+  await copyNewestFiles(db, "gone", "gone.s1c0");
+  await appendEvents(db, "gone", 1, [{ type: "message:withdrawn", step: 1, data: { id: "m" } }]);
+  await createSession(store, { id: "other", task: "Stay.", config, parts: [shared] });
+  await parkGuidance(db, "other", [{ id: "w", parts: [waiting], queuedAt: "2026-01-01T00:00:00Z" }]);
+  expect(await forkSession(store, { from: "gone.s1c0", to: "fork", beforeStep: 1 })).toEqual({
+    kind: "forked",
+  });
+  const files = await pathsOf("fork");
+  expect(files).toEqual(["first.txt", "second.txt"]);
+
+  const before = await readFamily(db, "gone");
+  expect(before.map(({ id }) => id)).toEqual(["gone", "gone.s1c0"]);
+  await db.update(sessions).set({ endedAt: new Date() }).where(isNull(sessions.endedAt));
+  // It was another one when it was looked at.
+  expect(await deleteFamily(db, before, "bob")).toEqual({ kind: "changed" });
+  const family = await readFamily(db, "gone");
+  expect(await deleteFamily(db, family, "bob")).toMatchObject({
+    kind: "deleted",
+    ids: ["gone", "gone.s1c0"],
+  });
+
+  expect(await pathsOf("fork")).toEqual(files);
+  const ids = [own, shared, waiting].map(({ data }) => idOf(data));
+  expect([...(await loadBlobs(db, ids)).keys()].toSorted()).toEqual(ids.slice(1).toSorted());
+  expect(await findDeleted(db, "gone")).toMatchObject({ deletedBy: "bob" });
+  expect(await deletedHashes(db, [folderOf("gone"), folderOf("other")])).toEqual([folderOf("gone")]);
+  expect(sessionTables().length).toBeGreaterThan(15);
+  const left = (await wholeDatabase(store)).split("\n").filter((row) => /gone/.test(row));
+  expect(left.filter((row) => !/,bob\)$|goes on from an earlier point/.test(row))).toEqual([]);
+
+  // Of the fork nothing else was shared: its rows take the last of the files with them.
+  expect(await deleteFamily(db, await readFamily(db, "fork"), undefined)).toMatchObject({ kind: "deleted" });
+  expect(await pathsOf("fork")).toBeUndefined();
+});

@@ -1,0 +1,26 @@
+/** What deleted sessions left on this host: sandboxes, and the repositories through which their commits went out. */
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { SandboxHost } from "../activities/sandbox/sandbox.ts";
+import type { Store } from "../activities/store/db.ts";
+import { deletedHashes, findDeleted } from "../activities/store/delete-session.ts";
+import { findSession, lockedSession } from "../activities/store/sessions.ts";
+
+/** Removes a sandbox, unsaved, whose session was deleted. @returns whether there was one */
+export async function removeDeleted(store: Store, host: SandboxHost, id: string): Promise<boolean> {
+  return lockedSession(store, id, async (tx) => {
+    // A session of the same id may have been started since.
+    if ((await findDeleted(tx, id)) === undefined || (await findSession(tx, id)) !== undefined) return false;
+    await host.remove(id);
+    return true;
+  });
+}
+
+/** @param folder where the worker keeps its repositories; it may not be there */
+export async function removeDeletedRelays(store: Store, folder: string): Promise<void> {
+  const relays = join(folder, "relays");
+  const names = await readdir(relays).catch(() => []);
+  const hashes = names.filter((name) => /^[0-9a-f]{24}\.git$/.test(name)).map((name) => name.slice(0, 24));
+  for (const hash of await deletedHashes(store.db, hashes))
+    await rm(join(relays, `${hash}.git`), { recursive: true, force: true });
+}

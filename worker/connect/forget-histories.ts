@@ -1,0 +1,50 @@
+/** Deletes what Temporal holds of sessions that were deleted: their runs' histories. */
+import type { Client } from "@temporalio/client";
+import { reasonOf } from "../../activities/contract/reason-of.ts";
+
+export interface Forgotten {
+  readonly deleted: number;
+  /** Runs whose histories Temporal keeps until its own retention ends, and why. */
+  readonly left: number;
+  readonly reason?: string;
+}
+
+/** gRPC's code for what is not there. */
+const NOT_FOUND = 5;
+/** Of an answer of the server, in ms. */
+const ANSWER_MS = 10_000;
+
+/** @param runs those that are known; others are asked for, as the list of Temporal has them */
+export async function forgetHistories(
+  client: Client,
+  ids: readonly string[],
+  runs: readonly { readonly id: string; readonly runId: string }[],
+): Promise<Forgotten> {
+  const all = new Map(runs.map((run) => [run.runId, run]));
+  let deleted = 0;
+  const reasons: string[] = [];
+  try {
+    for (const id of ids)
+      for await (const { runId } of client.workflow.list({ query: `WorkflowId = "${id}"` }))
+        all.set(runId, { id, runId });
+  } catch (error) {
+    reasons.push(reasonOf(error));
+  }
+  for (const { id, runId } of all.values()) {
+    const request = {
+      namespace: client.options.namespace,
+      workflowExecution: { workflowId: id, runId },
+    };
+    try {
+      await client.withAbortSignal(AbortSignal.timeout(ANSWER_MS), () =>
+        client.workflowService.deleteWorkflowExecution(request),
+      );
+      deleted += 1;
+    } catch (error) {
+      if ((error as { code?: unknown }).code === NOT_FOUND) continue;
+      reasons.push(reasonOf(error));
+    }
+  }
+  const [reason] = reasons;
+  return { deleted, left: reasons.length, ...(reason === undefined ? {} : { reason }) };
+}
