@@ -11,6 +11,7 @@ import type { OpenedSession, OpenSessionInput } from "./contract/activities.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession } from "./runtime/enter-session.ts";
 import { fatal } from "./contract/failures.ts";
+import { holdToPolicy } from "./runtime/hold-to-policy.ts";
 import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
 import { prefixOf, prefixShares } from "./context/request.ts";
 import { cacheSeconds } from "./config/asked-model.ts";
@@ -53,6 +54,8 @@ async function openSession(
   );
   const wentBack = taken !== "superseded" && taken.wentBack;
   const session = await enterSession(deps, scope, at);
+  // What goes on in a fresh history was allowed when it began.
+  if (input.continuedStep === undefined) await holdToPolicy(deps, session);
   await db.transaction(async (tx) => {
     if (await lockRun(tx, session.id, scope.runId)) await interruptOpenCalls(tx, session.id, session.epoch);
   });

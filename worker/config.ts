@@ -7,6 +7,8 @@ import { secretsOf } from "../activities/redaction/secret-values.ts";
 import { isKeyVariable } from "../activities/config/model-target.ts";
 import { providerVariables } from "../activities/config/providers.ts";
 import { DEFAULT_IMAGE, imageNamed } from "../activities/config/default-image.ts";
+import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
+import { readPolicy } from "./read-policy.ts";
 import { ServiceMissing } from "./connect/service-missing.ts";
 
 const positive = z.coerce.number().int().positive();
@@ -41,6 +43,7 @@ const schema = z.object({
   LONGHAUL_READY_FILE: text,
   LONGHAUL_NOTIFY_URL: optional(z.url({ protocol: /^https?$/ }).optional()),
   LONGHAUL_NOTIFY_CONTENT: text,
+  LONGHAUL_POLICY: text,
 });
 
 export interface WorkerConfig {
@@ -88,6 +91,8 @@ export interface WorkerConfig {
   readonly mcp: McpAccess;
   /** Where notices of questions and ended sessions are posted to, and whether their texts go along. */
   readonly notify: { readonly url: string; readonly withContent: boolean } | undefined;
+  /** What sessions may ask for: LONGHAUL_POLICY. */
+  readonly policy: OperatorPolicy | undefined;
   /** Values that must never show. */
   readonly secrets: readonly string[];
 }
@@ -102,7 +107,7 @@ interface TaskQueues {
   readonly modelCallsPerSecond: number | undefined;
 }
 
-/** @throws ServiceMissing where DATABASE_URL is not set, Error that names each wrong variable */
+/** @throws ServiceMissing where DATABASE_URL is not set, Error that names each wrong variable, or what is wrong with the policy */
 export function readWorkerConfig(
   environment: Readonly<Record<string, string | undefined>> = process.env,
 ): WorkerConfig {
@@ -160,6 +165,7 @@ export function readWorkerConfig(
       e.LONGHAUL_NOTIFY_URL === undefined
         ? undefined
         : { url: e.LONGHAUL_NOTIFY_URL, withContent: e.LONGHAUL_NOTIFY_CONTENT === "1" },
+    policy: e.LONGHAUL_POLICY === undefined ? undefined : readPolicy(e.LONGHAUL_POLICY),
     secrets: secretsOf(environment),
   };
 }

@@ -83,6 +83,7 @@ export async function bindDeps(
         tools: toolRegistry,
         mcp,
         git: config.git,
+        policy: config.policy,
         notices: config.notify && {
           send: noticeSender(config.notify.url),
           withContent: config.notify.withContent,

@@ -6,7 +6,11 @@ import { domainProblem } from "./egress-domains.ts";
 import { isPrefix } from "./ip-prefix.ts";
 import { setupSettingsSchema } from "./setup-settings.ts";
 
-const size = z.string().regex(/^\d+(m|g)$/, "a number with m or g, such as 2g");
+export const sizeSchema = z.string().regex(/^\d+(m|g)$/, "a number with m or g, such as 2g");
+
+export const megabytes = (size: string): number => Number.parseInt(size) * (size.endsWith("g") ? 1_024 : 1);
+
+export const NETWORKS = ["bridge", "none", "listed"] as const;
 
 const domainSchema = z.string().superRefine((text, context) => {
   const message = domainProblem(text);
@@ -35,21 +39,21 @@ const variables = z.record(
 export const sandboxConfigSchema = z.strictObject({
   image: z.string().default(DEFAULT_IMAGE),
   /** Source: requirement D4 (bridge). `none` closes it; `listed` lets `domains` through. */
-  network: z.enum(["bridge", "none", "listed"]).default("bridge"),
+  network: z.enum(NETWORKS).default("bridge"),
   /** With `listed`: host names, `*.name` for those below one, groups. */
   domains: z.array(domainSchema).default([]),
   /** Private addresses that a sandbox on the bridge may reach nevertheless, such as a package mirror. */
   allow: z.array(z.string().refine(isPrefix, "an IP address, or a prefix such as 10.1.0.0/16")).default([]),
   /** `required`: no sandbox on the bridge unless it is shut off from private addresses; `best-effort`: then a warning. */
   guard: z.enum(["required", "best-effort"]).default("required"),
-  memory: size.default("2g"),
+  memory: sizeSchema.default("2g"),
   cpus: z.number().positive().default(2),
   /** Source: survey of reliability, S6 (256–512). */
   pids: z.number().int().min(16).default(512),
   /** Of workspace, home and all else that tools can write to, together. Source: ours, ten times the largest checkpoint. */
-  disk: size.default("10g"),
+  disk: sizeSchema.default("10g"),
   /** So much of the host's disk stays free, whoever fills it. */
-  diskFree: size.default("1g"),
+  diskFree: sizeSchema.default("1g"),
   /** The engine's name of an OCI runtime, such as runsc. */
   runtime: z.string().min(1).optional(),
   /** Package registries that it may reach although they are private, and uses: those of the person's machine (`inherit`). */

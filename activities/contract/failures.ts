@@ -40,6 +40,8 @@ export type FailureType =
   /** Several workers in a row were lost while they ran the same activity, so no other gets it. */
   | "PoisonedSession"
   | "BadConfiguration"
+  /** The session asks for more than the worker's operator allows. */
+  | "PolicyRefused"
   /** A tool call that the step's stored answer does not have. */
   | "NoSuchCall"
   | "Stuck"

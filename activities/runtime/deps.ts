@@ -1,5 +1,6 @@
 /** What activities are given, once, when the worker starts. Tests hand in fakes for the ports. */
 import type { RunConfig } from "../config/agent-config.ts";
+import type { OperatorPolicy } from "../config/operator-policy.ts";
 import type { GitAccess } from "../git/git-access.ts";
 import type { Mcp } from "../mcp/mcp.ts";
 import type { Sanitizer } from "../redaction/sanitizer.ts";
@@ -28,6 +29,8 @@ export interface AgentDeps {
   readonly mcp?: Mcp;
   /** What git may use on this worker; absent where no repository is cloned. */
   readonly git?: GitAccess;
+  /** What the operator lets sessions ask for; absent means everything. */
+  readonly policy?: OperatorPolicy | undefined;
   /** What a session runs by that was started with a task alone, from Temporal's own tools. */
   readonly defaultConfig: RunConfig | undefined;
   /** Where notices go; absent where nobody wants any. */

@@ -3,6 +3,7 @@
  * a cloned repository, so it may only narrow what the person's own settings allow. Pure.
  */
 import type { AgentConfig } from "../../activities/config/agent-config.ts";
+import { megabytes } from "../../activities/config/sandbox-settings.ts";
 import type { ConfigFile } from "./config-file.ts";
 
 export type SettingPath = readonly string[];
@@ -79,5 +80,3 @@ function spendsMore({ limits }: ConfigFile, own: AgentConfig): string[] {
     (key) => (limits?.[key] ?? 0) > (own.limits[key] ?? Infinity),
   );
 }
-
-const megabytes = (size: string) => Number.parseInt(size) * (size.endsWith("g") ? 1_024 : 1);

@@ -74,6 +74,7 @@ export function exitCodeOf(
     case "cancelled":
       return exitCodes.cancelled;
     default:
+      if (failure === "PolicyRefused") return exitCodes.usage;
       return failure !== undefined && SERVICES_MISSING.includes(failure)
         ? exitCodes.missing
         : exitCodes.failed;

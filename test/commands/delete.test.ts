@@ -8,7 +8,7 @@ test("takes a session away that does not run, with its history, and says later w
   const as = { environment: { LONGHAUL_USER: "carol" } };
   const early = await longhaul(["delete", id, "--yes"], as);
   expect(early).toMatchObject({ code: 5, out: "" });
-  expect(early.err).toContain(`longhaul cancel ${id}`);
+  expect(early.err).toContain(`cancel ${id}`);
   expect((await longhaul(["cancel", id])).code).toBe(0);
   expect(await longhaul(["delete", id], as)).toMatchObject({ code: 2 });
 

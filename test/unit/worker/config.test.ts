@@ -1,4 +1,7 @@
-import { expect, test } from "vitest";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
 import { providerConfigSchema } from "../../../activities/config/model-target.ts";
 import { readWorkerConfig } from "../../../worker/config.ts";
 import { ServiceMissing } from "../../../worker/connect/service-missing.ts";
@@ -26,6 +29,18 @@ test("without a database's address it says which, and how to fix it", () => {
 test("every wrong variable is named at once", () => {
   const wrong = { DATABASE_URL, LONGHAUL_HEARTBEAT_MS: "soon", LONGHAUL_LOG_LEVEL: "loud" };
   expect(() => readWorkerConfig(wrong)).toThrow(/LONGHAUL_HEARTBEAT_MS[\s\S]*LONGHAUL_LOG_LEVEL/);
+});
+
+test("a policy that cannot be read, or has an unknown rule, keeps the worker from starting", () => {
+  const folder = mkdtempSync(join(tmpdir(), "longhaul-policy-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const LONGHAUL_POLICY = join(folder, "policy.yaml");
+  expect(() => readWorkerConfig({ DATABASE_URL, LONGHAUL_POLICY })).toThrow(/nothing was started[^]*ENOENT/);
+  writeFileSync(LONGHAUL_POLICY, "network: [none]\nmax: {memory: lots}\n");
+  expect(() => readWorkerConfig({ DATABASE_URL, LONGHAUL_POLICY })).toThrow(/max.memory[^]*network/);
+  writeFileSync(LONGHAUL_POLICY, "networks: [none]\nmax: {memory: 4g}\n");
+  const { policy } = readWorkerConfig({ DATABASE_URL, LONGHAUL_POLICY });
+  expect(policy).toEqual({ networks: ["none"], max: { memory: "4g" }, retention: {} });
 });
 
 test("an empty variable counts as one that is not set", () => {

@@ -1,0 +1,26 @@
+/** Holds a session to the policy of its worker's operator, when a run opens it. */
+import { fatal } from "../contract/failures.ts";
+import { policyRefusal } from "../config/operator-policy.ts";
+import { othersOfOwner } from "../store/owners.ts";
+import type { Session } from "../store/sessions.ts";
+import type { AgentDeps } from "./deps.ts";
+
+/**
+ * A delegate has what its parent was allowed.
+ * @throws PolicyRefused (fatal) that names the rule
+ */
+export async function holdToPolicy({ policy, store }: AgentDeps, session: Session): Promise<void> {
+  if (policy === undefined || session.parentId !== undefined) return;
+  const refusal = policyRefusal(policy, session.config);
+  if (refusal !== undefined) throw refused(refusal.rule, refusal.why);
+  const most = policy.max.sessionsPerUser;
+  if (most === undefined || (await othersOfOwner(store.db, session)) < most) return;
+  const who = session.owner ?? "people who are not named";
+  throw refused("max.sessionsPerUser", `${who} may have ${most} at once, and that many are running`);
+}
+
+const refused = (rule: string, why: string) =>
+  fatal(
+    "PolicyRefused",
+    `The operator's policy refuses this session (${rule}): ${why}. Nothing was run, and what there was is kept.`,
+  );

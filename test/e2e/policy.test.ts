@@ -1,0 +1,50 @@
+/** The operator's policy against what sessions ask for. */
+import { onTestFinished, expect, it } from "vitest";
+import { operatorPolicySchema } from "../../activities/config/operator-policy.ts";
+import { createSession, findSession } from "../../activities/store/sessions.ts";
+import { sendGuidance } from "../../client/sessions/send-guidance.ts";
+import { runConfig, useAgent } from "../support/agent-harness.ts";
+import { clientServices, sessionRow } from "../support/client-services.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+
+const agent = useAgent();
+
+it("what goes beyond a rule is refused when its run opens, by the rule's name, and nothing is asked or run", async () => {
+  Object.assign(agent.deps, {
+    policy: operatorPolicySchema.parse({ max: { steps: 10, sessionsPerUser: 1 } }),
+  });
+  onTestFinished(() => void Object.assign(agent.deps, { policy: undefined }));
+  const { db } = agent.database.store;
+  const withSteps = (maxSteps: number) => (config: ReturnType<typeof runConfig>) => ({
+    ...config,
+    limits: { ...config.limits, maxSteps },
+  });
+  const refusalOf = async (id: string) => {
+    const { status, error } = await sessionRow(agent, id);
+    return { status, ...(error as { type: string; message: string }) };
+  };
+
+  const wide = await agent.start(scriptedModel().says("Never."), { config: withSteps(11) });
+  await expect(wide.result()).rejects.toThrow();
+  expect(await refusalOf(wide.id)).toMatchObject({ status: "failed", type: "PolicyRefused" });
+  expect((await refusalOf(wide.id)).message).toContain("(max.steps): limits.maxSteps is 11");
+  expect(wide.model.requests).toHaveLength(0);
+
+  // Also where it is taken up again; what it said before stays.
+  await sendGuidance(clientServices(agent), await sessionRow(agent, wide.id), {
+    id: "again",
+    text: "Go on.",
+    attachments: [],
+  });
+  await expect(agent.client.workflow.getHandle(wide.id).result()).rejects.toThrow();
+  expect(wide.model.requests).toHaveLength(0);
+
+  const fits = await agent.start(scriptedModel().says("Done."), { config: withSteps(10) });
+  expect((await fits.result()).status).toBe("completed");
+
+  await createSession(agent.database.store, { id: "one-more", task: "Wait.", config: runConfig() });
+  const second = await agent.start(scriptedModel().says("Never."), { config: withSteps(10) });
+  await expect(second.result()).rejects.toThrow();
+  expect((await refusalOf(second.id)).message).toContain("(max.sessionsPerUser)");
+  expect(await findSession(db, "one-more")).toMatchObject({ status: "active" });
+});
