@@ -91,7 +91,11 @@ export async function reapSandboxes(options: RoundOptions): Promise<string[]> {
   return removed;
 }
 
-async function reapRelays({ git, logger, store }: Pick<ReaperOptions, "git" | "logger" | "store">): Promise<void> {
+async function reapRelays({
+  git,
+  logger,
+  store,
+}: Pick<ReaperOptions, "git" | "logger" | "store">): Promise<void> {
   if (git === undefined) return;
   await removeDeletedRelays(store, git.folder);
   for (const line of await removeUnusedRelays(git)) logger.info(line);

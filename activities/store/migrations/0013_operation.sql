@@ -47,5 +47,6 @@ ALTER TABLE "batch_items" ADD CONSTRAINT "batch_items_batch_id_batches_id_fk" FO
 CREATE INDEX "batch_items_session_idx" ON "batch_items" USING btree ("session_id");--> statement-breakpoint
 CREATE INDEX "checkpoints_parent_idx" ON "checkpoints" USING btree ("parent_id") WHERE parent_id is not null;--> statement-breakpoint
 CREATE INDEX "guidance_blobs_idx" ON "guidance" USING btree ("session_id") WHERE parts::text like '%@blob:%';--> statement-breakpoint
+CREATE INDEX "sessions_ended_at_idx" ON "sessions" USING btree ("ended_at");--> statement-breakpoint
 CREATE INDEX "sessions_owner_idx" ON "sessions" USING btree ("owner","created_at");--> statement-breakpoint
 CREATE INDEX "messages_blobs_idx" ON "stored_messages" USING btree ("session_id") WHERE content::text like '%@blob:%';

@@ -68,6 +68,8 @@ export const sessions = pgTable(
     index("sessions_parent_idx")
       .on(t.parentId)
       .where(sql`parent_id is not null`),
+    // What retention looks for.
+    index("sessions_ended_at_idx").on(t.endedAt),
     index("sessions_owner_idx").on(t.owner, t.createdAt),
   ],
 );
