@@ -20,6 +20,8 @@ import {
   lockedSession,
   type Session,
 } from "../activities/store/sessions.ts";
+import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
+import { retain } from "./retention.ts";
 import { removeDeleted, removeDeletedRelays } from "./clean-deleted.ts";
 import type { Logger } from "./logger.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
@@ -34,6 +36,8 @@ export interface ReaperOptions {
   readonly everyMs: number;
   /** Of this worker's own repositories. */
   readonly git?: Pick<GitAccess, "folder"> | undefined;
+  /** What the operator keeps, and how long. */
+  readonly retention?: OperatorPolicy["retention"];
 }
 
 type RoundOptions = Pick<ReaperOptions, "host" | "store" | "notifier" | "logger"> & {
@@ -47,7 +51,9 @@ export function startReaper(options: ReaperOptions): () => Promise<void> {
   const reap = () => {
     round = round.then(async () => {
       // Rows can be ended although the engine is away. The next round looks again at either.
-      for (const look of [reapSandboxes, endLeftSessions, reapRelays]) {
+      const { retention = {} } = options;
+      const old = (round: RoundOptions) => retain(round, retention);
+      for (const look of [reapSandboxes, endLeftSessions, old, reapRelays]) {
         try {
           await look({ ...options, client });
         } catch (error) {

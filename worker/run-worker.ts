@@ -65,6 +65,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     logger,
     everyMs: config.reapMs,
     git: config.git,
+    ...(config.policy === undefined ? {} : { retention: config.policy.retention }),
   });
   const lease = await holdLease({
     url: config.databaseUrl,

@@ -1,5 +1,5 @@
 /** What deleting a session takes away, and what it leaves. */
-import { isNull } from "drizzle-orm";
+import { eq, isNull, sql } from "drizzle-orm";
 import { expect, it } from "vitest";
 import { loadBlobs, saveBlob } from "../../activities/store/blobs.ts";
 import { readWorkspace, saveCheckpoint, checkpointBase } from "../../activities/store/checkpoints.ts";
@@ -14,7 +14,14 @@ import {
 import { appendEvents } from "../../activities/store/events.ts";
 import { forkSession } from "../../activities/store/fork.ts";
 import { parkGuidance } from "../../activities/store/guidance.ts";
-import { sessions } from "../../activities/store/schema/index.ts";
+import { sessions, toolOutputs } from "../../activities/store/schema/index.ts";
+import { createSessionMemory } from "../../activities/store/session-memory.ts";
+import {
+  aloneOverWorkers,
+  dropOldOutputs,
+  endedLongAgo,
+  OUTPUT_REMOVED,
+} from "../../activities/store/retention.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { packWorkspace, type WorkspaceFile } from "../../activities/store/workspace-pack.ts";
 import { folderOf } from "../../activities/git/folders.ts";
@@ -25,6 +32,35 @@ import { useDatabase } from "../support/test-database.ts";
 const database = useDatabase(4);
 const config = runConfig();
 const idOf = (data: string) => data.slice("@blob:".length);
+
+it("outputs that are old enough become a line, and sessions that are go; others stay", async () => {
+  const { db } = database.store;
+  const output = { handle: "s1c0", offset: 0 };
+  for (const [id, days] of [
+    ["old", 10],
+    ["new", 1],
+    ["open", undefined],
+  ] as const) {
+    await createSession(database.store, { id, task: "Print.", config });
+    const endedAt = days === undefined ? null : sql`now() - ${days} * interval '1 day'`;
+    await db.update(sessions).set({ endedAt }).where(eq(sessions.id, id));
+    await db.insert(toolOutputs).values([
+      { ...output, sessionId: id, part: 0, content: "first" },
+      { ...output, sessionId: id, part: 1, offset: 5, content: "second" },
+    ]);
+  }
+  expect(await dropOldOutputs(db, 5, 10)).toBe(1);
+  expect(await dropOldOutputs(db, 5, 10)).toBe(0);
+  const read = (id: string) => createSessionMemory(db, id).readOutput("s1c0", 0, 1_000);
+  expect(await read("old")).toMatchObject({ text: OUTPUT_REMOVED });
+  expect(await read("new")).toMatchObject({ text: "firstsecond" });
+  expect(await endedLongAgo(db, 5, 10)).toEqual(["old"]);
+  let inner = false;
+  await aloneOverWorkers(db, () => aloneOverWorkers(db, async () => void (inner = true)));
+  expect(inner).toBe(false);
+  for (const id of ["old", "new", "open"])
+    expect(await deleteFamily(db, await readFamily(db, id), "us")).toMatchObject({ kind: "deleted" });
+});
 
 const file = (path: string): WorkspaceFile => ({
   kind: "file",

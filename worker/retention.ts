@@ -1,0 +1,56 @@
+/** Deletes what the operator's policy keeps no longer, some of it in each round. */
+import { type Client, WorkflowNotFoundError } from "@temporalio/client";
+import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
+import type { Store } from "../activities/store/db.ts";
+import { deleteFamily, readFamily } from "../activities/store/delete-session.ts";
+import { aloneOverWorkers, dropOldOutputs, endedLongAgo } from "../activities/store/retention.ts";
+import { forgetHistories } from "./connect/forget-histories.ts";
+import type { Logger } from "./logger.ts";
+
+/** Of sessions a round: with a round each 10 minutes 7,200 a day, and no long transaction. Source: ours. */
+const MAX_SESSIONS = 50;
+/** Who deleted them, for `status`. */
+const BY = "retention";
+
+export interface RetentionOptions {
+  readonly store: Store;
+  readonly client: Client;
+  readonly logger: Logger;
+}
+
+/** One round, unless another worker is at it. */
+export async function retain(
+  options: RetentionOptions,
+  { sessionsDays, outputsDays }: OperatorPolicy["retention"],
+): Promise<void> {
+  const { db } = options.store;
+  if (sessionsDays === undefined && outputsDays === undefined) return;
+  await aloneOverWorkers(db, async () => {
+    if (sessionsDays !== undefined)
+      for (const id of await endedLongAgo(db, sessionsDays, MAX_SESSIONS)) await deleteEnded(options, id);
+    if (outputsDays !== undefined) {
+      const sessions = await dropOldOutputs(db, outputsDays, MAX_SESSIONS);
+      if (sessions > 0) options.logger.info({ sessions }, "removed outputs that were kept long enough");
+    }
+  });
+}
+
+/** A session that is taken up in this moment stays, and so does one with a delegate that runs. */
+async function deleteEnded({ store, client, logger }: RetentionOptions, id: string): Promise<void> {
+  const family = await readFamily(store.db, id);
+  if (family.some(({ endedAt }) => endedAt === null) || (await isRunning(client, id))) return;
+  const deletion = await deleteFamily(store.db, family, BY);
+  if (deletion.kind === "changed") return;
+  const { left, reason } = await forgetHistories(client, deletion.ids, deletion.runs);
+  logger.info({ session: id }, "deleted a session that was kept long enough");
+  if (left > 0) logger.warn({ session: id, reason }, "Temporal keeps its history until its own retention");
+}
+
+async function isRunning(client: Client, id: string): Promise<boolean> {
+  try {
+    return (await client.workflow.getHandle(id).describe()).status.name === "RUNNING";
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return false;
+    throw error;
+  }
+}
