@@ -22,8 +22,10 @@ export interface LostWorkersOptions {
   readonly logger: Logger;
 }
 
-/** Between two looks; a worker that has no lease, or is silent, in two in a row is lost. */
-const LOOK_EVERY_MS = 500;
+/** Between two looks while nobody is missing. Source: with the look after it a lost worker is found within 3 s, at 5 commits in 10 s. */
+const LOOK_EVERY_MS = 2_200;
+/** To the next look where one has no lease, or is silent: missing in two in a row, it is lost. */
+const LOOK_AGAIN_MS = 500;
 const LATE_MS = 1_000;
 /** Asked of Temporal at once. */
 const AT_ONCE = 8;
@@ -49,7 +51,6 @@ export function watchForLostWorkers(options: LostWorkersOptions): () => Promise<
   /** When the work of a frozen worker was given back last, by its id. */
   const freedAt = new Map<number, number>();
   let look = Promise.resolve();
-  let looking = false;
   const once = async () => {
     const missing = await lease.missing();
     for (const lost of missing.filter(({ id }) => suspects.has(id))) {
@@ -69,18 +70,23 @@ export function watchForLostWorkers(options: LostWorkersOptions): () => Promise<
     }
     suspects = new Set(missing.map(({ id }) => id));
   };
-  const timer = setInterval(() => {
-    if (looking) return;
-    looking = true;
-    look = once()
-      .catch((error: unknown) => {
-        // The next look tries again; Temporal's heartbeats notice it in any case.
-        logger.warn({ reason: reasonOf(error) }, "workers were not looked for");
-      })
-      .finally(() => (looking = false));
-  }, LOOK_EVERY_MS);
+  let closed = false;
+  let timer: NodeJS.Timeout;
+  const next = () => {
+    timer = setTimeout(
+      () => {
+        look = once()
+          // The next look tries again; Temporal's heartbeats notice it in any case.
+          .catch((error: unknown) => logger.warn({ reason: reasonOf(error) }, "workers were not looked for"))
+          .finally(() => closed || next());
+      },
+      suspects.size > 0 ? LOOK_AGAIN_MS : LOOK_EVERY_MS,
+    );
+  };
+  next();
   return () => {
-    clearInterval(timer);
+    closed = true;
+    clearTimeout(timer);
     return look;
   };
 }

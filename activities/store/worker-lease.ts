@@ -1,7 +1,7 @@
 /**
  * A worker's lease: a lock that Postgres frees in the moment its process is gone, however that came. A worker that is
  * stopped or whose event loop stalls keeps it, since its connection stays; but nothing comes over that connection any more,
- * where a live worker asks twice a second.
+ * where a live worker asks every few seconds.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
@@ -109,6 +109,7 @@ export async function holdLease(options: {
   return {
     async missing() {
       if (client === undefined) return [];
+      speaking.refresh();
       const { rows } = await client.query<LostWorker>(MISSING, [
         id,
         namespace,

@@ -49,8 +49,8 @@ function scaleOf({ quick, long }: BenchOptions): Scale {
   const usual = quick ? { lateStep: 100, manySteps: 160 } : { lateStep: 200, manySteps: 400 };
   const late = long ? { lateStep: 1_000, manySteps: 5_000 } : usual;
   const waiting = quick
-    ? { waitingSeconds: [10], waitingSessions: [1, 10] }
-    : { waitingSeconds: [10, 30], waitingSessions: [1, 30] };
+    ? { waitingSeconds: [10], waitingSessions: [5, 1] }
+    : { waitingSeconds: [10, 30], waitingSessions: [30, 1] };
   return quick
     ? {
         rounds: 2,

@@ -14,7 +14,8 @@ import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { wordsOf } from "../support/scripted-summaries.ts";
 import { callRows } from "../support/stored.ts";
 
-const agent = useAgent();
+/** None comes before its timeout: a stop is heard because it is announced, or not at all. */
+const agent = useAgent(60_000);
 
 const cancel = async (id: string, services: Services = clientServices(agent)) =>
   cancelSession(services, await sessionRow(agent, id));
@@ -57,11 +58,14 @@ describe("a cancel", () => {
     const bash = call("bash", { command: "echo one; sleep 600" });
     const session = await agent.start(scriptedModel().answers(bash));
     await untilCallRuns(session);
+    const asked = Date.now();
     expect(await cancel(session.id)).toMatchObject({
       kept: "tools in progress",
       step: 1,
       tools: [{ name: "bash", outcome: "interrupted" }],
     });
+    // How fast it is, is the benchmark's affair; a heartbeat would have taken a minute, and its timeout half of one.
+    expect(Date.now() - asked).toBeLessThan(20_000);
   });
 
   it("follows its own run, and says so where another replaced that", async () => {

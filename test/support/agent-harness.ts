@@ -83,15 +83,16 @@ export interface RunningSession {
   ): Promise<SessionEvent<Type>>;
 }
 
-export async function startAgent(): Promise<AgentHarness> {
+/** @param heartbeatMs how long a pause or a reset from outside may take to be heard; stops are announced */
+export async function startAgent(heartbeatMs = 500): Promise<AgentHarness> {
   quietRuntime();
   const database = await createTestDatabase(20);
   const taskQueue = `test-${randomBytes(4).toString("hex")}`;
   const docker = new Dockerode();
   const sandboxHost = createDockerHost({ docker, name: "test" });
   // Tests look at the rows themselves: what is streamed is written as for somebody who watches.
-  const announcements = { ...hearAnnouncements(database.store), isWatched: () => true };
-  const notifier = createNotifier(announcements);
+  const announcements = hearAnnouncements(database.store);
+  const notifier = createNotifier({ ...announcements, isWatched: () => true });
   const address = inject("temporalAddress");
   const models = new Map<string, ReturnType<typeof createAiSdkModel>>();
   const sanitizer = createSanitizer([CANARY]);
@@ -120,7 +121,7 @@ export async function startAgent(): Promise<AgentHarness> {
       LONGHAUL_GIT_FOLDER: gitFolder,
     }),
     defaultConfig: undefined,
-    heartbeatMs: 10_000,
+    heartbeatMs,
     delegateLookMs: 1_000,
     searchAttributes: false,
     taskQueues: {},
@@ -211,8 +212,11 @@ export async function startAgent(): Promise<AgentHarness> {
 }
 
 /** One for all tests of a file. */
-export function useAgent(): AgentHarness {
-  return perFile(startAgent, (agent) => agent.close());
+export function useAgent(heartbeatMs?: number): AgentHarness {
+  return perFile(
+    () => startAgent(heartbeatMs),
+    (agent) => agent.close(),
+  );
 }
 
 /** Without a network: what guards one is a container more for each sandbox, and has tests of its own. */

@@ -19,6 +19,8 @@ const MS_PER_TICK = 10;
 interface Counters {
   readonly commits: number;
   readonly walBytes: number;
+  /** Of it, whole pages that a checkpoint made it write again: the fewer, the more sessions share them. */
+  readonly walPages: number;
   readonly workerCpuMs: number;
   readonly serverCpuMs: number;
   readonly heartbeats: number;
@@ -26,7 +28,15 @@ interface Counters {
   readonly events: number;
 }
 
-const KINDS = ["commits", "walBytes", "workerCpuMs", "serverCpuMs", "heartbeats", "events"] as const;
+const KINDS = [
+  "commits",
+  "walBytes",
+  "walPages",
+  "workerCpuMs",
+  "serverCpuMs",
+  "heartbeats",
+  "events",
+] as const;
 
 export async function measureWaiting(stand: Stand, scale: Scale): Promise<Figure[]> {
   const figures: Figure[] = [];
@@ -62,11 +72,12 @@ async function countersOf(stand: Stand, sessions: readonly BenchSession[]): Prom
   return { ...(await postgres(stand)), workerCpuMs: cpuMs, serverCpuMs, heartbeats, events: written };
 }
 
-async function postgres({ store }: Stand): Promise<Pick<Counters, "commits" | "walBytes">> {
-  const { rows } = await store.pool.query<{ commits: string; wal: string }>(
-    `select sum(xact_commit) as commits, pg_current_wal_lsn() - '0/0' as wal from pg_stat_database`,
+async function postgres({ store }: Stand): Promise<Pick<Counters, "commits" | "walBytes" | "walPages">> {
+  const { rows } = await store.pool.query<{ commits: string; wal: string; pages: string }>(
+    `select (select sum(xact_commit) from pg_stat_database) as commits, wal_bytes as wal, wal_fpi as pages from pg_stat_wal`,
   );
-  return { commits: Number(rows[0]?.commits), walBytes: Number(rows[0]?.wal) };
+  const [row] = rows;
+  return { commits: Number(row?.commits), walBytes: Number(row?.wal), walPages: Number(row?.pages) };
 }
 
 /** What is scheduled is written together with what scheduled it. */
@@ -93,10 +104,10 @@ function figuresOf(seconds: number, sessions: number, counted: Counters): Figure
     ...(note === undefined ? {} : { note }),
   });
   const atMost = (limit: number): Goal => ({ of: "value", atMost: limit });
-  const { commits, walBytes, workerCpuMs, serverCpuMs, heartbeats, events } = counted;
+  const { commits, walBytes, walPages, workerCpuMs, serverCpuMs, heartbeats, events } = counted;
   return [
     figure("Postgres commits", commits, "", atMost(20)),
-    figure("WAL", walBytes / 1_024, "KB", atMost(15)),
+    figure("WAL", walBytes / 1_024, "KB", atMost(15), `${walPages} whole pages`),
     figure("worker CPU", workerCpuMs, "ms", atMost(80)),
     figure("Temporal server CPU", serverCpuMs, "ms", atMost(70)),
     figure("persisted Temporal actions", heartbeats + events, "", atMost(12), `${heartbeats} heartbeats`),

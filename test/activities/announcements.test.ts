@@ -1,0 +1,85 @@
+/** What workers know of those who watch, and what they tell each other. */
+import { expect, it, onTestFinished } from "vitest";
+import { hearAnnouncements, type Announcements } from "../../activities/store/announcements.ts";
+import { listen } from "../../activities/store/watching.ts";
+import { SharedListener } from "../../client/watch/shared-listener.ts";
+import { eventually } from "../support/eventually.ts";
+import { useDatabase } from "../support/test-database.ts";
+
+const database = useDatabase();
+
+/** One that hears: of a session that nobody watches it knows so. */
+async function hearing(): Promise<Announcements> {
+  const announcements = hearAnnouncements(database.store);
+  onTestFinished(() => announcements.close());
+  await eventually("it hears", () => !announcements.isWatched("nobody's"));
+  return announcements;
+}
+
+it("a session is watched from when somebody listens until the last of them is gone, however that came", async () => {
+  const [one, other] = [await hearing(), await hearing()];
+  const id = "watched";
+  const begun: string[] = [];
+  one.onWatched(id, () => begun.push(id));
+  let woken = 0;
+  const shared = new SharedListener(database.store);
+  const [leave, leaveToo] = [
+    await shared.listen(
+      id,
+      () => (woken += 1),
+      () => undefined,
+    ),
+    await shared.listen(
+      id,
+      () => (woken += 1),
+      () => undefined,
+    ),
+  ];
+  await eventually("both have heard", () => one.isWatched(id) && other.isWatched(id));
+  expect(begun).toEqual([id]);
+  expect(one.isWatched("another")).toBe(false);
+  // Whoever starts to hear later learns of those that were there before.
+  expect((await hearing()).isWatched(id)).toBe(true);
+  await one.wake([id]);
+  await eventually("both are woken", () => woken === 2);
+  leave();
+  await one.wake([id]);
+  expect(one.isWatched(id)).toBe(true);
+  const alone = await listen(
+    database.store,
+    id,
+    () => undefined,
+    () => undefined,
+  );
+  leaveToo();
+  await one.wake([id]);
+  expect(one.isWatched(id)).toBe(true);
+  await database.store.pool.query(
+    `select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and mode = 'ShareLock'
+      and database = (select oid from pg_database where datname = current_database())`,
+  );
+  await eventually("it is forgotten", async () => {
+    await one.wake([id]);
+    return !one.isWatched(id);
+  });
+  alone();
+});
+
+it("a stop reaches all workers, and one whose connection was lost hears again", async () => {
+  const [one, other] = [await hearing(), await hearing()];
+  const told: string[] = [];
+  const stopHearing = other.onStop("a", () => told.push("a"));
+  one.stop("b");
+  one.stop("a");
+  await eventually("the other is told", () => told.length === 1);
+  await database.store.pool.query(
+    "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()",
+  );
+  await eventually("it counts every session as watched", () => other.isWatched("nobody's"));
+  await eventually("it hears again", () => !other.isWatched("nobody's"));
+  one.stop("a");
+  await eventually("it is told again", () => told.length === 2);
+  stopHearing();
+  other.stop("a");
+  expect(told).toHaveLength(2);
+});
