@@ -1,8 +1,8 @@
 /**
- * The model port on AI SDK 7, on the wires of `wires/`. Only this folder imports the SDK, and it does so on the first
- * call: a process that never asks a model does not pay its 0.2–0.3 s.
+ * The model port on the providers' packages of AI SDK 7, on the wires of `wires/`. Only this folder imports them, each on its
+ * first call. Their streams are read as they are: the SDK's own loop around them (`streamText`: steps, tools that it runs,
+ * output formats) costs a transform stream each, for all of some hundred pieces a step, and nothing of it is used here.
  */
-import type { Instructions, isStepCount, jsonSchema, streamText, ToolSet } from "ai";
 import { AnswerCollector, finishOf } from "./answer-collector.ts";
 import { ModelError, type Model, type ModelAnswer, type ModelDelta, type ModelRequest } from "./model.ts";
 import { type ToolSpec } from "../contract/tools.ts";
@@ -14,8 +14,9 @@ import { createNetwork, type Network } from "./provider-fetch.ts";
 import { toModelError } from "./to-model-error.ts";
 import { SummaryRefusals } from "./summary-refusals.ts";
 import { toModelMessages } from "./request/to-model-messages.ts";
-import { reportedCostUsd, trustedUsage } from "./usage.ts";
+import { reportedCostUsd, reportedUsage, trustedUsage } from "./usage.ts";
 import { Watchdog } from "./watchdog.ts";
+import type { ProviderCall, ProviderMessage, ProviderPart, ProviderTool } from "./provider-model.ts";
 import { cacheMark, NO_CALLS, rulesOf, type WireRules } from "./request/wire-rules.ts";
 import { ServedTier } from "./served-tier.ts";
 import type { Repair } from "./stream-events.ts";
@@ -28,57 +29,37 @@ export interface AiSdkOptions {
   readonly mask: (text: string) => string;
 }
 
-/** What is used of the SDK once it is loaded. */
-interface Sdk {
-  readonly streamText: typeof streamText;
-  readonly jsonSchema: typeof jsonSchema;
-  readonly isStepCount: typeof isStepCount;
-  readonly network: Network;
-}
-
 export interface AiSdkModel extends Model {
-  /** Loads the SDK ahead of the first call. */
+  /** Loads what every call needs ahead of the first, and the wire that most take. */
   warm(): Promise<void>;
 }
 
 /** The model port. Holds no connection: nothing is to be closed. */
 export function createAiSdkModel(options: AiSdkOptions): AiSdkModel {
-  const toolSets = new WeakMap<readonly ToolSpec[], ToolSet>();
   const refusals = new SummaryRefusals();
-  let loading: Promise<Sdk> | undefined;
-  const load = () => (loading ??= loadSdk());
+  let loading: Promise<Network> | undefined;
+  const load = () => (loading ??= createNetwork());
   return {
-    warm: async () => void (await load()),
+    warm: async () => void (await Promise.all([load(), loadWire("responses")])),
     ask: async (request, onDelta, signal) => {
       signal.throwIfAborted();
       const endpoint = endpointOf(request.target, options.environment);
-      const [sdk, wire] = await Promise.all([load(), loadWire(request.target.api)]);
+      const [network, wire] = await Promise.all([load(), loadWire(request.target.api)]);
       signal.throwIfAborted();
-      let tools = toolSets.get(request.tools);
-      if (tools === undefined) toolSets.set(request.tools, (tools = toToolSet(request.tools, sdk)));
-      const asking = { sdk, wire, network: sdk.network, endpoint, tools, mask: options.mask };
+      const asking = { wire, network, endpoint, mask: options.mask };
       return refusals.ask(request, endpoint, (one) => askOnce({ ...asking, request: one }, onDelta, signal));
     },
   };
-}
-
-async function loadSdk(): Promise<Sdk> {
-  const [ai, network] = await Promise.all([import("ai"), createNetwork()]);
-  // Its warnings go to the console and would mix with a command's output; what matters of them is tested here.
-  (globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS = false;
-  return { streamText: ai.streamText, jsonSchema: ai.jsonSchema, isStepCount: ai.isStepCount, network };
 }
 
 /** From this share of the window on, by our count, an empty refusal means that the request does not fit. Source: ours. */
 const NEAR_WINDOW = 0.8;
 
 interface Asking {
-  readonly sdk: Sdk;
   readonly wire: Wire;
   readonly network: Network;
   readonly request: ModelRequest;
   readonly endpoint: Endpoint;
-  readonly tools: ToolSet;
   readonly mask: (text: string) => string;
 }
 
@@ -97,7 +78,7 @@ async function askOnce(
     (silent) => call.abort(silent),
     () => onDelta({ type: "thinking" }),
   );
-  // The SDK may be slow to notice an abort, or end the stream as if all were well; this does neither.
+  // A provider's package may be slow to notice an abort, or end the stream as if all were well; this does neither.
   const aborted = new Promise<never>((_, reject) => {
     call.signal.addEventListener("abort", () => reject(call.signal.reason as Error), { once: true });
   });
@@ -108,34 +89,37 @@ async function askOnce(
   const tier = request.target.tier === undefined ? undefined : new ServedTier();
   let firstTokenAt: number | undefined;
   let end: { reason: string; usage: ModelAnswer["usage"]; costUsd: number | undefined } | undefined;
-  try {
-    const reader = startStream(
-      asking,
-      call.signal,
-      watchdog,
-      tier?.around(reading?.repair) ?? reading?.repair,
-    ).getReader();
-    for (;;) {
-      const { done, value } = await Promise.race([reader.read(), aborted]);
-      if (call.signal.aborted) throw call.signal.reason;
-      if (done) break;
-      if (value.type === "error")
-        throw isCutOff(value.error) ? new ModelError(CUT_OFF, { class: "unavailable" }) : value.error;
-      const heard = collector.take(value);
-      if (heard === "thinking") watchdog.thinking();
-      if (heard === "piece") {
-        firstTokenAt ??= performance.now();
-        watchdog.heard();
-      }
-      if (value.type === "finish-step") {
-        end = {
-          reason: value.finishReason,
-          usage: trustedUsage(value.usage, request.target.contextWindow),
-          costUsd: reportedCostUsd(value.usage),
-        };
-      }
+  const take = (part: ProviderPart) => {
+    if (part.type === "error")
+      throw isCutOff(part.error) ? new ModelError(CUT_OFF, { class: "unavailable" }) : part.error;
+    const heard = collector.take(part);
+    if (heard === "thinking") watchdog.thinking();
+    if (heard === "piece") {
+      firstTokenAt ??= performance.now();
+      watchdog.heard();
     }
-    // The SDK's own word for a stream that closed without the provider's last event.
+    if (part.type === "finish") {
+      const usage = reportedUsage(part.usage);
+      end = {
+        reason: part.finishReason.unified,
+        usage: trustedUsage(usage, request.target.contextWindow),
+        costUsd: reportedCostUsd(usage),
+      };
+    }
+  };
+  const read = async () => {
+    const repair = tier?.around(reading?.repair) ?? reading?.repair;
+    const { stream } = await startStream(asking, call.signal, watchdog, repair);
+    const reader = stream.getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done || call.signal.aborted) return;
+      take(value);
+    }
+  };
+  try {
+    await Promise.race([read(), aborted]);
+    // The packages' own word for a stream that closed without the provider's last event.
     if (end === undefined || end.reason === "interrupted") {
       throw new ModelError(CUT_OFF, { class: "unavailable" });
     }
@@ -176,7 +160,7 @@ function isCutOff(error: unknown): boolean {
 }
 
 function startStream(asking: Asking, signal: AbortSignal, watchdog: Watchdog, repair: Repair | undefined) {
-  const { sdk, wire, network, request, endpoint, tools } = asking;
+  const { wire, network, request, endpoint } = asking;
   const { target } = request;
   const rules = rulesOf(target);
   const hasTools = request.tools.length > 0 && (request.noCalls !== true || rules.toolChoiceNone);
@@ -189,20 +173,16 @@ function startStream(asking: Asking, signal: AbortSignal, watchdog: Watchdog, re
   });
   const { model, providerOptions } = wire.settings({ request, endpoint, rules, fetch });
   const effort = target.reasoning?.effort;
-  return sdk.streamText({
-    model,
-    ...(request.system === "" ? {} : { instructions: systemOf(request, rules) }),
-    messages: toModelMessages(request.messages, target),
-    ...(hasTools ? { tools } : {}),
+  const call: ProviderCall = {
+    prompt: [...systemOf(request, rules), ...toModelMessages(request.messages, target)],
+    ...(hasTools ? { tools: request.tools.map(toTool), toolChoice: { type: "auto" } } : {}),
     ...(effort === undefined ? {} : { reasoning: effort }),
     ...(target.temperature === undefined ? {} : { temperature: target.temperature }),
     maxOutputTokens: request.maxOutputTokens,
-    maxRetries: 0,
-    stopWhen: sdk.isStepCount(1),
     abortSignal: signal,
-    onError: () => undefined,
     providerOptions,
-  }).stream;
+  };
+  return model.doStream(call);
 }
 
 /** The same field on every wire but Google's, which has a setting of its own. */
@@ -211,21 +191,14 @@ function tierOf({ tier, api }: ModelTarget): Record<string, unknown> {
 }
 
 /** Anthropic's caching ends where the system prompt does, whatever follows. */
-function systemOf({ system, target }: ModelRequest, rules: WireRules): Instructions {
-  if (!rules.cacheMarks || target.api !== "messages") return system;
-  return {
-    role: "system",
-    content: system,
-    providerOptions: { anthropic: { cacheControl: cacheMark(target) } },
-  };
+function systemOf({ system, target }: ModelRequest, rules: WireRules): ProviderMessage[] {
+  if (system === "") return [];
+  const isMarked = rules.cacheMarks && target.api === "messages";
+  const mark = { providerOptions: { anthropic: { cacheControl: cacheMark(target) } } };
+  return [{ role: "system", content: system, ...(isMarked ? mark : {}) }];
 }
 
-/** Tools without execute: the loop runs them. No validation here: invalid arguments get an error result, not a throw. */
-function toToolSet(specs: readonly ToolSpec[], sdk: Sdk): ToolSet {
-  return Object.fromEntries(
-    specs.map((spec) => [
-      spec.name,
-      { description: spec.description, inputSchema: sdk.jsonSchema(spec.inputSchema) },
-    ]),
-  );
+/** As it is described. No validation here: invalid arguments get an error result, not a throw. */
+function toTool({ name, description, inputSchema }: ToolSpec): ProviderTool {
+  return { type: "function", name, description, inputSchema };
 }

@@ -1,11 +1,9 @@
 /** The stream's parts gathered to one answer, in the order in which they began. Pure. */
-import type { TextStreamPart, ToolSet } from "ai";
 import type { AssistantPart, ProviderData } from "../contract/message.ts";
 import type { ModelAnswer, ModelDelta } from "./model.ts";
 import type { KeptReasoning } from "./wires/chat-stream.ts";
+import type { ProviderPart } from "./provider-model.ts";
 import { carriesData, COMPATIBLE_KEY, ORIGIN_KEY } from "./request/reasoning.ts";
-
-type StreamPart = TextStreamPart<ToolSet>;
 
 interface Spoken {
   readonly type: "text" | "reasoning";
@@ -36,7 +34,7 @@ export class AnswerCollector {
   }
 
   /** Takes one part and says what it means to the deadlines: a piece of the answer, hidden thinking, or nothing. */
-  take(part: StreamPart): "piece" | "thinking" | "nothing" {
+  take(part: ProviderPart): "piece" | "thinking" | "nothing" {
     if (part.type === "text-start" || part.type === "text-delta" || part.type === "text-end") {
       return this.#speak("text", part);
     }
@@ -84,7 +82,7 @@ export class AnswerCollector {
 
   #speak(
     type: Spoken["type"],
-    part: { type: string; id: string; text?: string; providerMetadata?: unknown },
+    part: { type: string; id: string; delta?: string; providerMetadata?: unknown },
   ): "piece" | "thinking" | "nothing" {
     const key = `${type} ${part.id}`;
     const begins = part.type === `${type}-start`;
@@ -92,10 +90,10 @@ export class AnswerCollector {
     if (part.providerMetadata !== undefined)
       entry.metadata = { ...entry.metadata, ...(part.providerMetadata as ProviderData) };
     if (begins) return type === "reasoning" ? "thinking" : "nothing";
-    if (part.text === undefined) return "piece";
-    entry.text += part.text;
-    if (part.text === "") return "nothing";
-    this.#onDelta({ type, text: part.text });
+    if (part.delta === undefined) return "piece";
+    entry.text += part.delta;
+    if (part.delta === "") return "nothing";
+    this.#onDelta({ type, text: part.delta });
     return "piece";
   }
 
@@ -121,7 +119,7 @@ export class AnswerCollector {
     return called;
   }
 
-  #finish(part: Extract<StreamPart, { type: "tool-call" }>): void {
+  #finish(part: Extract<ProviderPart, { type: "tool-call" }>): void {
     // Two calls may bear the same id: the second then has its own entry, or it would replace the first.
     const begun = this.#entries.find(
       (entry): entry is Called =>
@@ -132,7 +130,7 @@ export class AnswerCollector {
       type: "tool-call",
       toolCallId: part.toolCallId,
       toolName: part.toolName,
-      input: objectOrText(part.input),
+      input: objectOrText(inputOf(part.input)),
       ...wrap(this.#signed(withoutNulls(part.providerMetadata as ProviderData | undefined))),
     };
   }
@@ -156,6 +154,19 @@ export function finishOf(reason: string, content: readonly AssistantPart[]): Mod
 /** A call that never ended, such as one cut off by the output limit: its text, which the tool runner answers. */
 function unfinished(entry: Called): AssistantPart {
   return { type: "tool-call", toolCallId: entry.toolCallId, toolName: entry.toolName, input: entry.written };
+}
+
+/** What a model wrote as arguments; text that is no JSON stays as it is, and so does what would change an object's kind. */
+function inputOf(written: string): unknown {
+  if (written.trim() === "") return {};
+  try {
+    return JSON.parse(written, (key, value: unknown) => {
+      if (key === "__proto__") throw new SyntaxError("This key is not taken.");
+      return value;
+    });
+  } catch {
+    return written;
+  }
 }
 
 function objectOrText(input: unknown): unknown {

@@ -4,23 +4,30 @@ export type StreamEvent = Record<string, unknown>;
 /** What goes on in an event's place; undefined: nothing does. */
 export type Repair = (event: StreamEvent) => StreamEvent | undefined;
 
-/** Lines that hold no JSON object, such as comments and `[DONE]`, go through as they are. */
-export function mapEvents(repair: Repair): TransformStream<Uint8Array, Uint8Array> {
-  const decoder = new TextDecoder();
-  const encoder = new TextEncoder();
-  let rest = "";
-  return new TransformStream({
-    transform(bytes, controller) {
-      const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
-      rest = lines.pop() ?? "";
-      const mended = lines.flatMap((line) => mend(line, repair));
-      if (mended.length > 0) controller.enqueue(encoder.encode(`${mended.join("\n")}\n`));
-    },
-    flush(controller) {
-      const mended = mend(rest + decoder.decode(), repair);
-      if (rest !== "" && mended.length > 0) controller.enqueue(encoder.encode(mended.join("\n")));
-    },
-  });
+/** The bytes of such a stream, mended. Lines that hold no JSON object, such as comments and `[DONE]`, go through as they are. */
+export class MendedEvents {
+  readonly #repair: Repair;
+  readonly #decoder = new TextDecoder();
+  readonly #encoder = new TextEncoder();
+  #rest = "";
+
+  constructor(repair: Repair) {
+    this.#repair = repair;
+  }
+
+  /** @returns the lines that are whole by now; none where there is none */
+  take(bytes: Uint8Array): Uint8Array {
+    const lines = (this.#rest + this.#decoder.decode(bytes, { stream: true })).split("\n");
+    this.#rest = lines.pop() ?? "";
+    const mended = lines.flatMap((line) => mend(line, this.#repair));
+    return this.#encoder.encode(mended.length > 0 ? `${mended.join("\n")}\n` : "");
+  }
+
+  /** @returns what is left */
+  end(): Uint8Array {
+    const rest = this.#rest + this.#decoder.decode();
+    return this.#encoder.encode(rest === "" ? "" : mend(rest, this.#repair).join("\n"));
+  }
 }
 
 function mend(line: string, repair: Repair): string[] {

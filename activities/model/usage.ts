@@ -1,5 +1,6 @@
 /** A provider's bill, read in each of its forms and believed only where it can be true. Pure. */
 import type { StepUsage } from "../contract/activities.ts";
+import type { ProviderEnd } from "./provider-model.ts";
 
 /** Above this many windows the figure is nonsense. Source: survey of reliability, R43. */
 const ABSURD_WINDOWS = 10;
@@ -14,6 +15,17 @@ export interface ReportedUsage {
   };
   readonly outputTokenDetails?: { readonly reasoningTokens?: number | undefined };
   readonly raw?: unknown;
+}
+
+/** A provider's bill as its package of the SDK has it. */
+export function reportedUsage({ inputTokens, outputTokens, raw }: ProviderEnd["usage"]): ReportedUsage {
+  return {
+    inputTokens: inputTokens.total,
+    inputTokenDetails: { cacheReadTokens: inputTokens.cacheRead, cacheWriteTokens: inputTokens.cacheWrite },
+    outputTokens: outputTokens.total,
+    outputTokenDetails: { reasoningTokens: outputTokens.reasoning },
+    raw,
+  };
 }
 
 /**

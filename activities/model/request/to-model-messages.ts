@@ -1,17 +1,17 @@
 /** Our transcript in the AI SDK's words, such that the server it goes to accepts it. Pure. */
-import type { ModelMessage } from "ai";
 import type { AssistantPart, Message, ReasoningPart, ToolResultPart } from "../../contract/message.ts";
 import type { ModelTarget } from "../../config/model-target.ts";
 import { callIds } from "./call-ids.ts";
 import { COMPATIBLE_KEY, dataFor, reasoningFields, reasoningToSend } from "./reasoning.ts";
 import { safeToolName, toToolMessages, toUserPart } from "./results.ts";
+import type { ProviderMessage } from "../provider-model.ts";
 import { cacheMark, rulesOf, type WireRules } from "./wire-rules.ts";
 
 export type RequestTarget = Pick<
   ModelTarget,
   "model" | "modelName" | "api" | "provider" | "thinks" | "reasoning" | "cache" | "imageDetail"
 >;
-type SdkAssistant = Extract<ModelMessage, { role: "assistant" }>;
+type SdkAssistant = Extract<ProviderMessage, { role: "assistant" }>;
 
 /** What the user says where a request would end with the assistant's own words. */
 const GO_ON = "Continue.";
@@ -21,10 +21,10 @@ const SEEN = "Understood.";
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
 /** @param messages well-formed: each call has its result, files carry `data:` URLs */
-export function toModelMessages(messages: readonly Message[], target: RequestTarget): ModelMessage[] {
+export function toModelMessages(messages: readonly Message[], target: RequestTarget): ProviderMessage[] {
   const rules = rulesOf(target as ModelTarget);
   const idOf = callIds(messages, rules.callIds);
-  const sent: ModelMessage[] = [];
+  const sent: ProviderMessage[] = [];
   for (let index = 0; index < messages.length; index += 1) {
     const message = messages[index];
     if (message?.role === "user") {
@@ -57,7 +57,7 @@ function toAssistant(
   target: RequestTarget,
   rules: WireRules,
   idOf: (stored: string) => string,
-): ModelMessage[] {
+): ProviderMessage[] {
   const fate = reasoningToSend(parts, target, rules);
   const fields: ReasoningPart[] = [];
   const content: AssistantPart[] = [];
@@ -112,8 +112,8 @@ function safeInput(input: unknown): unknown {
 }
 
 /** Who may speak after whom, and last. */
-function inOrder(messages: readonly ModelMessage[], rules: WireRules): ModelMessage[] {
-  const ordered = messages.flatMap((message, index): ModelMessage[] =>
+function inOrder(messages: readonly ProviderMessage[], rules: WireRules): ProviderMessage[] {
+  const ordered = messages.flatMap((message, index): ProviderMessage[] =>
     !rules.userAfterResults && message.role === "user" && messages[index - 1]?.role === "tool"
       ? [{ role: "assistant", content: [{ type: "text", text: SEEN }] }, message]
       : [message],
@@ -124,7 +124,7 @@ function inOrder(messages: readonly ModelMessage[], rules: WireRules): ModelMess
 }
 
 /** Anthropic's cache marks, on the last two turns that are not the assistant's: the newer is the next request's beginning. */
-function marked(messages: readonly ModelMessage[], target: ModelTarget): ModelMessage[] {
+function marked(messages: readonly ProviderMessage[], target: ModelTarget): ProviderMessage[] {
   const turns = messages.flatMap(({ role }, index) => (role === "user" || role === "tool" ? [index] : []));
   const last = new Set(turns.slice(-2));
   const providerOptions = { anthropic: { cacheControl: cacheMark(target) } };

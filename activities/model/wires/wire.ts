@@ -1,5 +1,5 @@
 /** How a wire is spoken: which package asks, with what settings. Each file beside this one is loaded when it is first named. */
-import type { LanguageModel } from "ai";
+import type { ProviderModel } from "../provider-model.ts";
 import type { Api, ModelTarget } from "../../config/model-target.ts";
 import type { Endpoint } from "../endpoint.ts";
 import type { ModelRequest } from "../model.ts";
@@ -19,7 +19,7 @@ export interface WireCall {
 type ProviderOptions = Record<string, Record<string, never>>;
 
 export interface WireSettings {
-  readonly model: LanguageModel;
+  readonly model: ProviderModel;
   readonly providerOptions: ProviderOptions;
 }
 
