@@ -22,6 +22,7 @@ import { appendEvents, dropStoredChunks } from "./store/events.ts";
 import { loadBill, recordLostCalls, totalUsage } from "./store/model-calls.ts";
 import { deliveryOf, findRepository, listPublications, recordPublication } from "./store/repositories.ts";
 import { endSession, type Session } from "./store/sessions.ts";
+import { tellEnd, type ToldEnd } from "./telemetry/tell.ts";
 import { lastAnswer, lockRun } from "./store/transcript.ts";
 
 const MAX_RESULT_CHARS = 2_000;
@@ -54,6 +55,7 @@ async function closeSession(
   const limit = limitReached(input, session);
   const ended = { status: input.status, result: text, error: error ?? limit };
   if (session) {
+    let end: ToldEnd | undefined;
     await db.transaction(async (tx) => {
       if (!(await lockRun(tx, session.id, scope.runId))) return;
       await interruptOpenCalls(tx, session.id, session.epoch);
@@ -63,8 +65,21 @@ async function closeSession(
       const undelivered = await notDelivered(tx, deps, session, input);
       const delivery = await deliveryIn(tx, session);
       const bill = await loadBill(tx, session.id);
-      const end = await endSession(tx, session.id, scope.runId, ended);
-      if (!end) return;
+      const row = await endSession(tx, session.id, scope.runId, ended);
+      if (!row) return;
+      const { durationMs } = row;
+      const costUsd = sessionCostUsd(bill, session.config);
+      const { model } = session.config;
+      end = {
+        status: input.status,
+        model,
+        steps: step,
+        rounds,
+        costUsd,
+        durationMs,
+        error: error?.type,
+        ...usage,
+      };
       await appendEvents(tx, session.id, session.epoch, [
         ...undelivered,
         ...notClosed(deps, input),
@@ -78,16 +93,21 @@ async function closeSession(
             text,
             ...(output === undefined ? {} : { output }),
             usage,
-            costUsd: sessionCostUsd(bill, session.config),
+            costUsd,
             steps: step,
             rounds,
-            durationMs: end.durationMs,
+            durationMs,
             ...delivery,
           },
         },
       ]);
     });
     deps.notifier.wake(session.id);
+    if (end !== undefined)
+      tellEnd({ deps, scope, session }, end, {
+        "gen_ai.input.messages": session.task,
+        "gen_ai.output.messages": text,
+      });
   }
   return {
     status: input.status,

@@ -33,6 +33,7 @@ import { commitResult } from "./store/commit-step.ts";
 import { runInCharge } from "./store/runs.ts";
 import { callKey, claimCall, findCall, type LedgerRow } from "./store/tool-calls.ts";
 import { requestedCalls } from "./store/transcript.ts";
+import { tellTool, textsOfCall } from "./telemetry/tell.ts";
 import { withFallback } from "./config/asked-model.ts";
 import { toolLimitsOf } from "./config/run-policy.ts";
 import { findTool } from "./tools/index.ts";
@@ -236,6 +237,13 @@ async function store(
     ...(notes === undefined || notes.notes.length === 0 ? {} : { meta: { notes: notes.notes } }),
   };
   if (!(await commitResult(deps.store.pool, end, durationMs))) return storedElsewhere(deps, scope, done);
+  const { name, mcpServer: server } = row;
+  const told = { step: row.step, attempt: scope.attempt, name, callKey: callKey(row), callId: row.callId };
+  tellTool(
+    { deps, scope, session },
+    { ...told, outcome, exitCode, server: server ?? undefined, durationMs },
+    textsOfCall(call.input, part.text),
+  );
   deps.notifier.wake(session.id);
   return { outcome: result.outcome, tokens, ms: durationMs, hash: hashOf(call, part.text) };
 }

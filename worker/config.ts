@@ -44,6 +44,14 @@ const schema = z.object({
   LONGHAUL_NOTIFY_URL: optional(z.url({ protocol: /^https?$/ }).optional()),
   LONGHAUL_NOTIFY_CONTENT: text,
   LONGHAUL_POLICY: text,
+  LONGHAUL_OTEL_CONTENT: optional(z.enum(["none", "full"]).default("none")),
+  OTEL_SDK_DISABLED: text,
+  OTEL_EXPORTER_OTLP_ENDPOINT: text,
+  OTEL_EXPORTER_OTLP_PROTOCOL: optional(z.literal("http/protobuf").optional()),
+  OTEL_TRACES_EXPORTER: optional(z.enum(["otlp", "none"]).default("otlp")),
+  OTEL_METRICS_EXPORTER: optional(z.enum(["otlp", "none"]).default("otlp")),
+  OTEL_BSP_SCHEDULE_DELAY: number(5_000),
+  OTEL_METRIC_EXPORT_INTERVAL: number(60_000),
 });
 
 export interface WorkerConfig {
@@ -93,8 +101,20 @@ export interface WorkerConfig {
   readonly notify: { readonly url: string; readonly withContent: boolean } | undefined;
   /** What sessions may ask for: LONGHAUL_POLICY. */
   readonly policy: OperatorPolicy | undefined;
+  /** Traces and metrics; undefined where OTEL_EXPORTER_OTLP_ENDPOINT is not set. */
+  readonly telemetry: TelemetrySettings | undefined;
   /** Values that must never show. */
   readonly secrets: readonly string[];
+}
+
+export interface TelemetrySettings {
+  readonly withContent: boolean;
+  readonly traces: boolean;
+  readonly metrics: boolean;
+  /** How long spans are gathered before they are sent, in ms. */
+  readonly scheduleMs: number;
+  /** How often metrics are sent, in ms. */
+  readonly intervalMs: number;
 }
 
 /** By role; the default lays all on one, since eager dispatch works only within a queue. */
@@ -166,6 +186,18 @@ export function readWorkerConfig(
         ? undefined
         : { url: e.LONGHAUL_NOTIFY_URL, withContent: e.LONGHAUL_NOTIFY_CONTENT === "1" },
     policy: e.LONGHAUL_POLICY === undefined ? undefined : readPolicy(e.LONGHAUL_POLICY),
+    telemetry: telemetryOf(e),
     secrets: secretsOf(environment),
+  };
+}
+
+function telemetryOf(e: z.infer<typeof schema>): TelemetrySettings | undefined {
+  if (e.OTEL_EXPORTER_OTLP_ENDPOINT === undefined || e.OTEL_SDK_DISABLED === "true") return undefined;
+  return {
+    withContent: e.LONGHAUL_OTEL_CONTENT === "full",
+    traces: e.OTEL_TRACES_EXPORTER === "otlp",
+    metrics: e.OTEL_METRICS_EXPORTER === "otlp",
+    scheduleMs: e.OTEL_BSP_SCHEDULE_DELAY,
+    intervalMs: e.OTEL_METRIC_EXPORT_INTERVAL,
   };
 }

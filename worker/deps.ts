@@ -18,7 +18,7 @@ import { hearAnnouncements } from "../activities/store/announcements.ts";
 import { migrateStore, openStore } from "../activities/store/db.ts";
 import { createNotifier } from "../activities/store/events.ts";
 import { toolRegistry } from "../activities/tools/index.ts";
-import type { WorkerConfig } from "./config.ts";
+import type { TelemetrySettings, WorkerConfig } from "./config.ts";
 import type { Logger } from "./logger.ts";
 import { hasSearchAttributes } from "./search-attributes.ts";
 
@@ -53,7 +53,9 @@ export async function bindDeps(
   );
   const mcp = createMcp(config.mcp, store);
   const announcements = hearAnnouncements(store);
+  const telemetry = config.telemetry && (await loadTelemetry(config.telemetry, config.buildId, logger));
   const close = async () => {
+    await telemetry?.close();
     await mcp.close();
     await sandboxHost.close();
     announcements.close();
@@ -89,6 +91,7 @@ export async function bindDeps(
           withContent: config.notify.withContent,
         },
         defaultConfig: defaultConfig(config),
+        telemetry,
         heartbeatMs: config.heartbeatMs,
         // What the workflow takes anyway need not stand in its history.
         ...(config.heartbeatTimeoutMs === 30_000 ? {} : { heartbeatTimeoutMs: config.heartbeatTimeoutMs }),
@@ -100,6 +103,12 @@ export async function bindDeps(
     await close();
     throw error;
   }
+}
+
+/** The libraries take 0.3 s and some 20 MB: who sets no endpoint has none of them. */
+async function loadTelemetry(settings: TelemetrySettings, version: string, logger: Logger) {
+  const { createOpenTelemetry } = await import("./telemetry/open-telemetry.ts");
+  return createOpenTelemetry(settings, version, logger);
 }
 
 /** For sessions started from Temporal's own tools, which bring a task alone; undefined where no model is configured. */

@@ -9,7 +9,8 @@ import { endedBefore, hashOf, hasEnded } from "../step/ended-call.ts";
 import { commitResult } from "../store/commit-step.ts";
 import type { NewEvent } from "../store/event.ts";
 import type { Session } from "../store/sessions.ts";
-import { findCall, type LedgerRow } from "../store/tool-calls.ts";
+import { callKey, findCall, type LedgerRow } from "../store/tool-calls.ts";
+import { tellTool, textsOfCall } from "../telemetry/tell.ts";
 import { estimateMessage } from "../transcript/tokens.ts";
 
 interface Call {
@@ -29,8 +30,8 @@ interface Result {
 
 /** @throws Superseded (fatal) where a newer run has the session */
 export async function storeDelegateResult(
-  deps: Pick<AgentDeps, "store" | "notifier">,
-  scope: Pick<ActivityScope, "runId" | "attempt">,
+  deps: Pick<AgentDeps, "store" | "notifier" | "telemetry" | "sanitizer">,
+  scope: Pick<ActivityScope, "runId" | "attempt" | "elapsedMs" | "lostAttempts">,
   { session, row, call }: Call,
   { outcome, text, truncated, durationMs, events = [] }: Result,
 ): Promise<ToolFacts> {
@@ -56,6 +57,14 @@ export async function storeDelegateResult(
     durationMs,
   );
   if (stored) {
+    const told = {
+      step: row.step,
+      attempt: scope.attempt,
+      name: toolName,
+      callKey: callKey(row),
+      callId: toolCallId,
+    };
+    tellTool({ deps, scope, session }, { ...told, outcome, durationMs }, textsOfCall(call.input, text));
     deps.notifier.wake(session.id);
     return { outcome, tokens, ms: durationMs, hash: hashOf(call, text) };
   }

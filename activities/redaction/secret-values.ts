@@ -15,17 +15,30 @@ export function secretsOf(environment: Readonly<Record<string, string | undefine
     if (name.startsWith("LONGHAUL_MCP_")) secrets.add(value);
     if (name === "LONGHAUL_SERVE_TOKENS")
       for (const pair of value.split(",")) secrets.add(pair.slice(pair.indexOf("=") + 1).trim());
+    if (/^OTEL_EXPORTER_OTLP_([A-Z]+_)?HEADERS$/.test(name))
+      for (const header of headersIn(value)) secrets.add(header);
     for (const password of passwordsIn(value)) secrets.add(password);
   }
   return [...secrets];
 }
 
+/** Of `name=value,name=value`, the values as they are written and as they are sent. */
+function headersIn(list: string): string[] {
+  return list.split(",").flatMap((pair) => {
+    const written = pair.slice(pair.indexOf("=") + 1).trim();
+    return [written, decoded(written)].flatMap((value) => [value, value.replace(/^(Bearer|Basic) /i, "")]);
+  });
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 function passwordsIn(value: string): string[] {
   const written = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*?:([^/?#]+)@/i.exec(value)?.[1];
-  if (written === undefined) return [];
-  try {
-    return [written, decodeURIComponent(written)];
-  } catch {
-    return [written];
-  }
+  return written === undefined ? [] : [written, decoded(written)];
 }

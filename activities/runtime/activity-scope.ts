@@ -16,6 +16,8 @@ export interface ActivityScope {
   readonly sessionId: string;
   readonly runId: string;
   readonly attempt: number;
+  /** Earlier attempts that ended with their worker, as far as heartbeats tell. */
+  readonly lostAttempts: number;
   /** Since this attempt began, in ms. */
   elapsedMs(): number;
   /** Aborted by cancel, interrupt, pause, reset, deploy or a lost heartbeat: ask `stoppedByPerson`. */
@@ -65,6 +67,7 @@ export async function inScope<T>(deps: ScopeDeps, body: (scope: ActivityScope) =
       sessionId,
       runId: execution.runId,
       attempt: context.info.attempt,
+      lostAttempts: attempt.lost,
       elapsedMs: attempt.elapsedMs,
       signal: context.cancellationSignal,
       stoppedByPerson: () => context.cancellationDetails?.cancelRequested === true,

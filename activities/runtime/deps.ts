@@ -11,6 +11,7 @@ import type { SessionRuns } from "../contract/session-runs.ts";
 import type { Announcements } from "../store/announcements.ts";
 import type { Notifier } from "../store/events.ts";
 import type { Store } from "../store/db.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { ToolRegistry } from "../tools/index.ts";
 
 export interface AgentDeps {
@@ -35,6 +36,8 @@ export interface AgentDeps {
   readonly defaultConfig: RunConfig | undefined;
   /** Where notices go; absent where nobody wants any. */
   readonly notices?: { readonly send: SendNotice; readonly withContent: boolean } | undefined;
+  /** Spans and metrics; absent where nobody listens. */
+  readonly telemetry?: Telemetry | undefined;
   /** How often an activity reports that it is alive, in ms: also how long a cancel may take to arrive that is not announced. */
   readonly heartbeatMs: number;
   /** How long that may stay away before the activity is given to another worker, in ms. Default 30,000. */

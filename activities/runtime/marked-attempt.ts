@@ -32,6 +32,7 @@ export function markedAttempt(context: Context) {
   };
   return {
     elapsedMs,
+    lost: losses.total,
     heartbeat: beat,
     /** How long it lives tells something of the work. */
     isOnTrial: () => info.attempt > 1 && performance.now() - runsSince < TRIAL_MS,

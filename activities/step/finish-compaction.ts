@@ -12,6 +12,7 @@ import type { NewEvent } from "../store/event.ts";
 import type { Session } from "../store/sessions.ts";
 import { loadView } from "../store/load-view.ts";
 import { lockRun } from "../store/transcript.ts";
+import { tellRound } from "../telemetry/tell.ts";
 import type { StrategyName } from "../contract/strategies.ts";
 import type { Compaction } from "../compaction/compaction.ts";
 
@@ -59,6 +60,7 @@ export async function finishCompaction(
         await appendEvents(tx, sessionId, session.epoch, [compressed(compaction, outcome)]);
       });
       deps.notifier.wake(sessionId);
+      tell(compaction, outcome);
       return { kind: "failed", reason: outcome.reason, context };
     }
     case "compacted":
@@ -82,6 +84,7 @@ async function storeCompacted(compaction: CompactionContext, outcome: Compacted)
   ]);
   if (stored === "superseded") throw superseded("the summary was dropped");
   deps.notifier.wake(session.id);
+  tell(compaction, outcome);
   // What is in view now is known; only another attempt's round has to be read.
   const view =
     stored === "there"
@@ -101,6 +104,12 @@ async function storeHidden(
   if (count === "superseded") throw superseded("the summary was dropped");
   deps.notifier.wake(session.id);
   return count;
+}
+
+function tell(compaction: CompactionContext, outcome: Ended): void {
+  const { step, round, trigger, strategy, tokensBefore, tokensAfter } = rowOf(compaction, outcome);
+  const status = outcome.kind;
+  tellRound(compaction, { step, round, trigger, strategy, status, tokensBefore, tokensAfter });
 }
 
 function rowOf({ session, input, strategy, startedAt }: CompactionContext, outcome: Ended) {

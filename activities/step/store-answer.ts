@@ -12,7 +12,6 @@ import { estimateMessage } from "../transcript/tokens.ts";
 import type { ContextSize, StepOutcome, StepUsage } from "../contract/activities.ts";
 import { superseded } from "../contract/failures.ts";
 import { answerCostUsd } from "../config/cost.ts";
-import { logCall } from "./log-call.ts";
 import type { ModelAnswer } from "../model/model.ts";
 import type { Queryable } from "../store/db.ts";
 import { commitAnswer } from "../store/commit-step.ts";
@@ -22,6 +21,7 @@ import { appendEvents } from "../store/events.ts";
 import { callsOf, findAnswer, insertPartialAnswer, lockRun } from "../store/transcript.ts";
 import { aboutOf, callFacts, serversOf } from "./call-facts.ts";
 import { boundedInput } from "../store/call-events.ts";
+import { tellCall } from "../telemetry/tell.ts";
 import { doubtOf } from "./doubtful-bill.ts";
 import { mismatchOf } from "./output-mismatch.ts";
 import { refusalNews } from "./refused-summary.ts";
@@ -105,7 +105,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
     ],
   });
   if (!stored) throw superseded("the answer of this attempt was dropped");
-  logCall(bill);
+  tellCall(step, bill, session.config, { "gen_ai.output.messages": text });
   deps.notifier.wake(session.id);
   // A wrap-up may be asked without the tools that the estimate counts: some servers take no other refusal of calls.
   const learnt = input.wrapUp
@@ -191,7 +191,7 @@ export async function keepInterrupted(
     }
     await recordCall(tx, bill);
   });
-  logCall(bill);
+  tellCall(step, bill, session.config);
   return context;
 }
 

@@ -7,7 +7,7 @@ import { cutChars } from "../contract/cut-text.ts";
 import type { TokenRatio } from "../transcript/tokens.ts";
 import type { RawAnswer } from "../compaction/summary-check.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
-import { logCall } from "./log-call.ts";
+import { tellCall } from "../telemetry/tell.ts";
 import { ModelError, type ModelAnswer } from "../model/model.ts";
 import { failureOf } from "./model-failure.ts";
 import { modelDeadlines } from "../config/run-policy.ts";
@@ -21,8 +21,8 @@ export class SummariserUnavailable extends Error {
 }
 
 export interface SummariserDeps {
-  readonly deps: Pick<AgentDeps, "model" | "store" | "sanitizer">;
-  readonly scope: Pick<ActivityScope, "signal" | "attempt" | "elapsedMs">;
+  readonly deps: Pick<AgentDeps, "model" | "store" | "sanitizer" | "telemetry">;
+  readonly scope: Pick<ActivityScope, "signal" | "attempt" | "elapsedMs" | "runId" | "lostAttempts">;
   readonly session: Session;
   readonly step: number;
   /** What the summariser's count is to ours. */
@@ -68,7 +68,7 @@ export function createSummariser({ deps, scope, session, step, learnt, later }: 
         : { finish: answer.finish, firstTokenMs: answer.firstTokenMs, durationMs: answer.durationMs }),
       ...(error === undefined ? {} : { error: cutChars(deps.sanitizer.clean(error), 1_000) }),
     };
-    logCall(call);
+    tellCall({ deps, scope, session }, call, target);
     return recordCall(deps.store.db, call);
   };
   return async (request) => {

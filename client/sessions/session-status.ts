@@ -4,6 +4,7 @@ import { wasTold } from "../../activities/store/events.ts";
 import { listQuestions } from "../../activities/store/questions.ts";
 import { listSessions, readFigures, type SessionRow } from "../../activities/store/reading.ts";
 import { deliveryOf, findRepository, listPublications } from "../../activities/store/repositories.ts";
+import { traceOf } from "../../activities/store/traces.ts";
 import { readParked, readWaiting } from "../../activities/store/waiting-messages.ts";
 import { statusQuery, type SessionView } from "../../workflows/messages.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
@@ -49,8 +50,10 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     listQuestions(services.store.db, { of: row.id }),
     readChildren(services.store.db, row.id),
   ]);
+  const known = statusDocument(row, figures, size, run, isDoubted);
   const document = {
-    ...statusDocument(row, figures, size, run, isDoubted),
+    ...known,
+    traceId: known.runId && (await traceOf(services.store.db, row, known.runId)).traceId,
     git: gitStatus(row, repository, publications),
     delivery: deliveryOf(publications),
     questions: questions.map(questionStatus),

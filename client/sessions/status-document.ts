@@ -19,6 +19,8 @@ export interface SessionStatusDocument {
   readonly id: string;
   readonly workflowId: string;
   readonly runId: string | null;
+  /** Of that run, where its workers send traces. */
+  readonly traceId: string | null;
   readonly status: string;
   readonly task: string;
   /** Who started it; null where that is not known. */
@@ -112,6 +114,7 @@ export function statusDocument(
     id: row.id,
     workflowId: row.id,
     runId: run?.runId ?? row.runId,
+    traceId: null,
     status: statusOf(row, run),
     task: row.task,
     owner: row.owner,

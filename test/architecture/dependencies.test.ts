@@ -11,6 +11,7 @@ describe("each library is known to one folder", () => {
     // Local set-up speaks to a server that has none of our tables yet.
     ["pg", /^pg$/, /^activities\/store\/|^worker\/connect\/probe|^client\/setup\/|^test\//],
     ["Temporal's worker", /^@temporalio\/worker$/, /^worker\/|^test\//],
+    ["OpenTelemetry", /^@opentelemetry\//, /^worker\/telemetry\/|^test\//],
     ["commander", /^commander$/, /^client\//],
   ])("%s", (_, packages, allowed) => {
     expect(trespasses(packages, allowed)).toEqual([]);

@@ -83,8 +83,7 @@ export interface RunningSession {
   ): Promise<SessionEvent<Type>>;
 }
 
-/** @param heartbeatMs how long a pause or a reset from outside may take to be heard; stops are announced */
-export async function startAgent(heartbeatMs = 500): Promise<AgentHarness> {
+export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHarness> {
   quietRuntime();
   const database = await createTestDatabase(20);
   const taskQueue = `test-${randomBytes(4).toString("hex")}`;
@@ -121,10 +120,12 @@ export async function startAgent(heartbeatMs = 500): Promise<AgentHarness> {
       LONGHAUL_GIT_FOLDER: gitFolder,
     }),
     defaultConfig: undefined,
-    heartbeatMs,
+    // How long a pause or a reset from outside may take to be heard; stops are announced.
+    heartbeatMs: 500,
     delegateLookMs: 1_000,
     searchAttributes: false,
     taskQueues: {},
+    ...own,
   };
   const config = readWorkerConfig({
     DATABASE_URL: database.url,
@@ -214,7 +215,7 @@ export async function startAgent(heartbeatMs = 500): Promise<AgentHarness> {
 /** One for all tests of a file. */
 export function useAgent(heartbeatMs?: number): AgentHarness {
   return perFile(
-    () => startAgent(heartbeatMs),
+    () => startAgent(heartbeatMs === undefined ? {} : { heartbeatMs }),
     (agent) => agent.close(),
   );
 }

@@ -7,6 +7,7 @@ const DOCUMENT: SessionStatusDocument = {
   id: "s",
   workflowId: "s",
   runId: "run",
+  traceId: null,
   status: "active",
   task: "Do it.",
   owner: null,

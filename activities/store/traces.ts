@@ -1,0 +1,92 @@
+/**
+ * The ids of a run's trace, by hash: any worker can name a parent that is written by another one, or not yet. A trace is a
+ * run; a delegate's runs belong to the trace of the run that delegated.
+ */
+import { createHash } from "node:crypto";
+import { and, asc, eq, gte, inArray, sql } from "drizzle-orm";
+import type { Queryable } from "./db.ts";
+import { events, runs } from "./schema/index.ts";
+
+export interface Trace {
+  /** 32 hex characters. */
+  readonly traceId: string;
+  /** Of the run's own span: 16 hex characters. */
+  readonly rootId: string;
+  /** The call of the parent's run that waits for this one, of a delegate. */
+  readonly parentId?: string;
+}
+
+const hash = (parts: readonly unknown[]): string =>
+  createHash("sha256").update(JSON.stringify(parts)).digest("hex");
+
+/** @param parts session, run, and what is done in it */
+export const spanIdOf = (...parts: readonly unknown[]): string => hash(["span", ...parts]).slice(0, 16);
+
+/** A call has one span, and a delegate's parent is named before that is written: no attempt in it. */
+export const callSpanId = (sessionId: string, runId: string, callKey: string): string =>
+  spanIdOf(sessionId, runId, callKey);
+
+export async function traceOf(
+  db: Queryable,
+  { id: sessionId, parentId }: { readonly id: string; readonly parentId?: string | null | undefined },
+  runId: string,
+): Promise<Trace> {
+  const rootId = spanIdOf(sessionId, runId, "root");
+  const parent = parentId == null ? undefined : await waitingCall(db, sessionId);
+  if (parent === undefined) return { traceId: traceIdOf(sessionId, runId), rootId };
+  return {
+    traceId: traceIdOf(parent.sessionId, parent.runId),
+    rootId,
+    parentId: callSpanId(parent.sessionId, parent.runId, parent.call),
+  };
+}
+
+const traceIdOf = (sessionId: string, runId: string): string =>
+  hash(["trace", sessionId, runId]).slice(0, 32);
+
+/** The call that a delegate works for, in the run that was in charge when it was made. */
+async function waitingCall(db: Queryable, sessionId: string) {
+  const { rows } = await db.execute<{ session: string; run: string; call: string }>(sql`
+    select s.parent_id as session, r.run_id as run, s.parent_call as call
+    from sessions as s, runs as r
+    where s.id = ${sessionId} and r.session_id = s.parent_id and r.started_at <= s.created_at
+    order by r.ordinal desc limit 1`);
+  const [row] = rows;
+  return row && { sessionId: row.session, runId: row.run, call: row.call };
+}
+
+export interface TracedRun {
+  readonly startedAt: Date;
+  /** The session's run before it. */
+  readonly previous: string | undefined;
+}
+
+export async function tracedRun(
+  db: Queryable,
+  sessionId: string,
+  runId: string,
+): Promise<TracedRun | undefined> {
+  const rows = await db
+    .select({ runId: runs.runId, startedAt: runs.startedAt })
+    .from(runs)
+    .where(eq(runs.sessionId, sessionId))
+    .orderBy(asc(runs.ordinal));
+  const place = rows.findIndex((row) => row.runId === runId);
+  const row = rows[place];
+  return row && { startedAt: row.startedAt, previous: rows[place - 1]?.runId };
+}
+
+const TOLD = ["question:asked", "question:answered", "session:ended"] as const;
+
+/** What a run's span tells of itself: questions, and its end. */
+export async function tracedEvents(
+  db: Queryable,
+  sessionId: string,
+  from: Date,
+): Promise<{ readonly type: string; readonly at: Date; readonly id: string | null }[]> {
+  return db
+    .select({ type: events.type, at: events.at, id: sql<string | null>`${events.data}->>'id'` })
+    .from(events)
+    .where(and(eq(events.sessionId, sessionId), inArray(events.type, [...TOLD]), gte(events.at, from)))
+    .orderBy(asc(events.seq));
+}

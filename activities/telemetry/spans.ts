@@ -1,0 +1,182 @@
+/**
+ * What spans are called and what they carry: the one place with names of the conventions for generative AI, which are all
+ * in development. Only those that are settled enough are used. Pure.
+ */
+import type { ModelTarget } from "../config/model-target.ts";
+import { cutChars } from "../contract/cut-text.ts";
+import type { ModelCallRow } from "../store/model-calls.ts";
+import type { Session } from "../store/sessions.ts";
+import { callSpanId, spanIdOf, type Trace } from "../store/traces.ts";
+import type { Attributes, Span } from "./telemetry.ts";
+
+/** Of one text in a span. Source: what Claude Code cuts at; collectors refuse messages of 4 MB. */
+const MAX_TEXT_CHARS = 60_000;
+const AGENT = "longhaul";
+
+/** Which part of which session, and in which run. */
+export interface Place {
+  readonly trace: Trace;
+  readonly session: Pick<Session, "id" | "epoch">;
+  readonly runId: string;
+  readonly endMs: number;
+  readonly durationMs: number;
+}
+
+/** Texts that go along where the operator wants them, masked. */
+export type Texts = Readonly<Record<string, string | undefined>>;
+
+export function chatSpan(at: Place, call: ModelCallRow, target: ModelTarget, attempts: Lost): Span {
+  const { usage } = call;
+  return {
+    ...placed(
+      at,
+      spanIdOf(at.session.id, at.runId, at.session.epoch, call.step, call.purpose, call.attempt, at.endMs),
+    ),
+    name: `chat ${call.model}`,
+    kind: "client",
+    parentId: at.trace.rootId,
+    attributes: {
+      ...common(at, call.step, call.attempt),
+      "gen_ai.operation.name": "chat",
+      "gen_ai.provider.name": providerOf(target),
+      "gen_ai.request.model": target.modelName ?? call.model,
+      ...(call.finish === undefined ? {} : { "gen_ai.response.finish_reasons": [call.finish] }),
+      ...(usage === undefined
+        ? {}
+        : {
+            "gen_ai.usage.input_tokens": usage.input,
+            "gen_ai.usage.output_tokens": usage.output,
+            "gen_ai.usage.cache_read.input_tokens": usage.cached,
+            "gen_ai.usage.reasoning.output_tokens": usage.reasoning,
+          }),
+      "longhaul.purpose": call.purpose,
+      "longhaul.status": call.status,
+      "longhaul.estimated_input_tokens": call.estimatedInput,
+      ...(call.costUsd == null ? {} : { "longhaul.cost_usd": call.costUsd }),
+      ...(call.firstTokenMs === undefined
+        ? {}
+        : { "longhaul.first_token_ms": Math.round(call.firstTokenMs) }),
+    },
+    events: lostEvents(at, attempts),
+    ...(call.status === "wasted" ? { error: call.finish ?? "wasted" } : {}),
+  };
+}
+
+export interface ToolFactsOfSpan {
+  readonly step: number;
+  readonly attempt: number;
+  readonly name: string;
+  /** As the ledger names it, and as the model does. */
+  readonly callKey: string;
+  readonly callId: string;
+  readonly outcome: string;
+  readonly exitCode?: number | undefined;
+  readonly server?: string | undefined;
+}
+
+export function toolSpan(at: Place, call: ToolFactsOfSpan, attempts: Lost): Span {
+  return {
+    ...placed(at, callSpanId(at.session.id, at.runId, call.callKey)),
+    name: `execute_tool ${call.name}`,
+    kind: "internal",
+    parentId: at.trace.rootId,
+    attributes: {
+      ...common(at, call.step, call.attempt),
+      "gen_ai.operation.name": "execute_tool",
+      "gen_ai.tool.name": call.name,
+      "gen_ai.tool.call.id": call.callId,
+      "longhaul.call": call.callKey,
+      "longhaul.outcome": call.outcome,
+      ...(call.exitCode === undefined ? {} : { "longhaul.exit_code": call.exitCode }),
+      ...(call.server === undefined ? {} : { "longhaul.mcp.server": call.server }),
+    },
+    events: lostEvents(at, attempts),
+    ...(call.outcome === "completed" ? {} : { error: call.outcome }),
+  };
+}
+
+export interface RunFactsOfSpan {
+  readonly status: string;
+  readonly model: string;
+  readonly steps: number;
+  readonly rounds?: number;
+  readonly error?: string | undefined;
+  readonly costUsd?: number | null;
+  readonly previousTrace?: Trace | undefined;
+  readonly events: readonly { readonly type: string; readonly at: Date; readonly id: string | null }[];
+}
+
+/** The run as a whole. Its links lead to the run before it. */
+export function runSpan(at: Place, run: RunFactsOfSpan): Span {
+  const { previousTrace: before } = run;
+  return {
+    ...placed(at, at.trace.rootId),
+    name: `invoke_agent ${AGENT}`,
+    kind: "internal",
+    ...(at.trace.parentId === undefined ? {} : { parentId: at.trace.parentId }),
+    attributes: {
+      ...common(at),
+      "gen_ai.operation.name": "invoke_agent",
+      "gen_ai.agent.name": AGENT,
+      "gen_ai.request.model": run.model,
+      "longhaul.status": run.status,
+      "longhaul.step": run.steps,
+      ...(run.rounds === undefined ? {} : { "longhaul.compaction_rounds": run.rounds }),
+      ...(run.costUsd == null ? {} : { "longhaul.cost_usd": run.costUsd }),
+    },
+    events: run.events
+      .filter(({ type }) => type !== "session:ended")
+      .map(({ type, at: when, id }) => ({
+        name: type,
+        atMs: when.getTime(),
+        attributes: id === null ? {} : { "longhaul.question": id },
+      })),
+    links: before === undefined ? [] : [{ traceId: before.traceId, spanId: before.rootId }],
+    ...(run.error === undefined ? {} : { error: run.error }),
+  };
+}
+
+/** With texts: each cut. */
+export function withTexts(span: Span, texts: Texts, clean: (text: string) => string): Span {
+  const attributes: Record<string, string> = {};
+  for (const [name, text] of Object.entries(texts))
+    if (text !== undefined) attributes[name] = cutChars(clean(text), MAX_TEXT_CHARS);
+  return { ...span, attributes: { ...span.attributes, ...attributes } };
+}
+
+/** Attempts that ended with their worker before this one. They have no span: it was lost with them. */
+export type Lost = number;
+
+function lostEvents({ endMs, durationMs }: Place, lost: Lost): NonNullable<Span["events"]> {
+  return lost === 0
+    ? []
+    : [
+        {
+          name: "earlier attempt lost",
+          atMs: endMs - durationMs,
+          attributes: { "longhaul.lost_attempts": lost },
+        },
+      ];
+}
+
+function placed({ trace, endMs, durationMs }: Place, spanId: string) {
+  return { traceId: trace.traceId, spanId, startMs: endMs - durationMs, endMs };
+}
+
+function common({ session, runId }: Place, step?: number, attempt?: number): Attributes {
+  return {
+    "gen_ai.conversation.id": session.id,
+    "longhaul.run": runId,
+    "longhaul.epoch": session.epoch,
+    ...(step === undefined ? {} : { "longhaul.step": step }),
+    ...(attempt === undefined ? {} : { "longhaul.attempt": attempt }),
+  };
+}
+
+/** The provider's name as the conventions have it: of the wire where a person gave none. */
+function providerOf({ provider, api }: ModelTarget): string {
+  return (
+    provider?.name ??
+    { responses: "openai", chat: "openai", messages: "anthropic", gemini: "gcp.gemini" }[api]
+  );
+}

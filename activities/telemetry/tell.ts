@@ -1,0 +1,164 @@
+/**
+ * What happens in a session, told to the worker's log and to telemetry, beside the work: nothing waits for it, and what goes
+ * wrong with it is the trace's loss alone.
+ */
+import { log } from "@temporalio/activity";
+import type { ModelTarget } from "../config/model-target.ts";
+import type { StepUsage } from "../contract/activities.ts";
+import { reasonOf } from "../contract/reason-of.ts";
+import type { ActivityScope } from "../runtime/activity-scope.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { logCall } from "../step/log-call.ts";
+import type { ModelCallRow } from "../store/model-calls.ts";
+import type { Session } from "../store/sessions.ts";
+import { traceOf, tracedEvents, tracedRun } from "../store/traces.ts";
+import {
+  chatSpan,
+  runSpan,
+  toolSpan,
+  withTexts,
+  type Place,
+  type RunFactsOfSpan,
+  type Texts,
+  type ToolFactsOfSpan,
+} from "./spans.ts";
+import type { Span, Telemetry } from "./telemetry.ts";
+
+export interface Teller {
+  readonly deps: Pick<AgentDeps, "store" | "telemetry" | "sanitizer">;
+  readonly scope: Pick<ActivityScope, "runId" | "elapsedMs" | "lostAttempts">;
+  readonly session: Pick<Session, "id" | "epoch" | "parentId">;
+}
+
+/** A request to a model, with its estimate and its bill. */
+export function tellCall(teller: Teller, call: ModelCallRow, target: ModelTarget, texts: Texts = {}): void {
+  logCall(call);
+  const { telemetry } = teller.deps;
+  if (telemetry === undefined) return;
+  const { model, usage, costUsd } = call;
+  if (call.purpose === "step" && call.status === "kept") telemetry.add("longhaul.steps", 1, { model });
+  for (const kind of ["input", "cached", "output", "reasoning"] as const)
+    if (usage !== undefined) telemetry.add("longhaul.tokens", usage[kind], { model, kind });
+  if (costUsd != null) telemetry.add("longhaul.cost", costUsd, { model });
+  // A failed request has no time of its own: it is what the attempt took.
+  emit(teller, call.durationMs ?? teller.scope.elapsedMs(), texts, (at) =>
+    chatSpan(at, call, target, teller.scope.lostAttempts),
+  );
+}
+
+/** A tool call that has its result. */
+export function tellTool(
+  teller: Teller,
+  call: ToolFactsOfSpan & { readonly durationMs: number },
+  texts: Texts = {},
+): void {
+  const { name: tool, outcome, durationMs, step, callKey, attempt } = call;
+  log.info("tool call", {
+    session: teller.session.id,
+    step,
+    call: callKey,
+    tool,
+    outcome,
+    attempt,
+    durationMs,
+  });
+  teller.deps.telemetry?.add("longhaul.tool.duration", durationMs / 1_000, { tool, outcome });
+  emit(teller, durationMs, texts, (at) => toolSpan(at, call, teller.scope.lostAttempts));
+}
+
+export interface ToldRound {
+  readonly step: number;
+  readonly round: number;
+  readonly trigger: string;
+  readonly strategy: string;
+  readonly status: string;
+  readonly tokensBefore: number;
+  readonly tokensAfter: number;
+}
+
+/** What a call asked for and what it got. */
+export function textsOfCall(input: unknown, result: string): Texts {
+  return { "gen_ai.tool.call.arguments": JSON.stringify(input), "gen_ai.tool.call.result": result };
+}
+
+/** A compaction round. Its requests are spans of their own. */
+export function tellRound({ deps, session }: Teller, round: ToldRound): void {
+  log.info("compaction", { session: session.id, ...round });
+  const { strategy, trigger, status } = round;
+  deps.telemetry?.add("longhaul.compactions", 1, { strategy, trigger, status });
+}
+
+export function tellStart(
+  { scope, session }: Teller,
+  start: { readonly model: string; readonly step: number },
+): void {
+  log.info("session started", { session: session.id, run: scope.runId, ...start });
+}
+
+export interface ToldEnd extends StepUsage {
+  readonly model: string;
+  readonly status: string;
+  readonly steps: number;
+  readonly rounds: number;
+  readonly costUsd: number | null;
+  readonly durationMs: number;
+  /** The failure's type. */
+  readonly error: string | undefined;
+}
+
+/** The end of a run, and with it its own span. */
+export function tellEnd(teller: Teller, end: ToldEnd, texts: Texts): void {
+  log.info("session ended", { session: teller.session.id, run: teller.scope.runId, ...end });
+  const { status, model } = end;
+  teller.deps.telemetry?.add("longhaul.sessions", 1, { status, model });
+  beside(teller, () => emitRun(teller, teller.scope.runId, end, texts));
+}
+
+/** The span of the run that this one continues as new, which had no end of its own. */
+export function tellContinued(
+  teller: Teller,
+  runId: string,
+  run: { readonly model: string; readonly steps: number },
+): void {
+  beside(teller, () => emitRun(teller, runId, { ...run, status: "continued", error: undefined }, {}));
+}
+
+async function emitRun(
+  { deps: { store, telemetry, sanitizer }, session }: Teller,
+  runId: string,
+  run: Omit<RunFactsOfSpan, "events">,
+  texts: Texts,
+): Promise<void> {
+  const { db } = store;
+  const endMs = Date.now();
+  const row = await tracedRun(db, session.id, runId);
+  if (telemetry === undefined || row === undefined) return;
+  const [trace, before, events] = await Promise.all([
+    traceOf(db, session, runId),
+    row.previous === undefined ? undefined : traceOf(db, session, row.previous),
+    tracedEvents(db, session.id, row.startedAt),
+  ]);
+  // It has ended, and said so, before a message made it continue.
+  if (run.status === "continued" && events.some(({ type }) => type === "session:ended")) return;
+  const at = { trace, session, runId, endMs, durationMs: endMs - row.startedAt.getTime() };
+  send(telemetry, runSpan(at, { ...run, previousTrace: before, events }), texts, sanitizer);
+}
+
+function emit(teller: Teller, durationMs: number, texts: Texts, span: (at: Place) => Span): void {
+  const { deps, session } = teller;
+  const { runId } = teller.scope;
+  const endMs = Date.now();
+  beside(teller, async (telemetry) => {
+    const trace = await traceOf(deps.store.db, session, runId);
+    send(telemetry, span({ trace, session, runId, endMs, durationMs }), texts, deps.sanitizer);
+  });
+}
+
+function send(telemetry: Telemetry, span: Span, texts: Texts, { clean }: AgentDeps["sanitizer"]): void {
+  telemetry.span(telemetry.withContent ? withTexts(span, texts, clean) : span);
+}
+
+function beside({ deps: { telemetry } }: Teller, work: (telemetry: Telemetry) => Promise<void>): void {
+  if (telemetry === undefined) return;
+  work(telemetry).catch((error: unknown) => log.debug("a span was not made", { reason: reasonOf(error) }));
+}

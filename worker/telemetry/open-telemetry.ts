@@ -1,0 +1,142 @@
+/**
+ * OpenTelemetry's libraries as the port: loaded only where an endpoint is set. Its exporters read the standard variables
+ * themselves (OTEL_EXPORTER_OTLP_*, OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME).
+ */
+import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags } from "@opentelemetry/api";
+import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-proto";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
+import { envDetector, detectResources, resourceFromAttributes } from "@opentelemetry/resources";
+import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
+import { BatchSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
+import type { Metric, Telemetry } from "../../activities/telemetry/telemetry.ts";
+import type { TelemetrySettings } from "../config.ts";
+import type { Logger } from "../logger.ts";
+import { withTimeout } from "../connect/with-timeout.ts";
+import { countLosses } from "./lossy-exporter.ts";
+
+/** How long spans and metrics may take to leave when the worker ends, in ms: its grace is for the work. */
+const FLUSH_MS = 2_000;
+/** Spans that wait for the exporter; more are dropped. Source: the specification's own default, about 4 MB. */
+const MAX_WAITING = 2_048;
+
+const UNITS: Readonly<Record<Metric, string>> = {
+  "longhaul.steps": "{step}",
+  "longhaul.tokens": "{token}",
+  "longhaul.cost": "{USD}",
+  "longhaul.tool.duration": "s",
+  "longhaul.compactions": "{round}",
+  "longhaul.sessions": "{session}",
+};
+
+/** The library's own borders are for ms. Source: ours, from a quick read to the longest command. */
+const SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800, 7_200];
+
+export interface OpenTelemetry extends Telemetry {
+  /** Spans that were made and never arrived. */
+  readonly dropped: number;
+  /** Sends what waits, for 2 s at most. */
+  close(): Promise<void>;
+}
+
+export function createOpenTelemetry(
+  settings: TelemetrySettings,
+  version: string,
+  logger: Pick<Logger, "warn">,
+): OpenTelemetry {
+  const resource = resourceFromAttributes({ "service.name": "longhaul", "service.version": version }).merge(
+    detectResources({ detectors: [envDetector] }),
+  );
+  const lossy = countLosses(new OTLPTraceExporter(), MAX_WAITING, (reason) =>
+    logger.warn({ reason, dropped: lossy.dropped }, "spans were not sent, and are dropped"),
+  );
+  const batches = new BatchSpanProcessor({
+    exporter: lossy.exporter,
+    maxQueueSize: MAX_WAITING,
+    scheduledDelayMillis: settings.scheduleMs,
+  });
+  const ids = { trace: "", span: "" };
+  const tracers = new TracerProvider({
+    resource,
+    idGenerator: { generateTraceId: () => ids.trace, generateSpanId: () => ids.span },
+    spanProcessors: settings.traces ? [batches] : [],
+  });
+  const meters = new MeterProvider({
+    resource,
+    readers: settings.metrics
+      ? [
+          new PeriodicExportingMetricReader({
+            exporter: new OTLPMetricExporter(),
+            exportIntervalMillis: settings.intervalMs,
+          }),
+        ]
+      : [],
+  });
+  const tracer = tracers.getTracer("longhaul", version);
+  const meter = meters.getMeter("longhaul", version);
+  meter
+    .createObservableCounter("longhaul.telemetry.dropped", { unit: "{span}" })
+    .addCallback((result) => result.observe(lossy.dropped));
+  const adders = new Map<Metric, (amount: number, attributes: object) => void>();
+  const adderOf = (metric: Metric) => {
+    const known = adders.get(metric);
+    if (known !== undefined) return known;
+    const unit = UNITS[metric];
+    const isDuration = metric === "longhaul.tool.duration";
+    const instrument = isDuration
+      ? meter.createHistogram(metric, { unit, advice: { explicitBucketBoundaries: SECONDS } })
+      : meter.createCounter(metric, { unit });
+    const add = (amount: number, attributes: object) =>
+      "record" in instrument
+        ? instrument.record(amount, { ...attributes })
+        : instrument.add(amount, { ...attributes });
+    adders.set(metric, add);
+    return add;
+  };
+  return {
+    withContent: settings.withContent,
+    get dropped() {
+      return lossy.dropped;
+    },
+    // Times as dates: a number counts as one of the process' own clock where it is small.
+    span(span) {
+      const { traceId, parentId } = span;
+      if (!lossy.takes()) return;
+      ids.trace = traceId;
+      ids.span = span.spanId;
+      const context =
+        parentId === undefined
+          ? ROOT_CONTEXT
+          : trace.setSpanContext(ROOT_CONTEXT, contextOf(traceId, parentId));
+      const made = tracer.startSpan(
+        span.name,
+        {
+          kind: span.kind === "client" ? SpanKind.CLIENT : SpanKind.INTERNAL,
+          startTime: new Date(span.startMs),
+          attributes: listsOf(span.attributes),
+          links: (span.links ?? []).map((link) => ({ context: contextOf(link.traceId, link.spanId) })),
+        },
+        context,
+      );
+      for (const { name, attributes, atMs } of span.events ?? [])
+        made.addEvent(name, listsOf(attributes), new Date(atMs));
+      if (span.error !== undefined) made.setStatus({ code: SpanStatusCode.ERROR, message: span.error });
+      made.end(new Date(span.endMs));
+    },
+    add: (metric, amount, attributes) => adderOf(metric)(amount, attributes),
+    async close() {
+      const ended = Promise.all([tracers.shutdown(), meters.shutdown()]);
+      await withTimeout(ended, FLUSH_MS).catch(() => undefined);
+      if (lossy.left > 0) logger.warn({ dropped: lossy.left }, "the last spans were not sent in time");
+    },
+  };
+}
+
+function contextOf(traceId: string, spanId: string) {
+  return { traceId, spanId, traceFlags: TraceFlags.SAMPLED, isRemote: true };
+}
+
+function listsOf(attributes: Parameters<Telemetry["add"]>[2]) {
+  return Object.fromEntries(
+    Object.entries(attributes).map(([name, value]) => [name, typeof value === "object" ? [...value] : value]),
+  );
+}
