@@ -30,6 +30,7 @@ import { isCold } from "./store/model-calls.ts";
 import { findRepository } from "./store/repositories.ts";
 import { countParked } from "./store/guidance.ts";
 import { tellContinued, tellStart } from "./telemetry/tell.ts";
+import { traceOf } from "./store/traces.ts";
 import { loadView } from "./store/load-view.ts";
 import { lockRun } from "./store/transcript.ts";
 
@@ -72,6 +73,7 @@ async function openSession(
     ...queuesOf(deps),
     ...delegatesOf(deps, session),
     ...(takesTools === undefined ? {} : { takesTools }),
+    ...(await traceFor(deps, scope, session)),
     ...(deps.notices === undefined ? {} : { notifies: true as const }),
     ...(deps.heartbeatTimeoutMs === undefined ? {} : { heartbeatTimeoutMs: deps.heartbeatTimeoutMs }),
   });
@@ -154,6 +156,12 @@ async function gitOf(db: Queryable, { id, config: { repository } }: Session) {
   const branch = known?.branch ?? branchOf(repository, id);
   const { push, pr } = repository;
   return { git: { ...(known === undefined ? { fetch: true as const } : {}), branch, push, pr } };
+}
+
+async function traceFor({ store, telemetry }: AgentDeps, { runId: run }: ActivityScope, session: Session) {
+  return telemetry === undefined
+    ? {}
+    : { trace: { id: (await traceOf(store.db, session, run)).traceId, run } };
 }
 
 function queuesOf({ taskQueues }: AgentDeps) {

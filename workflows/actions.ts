@@ -4,6 +4,7 @@ import {
   condition,
   isCancellation,
   setCurrentDetails,
+  workflowInfo,
   upsertSearchAttributes,
 } from "@temporalio/workflow";
 import { pruneDue } from "../activities/contract/prune-due.ts";
@@ -66,7 +67,8 @@ export function createRun(state: AgentState, order?: DeliveryOrder): Run {
 }
 
 export function showDetails(run: Run): void {
-  setCurrentDetails(currentDetails(run.state, run.policy, unanswered(run.asking)));
+  const { runId } = workflowInfo();
+  setCurrentDetails(currentDetails(run.state, run.policy, unanswered(run.asking), runId));
 }
 
 export function enterPhase(run: Run, phase: Phase): void {

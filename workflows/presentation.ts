@@ -21,6 +21,7 @@ export function currentDetails(
   state: AgentState,
   policy: RunPolicy | undefined,
   questions: readonly OpenQuestion[] = [],
+  runId = "",
 ): string {
   if (!policy) return "Opening the session …";
   const lines = [
@@ -43,6 +44,7 @@ export function currentDetails(
       "",
       `Branch ${code(policy.git.branch)}${state.delivered ? ` · ${linked(state.delivered)}` : ""}`,
     );
+  if (policy.trace?.run === runId) lines.push("", `Trace ${code(policy.trace.id)}`);
   if (state.remark) lines.push("", `> ${plain(state.remark)}`);
   if (state.lastCalls.length > 0) {
     lines.push("", "| step | tool | about | outcome | s |", "| --- | --- | --- | --- | --- |");

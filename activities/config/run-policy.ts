@@ -100,6 +100,7 @@ export function runPolicyOf(
     | "delegates"
     | "takesTools"
     | "notifies"
+    | "trace"
   >,
 ): RunPolicy {
   const setup = setupOf(config.sandbox);

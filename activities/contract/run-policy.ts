@@ -65,6 +65,8 @@ export interface RunPolicy {
    * once they are. Absent in runs from before there were any.
    */
   readonly takesTools?: "worker" | "sandbox" | false;
+  /** The run's trace, where its worker sends any. A reset run has this from the run before it: `run` tells them apart. */
+  readonly trace?: { readonly id: string; readonly run: string };
   /** How long a call may wait for the host that has the sandbox before the host counts as lost. */
   readonly hostTimeoutMs?: number;
 }

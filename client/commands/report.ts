@@ -7,6 +7,7 @@ import { budgetOf } from "../../activities/config/run-policy.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { wasTold } from "../../activities/store/events.ts";
 import { readWhole } from "../../activities/store/reading.ts";
+import { traceOf } from "../../activities/store/traces.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import type { Services } from "../connect/connection.ts";
 import { noSuchSession } from "../console/errors.ts";
@@ -61,6 +62,7 @@ export async function gather(services: Pick<Services, "store">, id: string): Pro
   return {
     session,
     model: config.model,
+    traceId: session.runId && (await traceOf(db, session, session.runId)).traceId,
     steps: trajectoryDocument(session, whole, productVersion()).steps.filter(isSaid),
     points: bills
       .filter((call) => call.purpose === "step" && call.status === "kept")

@@ -15,6 +15,8 @@ import { timeline } from "./timeline.ts";
 export interface ReportData {
   readonly session: SessionRow;
   readonly model: string;
+  /** Of its newest run, where its workers send traces. */
+  readonly traceId: string | null;
   readonly steps: readonly TrajectoryStep[];
   readonly points: readonly PlotPoint[];
   readonly rounds: readonly (PlotRound & {
@@ -70,6 +72,7 @@ export function reportPage(data: ReportData): string {
     ...(usage.estimatedUsd > 0
       ? [["of it estimated", dollars(usage.estimatedUsd)] satisfies [string, string]]
       : []),
+    ...(data.traceId === null ? [] : [["trace", data.traceId] satisfies [string, string]]),
     ...(data.usageDoubtful ? [["token counts", doubtText()] satisfies [string, string]] : []),
   ];
   const page = html`<html lang="en">

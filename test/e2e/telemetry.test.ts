@@ -70,6 +70,10 @@ it("has a run as one trace, its requests and calls beside each other, with the b
   const row = await sessionRow(stand.agent, session.id);
   const status = await readStatus(clientServices(stand.agent), row);
   expect(status.traceId).toBe(root?.traceId);
+  const { currentDetails } = await session.handle.query<{ currentDetails?: string }>(
+    "__temporal_workflow_metadata",
+  );
+  expect(currentDetails).toContain(root?.traceId);
 
   const told = await eventually("the metrics are there", () => {
     const { metrics } = stand.collector;

@@ -9,6 +9,7 @@ import { AT, sessionRow, wholeSession } from "../../support/stored-whole.ts";
 const DATA: ReportData = {
   session: sessionRow,
   model: "openai/gpt-4o",
+  traceId: "0af7651916cd43dd8448eb211c80319c",
   steps: trajectoryDocument(sessionRow, wholeSession, "1.2.3").steps,
   points: [
     { step: 1, input: 1_000, cached: 400 },
@@ -54,6 +55,7 @@ describe("the report", () => {
   it("has figures, the window's use with its rounds, what was done, and the change", () => {
     for (const text of [
       "3k (40 % cached)",
+      "0af7651916cd43dd8448eb211c80319c",
       "$0.0123",
       "95k → 20k",
       "1.2 s",
@@ -94,6 +96,7 @@ describe("the report", () => {
     const empty = reportPage({
       session: fresh,
       model: "m",
+      traceId: null,
       steps: [],
       points: [],
       rounds: [],
