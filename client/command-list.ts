@@ -226,6 +226,12 @@ export const commandList: readonly CommandEntry[] = [
     load: async () => (await import("./commands/serve.ts")).serveCommand,
   },
   {
+    name: "codec-server",
+    usage: "",
+    about: "decrypts for Temporal's Web UI what LONGHAUL_CODEC_KEYS encrypted; Ctrl-C ends it",
+    load: async () => (await import("./commands/codec-server.ts")).codecServerCommand,
+  },
+  {
     name: "worker",
     usage: "",
     about: "run a worker in the foreground until it is stopped",

@@ -14,7 +14,11 @@ import {
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { payloadConverterPath, workflowPayloadConverterPath } from "./connect/data-converter.ts";
+import {
+  encodedFailuresPath,
+  payloadConverterPath,
+  workflowPayloadConverterPath,
+} from "./connect/data-converter.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
 
 /** A file; or the code itself, where no file could be written. */
@@ -44,13 +48,16 @@ export async function ensureWorkflowBundle(): Promise<{ readonly codePath: strin
 }
 
 /** As `ensureWorkflowBundle`, for who can do without a file: a disk that is full or read-only does not keep a worker down. */
-export async function loadWorkflowBundle(folder = cache): Promise<WorkflowBundle> {
-  const codePath = join(folder, `workflows-${sourcesHash()}.js`);
+export async function loadWorkflowBundle(
+  folder = cache,
+  { encrypts = false }: { readonly encrypts?: boolean } = {},
+): Promise<WorkflowBundle> {
+  const codePath = join(folder, `workflows-${sourcesHash(encrypts)}.js`);
   if (existsSync(codePath)) {
     markUsed(codePath);
     return { codePath };
   }
-  const code = await build();
+  const code = await build(encrypts);
   try {
     keep(folder, codePath, code);
     return { codePath };
@@ -59,13 +66,14 @@ export async function loadWorkflowBundle(folder = cache): Promise<WorkflowBundle
   }
 }
 
-async function build(): Promise<string> {
+async function build(encrypts: boolean): Promise<string> {
   // Loaded only here: the bundler costs a start half a second.
   const { bundleWorkflowCode } = await import("@temporalio/worker");
   const { code } = await bundleWorkflowCode({
     workflowsPath: join(project, "workflows", "index.ts"),
     workflowInterceptorModules: INTERCEPTORS.map((name) => join(project, "workflows", name)),
     payloadConverterPath: workflowPayloadConverterPath,
+    ...(encrypts ? { failureConverterPath: encodedFailuresPath } : {}),
     logger: quiet,
   });
   return code;
@@ -96,11 +104,12 @@ function markUsed(codePath: string): void {
 }
 
 /** Names the state of everything that goes into the bundle. */
-function sourcesHash(): string {
-  const hash = createHash("sha256");
+function sourcesHash(encrypts: boolean): string {
+  const hash = createHash("sha256").update(String(encrypts));
   const require = createRequire(import.meta.url);
   hash.update(require("@temporalio/worker/package.json").version as string);
-  for (const path of [payloadConverterPath, workflowPayloadConverterPath]) hash.update(readFileSync(path));
+  for (const path of [payloadConverterPath, workflowPayloadConverterPath, encodedFailuresPath])
+    hash.update(readFileSync(path));
   for (const folder of SOURCES) {
     for (const name of readdirSync(join(project, folder), { recursive: true, encoding: "utf8" }).sort()) {
       if (name.endsWith(".ts")) hash.update(name).update(readFileSync(join(project, folder, name)));

@@ -9,6 +9,7 @@ import { providerVariables } from "../activities/config/providers.ts";
 import { DEFAULT_IMAGE, imageNamed } from "../activities/config/default-image.ts";
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { readPolicy } from "./read-policy.ts";
+import { codecKeysOf, type CodecKey } from "./connect/codec.ts";
 import { ServiceMissing } from "./connect/service-missing.ts";
 
 const positive = z.coerce.number().int().positive();
@@ -44,6 +45,7 @@ const schema = z.object({
   LONGHAUL_NOTIFY_URL: optional(z.url({ protocol: /^https?$/ }).optional()),
   LONGHAUL_NOTIFY_CONTENT: text,
   LONGHAUL_POLICY: text,
+  LONGHAUL_CODEC_KEYS: text,
   LONGHAUL_OTEL_CONTENT: optional(z.enum(["none", "full"]).default("none")),
   OTEL_SDK_DISABLED: text,
   OTEL_EXPORTER_OTLP_ENDPOINT: text,
@@ -103,6 +105,8 @@ export interface WorkerConfig {
   readonly policy: OperatorPolicy | undefined;
   /** Traces and metrics; undefined where OTEL_EXPORTER_OTLP_ENDPOINT is not set. */
   readonly telemetry: TelemetrySettings | undefined;
+  /** What Temporal sees is encrypted with the first of them; none leaves it as it is. */
+  readonly codecKeys: readonly CodecKey[];
   /** Values that must never show. */
   readonly secrets: readonly string[];
 }
@@ -187,6 +191,7 @@ export function readWorkerConfig(
         : { url: e.LONGHAUL_NOTIFY_URL, withContent: e.LONGHAUL_NOTIFY_CONTENT === "1" },
     policy: e.LONGHAUL_POLICY === undefined ? undefined : readPolicy(e.LONGHAUL_POLICY),
     telemetry: telemetryOf(e),
+    codecKeys: codecKeysOf(e.LONGHAUL_CODEC_KEYS),
     secrets: secretsOf(environment),
   };
 }

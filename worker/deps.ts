@@ -1,5 +1,4 @@
 /** Configuration to ports: the one place where adapters are chosen. Closes what it opened, in reverse order. */
-import { Client } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
 import { defaultModel, REHEARSAL_MODEL } from "../activities/config/default-model.ts";
 import { agentConfigSchema, type RunConfig } from "../activities/config/agent-config.ts";
@@ -13,6 +12,8 @@ import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
 import { withAttached } from "../activities/sandbox/docker/attached.ts";
 import { createDockerHost } from "../activities/sandbox/docker/docker.ts";
 import { noticeSender } from "./connect/send-notice.ts";
+import { createCodec } from "./connect/codec.ts";
+import { temporalClient } from "./connect/temporal-client.ts";
 import { temporalRuns } from "./connect/session-runs.ts";
 import { hearAnnouncements } from "../activities/store/announcements.ts";
 import { migrateStore, openStore } from "../activities/store/db.ts";
@@ -78,8 +79,9 @@ export async function bindDeps(
         model,
         sandboxHost,
         sessionRuns: temporalRuns(
-          new Client({ connection: tools.connection, namespace: tools.namespace }),
+          temporalClient({ connection: tools.connection, namespace: tools.namespace }, config.codecKeys),
           sanitizer.clean,
+          createCodec(config.codecKeys),
         ),
         sanitizer,
         tools: toolRegistry,

@@ -5,11 +5,13 @@
  * breaks: its attempt learns from its next heartbeat that it is no longer wanted, and what it still writes is refused.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { Client, WorkflowNotFoundError } from "@temporalio/client";
+import { type Client, WorkflowNotFoundError } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
 import type { Store } from "../activities/store/db.ts";
 import { activeSessionIds } from "../activities/store/sessions.ts";
 import type { LostWorker, WorkerLease } from "../activities/store/worker-lease.ts";
+import type { CodecKey } from "./connect/codec.ts";
+import { temporalClient } from "./connect/temporal-client.ts";
 import type { Logger } from "./logger.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
 
@@ -18,6 +20,8 @@ export interface LostWorkersOptions {
   readonly store: Store;
   readonly connection: NativeConnection;
   readonly namespace: string;
+  /** What Temporal sees is encrypted with; default: it is not. */
+  readonly codecKeys?: readonly CodecKey[];
   readonly identity: string;
   readonly logger: Logger;
 }
@@ -46,7 +50,7 @@ const FROZEN_EVERY_MS = 2_000;
 /** @returns a function that ends it and waits for a look under way */
 export function watchForLostWorkers(options: LostWorkersOptions): () => Promise<void> {
   const { lease, logger } = options;
-  const client = new Client({ connection: options.connection, namespace: options.namespace });
+  const client = temporalClient(options, options.codecKeys);
   let suspects = new Set<number>();
   /** When the work of a frozen worker was given back last, by its id. */
   const freedAt = new Map<number, number>();

@@ -2,7 +2,7 @@
  * Closes the sandboxes of sessions that are over, and ends the rows of those that no run will end, at start and now and
  * then.
  */
-import { Client, WorkflowNotFoundError } from "@temporalio/client";
+import { type Client, WorkflowNotFoundError } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
 import type { GitAccess } from "../activities/git/git-access.ts";
 import { removeUnusedRelays } from "../activities/git/relay.ts";
@@ -23,6 +23,8 @@ import {
 import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { retain } from "./retention.ts";
 import { removeDeleted, removeDeletedRelays } from "./clean-deleted.ts";
+import type { CodecKey } from "./connect/codec.ts";
+import { temporalClient } from "./connect/temporal-client.ts";
 import type { Logger } from "./logger.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
 
@@ -32,6 +34,8 @@ export interface ReaperOptions {
   readonly notifier: Notifier;
   readonly connection: NativeConnection;
   readonly namespace: string;
+  /** What Temporal sees is encrypted with; default: it is not. */
+  readonly codecKeys?: readonly CodecKey[];
   readonly logger: Logger;
   readonly everyMs: number;
   /** Of this worker's own repositories. */
@@ -46,7 +50,7 @@ type RoundOptions = Pick<ReaperOptions, "host" | "store" | "notifier" | "logger"
 
 /** @returns a function that ends it and waits for a round under way */
 export function startReaper(options: ReaperOptions): () => Promise<void> {
-  const client = new Client({ connection: options.connection, namespace: options.namespace });
+  const client = temporalClient(options, options.codecKeys);
   let round: Promise<void> = Promise.resolve();
   const reap = () => {
     round = round.then(async () => {

@@ -43,7 +43,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
   });
   const [connection, bundle] = await Promise.all([
     connect(options),
-    loadWorkflowBundle(),
+    loadWorkflowBundle(undefined, { encrypts: config.codecKeys.length > 0 }),
     probePostgres(config.databaseUrl),
     probeDocker(),
   ]);
@@ -62,6 +62,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     notifier: deps.notifier,
     connection,
     namespace,
+    codecKeys: config.codecKeys,
     logger,
     everyMs: config.reapMs,
     git: config.git,
@@ -78,6 +79,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     store: deps.store,
     connection,
     namespace,
+    codecKeys: config.codecKeys,
     identity,
     logger,
   });

@@ -8,7 +8,7 @@ import { FIRST_LOOK_MS } from "../activities/runtime/heartbeats.ts";
 import type { BatchActivities } from "../activities/contract/batch.ts";
 import type { WorkflowBundle } from "./bundle.ts";
 import type { WorkerConfig } from "./config.ts";
-import { dataConverter } from "./connect/data-converter.ts";
+import { dataConverterOf } from "./connect/data-converter.ts";
 import { activityInterceptors } from "./interceptors.ts";
 
 export interface WorkerParts {
@@ -58,7 +58,7 @@ export function workerOptions(parts: WorkerParts): WorkerOptions[] {
     taskQueue,
     ...(taskQueue === workflows ? { workflowBundle: bundleOption(parts.bundle) } : {}),
     activities: { ...parts.activities },
-    dataConverter,
+    dataConverter: dataConverterOf(config.codecKeys),
     interceptors: { activity: [activityInterceptors] },
     // Short: the SDK's own is 90 bytes and stands in six events of every step, a quarter of the history.
     buildId: config.buildId,

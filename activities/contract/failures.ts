@@ -57,6 +57,9 @@ export type FailureType =
   | "AnswerRefused"
   /** A payload over 64 KB: a fault in the code. */
   | "PayloadTooLarge"
+  /** What Temporal has of the run is encrypted with a key that this process lacks, or cannot be read with it. */
+  | "CodecKeyMissing"
+  | "CodecRefused"
   /** No failure: the sandbox is kept for a while before it is parked. */
   | "NotYetDue"
   /** Reported for an activity whose worker died, so that it is retried at once. */

@@ -12,6 +12,8 @@ export function secretsOf(environment: Readonly<Record<string, string | undefine
     if (name === "LONGHAUL_NOTIFY_URL") secrets.add(value);
     // Of one host, and perhaps with a user's name in front.
     if (name.startsWith("LONGHAUL_GIT_TOKEN")) secrets.add(value).add(value.slice(value.indexOf(":") + 1));
+    if (name === "LONGHAUL_CODEC_KEYS")
+      for (const entry of value.split(",")) secrets.add(entry.slice(entry.indexOf(":") + 1).trim());
     if (name.startsWith("LONGHAUL_MCP_")) secrets.add(value);
     if (name === "LONGHAUL_SERVE_TOKENS")
       for (const pair of value.split(",")) secrets.add(pair.slice(pair.indexOf("=") + 1).trim());

@@ -63,7 +63,7 @@ export function serveCommand(command: Command, output: Output) {
   };
 }
 
-function portOrFree(text: string): number {
+export function portOrFree(text: string): number {
   const value = Number(text);
   if (!/^\d+$/.test(text) || value > MAX_PORT)
     throw new InvalidArgumentError(`Expected a port from 0 to ${MAX_PORT}.`);

@@ -1,6 +1,6 @@
 /** Postgres and Temporal as the client reaches them: bounded waiting, and exit code 4 with a fix where one is missing. */
 import {
-  Client,
+  type Client,
   Connection,
   defaultGrpcRetryOptions,
   makeGrpcRetryInterceptor,
@@ -12,7 +12,8 @@ import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { clientUser } from "../config/config.ts";
 import { findServices, settingOf, type LocalServices } from "../setup/services.ts";
-import { dataConverter } from "../../worker/connect/data-converter.ts";
+import { codecKeysOf } from "../../worker/connect/codec.ts";
+import { temporalClient } from "../../worker/connect/temporal-client.ts";
 import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
 import { isNamespaceMissing } from "./missing-service.ts";
 import { innermostReason } from "../../activities/contract/reason-of.ts";
@@ -88,6 +89,7 @@ export const retries: GrpcRetryOptions = {
 
 function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
   const { connection: options, namespace } = temporalConnection(address);
+  const keys = codecKeysOf(settingOf("LONGHAUL_CODEC_KEYS"));
   let opened: Promise<{ connection: Connection; client: Client }> | undefined;
   const open = async () => {
     const pending = Connection.connect({
@@ -97,7 +99,7 @@ function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
     });
     try {
       const connection = await withTimeout(pending, CONNECT_MS);
-      return { connection, client: new Client({ connection, namespace, dataConverter }) };
+      return { connection, client: temporalClient({ connection, namespace }, keys) };
     } catch (error) {
       // A connection that comes too late must not keep the process alive.
       pending.then((late) => late.close()).catch(() => undefined);

@@ -1,5 +1,7 @@
 /** Who has work on a Temporal server: what `down` has to say before it ends one. */
-import { Client, Connection } from "@temporalio/client";
+import { Connection } from "@temporalio/client";
+import { codecKeysOf } from "../../worker/connect/codec.ts";
+import { temporalClient } from "../../worker/connect/temporal-client.ts";
 import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
@@ -26,7 +28,7 @@ export async function serverUse(server: {
   let connection: Connection | undefined;
   try {
     connection = await withTimeout(Connection.connect({ ...options, connectTimeout: ASK_MS }), ASK_MS);
-    const client = new Client({ connection, namespace });
+    const client = temporalClient({ connection, namespace }, codecKeysOf(process.env["LONGHAUL_CODEC_KEYS"]));
     const runs: { id: string; queue: string; isOpen: boolean }[] = [];
     const listed = client.workflow.list({ query: `WorkflowType = '${WORKFLOW_TYPE}'` });
     for await (const { workflowId, taskQueue, status } of listed) {

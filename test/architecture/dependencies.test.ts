@@ -22,6 +22,13 @@ describe("each library is known to one folder", () => {
   });
 });
 
+test("clients of Temporal are made in one place, so that all encrypt and read alike", () => {
+  const makers = sources(/^(worker|client)\/.*\.ts$/).filter(
+    ({ text }) => /from "@temporalio\/client"/.test(text) && /\bnew Client\(/.test(text),
+  );
+  expect(makers.map(({ path }) => path)).toEqual(["worker/connect/temporal-client.ts"]);
+});
+
 describe("the layers", () => {
   const imports = sources().flatMap((source) =>
     importsOf(source).map((each) => ({ from: source.path, ...each })),

@@ -1,15 +1,28 @@
-/** What client, worker and tests hand to Temporal, so that all refuse the same payloads. */
+/** What client, worker and tests hand to Temporal, so that all refuse the same payloads and encrypt with the same keys. */
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { DataConverter } from "@temporalio/common";
+import { createCodec, type CodecKey } from "./codec.ts";
 
 /** `.ts` here, `.js` in the library that is built for consumers. */
 const extension = extname(new URL(import.meta.url).pathname);
+const at = (name: string) => fileURLToPath(new URL(`./${name}${extension}`, import.meta.url));
 
-export const payloadConverterPath = fileURLToPath(new URL(`./payload-guard${extension}`, import.meta.url));
-
-export const dataConverter = { payloadConverterPath } as const;
+export const payloadConverterPath = at("payload-guard");
 
 /** Inside the workflow: the same, but what comes from outside and cannot be decoded fails no workflow task. */
-export const workflowPayloadConverterPath = fileURLToPath(
-  new URL(`./workflow-payloads${extension}`, import.meta.url),
-);
+export const workflowPayloadConverterPath = at("workflow-payloads");
+
+/** Only with keys: without, it would hide words from the Web UI and from nobody else. */
+export const encodedFailuresPath = at("encoded-failures");
+
+/** @param keys the first encrypts; none leaves what Temporal sees as it is */
+export function dataConverterOf(keys: readonly CodecKey[]): DataConverter {
+  return {
+    payloadConverterPath,
+    payloadCodecs: [createCodec(keys)],
+    ...(keys.length === 0 ? {} : { failureConverterPath: encodedFailuresPath }),
+  };
+}
+
+export const dataConverter = dataConverterOf([]);

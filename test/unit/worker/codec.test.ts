@@ -1,0 +1,115 @@
+/** Payloads encrypted for Temporal: keys, rotation, what is refused; and the server that decrypts them for the Web UI. */
+import { expect, it, onTestFinished } from "vitest";
+import { randomBytes } from "node:crypto";
+import { ApplicationFailure, type Payload } from "@temporalio/common";
+import { secretsOf } from "../../../activities/redaction/secret-values.ts";
+import { serveCodec } from "../../../client/serve/codec-server.ts";
+import { codecKeysOf, createCodec } from "../../../worker/connect/codec.ts";
+import { payloadConverter } from "../../../worker/connect/payload-guard.ts";
+
+const [OLD, NEW] = [randomBytes(32).toString("base64"), randomBytes(32).toString("base64")];
+const keys = (setting: string) => codecKeysOf(setting);
+const of = (workflowId: string) => ({ type: "workflow", namespace: "default", workflowId }) as const;
+const seal = async (setting: string, value: unknown, workflowId = "a"): Promise<Payload> => {
+  const [payload] = await createCodec(keys(setting)).encode(
+    [payloadConverter.toPayload(value)],
+    of(workflowId),
+  );
+  return payload as Payload;
+};
+const open = async (setting: string, payload: Payload, workflowId = "a"): Promise<unknown> => {
+  const [opened] = await createCodec(keys(setting)).decode([payload], of(workflowId));
+  return payloadConverter.fromPayload(opened as Payload);
+};
+const failureOf = (work: Promise<unknown>) =>
+  work.then(
+    () => undefined,
+    (error: ApplicationFailure) => error,
+  );
+
+it("reads what any of its keys encrypted, encrypts with the first, and leaves what is not encrypted", async () => {
+  const old = await seal(`one:${OLD}`, { say: "SECRET-WORD" });
+  expect(JSON.stringify([old, Buffer.from(old.data ?? []).toString("latin1")])).not.toContain("SECRET-WORD");
+  const both = `two:${NEW}, one:${OLD}`;
+  expect(await open(both, old)).toEqual({ say: "SECRET-WORD" });
+  const young = await seal(both, "x");
+  expect(Buffer.from(young.metadata?.["key-id"] ?? []).toString()).toBe("two");
+  const plain = payloadConverter.toPayload({ from: "before there were keys" });
+  expect(await open(both, plain)).toEqual({ from: "before there were keys" });
+  expect(await createCodec([]).encode([plain])).toEqual([plain]);
+});
+
+it("says which key is missing, also where there is none at all, and lets the run wait", async () => {
+  const payload = await seal(`one:${OLD}`, "x");
+  for (const setting of [`two:${NEW}`, ""]) {
+    const failure = await failureOf(open(setting, payload));
+    expect(failure).toMatchObject({ type: "CodecKeyMissing", nonRetryable: false });
+    expect(failure?.message).toMatch(/"one".*LONGHAUL_CODEC_KEYS/);
+  }
+});
+
+it("refuses a payload of another workflow, a changed one, and a wrong key of the same name", async () => {
+  const payload = await seal(`one:${OLD}`, "x", "a");
+  const renamed = { ...payload, metadata: { ...payload.metadata, "workflow-id": Buffer.from("b") } };
+  const data = Buffer.from(payload.data ?? []);
+  data[data.length - 1] = (data.at(-1) ?? 0) ^ 1;
+  const refused = await Promise.all([
+    failureOf(open(`one:${OLD}`, payload, "b")),
+    failureOf(open(`one:${OLD}`, renamed, "b")),
+    failureOf(open(`one:${OLD}`, { ...payload, data })),
+    failureOf(open(`one:${NEW}`, payload)),
+  ]);
+  expect(refused.map((failure) => failure?.type)).toEqual(Array(4).fill("CodecRefused"));
+});
+
+it("measures payloads before they are encrypted", async () => {
+  const text = "x".repeat(65_000);
+  expect(await open(`one:${OLD}`, await seal(`one:${OLD}`, text))).toBe(text);
+  expect(() => payloadConverter.toPayload("x".repeat(66_000))).toThrow(
+    "A payload of 66002 bytes was refused",
+  );
+});
+
+it("takes keys of 32 bytes, each under a name of its own, and never shows one", () => {
+  for (const wrong of [
+    "one",
+    `one:${randomBytes(16).toString("base64")}`,
+    `one:${OLD},one:${NEW}`,
+    `:${OLD}`,
+  ])
+    expect(() => keys(wrong), wrong).toThrow("LONGHAUL_CODEC_KEYS");
+  expect(keys("")).toEqual([]);
+  expect(secretsOf({ LONGHAUL_CODEC_KEYS: `two:${NEW},one:${OLD}` })).toEqual([NEW, OLD]);
+});
+
+it("encodes and decodes for the Web UI, for its pages alone and with the token", async () => {
+  const ui = "http://127.0.0.1:8233";
+  const codec = createCodec(keys(`one:${OLD}`));
+  const server = await serveCodec({ codec, port: 0, token: "t0ken", origins: new Set([ui]) });
+  onTestFinished(() => server.close());
+  const ask = (path: string, headers: Record<string, string>, body: unknown) =>
+    fetch(`${server.url}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: JSON.stringify(body),
+    });
+  const payload = { metadata: { encoding: btoa("json/plain") }, data: btoa('"SECRET-WORD"') };
+  const sealed = (await (await ask("/t0ken/encode", { origin: ui }, { payloads: [payload] })).json()) as {
+    payloads: { metadata: Record<string, string>; data: string }[];
+  };
+  expect(atob(sealed.payloads[0]?.metadata["encoding"] ?? "")).toBe("binary/encrypted");
+  expect(atob(sealed.payloads[0]?.data ?? "")).not.toContain("SECRET-WORD");
+  const opened = await ask("/decode", { authorization: "Bearer t0ken", "x-namespace": "default" }, sealed);
+  expect(await opened.json()).toEqual({ payloads: [payload] });
+
+  const preflight = await fetch(`${server.url}/t0ken/decode`, { method: "OPTIONS", headers: { origin: ui } });
+  expect([preflight.status, preflight.headers.get("access-control-allow-origin")]).toEqual([204, ui]);
+  const statuses = await Promise.all([
+    ask("/decode", {}, sealed),
+    ask("/wrong/decode", {}, sealed),
+    ask("/t0ken/decode", { origin: "https://evil.example" }, sealed),
+    ask("/t0ken/decode", {}, { payloads: [{ metadata: {}, data: "not base64!" }] }),
+    ask("/t0ken/decode", {}, { payloads: [{ ...sealed.payloads[0], data: btoa("x".repeat(40)) }] }),
+  ]);
+  expect(statuses.map(({ status }) => status)).toEqual([401, 401, 403, 400, 422]);
+});

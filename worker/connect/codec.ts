@@ -1,0 +1,131 @@
+/**
+ * What Temporal sees, encrypted: a payload codec by AES-256-GCM. The first key encrypts, all decrypt. It is always there: without
+ * keys it leaves payloads as they are, and says which key is missing where one was encrypted.
+ */
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { ApplicationFailure, type Payload, type PayloadCodec } from "@temporalio/common";
+
+export interface CodecKey {
+  /** Stands beside each payload, in the clear. */
+  readonly id: string;
+  /** 32 bytes. */
+  readonly key: Uint8Array;
+}
+
+const VARIABLE = "LONGHAUL_CODEC_KEYS";
+/** As Temporal's own samples call it, which its tools know how to show. */
+const ENCODING = "binary/encrypted";
+const ALGORITHM = "aes-256-gcm";
+const [KEY_BYTES, IV_BYTES, TAG_BYTES, LENGTH_BYTES] = [32, 12, 16, 4];
+
+/**
+ * `id:base64,id:base64`, 32 bytes each. An empty or absent value means no keys.
+ * @throws Error that says what is wrong, without a key
+ */
+export function codecKeysOf(setting: string | undefined): CodecKey[] {
+  const keys = (setting ?? "").split(",").flatMap((entry) => {
+    const text = entry.trim();
+    if (text === "") return [];
+    const [, id = "", base64 = ""] = /^([\w.-]{1,64}):([\w+/=-]+)$/.exec(text) ?? [];
+    const key = Buffer.from(base64, "base64");
+    if (id === "" || key.length !== KEY_BYTES)
+      throw new Error(
+        `${VARIABLE} is not id:base64,id:base64 with 32 bytes each: see its entry ${id === "" ? "without an id" : `"${id}"`}. A new key: openssl rand -base64 32`,
+      );
+    return [{ id, key }];
+  });
+  if (new Set(keys.map(({ id }) => id)).size < keys.length) throw new Error(`${VARIABLE} has an id twice.`);
+  return keys;
+}
+
+/** Whose payload it is; without one (a codec server is not told) a payload is not bound, or not checked. */
+type Context = { readonly workflowId?: string | undefined } | undefined;
+
+export function createCodec(keys: readonly CodecKey[]): PayloadCodec {
+  const [first] = keys;
+  return {
+    async encode(payloads, context?: Context) {
+      return first === undefined ? payloads : payloads.map((payload) => encrypt(payload, first, context));
+    },
+    async decode(payloads, context?: Context) {
+      return payloads.map((payload) => decrypt(payload, keys, context));
+    },
+  };
+}
+
+function encrypt(payload: Payload, { id, key }: CodecKey, context: Context): Payload {
+  const workflowId = context?.workflowId ?? "";
+  const iv = randomBytes(IV_BYTES);
+  const cipher = createCipheriv(ALGORITHM, key, iv);
+  cipher.setAAD(boundTo(id, workflowId));
+  const sealed = Buffer.concat([cipher.update(packed(payload)), cipher.final()]);
+  return {
+    metadata: { encoding: bytes(ENCODING), "key-id": bytes(id), "workflow-id": bytes(workflowId) },
+    data: Buffer.concat([iv, cipher.getAuthTag(), sealed]),
+  };
+}
+
+/** @throws ApplicationFailure `CodecKeyMissing` (retryable), `CodecRefused` (retryable: the run is to wait, not to fail) */
+function decrypt(payload: Payload, keys: readonly CodecKey[], context: Context): Payload {
+  if (text(payload, "encoding") !== ENCODING) return payload;
+  const id = text(payload, "key-id");
+  const workflowId = text(payload, "workflow-id");
+  const known = keys.find((each) => each.id === id);
+  if (known === undefined)
+    throw failure(
+      "CodecKeyMissing",
+      `What Temporal has of this run is encrypted with the key "${id}", which ${VARIABLE} of this process lacks. The run waits: add the key, after the one that encrypts.`,
+    );
+  const asked = context?.workflowId;
+  if (asked !== undefined && workflowId !== "" && asked !== workflowId)
+    throw failure("CodecRefused", `A payload of workflow ${workflowId} stands in ${asked}: it is not read.`);
+  const data = Buffer.from(payload.data ?? []);
+  const decipher = createDecipheriv(ALGORITHM, known.key, data.subarray(0, IV_BYTES), {
+    authTagLength: TAG_BYTES,
+  });
+  decipher.setAAD(boundTo(id, workflowId));
+  decipher.setAuthTag(data.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
+  try {
+    return unpacked(Buffer.concat([decipher.update(data.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]));
+  } catch {
+    throw failure(
+      "CodecRefused",
+      `A payload does not fit the key "${id}": it was changed, moved, or encrypted with another key of that name.`,
+    );
+  }
+}
+
+const boundTo = (keyId: string, workflowId: string): Buffer => bytes(JSON.stringify([keyId, workflowId]));
+
+/** Metadata and data as one piece: the metadata's length, itself, the data. */
+function packed({ metadata, data }: Payload): Buffer {
+  const names = Object.entries(metadata ?? {}).map(([name, value]) => [
+    name,
+    Buffer.from(value).toString("base64"),
+  ]);
+  const head = bytes(JSON.stringify(Object.fromEntries(names)));
+  const length = Buffer.alloc(LENGTH_BYTES);
+  length.writeUInt32BE(head.length);
+  return Buffer.concat([length, head, data ?? new Uint8Array()]);
+}
+
+function unpacked(all: Buffer): Payload {
+  const end = LENGTH_BYTES + all.readUInt32BE();
+  const names = JSON.parse(all.subarray(LENGTH_BYTES, end).toString()) as Record<string, string>;
+  return {
+    metadata: Object.fromEntries(
+      Object.entries(names).map(([name, value]) => [name, Buffer.from(value, "base64")]),
+    ),
+    data: all.subarray(end),
+  };
+}
+
+const bytes = (value: string): Buffer => Buffer.from(value);
+
+function text({ metadata }: Payload, name: string): string {
+  return Buffer.from(metadata?.[name] ?? []).toString();
+}
+
+function failure(type: "CodecKeyMissing" | "CodecRefused", message: string): ApplicationFailure {
+  return ApplicationFailure.create({ type, message, nonRetryable: false });
+}
