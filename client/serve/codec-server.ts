@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { z } from "zod";
 import type { PayloadCodec } from "@temporalio/common";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
-import { refuseToken } from "./guard.ts";
+import { bearerOf } from "./guard.ts";
 import { failureOf, HEADERS, readBody, sendJson } from "./http.ts";
 
 interface CodecServing {
@@ -59,11 +59,9 @@ async function answer(
   if (verb === undefined || request.method !== "POST")
     return refuse(response, 404, "There are POST /encode and POST /decode.");
   const authorization = inPath === undefined ? request.headers.authorization : `Bearer ${inPath}`;
-  const refused = refuseToken(
-    { token, hosts: new Set() },
-    authorization === undefined ? {} : { authorization },
-  );
-  if (refused !== undefined) return refuse(response, refused.status, "The token is not this server's.");
+  const guard = { tokens: new Map([[token, undefined]]), hosts: new Set<string>() };
+  const bearer = bearerOf(guard, authorization === undefined ? {} : { authorization });
+  if ("status" in bearer) return refuse(response, bearer.status, "The token is not this server's.");
   try {
     const { payloads } = await readBody(request, bodySchema);
     const given = payloads.map(({ metadata, data }) => ({
