@@ -21,6 +21,7 @@ import {
   beginItem,
   endBatch,
   findBatch,
+  itemFiles,
   nextItems,
   settleItems,
   type Batch,
@@ -83,9 +84,10 @@ async function look(deps: AgentDeps, id: string, { open, cancel }: LookAtBatchIn
 
 /** Makes the session of an item, which costs at most what is left for all of them. */
 async function begin({ store, sanitizer }: AgentDeps, batch: Batch, item: NextItem): Promise<TakenItem> {
-  const { itemId, ordinal, sessionId, start, workspace } = item;
+  const { itemId, ordinal, sessionId, start } = item;
   if (start !== null) {
     const config = await withinBudget(store.db, batch, start.config);
+    const workspace = await itemFiles(store.db, batch.id, itemId);
     await createSession(store, { ...start, id: sessionId, config, ...(workspace ? { workspace } : {}) });
     await beginItem(store.db, batch.id, itemId);
   }

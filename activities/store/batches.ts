@@ -114,7 +114,6 @@ export interface NextItem {
   readonly sessionId: string;
   /** Null where its session was made already. */
   readonly start: ItemStart | null;
-  readonly workspace: NewSession["workspace"];
 }
 
 /** The next items that have not ended, also those that were begun by a run of the batch before. */
@@ -124,7 +123,12 @@ export async function nextItems(
   { after, count }: { readonly after: number; readonly count: number },
 ): Promise<NextItem[]> {
   const rows = await db
-    .select()
+    .select({
+      itemId: batchItems.itemId,
+      ordinal: batchItems.ordinal,
+      sessionId: sql<string>`coalesce(${batchItems.sessionId}, '')`,
+      start: batchItems.start,
+    })
     .from(batchItems)
     .where(
       and(
@@ -135,13 +139,20 @@ export async function nextItems(
     )
     .orderBy(asc(batchItems.ordinal))
     .limit(count);
-  return rows.map(({ itemId, ordinal, sessionId, start, manifest, pack }) => ({
-    itemId,
-    ordinal,
-    sessionId: sessionId ?? "",
-    start: start as ItemStart | null,
-    workspace: manifest === null || pack === null ? undefined : { manifest, pack },
-  }));
+  return rows.map((row) => ({ ...row, start: row.start as ItemStart | null }));
+}
+
+/** The first files of an item that has not begun: read one by one, as they may be large. */
+export async function itemFiles(
+  db: Queryable,
+  batchId: string,
+  itemId: string,
+): Promise<NewSession["workspace"]> {
+  const [row] = await db
+    .select({ manifest: batchItems.manifest, pack: batchItems.pack })
+    .from(batchItems)
+    .where(and(eq(batchItems.batchId, batchId), eq(batchItems.itemId, itemId)));
+  return row?.manifest && row.pack ? { manifest: row.manifest, pack: row.pack } : undefined;
 }
 
 /** Its session is there: what that was made of is not kept twice. */

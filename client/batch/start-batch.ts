@@ -1,7 +1,10 @@
 /** Starts a batch, or goes on with what is missing of it: rows first, then the workflow. */
 import { WorkflowExecutionAlreadyStartedError, type Client } from "@temporalio/client";
 import { BATCH_WORKFLOW_TYPE, batchWorkflowId } from "../../activities/contract/batch.ts";
+import { batchStatus } from "../../activities/contract/batch-policy.ts";
 import {
+  batchFigures,
+  endBatch,
   listItems,
   openBatch,
   placeItem,
@@ -62,6 +65,8 @@ export async function startBatch(services: Services, order: BatchOrder): Promise
     );
   if (plan.starts.length === 0 && running(settled).length === 0 && settled.length > 0) {
     for (const place of plan.places) await placeItem(db, name, place);
+    // Of the file as it is now; a run that was ended from outside has not said so.
+    await endBatch(db, name, batchStatus("done", await batchFigures(db, name)));
     return { attached: false, begun: 0, completed: plan.completed };
   }
   await saveRows(services, order, plan);

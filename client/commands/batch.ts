@@ -1,6 +1,6 @@
 /** `longhaul batch FILE`: many tasks, some at a time; `batch status NAME` says how they stand. */
 import { resolve } from "node:path";
-import type { Command } from "commander";
+import { InvalidArgumentError, type Command } from "commander";
 import type { BatchDocument } from "../batch/batch-document.ts";
 import type { Services } from "../connect/connection.ts";
 import { exitCodes, usageError, type ExitCode } from "../console/errors.ts";
@@ -25,7 +25,7 @@ export function batchCommand(command: Command, output: Output) {
     .argument("<file>", "JSON lines, a task each; or `status`, with a batch's name")
     .argument("[name]", "with `status`: the batch")
     .option("--name <name>", "the batch's name (default: the file's, without its ending)")
-    .option("--concurrency <n>", "so many sessions at once", positiveInteger, 4)
+    .option("--concurrency <n>", "so many sessions at once", concurrencyOf, 4)
     .option(
       "--stop-after <n>",
       "start nothing more after so many failures of one kind in a row",
@@ -45,6 +45,15 @@ export function batchCommand(command: Command, output: Output) {
     if (name !== undefined) throw usageError("A batch is one file. Its name is given by --name NAME.");
     return runBatch(resolve(file), flags, output);
   };
+}
+
+/** What the batch's workflow holds of them stays small. */
+const MAX_CONCURRENCY = 100;
+
+function concurrencyOf(text: string): number {
+  const value = positiveInteger(text);
+  if (value > MAX_CONCURRENCY) throw new InvalidArgumentError(`Expected at most ${MAX_CONCURRENCY}.`);
+  return value;
 }
 
 async function showStatus(name: string, { json }: BatchFlags, output: Output): Promise<ExitCode> {
@@ -75,7 +84,9 @@ async function runBatch(file: string, flags: BatchFlags, output: Output): Promis
     const order = { name, items, concurrency, stopAfter, maxCostUsd: maxCost };
     const { attached, begun, completed } = await startBatch(services, order);
     const done = completed === 0 ? "" : `, ${completed} completed before`;
-    const what = attached ? "attached to" : `${plural(begun, "session")} to start in`;
+    const what = attached
+      ? "attached, with the limits that it has, to"
+      : `${plural(begun, "session")} to start in`;
     output.note(`${what} batch ${output.style("bold", name)}${done}\n`);
     return finish(services, name, flags.json === true, output);
   });

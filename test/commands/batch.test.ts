@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { batchWorkflowId } from "../../activities/contract/batch.ts";
@@ -15,11 +15,13 @@ const parsed = (out: string) => JSON.parse(out) as BatchDocument;
 
 test("works a file off; the same file again does what failed or changed, and then nothing [B2]", async () => {
   const cwd = emptyFolder();
+  mkdirSync(join(cwd, "folder"));
+  writeFileSync(join(cwd, "folder", "note.txt"), "of the folder\n");
   const write = (second: string) =>
     batchFile(cwd, "tasks.jsonl", [
       { id: "one", task: "say: One." },
       { id: "two", task: second },
-      { id: "three", task: "run: pwd\nsay: Three." },
+      { id: "three", task: "run: cat note.txt\nsay: Three.", workspace: "folder" },
     ]);
   const flags = ["--concurrency", "2"];
   const first = await longhaul(["batch", write("refuse"), ...flags, "--json"], { cwd });
@@ -33,10 +35,11 @@ test("works a file off; the same file again does what failed or changed, and the
     items: [
       { id: "one", status: "completed", session: "tasks-one", attempt: 1 },
       { id: "two", status: "failed", failure: "ModelRejected" },
-      { id: "three", status: "completed", task: "run: pwd\nsay: Three." },
+      { id: "three", status: "completed", task: "run: cat note.txt\nsay: Three." },
     ],
   });
   expect((await statusOf("tasks-three")).result).toBe("Three.");
+  expect((await longhaul(["messages", "tasks-three"])).out).toContain("of the folder");
   const shown = await longhaul(["batch", "status", "tasks"]);
   expect(shown).toMatchObject({ code: 0, err: "" });
   expect(shown.out).toMatch(
@@ -65,7 +68,7 @@ test("a bad line is named with its reason, and nothing starts", async () => {
   expect((await longhaul(["batch", "status", "bad"])).code).toBe(5);
 });
 
-test("failures of one kind stop it with 3", async () => {
+test("failures of one kind stop it with 3, and so does what it may cost", async () => {
   const cwd = emptyFolder();
   const items = Array.from({ length: 4 }, (_, place) => ({ id: `i${place}`, task: "refuse" }));
   const file = batchFile(cwd, "stopping.jsonl", items);
@@ -75,6 +78,16 @@ test("failures of one kind stop it with 3", async () => {
   const { status, items: ended } = parsed(stopped.out);
   expect(status).toBe("stopped");
   expect(ended.map((item) => item.status)).toEqual(["failed", "failed", "pending", "pending"]);
+
+  const dear = batchFile(cwd, "dear.jsonl", [
+    { id: "a", task: "run: true\nrun: true\nsay: Over." },
+    { id: "b", task: "say: Never." },
+  ]);
+  const spent = await longhaul(["batch", dear, "--concurrency", "1", "--max-cost", "0.000001", "--json"], {
+    cwd,
+  });
+  expect(spent.code, spent.err).toBe(3);
+  expect(parsed(spent.out).items.map((item) => item.status)).toEqual(["max_steps", "pending"]);
 });
 
 test("Ctrl-C leaves it running, and cancel with its name ends it and its sessions [B4]", async () => {

@@ -1,12 +1,16 @@
 import { expect, onTestFinished, test } from "vitest";
-import type { ScheduleDocument } from "../../client/schedules/schedules.ts";
-import { longhaul, statusOf, untilRunning, untilStatus } from "../support/commands/longhaul.ts";
+import { deleteSchedule, readSchedules } from "../../client/schedules/schedules.ts";
+import {
+  inThisProcess,
+  longhaul,
+  statusOf,
+  untilRunning,
+  untilStatus,
+} from "../support/commands/longhaul.ts";
 
 const schedule = (...words: string[]) => longhaul(["schedule", ...words]);
 const listed = async (name: string) =>
-  (JSON.parse((await schedule("list", "--json")).out) as ScheduleDocument[]).find(
-    (each) => each.name === name,
-  );
+  (await inThisProcess(readSchedules)).find((each) => each.name === name);
 
 test("a schedule starts sessions by its rules, and can be paused, resumed and deleted", async () => {
   const name = `nightly-${process.pid}`;
@@ -14,7 +18,7 @@ test("a schedule starts sessions by its rules, and can be paused, resumed and de
   const flags = ["--cron", "0 6 1 1 *", "--time-zone", "Europe/Berlin", "--max-steps", "7"];
   const made = await schedule("create", name, ...flags, "--", task);
   expect(made.code, made.err).toBe(0);
-  onTestFinished(async () => void (await schedule("delete", name)));
+  onTestFinished(() => inThisProcess((services) => deleteSchedule(services, name)).catch(() => undefined));
   expect((await schedule("create", name, ...flags, "--", task)).code).toBe(5);
   expect(await listed(name)).toMatchObject({
     state: "active",

@@ -125,6 +125,10 @@ export function untilStatus(
   return withServices((services) => eventually(`the status of ${id}`, () => look(services), 60_000), open);
 }
 
+/** Uses the services in this process: a start of the program takes a second. */
+export const inThisProcess = <T>(use: (services: Services) => Promise<T>): Promise<T> =>
+  withServices(use, open);
+
 function open(): Promise<Services> {
   const environment = inject("commandsEnvironment");
   const place: LocalServices = {

@@ -38,6 +38,9 @@ it("takes names of branches that Git takes, and puts the session's id in", () =>
   const wrong = ["-x", "a..b", "a b", "a/.b", "x.lock", "a~1", "/a", "a/", "@", "a@{b", "a\\b", ""];
   expect(wrong.filter((name) => branchName.safeParse(name).success)).toEqual([]);
   expect(branchOf({ branch: "longhaul/{id}" }, "a1b2")).toBe("longhaul/a1b2");
+  const scheduled = branchOf({ branch: "longhaul/{id}" }, "nightly-2026-11-23T05:00:00Z");
+  expect(scheduled).toBe("longhaul/nightly-2026-11-23T050000Z");
+  expect(branchName.safeParse(scheduled).success).toBe(true);
 });
 
 describe("a token", () => {
