@@ -84,7 +84,7 @@ async function look(deps: AgentDeps, id: string, { open, cancel }: LookAtBatchIn
 
 /** Makes the session of an item, which costs at most what is left for all of them. */
 async function begin({ store, sanitizer }: AgentDeps, batch: Batch, item: NextItem): Promise<TakenItem> {
-  const { itemId, ordinal, sessionId, start } = item;
+  const { itemId, ordinal, sessionId, start, isBegun } = item;
   if (start !== null) {
     const config = await withinBudget(store.db, batch, start.config);
     const workspace = await itemFiles(store.db, batch.id, itemId);
@@ -92,7 +92,12 @@ async function begin({ store, sanitizer }: AgentDeps, batch: Batch, item: NextIt
     await beginItem(store.db, batch.id, itemId);
   }
   const [line = ""] = (start?.task ?? itemId).trim().split("\n", 1);
-  return { ordinal, sessionId, about: sanitizer.clean(shorten(line, ABOUT_CHARS)) };
+  return {
+    ordinal,
+    sessionId,
+    about: sanitizer.clean(shorten(line, ABOUT_CHARS)),
+    ...(isBegun ? { begun: true as const } : {}),
+  };
 }
 
 async function withinBudget<Config extends NonNullable<NextItem["start"]>["config"]>(

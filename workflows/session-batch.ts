@@ -12,7 +12,6 @@ import {
   setCurrentDetails,
   startChild,
   upsertSearchAttributes,
-  WorkflowIdReusePolicy,
   workflowInfo,
 } from "@temporalio/workflow";
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/common";
@@ -117,16 +116,17 @@ async function lookAt(batch: Batch, cancel?: true): Promise<BatchLook> {
 /** Starts the session of an item; one that was started before is followed. */
 async function begin(
   batch: Batch,
-  { sessionId, ordinal, about }: TakenItem,
+  { sessionId, ordinal, about, begun }: TakenItem,
   { searchAttributes }: BatchLook,
 ): Promise<void> {
   batch.open = [...batch.open, sessionId];
   batch.after = ordinal;
+  // Its end is not told: it may be there already.
+  if (begun) return void (batch.woken = true);
   try {
     const child = await startChild(WORKFLOW_TYPE, {
       workflowId: sessionId,
       args: [{}],
-      workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE,
       // The end of this run, however it comes, ends no session; `cancelOpen` does.
       parentClosePolicy: ParentClosePolicy.ABANDON,
       cancellationType: ChildWorkflowCancellationType.ABANDON,
@@ -136,9 +136,8 @@ async function begin(
     const wake = () => void (batch.woken = true);
     child.result().then(wake, wake);
   } catch (error) {
+    // By the run of the batch before, just now; looks find its end.
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    // Its end is not told: it may be there already.
-    batch.woken = true;
   }
 }
 

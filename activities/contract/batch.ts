@@ -58,6 +58,8 @@ export interface TakenItem {
   readonly sessionId: string;
   /** The task on one line, bounded. */
   readonly about: string;
+  /** It has had a run already: it is followed, not started. */
+  readonly begun?: true;
 }
 
 /** Why nothing more is started: all was, too many failed alike, the money is spent, a person said so. */

@@ -114,6 +114,8 @@ export interface NextItem {
   readonly sessionId: string;
   /** Null where its session was made already. */
   readonly start: ItemStart | null;
+  /** Its session has had a run. */
+  readonly isBegun: boolean;
 }
 
 /** The next items that have not ended, also those that were begun by a run of the batch before. */
@@ -128,8 +130,10 @@ export async function nextItems(
       ordinal: batchItems.ordinal,
       sessionId: sql<string>`coalesce(${batchItems.sessionId}, '')`,
       start: batchItems.start,
+      isBegun: sql<boolean>`coalesce(${sessions.runId} is not null or ${sessions.endedAt} is not null, false)`,
     })
     .from(batchItems)
+    .leftJoin(sessions, eq(sessions.id, batchItems.sessionId))
     .where(
       and(
         eq(batchItems.batchId, batchId),

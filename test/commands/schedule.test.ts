@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { expect, onTestFinished, test } from "vitest";
 import { deleteSchedule, readSchedules } from "../../client/schedules/schedules.ts";
 import {
@@ -12,9 +13,9 @@ const schedule = (...words: string[]) => longhaul(["schedule", ...words]);
 const listed = async (name: string) =>
   (await inThisProcess(readSchedules)).find((each) => each.name === name);
 
-test("a schedule starts sessions by its rules, and can be paused, resumed and deleted", async () => {
-  const name = `nightly-${process.pid}`;
-  const task = "run: sleep 300\nsay: Over.";
+test("a schedule starts sessions by its rules, and can be paused, resumed and deleted [B5]", async () => {
+  const name = `nightly-${randomBytes(3).toString("hex")}`;
+  const task = "run: sleep 300\nrun: sleep 300\nrun: sleep 300\nsay: Over.";
   const flags = ["--cron", "0 6 1 1 *", "--time-zone", "Europe/Berlin", "--max-steps", "7"];
   const made = await schedule("create", name, ...flags, "--", task);
   expect(made.code, made.err).toBe(0);
@@ -56,7 +57,7 @@ test("a schedule starts sessions by its rules, and can be paused, resumed and de
 });
 
 test("times that Temporal does not take are refused with 2, and leave nothing behind", async () => {
-  const name = `bad-${process.pid}`;
+  const name = `bad-${randomBytes(3).toString("hex")}`;
   const bad = await schedule("create", name, "--cron", "61 25 * * *", "--", "say: Never.");
   expect(bad).toMatchObject({ code: 2, out: "" });
   expect(bad.err).toContain("61 25 * * *");
