@@ -21,7 +21,7 @@ const catalogues = [
 const mcpServers = mcpServersSchema.parse({ a: { url: "https://x.example/mcp", trustHints: true } });
 const namesOf = (config: Partial<RunConfig>) => [
   ...sessionTools(toolRegistry, {
-    config: { contextWindow: 128_000, mcpServers, ...config } as RunConfig,
+    config: { contextWindow: 128_000, mcpServers, sandbox: {}, ...config } as RunConfig,
     catalogues,
   }).keys(),
 ];
