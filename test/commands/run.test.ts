@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
@@ -33,6 +33,15 @@ test("with --json gives one event a line, and nothing else on stdout", async () 
   expect(events[0]?.type).toBe("session:started");
   expect(events.at(-1)?.type).toBe("session:ended");
   expect(events.map(({ seq }) => seq)).toEqual(events.map(({ seq }) => seq).toSorted((a, b) => a - b));
+});
+
+test("with --output-schema prints the JSON alone, and gives it to programs", async () => {
+  const cwd = emptyFolder();
+  writeFileSync(join(cwd, "schema.json"), '{"type":"object","required":["n"]}');
+  const order = ["run", "--id", "run-json", "--output-schema", "schema.json", 'say: {"n": 1}'];
+  const { code, out } = await longhaul(order, { cwd });
+  expect({ code, out }).toEqual({ code: 0, out: '{"n":1}\n' });
+  expect((await untilStatus("run-json", () => true)).output).toEqual({ n: 1 });
 });
 
 test("ends with 1 where the provider refuses, and says what it said", async () => {

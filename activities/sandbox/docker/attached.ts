@@ -23,8 +23,8 @@ const ATTACHED_LABEL = "longhaul.attached";
 /** As Docker's own tools show an id. */
 const SHORT_ID = 12;
 const NOT_OURS = "it is a container of somebody else's: its owner decides what it reaches and what it may";
-/** A supervisor that answers does so at once; one that was killed is started again. */
-const CONNECT_SECONDS = 2;
+/** It has just been started, or a command has killed it: then a new one is started after some 20 tries. */
+const CONNECT_SECONDS = 0.5;
 
 type AttachedSpec = SandboxSpec & { readonly container: NonNullable<SandboxSpec["container"]> };
 
