@@ -1,5 +1,4 @@
 /** Tasks that the agent gives to sessions of their own: what comes back, what ends them, and what a reset does. */
-import type Dockerode from "dockerode";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { eq } from "drizzle-orm";
 import { runs, sessions } from "../../activities/store/schema/index.ts";
@@ -43,18 +42,6 @@ const untilCallRuns = (id: string) =>
     async () => (await callRows(agent.database.store, id, "running")).length > 0,
   );
 const delegateCall = (task: string, more: object = {}) => call("delegate", { task, ...more });
-/** Of a command in a sandbox; nothing while there is no sandbox. */
-async function outputOf(box: Dockerode.Container, command: string): Promise<string> {
-  try {
-    const exec = await box.exec({ Cmd: ["sh", "-c", command], Tty: true, AttachStdout: true });
-    const stream = await exec.start({ Tty: true });
-    return (await stream.toArray()).join("");
-  } catch {
-    return "";
-  }
-}
-/** So many that taking them over takes a while. */
-const MANY = 300;
 const SLEEP = [call("bash", { command: "sleep 60" })];
 
 describe("a delegate", () => {
@@ -222,29 +209,6 @@ describe("a delegate", () => {
     expect(results).toHaveLength(1);
     expect(results[0]).toContain("It was there.");
     expect(session.model.requests).toHaveLength(4);
-  });
-
-  it("has all its files taken over, once, by a worker that follows one killed in the middle of it", async () => {
-    const script = scriptedModel()
-      .calls("delegate", { task: "Write many files.", access: "write" })
-      .calls("bash", { command: `for n in $(seq ${MANY}); do echo line > file-$n.txt; done` })
-      .says("They are written.")
-      .calls("bash", { command: "ls | wc -l; sort -u file-*.txt" })
-      .says("Done.");
-    const session = await startKillableSession(agent.database, script, { config: delegating() });
-    onTestFinished(() => session.close());
-    const worker = await session.startWorker();
-    const count = async () => Number((await outputOf(session.sandbox, "ls /workspace | wc -l")).trim());
-    await eventually("some files are taken over", async () => (await count()) > 0, 120_000);
-    await worker.kill();
-    expect(await count()).toBeLessThan(MANY);
-    await session.startWorker();
-    expect(await session.handle.result()).toMatchObject({ status: "completed", result: "Done." });
-    const [result, seen] = await resultTexts(agent.database.store, session.id);
-    expect(result).toContain(`Files taken over (${MANY})`);
-    expect(seen).toBe(`${MANY}\nline`);
-    expect(await delegationsOf(agent.database.store, session.id)).toMatchObject([{ status: "applied" }]);
-    expect(session.model.requests).toHaveLength(5);
   });
 
   it("ends with its parent at the limit of what both may cost [D8]", async () => {

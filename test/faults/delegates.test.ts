@@ -1,0 +1,47 @@
+/** A worker dies in the middle of what it does for a delegate. */
+import type Dockerode from "dockerode";
+import { expect, it, onTestFinished } from "vitest";
+import { delegating, delegationsOf } from "../support/delegating.ts";
+import { eventually } from "../support/eventually.ts";
+import { startKillableSession } from "../support/killable-session.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import { resultTexts } from "../support/stored.ts";
+import { useDatabase } from "../support/test-database.ts";
+
+const database = useDatabase();
+
+/** Of a command in a sandbox; nothing while there is no sandbox. */
+async function outputOf(box: Dockerode.Container, command: string): Promise<string> {
+  try {
+    const exec = await box.exec({ Cmd: ["sh", "-c", command], Tty: true, AttachStdout: true });
+    const stream = await exec.start({ Tty: true });
+    return (await stream.toArray()).join("");
+  } catch {
+    return "";
+  }
+}
+/** So many that taking them over takes a while. */
+const MANY = 300;
+
+it("a delegate has all its files taken over, once, by a worker that follows one killed in the middle of it", async () => {
+  const script = scriptedModel()
+    .calls("delegate", { task: "Write many files.", access: "write" })
+    .calls("bash", { command: `for n in $(seq ${MANY}); do echo line > file-$n.txt; done` })
+    .says("They are written.")
+    .calls("bash", { command: "ls | wc -l; sort -u file-*.txt" })
+    .says("Done.");
+  const session = await startKillableSession(database, script, { config: delegating() });
+  onTestFinished(() => session.close());
+  const worker = await session.startWorker();
+  const count = async () => Number((await outputOf(session.sandbox, "ls /workspace | wc -l")).trim());
+  await eventually("some files are taken over", async () => (await count()) > 0, 120_000);
+  await worker.kill();
+  expect(await count()).toBeLessThan(MANY);
+  await session.startWorker();
+  expect(await session.handle.result()).toMatchObject({ status: "completed", result: "Done." });
+  const [result, seen] = await resultTexts(database.store, session.id);
+  expect(result).toContain(`Files taken over (${MANY})`);
+  expect(seen).toBe(`${MANY}\nline`);
+  expect(await delegationsOf(database.store, session.id)).toMatchObject([{ status: "applied" }]);
+  expect(session.model.requests).toHaveLength(5);
+});
