@@ -3,7 +3,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { browserPath, lookAt, noBrowser, openBrowser, tooWide } from "../support/commands/browser.ts";
+import { browserPath } from "../support/browser-path.ts";
+import { lookAt, noBrowser, openBrowser, tooWide } from "../support/commands/browser.ts";
 import {
   begin,
   emptyFolder,

@@ -140,7 +140,7 @@ class Log {
       case "delegate:started":
         return this.note(`⇢ ${data.childId} works on: ${data.about}`);
       case "delegate:ended":
-        return this.note(`⇠ ${data.childId} is ${data.status}; ${data.applied.length} files taken over`);
+        return this.note(`⇠ ${data.childId} is ${data.status}${takenOver(data.applied.length)}`);
       case "git:pushed":
         return this.note(`pushed ${data.commits} commits to ${data.branch}`);
       case "git:pull-request":
@@ -215,6 +215,8 @@ function folded(title, text) {
   part.append(make("summary", "faint", title), make("div", "note words", text));
   return part;
 }
+
+const takenOver = (files) => (files === 0 ? "" : `; ${files} ${files === 1 ? "file" : "files"} taken over`);
 
 const count = (tokens) =>
   tokens >= 1000 ? `${(tokens / 1000).toFixed(tokens >= 100000 ? 0 : 1)}k` : String(tokens);

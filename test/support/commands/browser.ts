@@ -1,26 +1,8 @@
-/** A real browser, where this machine has one: Chromium or Chrome by CHROME_BIN or on PATH. */
-import { accessSync, constants } from "node:fs";
-import { delimiter, join } from "node:path";
+/** A real browser, where this machine has one. */
 import { chromium, type Browser, type Page } from "playwright-core";
 import { onTestFinished } from "vitest";
+import { browserPath } from "../browser-path.ts";
 import { createClosers } from "../closers.ts";
-
-const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-
-/** Undefined where there is none. */
-export const browserPath: string | undefined = [
-  process.env["CHROME_BIN"] ?? "",
-  ...(process.env["PATH"] ?? "")
-    .split(delimiter)
-    .flatMap((folder) => NAMES.map((name) => join(folder, name))),
-].find((path) => {
-  try {
-    accessSync(path, constants.X_OK);
-    return path !== "";
-  } catch {
-    return false;
-  }
-});
 
 /** For a test's name, where it is left out. */
 export const noBrowser =

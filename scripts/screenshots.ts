@@ -1,0 +1,168 @@
+/**
+ * The pictures of a session that asks and delegates, for README and manual: `TEMPORAL_ADDRESS=… TEMPORAL_UI=http://… node
+ * scripts/screenshots.ts`. Needs a browser as the tests do (CHROME_BIN), Docker and a Temporal server with its Web UI.
+ */
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Client, Connection } from "@temporalio/client";
+import { chromium, type Page } from "playwright-core";
+import { findSession } from "../activities/store/reading.ts";
+import { browserPath } from "../test/support/browser-path.ts";
+import { bySession } from "../test/support/by-session.ts";
+import { createClosers } from "../test/support/closers.ts";
+import { eventually } from "../test/support/eventually.ts";
+import { startOwnPostgres } from "../test/support/own-postgres.ts";
+import { clientArgs } from "../test/support/program.ts";
+import { call, startScriptedModel, text } from "../test/support/scripted-model.ts";
+import { startWorkerProcess } from "../test/support/worker-process.ts";
+
+const {
+  TEMPORAL_ADDRESS = "127.0.0.1:7233",
+  TEMPORAL_UI = "http://127.0.0.1:8233",
+  SANDBOX_IMAGE,
+  PATH = "",
+} = process.env;
+const SESSION = "move-to-pnpm";
+const IMAGES = fileURLToPath(new URL("../docs/images/", import.meta.url));
+
+const FILES = {
+  "package.json": '{\n  "name": "shop",\n  "scripts": { "test": "node --test" }\n}\n',
+  "package-lock.json": '{ "lockfileVersion": 3 }\n',
+  "ci.yml": "steps:\n  - run: pnpm install --frozen-lockfile\n  - run: npm test\n",
+  "README.md": "# Shop\n\nInstall with `npm install`, then `npm test`.\n",
+};
+const bash = (command: string) => call("bash", { command });
+const MODEL = bySession({
+  "": [
+    [text("I look at what is there first."), bash("ls; cat ci.yml; grep -rn npm README.md")],
+    [
+      call("ask_user", {
+        question: "The lockfile is npm's, but CI installs with pnpm. Which one is to stay?",
+        options: [
+          { label: "pnpm", description: "as CI does" },
+          { label: "npm", description: "as the lockfile says" },
+        ],
+      }),
+    ],
+    [
+      text("pnpm it is. One session looks for what else calls npm, another one writes the manual anew."),
+      call("delegate", { task: "Find every place that calls npm, and say which of them matter." }),
+      call("delegate", { task: "Change the README from npm to pnpm.", access: "write" }),
+    ],
+    [
+      text("The last places are the lockfile and CI."),
+      bash("rm package-lock.json; sed -i 's/npm test/pnpm test/' ci.yml; cat ci.yml README.md"),
+    ],
+    [text("The project uses pnpm everywhere: CI, README and the lockfile are changed.")],
+  ],
+  ".s3c0": [
+    [bash("grep -rn 'npm ' --include=* . | head")],
+    [text("CI's test line and the README call npm; nothing else does.")],
+  ],
+  ".s3c1": [
+    [bash("sed -i 's/`npm /`pnpm /g' README.md; cat README.md")],
+    [text("The README says pnpm now.")],
+  ],
+});
+
+const home = mkdtempSync(join(tmpdir(), "longhaul-pictures-"));
+const closers = createClosers(async () => rmSync(home, { recursive: true, force: true }));
+try {
+  await takePictures();
+} finally {
+  await closers.close();
+}
+
+async function takePictures(): Promise<void> {
+  const project = join(home, "shop");
+  const settings = join(home, "settings.yaml");
+  mkdirSync(project);
+  for (const [name, content] of Object.entries(FILES)) writeFileSync(join(project, name), content);
+  writeFileSync(settings, "sandbox: { network: none }\ndelegate: { enabled: true }\n");
+
+  const postgres = await startOwnPostgres();
+  closers.add(() => postgres.close());
+  const model = await startScriptedModel(MODEL, { apiKey: "sk-pictures" });
+  closers.add(() => model.close());
+  const environment: Record<string, string> = {
+    PATH,
+    HOME: home,
+    DATABASE_URL: postgres.url,
+    TEMPORAL_ADDRESS,
+    LONGHAUL_TASK_QUEUE: `pictures-${process.pid}`,
+    LONGHAUL_NO_SETUP: "1",
+    LONGHAUL_LOG_LEVEL: "warn",
+    OPENAI_BASE_URL: model.baseUrl,
+    OPENAI_API_KEY: "sk-pictures",
+    LONGHAUL_MODEL: "gpt-4o",
+    ...(SANDBOX_IMAGE === undefined ? {} : { SANDBOX_IMAGE }),
+  };
+  const worker = await startWorkerProcess(environment);
+  closers.add(() => worker.terminate());
+  const connection = await Connection.connect({ address: TEMPORAL_ADDRESS });
+  const workflow = new Client({ connection }).workflow.getHandle(SESSION);
+  const end = () => workflow.terminate("its pictures are taken").catch(() => undefined);
+  closers.add(() => connection.close(), end);
+  // One that an earlier try has left.
+  await end();
+  const spawnLonghaul = (...words: string[]) =>
+    spawn(process.execPath, clientArgs(words), {
+      cwd: home,
+      env: environment,
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+  const server = spawnLonghaul("serve", "--port", "0");
+  closers.add(async () => void server.kill("SIGTERM"));
+  let address = "";
+  server.stdout.setEncoding("utf8").on("data", (piece: string) => (address += piece));
+  const browser = await chromium.launch({ executablePath: browserPath ?? "", args: ["--no-sandbox"] });
+  closers.add(() => browser.close());
+
+  const open = async (url: string, width: number, height: number) => {
+    const page = await browser.newPage({ viewport: { width, height } });
+    await page.goto(url);
+    return page;
+  };
+  const shoot = (page: Page, name: string) => page.screenshot({ path: join(IMAGES, name) });
+  const until = (status: string) =>
+    eventually(
+      `the session is ${status}`,
+      async () => (await findSession(postgres.store.db, SESSION))?.status === status,
+      120_000,
+    );
+
+  const flags = ["--id", SESSION, "--workspace", project, "--config", settings];
+  spawnLonghaul("start", "Make this project use one package manager everywhere.", ...flags);
+  await until("waiting");
+  const url = await eventually("the page", () => /^http.*$/m.exec(address)?.[0], 60_000);
+  const phone = await open(url, 390, 780);
+  await phone.locator(`#list [data-id="${SESSION}"]`).click();
+  await phone.locator("#questions button").first().waitFor();
+  await phone.locator("#log summary").nth(1).waitFor();
+  await shoot(phone, "page-phone.png");
+
+  const ui = await open(`${TEMPORAL_UI}/namespaces/default/workflows/${SESSION}`, 1100, 720);
+  await ui.getByRole("button", { name: "More Actions" }).click();
+  await ui.getByRole("menuitem", { name: "Send a Signal" }).click();
+  const form = ui.locator("dialog[open]");
+  await form.getByTestId("signal-select-button").click();
+  await form.locator("li", { hasText: "Answer a question" }).click();
+  await form.locator("[contenteditable=true]").fill('"pnpm"');
+  await shoot(ui, "web-ui-answer.png");
+  await form.getByRole("button", { name: "Submit" }).click();
+  await until("completed");
+
+  await ui.goto(ui.url().replace(/\/history.*$/, "/relationships"));
+  // With the rows of both delegates below the tree.
+  await ui.setViewportSize({ width: 1100, height: 1080 });
+  await ui.getByText("Expand All").click();
+  await ui.getByText(`${SESSION}.s3c1`).first().waitFor();
+  await shoot(ui, "web-ui-relationships.png");
+  const desk = await open(url, 1100, 720);
+  await desk.locator(`#list [data-id="${SESSION}"]`).click();
+  await desk.locator("#log .outcome").waitFor();
+  await shoot(desk, "page.png");
+}

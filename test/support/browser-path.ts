@@ -1,0 +1,20 @@
+/** Where this machine has Chromium or Chrome: by CHROME_BIN, else on PATH. */
+import { accessSync, constants } from "node:fs";
+import { delimiter, join } from "node:path";
+
+const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+
+/** Undefined where there is none. */
+export const browserPath: string | undefined = [
+  process.env["CHROME_BIN"] ?? "",
+  ...(process.env["PATH"] ?? "")
+    .split(delimiter)
+    .flatMap((folder) => NAMES.map((name) => join(folder, name))),
+].find((path) => {
+  try {
+    accessSync(path, constants.X_OK);
+    return path !== "";
+  } catch {
+    return false;
+  }
+});
