@@ -94,11 +94,13 @@ async function pull(docker: Dockerode, tag: string, say: Say): Promise<string | 
 
 async function build(docker: Dockerode, tag: string, full: boolean): Promise<void> {
   const context = fileURLToPath(new URL("sandbox-image", import.meta.url));
-  const { npm, pip } = registriesOfMachine(process.env).registries;
+  const { registries, certificates } = registriesOfMachine(process.env);
+  const { npm, pip } = registries;
   const buildargs = {
     ...(full ? { VARIANT: "full" } : {}),
     ...(npm?.[0] === undefined ? {} : { NPM_CONFIG_REGISTRY: npm[0] }),
     ...(pip?.[0] === undefined ? {} : { PIP_INDEX_URL: pip[0] }),
+    ...(certificates === undefined ? {} : { CERTIFICATES: certificates }),
   };
   await followProgress(docker, await docker.buildImage({ context, src: CONTEXT }, { t: tag, buildargs }));
 }

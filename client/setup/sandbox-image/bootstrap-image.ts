@@ -213,12 +213,20 @@ async function importFolder(docker: Dockerode, root: string, tag: string): Promi
   await Promise.all([packed, followProgress(docker, progress)]);
 }
 
+interface EngineWord {
+  readonly error?: string;
+}
+
 /** Waits till the engine has done it. @throws Error with its text where it failed */
 export async function followProgress(docker: Dockerode, progress: NodeJS.ReadableStream): Promise<void> {
   await new Promise<void>((resolve, reject) => {
-    docker.modem.followProgress(progress, (error: Error | null) =>
-      error === null ? resolve() : reject(error),
-    );
+    docker.modem.followProgress(progress, (error: Error | null, told: readonly EngineWord[]) => {
+      // The library gives what failed in the engine as an ordinary line.
+      const failed = told.find((line) => line.error !== undefined)?.error;
+      if (error !== null) reject(error);
+      else if (failed === undefined) resolve();
+      else reject(new Error(failed));
+    });
   });
 }
 

@@ -10,6 +10,11 @@ YARN=1.22.22+sha512.a6b2f7906b721bba3d67d4aff083df04dad64c399707841b7acf00f6b133
 UV=0.13.9
 PATH=/usr/local/bin:$PATH
 
+if [ -n "${CERTIFICATES:-}" ]; then
+  { cat /etc/ssl/certs/ca-certificates.crt; printf '\n%s\n' "$CERTIFICATES"; } > /tmp/certificates.pem
+  export NODE_EXTRA_CA_CERTS=/tmp/certificates.pem PIP_CERT=/tmp/certificates.pem
+fi
+
 # Numeric ids are what counts: the supervisor runs tools as 1000:1000. A fresh named volume takes over the owner.
 useradd --create-home --user-group --uid 1000 --shell /bin/bash agent
 install -d -o agent -g agent -m 0755 /workspace
@@ -39,6 +44,6 @@ chown -R agent:agent /home/agent
 # no-new-privileges makes them useless in the sandbox; without the bit they do not tempt either.
 find / -xdev -type f -perm /6000 -exec chmod a-s {} +
 apt-get clean
-rm -rf /var/lib/apt/lists/* /var/log/*.log /var/log/apt /debootstrap /tmp/npm-cache ~root/.cache
+rm -rf /var/lib/apt/lists/* /var/log/*.log /var/log/apt /debootstrap /tmp/npm-cache /tmp/certificates.pem ~root/.cache
 # As Debian's own images leave out.
 rm -rf /usr/share/doc/* /usr/share/man/* /usr/share/info/* /usr/share/locale/*
