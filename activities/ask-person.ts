@@ -15,6 +15,7 @@ import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession } from "./runtime/enter-session.ts";
 import { inputHash, questionId, standingVerdict } from "./permissions/approval.ts";
 import type { Queryable } from "./store/db.ts";
+import { namesToAsk } from "./store/egress.ts";
 import { appendEvents } from "./store/events.ts";
 import { openQuestion, openQuestions, type QuestionOption, type QuestionRow } from "./store/questions.ts";
 import { holdRun } from "./store/runs.ts";
@@ -43,7 +44,7 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
   ]);
   const call = calls[index];
   if (!row || !call) throw fatal("NoSuchCall", `Step ${step} of session ${session.id} has no call ${index}.`);
-  const asks = row.status === "pending" ? await questionOf(db, session, call) : undefined;
+  const asks = await asksNow(db, session, { input, isPending: row.status === "pending", call });
   if (asks === undefined) return { kind: "passed" };
 
   const settings = questionSettings(session.config.questions);
@@ -72,6 +73,23 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
     ...(settled === undefined ? {} : { settled }),
   };
 }
+
+/** What is asked about a call that is to be run; or, about one that was, for leave to reach what it was refused. */
+async function asksNow(
+  db: Queryable,
+  session: Session,
+  of: { readonly input: RunToolInput; readonly isPending: boolean; readonly call: ToolCallPart },
+): Promise<Asks | undefined> {
+  const { step, about } = of.input;
+  if (about === undefined) return of.isPending ? questionOf(db, session, of.call) : undefined;
+  const names = await namesToAsk(db, { sessionId: session.id, epoch: session.epoch, step });
+  return names.length === 0 ? undefined : { ...EGRESS, text: egressText(names) };
+}
+
+const EGRESS = { kind: "egress", options: null, defaultText: null, timeoutMs: undefined } as const;
+
+const egressText = (names: readonly string[]) =>
+  `The sandbox asked for names that are not listed. May it reach them for the rest of the session?\n${names.join("\n")}`;
 
 interface Asks {
   readonly kind: QuestionKind;

@@ -96,7 +96,7 @@ async function runTool(
       log.warn("the workspace was not saved; the next save makes up for it", { step: input.step, reason });
       throw error;
     });
-  const invoked =
+  const invoked: Invoked =
     refused ??
     (await saves.around(session.id, { changes, save }, (saved) =>
       withoutLost(sandboxes, session.id, () =>
@@ -121,12 +121,14 @@ interface CallInHand {
   readonly row: LedgerRow;
 }
 
+type Invoked = InvokedTool & Pick<ToolFacts, "asksForDomains">;
+
 async function invoke(
   deps: AgentDeps,
   sandboxes: SessionSandboxes,
   scope: ActivityScope,
   { session, call, row, resumed, saved }: CallInHand & { resumed: boolean; saved: Promise<void> },
-): Promise<InvokedTool> {
+): Promise<Invoked> {
   const tools = sessionTools(deps.tools, session);
   const tool = findTool(tools, call.toolName);
   // Only a person's stop ends the command; for a deploy or a pause it runs on, and the next attempt follows it.
@@ -175,7 +177,9 @@ async function invoke(
     const result = await Promise.race([running, detached, unconfirmed.promise]);
     // Whoever stopped it does not wait for that.
     const note = stop.signal.aborted ? undefined : await egress.end();
-    return note === undefined ? result : { ...result, text: `${result.text}\n${note}` };
+    if (note === undefined) return result;
+    const asks = session.config.sandbox.askForDomains === true && egress.asks;
+    return { ...result, text: `${result.text}\n${note}`, ...(asks ? { asksForDomains: true as const } : {}) };
   } finally {
     egress.stop();
   }
@@ -199,7 +203,7 @@ async function store(
   deps: AgentDeps,
   scope: ActivityScope,
   done: Finished,
-  result: InvokedTool,
+  result: Invoked,
 ): Promise<ToolFacts> {
   const { session, call, row, fence, durationMs, notes } = done;
   if (result.truncated && result.whole)
@@ -245,7 +249,8 @@ async function store(
     textsOfCall(call.input, part.text),
   );
   deps.notifier.wake(session.id);
-  return { outcome: result.outcome, tokens, ms: durationMs, hash: hashOf(call, part.text) };
+  const asks = result.asksForDomains === true ? { asksForDomains: true as const } : {};
+  return { outcome: result.outcome, tokens, ms: durationMs, hash: hashOf(call, part.text), ...asks };
 }
 
 /**

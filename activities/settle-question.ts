@@ -19,9 +19,17 @@ import { endedBefore, hasEnded, hashOf } from "./step/ended-call.ts";
 import { closingOf, resultFor, settledEvent } from "./step/settlement.ts";
 import type { Queryable } from "./store/db.ts";
 import type { NewEvent } from "./store/event.ts";
+import { addRule, namesToAsk } from "./store/egress.ts";
 import { appendEvents } from "./store/events.ts";
-import { closeQuestion, findQuestion, grant, openQuestions, setWaiting } from "./store/questions.ts";
-import { markClosed, PARKED } from "./store/sandboxes.ts";
+import {
+  closeQuestion,
+  findQuestion,
+  grant,
+  openQuestions,
+  setWaiting,
+  type QuestionRow,
+} from "./store/questions.ts";
+import { addNotice, markClosed, PARKED } from "./store/sandboxes.ts";
 import { holdRun } from "./store/runs.ts";
 import type { Session } from "./store/sessions.ts";
 import { findCall, finishCall, type LedgerRow } from "./store/tool-calls.ts";
@@ -48,6 +56,10 @@ async function settle(
     const call = (await requestedCalls(tx, session.id, step))[index];
     if (!row || !call || !question)
       throw fatal("NoSuchCall", `Session ${session.id} has no question ${id} in step ${step}.`);
+    if (question.kind === "egress") {
+      await settleEgress(tx, session, question, settlement, scope.attempt);
+      return { kind: "result", facts: await endedBefore(tx, row, call) };
+    }
     if (hasEnded(row)) return { kind: "result", facts: await endedBefore(tx, row, call) };
     const result = resultFor(question, settlement);
     const isNew = await closeQuestion(
@@ -72,6 +84,37 @@ async function settle(
   });
   deps.notifier.wake(session.id);
   return settled;
+}
+
+/** Names for the rest of the session; the call that asked for them has its result, so the model is told by a notice. */
+async function settleEgress(
+  tx: Queryable,
+  session: Session,
+  question: QuestionRow,
+  settlement: Settlement,
+  attempt: number,
+): Promise<void> {
+  const { step } = question;
+  const key = { sessionId: session.id, epoch: session.epoch, id: question.id };
+  const isNew = await closeQuestion(tx, key, closingOf(question, settlement));
+  await setWaiting(tx, session.id, false);
+  if (!isNew) return;
+  await appendEvents(tx, session.id, session.epoch, [
+    { ...settledEvent(question, settlement), step, attempt },
+  ]);
+  if (settlement.how !== "allowed" && settlement.how !== "denied") return;
+  const names = await namesToAsk(tx, { ...key, step });
+  if (settlement.how === "allowed")
+    for (const domain of names)
+      await addRule(tx, { sessionId: session.id, domain, by: settlement.by ?? "person" });
+  const words = settlement.text === undefined ? "" : ` They wrote: ${settlement.text}`;
+  const what =
+    settlement.how === "allowed" ? "may be reached from now on: repeat what failed" : "stay closed";
+  await addNotice(
+    tx,
+    session.id,
+    `[A person was asked about the network: ${names.join(", ")} ${what}.${words}]`,
+  );
 }
 
 /** The rule that asked is answered for the rest of the session. */

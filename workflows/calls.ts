@@ -33,12 +33,15 @@ export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<b
     // The sandbox may take minutes: a person who interrupts does not wait for it.
     await Promise.race([run.opening, scope.cancelRequested]);
     await withRests(run, calls, async () => {
+      let refused: { readonly call: CallFacts; readonly index: number } | undefined;
       for (const group of callGroups(calls)) {
         run.asking.busy = group.length;
         const results = await Promise.allSettled(
           group.map(async ([call, index]) => {
             try {
-              applyToolResult(state, call, await performCall(run, call, { step, index, ...asked }));
+              const facts = await performCall(run, call, { step, index, ...asked });
+              applyToolResult(state, call, facts);
+              if (facts.asksForDomains === true) refused ??= { call, index };
             } finally {
               run.asking.busy -= 1;
             }
@@ -48,6 +51,7 @@ export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<b
         const failure = results.find((result) => result.status === "rejected");
         if (failure) throw failure.reason;
       }
+      if (refused !== undefined) await askForDomains(run, refused.call, { step, index: refused.index });
     });
   });
   state.interrupting = false;
@@ -62,7 +66,7 @@ export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<b
 
 /** All calls; beside those that may wait for a person, the run rests when nothing else is left of them. */
 async function withRests<T>(run: Run, calls: readonly CallFacts[], perform: () => Promise<T>): Promise<T> {
-  if (!calls.some(asksPerson)) return perform();
+  if (run.policy?.asksForDomains !== true && !calls.some(asksPerson)) return perform();
   let isOver = false;
   const rests = restWhileWaiting(run, () => isOver);
   rests.catch(() => undefined);
@@ -76,6 +80,16 @@ async function withRests<T>(run: Run, calls: readonly CallFacts[], perform: () =
 }
 
 const asksPerson = ({ by, needsApproval }: CallFacts) => by === "person" || needsApproval === true;
+
+/** All calls have their results: one question about what they were refused. The names hold from the next command on. */
+async function askForDomains(run: Run, call: CallFacts, input: RunToolInput): Promise<void> {
+  run.asking.busy += 1;
+  try {
+    await askAbout(run, call, { ...input, about: "egress" });
+  } finally {
+    run.asking.busy -= 1;
+  }
+}
 
 /** One call, by whoever performs it. */
 async function performCall(run: Run, call: CallFacts, input: RunToolInput): Promise<ToolFacts> {

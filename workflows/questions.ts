@@ -43,7 +43,7 @@ export async function askAbout(
   const { asking } = run;
   const { step, index } = input;
   const { messages } = asking;
-  const asks = call.by === "person" ? "asks" : "asks for leave";
+  const asks = call.by === "person" ? "asks" : asksFor(input);
   asking.storing += 1;
   const asked = await perform(
     "askPerson",
@@ -64,6 +64,8 @@ export async function askAbout(
   const settled = await perform("settleQuestion", optionsOf(run), summary, { step, index, id, settlement });
   return settled.kind === "result" ? settled.facts : undefined;
 }
+
+const asksFor = ({ about }: RunToolInput) => (about === "egress" ? "asks for the network" : "asks for leave");
 
 /** How long the end of a run waits for its notice. Source: ours, five attempts. */
 const NOTICE_MS = 30_000;

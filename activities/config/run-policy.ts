@@ -124,6 +124,7 @@ export function runPolicyOf(
     ...(config.limits.deadline === undefined
       ? {}
       : { deadlineMs: config.limits.deadline, wrapUpMs: config.limits.wrapUp }),
+    ...(config.sandbox.askForDomains === true ? { asksForDomains: true as const } : {}),
     ...(setup === undefined ? {} : { setupTimeoutMs: setupTimeoutOf(setup, config.sandbox) }),
     maxFutileRounds: MAX_FUTILE_ROUNDS,
     maxHistoryEvents: config.limits.maxHistoryEvents,

@@ -42,6 +42,8 @@ export const sandboxConfigSchema = z.strictObject({
   network: z.enum(NETWORKS).default("bridge"),
   /** With `listed`: host names, `*.name` for those below one, groups. */
   domains: z.array(domainSchema).default([]),
+  /** With `listed`: a person is asked about a name that is not. */
+  askForDomains: z.boolean().optional(),
   /** Private addresses that a sandbox on the bridge may reach nevertheless, such as a package mirror. */
   allow: z.array(z.string().refine(isPrefix, "an IP address, or a prefix such as 10.1.0.0/16")).default([]),
   /** `required`: no sandbox on the bridge unless it is shut off from private addresses; `best-effort`: then a warning. */

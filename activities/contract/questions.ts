@@ -3,11 +3,12 @@ import { cleanText } from "./clean-text.ts";
 import { cutChars } from "./cut-text.ts";
 import type { RunToolInput, ToolFacts } from "./tool-facts.ts";
 
-export type QuestionKind = "ask" | "approval" | "plan";
+/** `egress`: names that the sandbox may not reach. */
+export type QuestionKind = "ask" | "approval" | "plan" | "egress";
 
 /** What the workflow keeps of a question while it is open; all of its text is in its row. */
 export interface QuestionFacts {
-  /** Named by its call: `s12c0`. */
+  /** Named by its call: `s12c0`; `s12c0e` of kind `egress`. */
   readonly id: string;
   readonly kind: QuestionKind;
   /** At most 200 characters. */
@@ -130,7 +131,7 @@ function settlementOf({ kind, options }: Open, { text, option, action }: AnswerM
   if (text !== undefined && text.length > MAX_ANSWER_CHARS)
     return `the answer has more than ${MAX_ANSWER_CHARS} characters; say it as a message`;
   if (action === "decline") return { how: "declined" };
-  if (kind === "approval" || kind === "plan") return leaveOf(kind, text, action);
+  if (kind !== "ask") return leaveOf(kind, text, action);
   if (action !== undefined)
     return `${action} answers an approval, and this is a question: answer it in words`;
   const chosen = option ?? text;
@@ -146,13 +147,13 @@ function settlementOf({ kind, options }: Open, { text, option, action }: AnswerM
 }
 
 function leaveOf(
-  kind: "approval" | "plan",
+  kind: Exclude<QuestionKind, "ask">,
   text: string | undefined,
   action: AnswerMessage["action"],
 ): Said | string {
   const words = text === undefined ? {} : { text };
   if (action === "allow") return { how: "allowed", ...words };
-  if (action === "allow-always" && kind === "approval") return { how: "allowed", always: true, ...words };
+  if (action === "allow-always" && kind !== "plan") return { how: "allowed", always: true, ...words };
   if (action === "deny") return { how: "denied", ...words };
   // Of a plan, words are the changes that the person wants; of an approval they are no leave.
   if (kind === "plan" && text !== undefined && action === undefined) return { how: "denied", ...words };

@@ -48,6 +48,8 @@ export interface RunPolicy {
   readonly setupTimeoutMs?: number;
   /** How long a sandbox is kept while only people are waited for, in ms. */
   readonly parkAfterMs?: number;
+  /** A person is asked about names that the sandbox may not reach. */
+  readonly asksForDomains?: true;
   /** The operator is told of questions and of the end. */
   readonly notifies?: true;
   /** Of a session that works on a repository. Absent in all others. */

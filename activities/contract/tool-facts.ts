@@ -7,6 +7,8 @@ export interface RunToolInput {
   readonly index: number;
   /** As in `ModelStepInput`: the result is to fit that model's window. */
   readonly fallback?: number;
+  /** Of a question: not the call itself, but the names that its command was refused. */
+  readonly about?: "egress";
 }
 
 export interface ToolFacts {
@@ -20,4 +22,6 @@ export interface ToolFacts {
   readonly costUsd?: number;
   /** Nothing was done: a person has to allow it first. */
   readonly needsApproval?: true;
+  /** Its command asked for names that are not listed, and a person is to be asked about them. */
+  readonly asksForDomains?: true;
 }

@@ -41,8 +41,15 @@ export async function verdictNow(db: Queryable, asked: Asked): Promise<Verdict> 
   return (await isApproved(db, leave)) ? { action: "allow" } : verdict;
 }
 
-export const questionId = ({ step, index }: { readonly step: number; readonly index: number }): string =>
-  `s${step}c${index}`;
+export const questionId = ({
+  step,
+  index,
+  about,
+}: {
+  readonly step: number;
+  readonly index: number;
+  readonly about?: "egress";
+}): string => `s${step}c${index}${about === undefined ? "" : "e"}`;
 
 /** Leave is given for exactly this call. */
 export function inputHash({ toolName, input }: Pick<ToolCallPart, "toolName" | "input">): string {

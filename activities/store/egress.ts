@@ -2,7 +2,8 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
 import type { Queryable, Store } from "./db.ts";
 import { appendEvents } from "./events.ts";
-import { egressRules } from "./schema/index.ts";
+import type { EventData } from "./event.ts";
+import { egressRules, events, questions } from "./schema/index.ts";
 import { lastStep, lockEpoch } from "./sessions.ts";
 
 /** Patterns that were allowed on the live line. */
@@ -15,22 +16,59 @@ export async function allowedDomains(db: Queryable, sessionId: string): Promise<
   return rows.map(({ domain }) => domain);
 }
 
+/** As many as one question names. */
+const MAX_ASKED = 20;
+
+/**
+ * The names that a step's commands were refused, that a person could allow, and that no earlier step's question was about.
+ * The same for as long as the step is the newest.
+ */
+export async function namesToAsk(
+  db: Queryable,
+  { sessionId, epoch, step }: { readonly sessionId: string; readonly epoch: number; readonly step: number },
+): Promise<string[]> {
+  const rows = await db
+    .select({ step: events.step, data: events.data })
+    .from(events)
+    .where(and(eq(events.sessionId, sessionId), eq(events.epoch, epoch), eq(events.type, "egress:denied")))
+    .orderBy(events.seq);
+  const asked = await db
+    .select({ step: questions.step })
+    .from(questions)
+    .where(and(eq(questions.sessionId, sessionId), eq(questions.epoch, epoch), eq(questions.kind, "egress")));
+  const before = new Set(asked.filter((each) => each.step < step).map((each) => each.step));
+  const hostsOf = (of: (at: number) => boolean) =>
+    rows
+      .filter((row) => of(row.step))
+      // What we wrote ourselves.
+      .map((row) => row.data as EventData["egress:denied"])
+      .flatMap(({ host, allow }) => (allow === undefined ? [] : [host]));
+  const known = new Set(hostsOf((at) => before.has(at)));
+  return [...new Set(hostsOf((at) => at === step))].filter((host) => !known.has(host)).slice(0, MAX_ASKED);
+}
+
 /** Allows a name from here on, and says so to watchers. A reset to before this step takes it back. */
-export async function allowDomain(
-  store: Pick<Store, "db">,
-  { sessionId, domain, by }: { readonly sessionId: string; readonly domain: string; readonly by: string },
-): Promise<void> {
-  await store.db.transaction(async (tx) => {
-    const epoch = await lockEpoch(tx, sessionId);
-    if (epoch === undefined) throw new Error(`No session ${sessionId}.`);
-    const step = await lastStep(tx, sessionId);
-    await tx
-      .insert(egressRules)
-      .values({ sessionId, epoch, step, domain, by })
-      .onConflictDoUpdate({
-        target: [egressRules.sessionId, egressRules.epoch, egressRules.domain],
-        set: { step: sql`excluded.step`, by: sql`excluded.by`, supersededEpoch: null },
-      });
-    await appendEvents(tx, sessionId, epoch, [{ type: "egress:allowed", step, data: { domain, by } }]);
-  });
+export async function allowDomain(store: Pick<Store, "db">, rule: DomainRule): Promise<void> {
+  await store.db.transaction((tx) => addRule(tx, rule));
+}
+
+interface DomainRule {
+  readonly sessionId: string;
+  readonly domain: string;
+  readonly by: string;
+}
+
+/** The same, in a transaction. */
+export async function addRule(tx: Queryable, { sessionId, domain, by }: DomainRule): Promise<void> {
+  const epoch = await lockEpoch(tx, sessionId);
+  if (epoch === undefined) throw new Error(`No session ${sessionId}.`);
+  const step = await lastStep(tx, sessionId);
+  await tx
+    .insert(egressRules)
+    .values({ sessionId, epoch, step, domain, by })
+    .onConflictDoUpdate({
+      target: [egressRules.sessionId, egressRules.epoch, egressRules.domain],
+      set: { step: sql`excluded.step`, by: sql`excluded.by`, supersededEpoch: null },
+    });
+  await appendEvents(tx, sessionId, epoch, [{ type: "egress:allowed", step, data: { domain, by } }]);
 }

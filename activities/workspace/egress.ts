@@ -32,6 +32,8 @@ interface EgressWatch {
   begin(sandbox: Sandbox): Promise<void>;
   /** Looks once more. @returns what was refused, for the model; undefined where nothing was */
   end(): Promise<string | undefined>;
+  /** Whether a person could have let through what was refused. */
+  readonly asks: boolean;
   stop(): void;
 }
 
@@ -83,6 +85,9 @@ export function watchEgress(
       await looking;
       await look(watched);
       return seen.length === 0 ? undefined : noteFor(session.id, seen);
+    },
+    get asks() {
+      return seen.some(({ reason }) => reason === BY_LIST);
     },
     stop() {
       clearInterval(timer);

@@ -19,7 +19,7 @@ interface AnswerFlags {
 }
 
 /** Named by its call. */
-const QUESTION = /^s\d+c\d+$/;
+const QUESTION = /^s\d+c\d+e?$/;
 
 export function answerCommand(command: Command, output: Output) {
   command

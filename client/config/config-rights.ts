@@ -22,6 +22,8 @@ const NETWORKS: readonly string[] = ["none", "listed", "bridge"];
 const SANDBOX: { readonly [Key in keyof Sandbox]?: Widens<Exclude<Sandbox[Key], undefined>> } = {
   image: differs,
   network: (value, own) => NETWORKS.indexOf(value) > NETWORKS.indexOf(own),
+  // It asks, and gives nothing by itself.
+  askForDomains: () => false,
   domains: (value, own) => value.some((domain) => !own.includes(domain)),
   allow: (value, own) => value.some((prefix) => !own.includes(prefix)),
   memory: larger,

@@ -11,8 +11,7 @@ export function askedLines(
   columns: number,
 ): string[] {
   const isAsk = kind === "ask";
-  const leave = kind === "plan" ? "plan" : "asks for leave";
-  const title = isAsk ? "question" : leave;
+  const title = TITLES[kind] ?? "asks for leave";
   return [
     "",
     style("bold", `? ${title} ${id}`),
@@ -29,6 +28,12 @@ export function askedLines(
     ),
   ];
 }
+
+const TITLES: Readonly<Record<string, string>> = {
+  ask: "question",
+  plan: "plan",
+  egress: "asks for the network",
+};
 
 const untilText = (expiresAt: string | null) => (expiresAt === null ? "" : `, taken at ${expiresAt}`);
 

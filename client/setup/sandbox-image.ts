@@ -102,7 +102,10 @@ async function build(docker: Dockerode, tag: string, full: boolean): Promise<voi
     ...(pip?.[0] === undefined ? {} : { PIP_INDEX_URL: pip[0] }),
     ...(certificates === undefined ? {} : { CERTIFICATES: certificates }),
   };
-  await followProgress(docker, await docker.buildImage({ context, src: CONTEXT }, { t: tag, buildargs }));
+  await followProgress(
+    docker,
+    await docker.buildImage({ context, src: CONTEXT }, { t: tag, buildargs, forcerm: true }),
+  );
 }
 
 function missing(tag: string, reason: string, fix: string): ServiceMissing {

@@ -4,6 +4,7 @@ import { allowDomain } from "../../activities/store/egress.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { resetToStep } from "../support/reset-run.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
+import { untilWaiting } from "../support/questions.ts";
 import { resultTexts } from "../support/stored.ts";
 
 const agent = useAgent();
@@ -52,4 +53,40 @@ it("refuses a name, lets it through once a person allowed it, and no more after 
   const runId = await resetToStep(agent.client, session.id, 1);
   await agent.client.workflow.getHandle(session.id, runId).result();
   expect((await resultTexts(store, session.id)).at(-1)).toMatch(/^blocked-by-allowlist/);
+});
+
+it("asks a person about names that are not listed, once, and lets through what they allow", async () => {
+  const OTHER = "192.0.2.2";
+  const script = scriptedModel()
+    .calls("bash", { command: ask })
+    .calls("bash", { command: `${ask}; ${ask.replaceAll(NAME, OTHER)}` })
+    .calls("bash", { command: ask.replaceAll(NAME, OTHER) })
+    .says("Done.");
+  const session = await agent.start(script, {
+    config: (config) => ({
+      ...config,
+      sandbox: { ...config.sandbox, network: "listed", domains: ["good.test"], askForDomains: true },
+    }),
+  });
+  const first = await session.until("question:asked");
+  expect(first.data).toMatchObject({ id: "s1c0e", kind: "egress", text: expect.stringContaining(NAME) });
+  await untilWaiting(agent.database.store, session);
+  await session.handle.executeUpdate("answerQuestion", {
+    args: [{ question: "s1c0e", action: "allow", by: "Ada" }],
+  });
+  const second = await session.until("question:asked", ({ step }) => step === 2);
+  expect(second.data.text).toContain(OTHER);
+  expect(second.data.text).not.toContain(NAME);
+  await session.handle.executeUpdate("answerQuestion", {
+    args: [{ question: second.data.id, action: "deny" }],
+  });
+  expect(await session.result()).toMatchObject({ result: "Done." });
+  const results = await resultTexts(agent.database.store, session.id);
+  expect(results[0]).toMatch(/^blocked-by-allowlist/);
+  expect(results[1]).toMatch(/^blocked-private-address\nblocked-by-allowlist/);
+  expect(results[2]).toMatch(/^blocked-by-allowlist/);
+  const events = await session.events();
+  expect(events.filter(({ type }) => type === "question:asked")).toHaveLength(2);
+  expect(events.find(({ type }) => type === "egress:allowed")?.data).toEqual({ domain: NAME, by: "Ada" });
+  expect(JSON.stringify(session.model.requests[1])).toContain(`${NAME} may be reached from now on`);
 });
