@@ -8,6 +8,7 @@ import { resultTexts } from "../support/stored.ts";
 
 const agent = useAgent();
 const begun = Date.now();
+afterAll(() => agent.deps.sandboxHost.removeUnused());
 afterAll(async () => {
   const images = await agent.docker.listImages({ filters: { label: ["longhaul.setup"] } });
   for (const { RepoTags: [name] = [], Created: at } of images)
@@ -110,4 +111,23 @@ test("a build that fails, or gives no sandbox, ends the run before anything is p
   expect(await ends(`${from}RUN rm /usr/bin/python3*\n`)).toMatch(/SetupFailed[^]*has no python3/);
   const images = await agent.docker.listImages({ filters: { label: ["longhaul.setup"] } });
   expect(images.filter(({ Created: at }) => at * 1_000 >= before)).toEqual([]);
+});
+
+test("what a Dockerfile runs has the sandbox's network: nothing but what the list lets through", async () => {
+  const ask = "curl -s -o /dev/null -D - http://192.0.2.1/ | grep -o 'blocked-[a-z-]*' > /opt/refused";
+  const session = await agent.start(
+    scriptedModel().calls("bash", { command: "cat /opt/refused" }).says("Done."),
+    {
+      config: (config) => {
+        const { sandbox, ...rest } = building(randomBytes(8).toString("hex"))(config);
+        const build = { dockerfile: "Dockerfile", context: ".", args: {} };
+        return { ...rest, sandbox: { ...sandbox, network: "listed", domains: ["good.test"], build } };
+      },
+      workspace: await files({ Dockerfile: `FROM ${inject("sandboxImage")}\nRUN ${ask}\n` }),
+    },
+  );
+  expect((await session.result()).status).toBe("completed");
+  expect(await resultTexts(agent.database.store, session.id)).toEqual(["blocked-by-allowlist"]);
+  const denied = await session.until("egress:denied");
+  expect(denied.data).toMatchObject({ host: "192.0.2.1", reason: "blocked-by-allowlist" });
 });
