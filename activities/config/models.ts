@@ -123,6 +123,7 @@ export function resolveModel(
   const moreOutput = largestOutput(known, ownOutput, contextWindow);
   const assumes = ownWindow === undefined && known === undefined;
   const maxInput = known && maxInputOf(known);
+  const mayBeChat = !isMakers && provider === "openai" && (config.api ?? found.api) === "responses";
   const ending = known && isMakers ? shutdownNote(model, known, facts.now) : undefined;
   return {
     ok: true,
@@ -142,7 +143,7 @@ export function resolveModel(
     },
     isAssumed: assumes,
     notes: [
-      ...(assumes ? [assumed(model, { contextWindow, maxOutput }, told, nearest())] : []),
+      ...(assumes ? [assumed(model, { contextWindow, maxOutput }, told, nearest(), mayBeChat)] : []),
       ...(ending === undefined ? [] : [ending]),
     ],
   };
@@ -169,6 +170,7 @@ function assumed(
   assumption: typeof ASSUMED,
   told: ServedWindow | undefined,
   nearest: readonly string[],
+  mayBeChat: boolean,
 ): string {
   const { contextWindow, maxOutput } = assumption;
   const window =
@@ -181,6 +183,7 @@ function assumed(
     `  ${model}:`,
     `    contextWindow: ${assumption.contextWindow}`,
     `    maxOutput: ${assumption.maxOutput}`,
+    ...(mayBeChat ? ["    api: chat               # where the server has no /responses"] : []),
   ].join("\n");
 }
 

@@ -52,7 +52,9 @@ function wording(kind: ModelErrorClass, facts: ErrorFacts, context: ErrorContext
     quota: `The account at ${provider} has no credit left${status}: ${said}. Add credit, or set ${key} to a key of another account, and resume.`,
     credentials: `${provider} refuses the credentials${status}: ${said}. Set ${key} to a valid key for ${address} and resume.`,
     "not-found": `${provider} does not know what was asked for${status}: ${said}. Check the model's name (${model}) and ${address}${
-      api === "responses" ? "; if the server speaks chat completions only, set models.<id>.api: chat" : ""
+      api === "responses"
+        ? `; if the server speaks chat completions only, set models.${model}.api: chat in longhaul.yaml`
+        : ""
     }.`,
   };
   return shorten(mask(text[kind]), MAX_MESSAGE_CHARS);

@@ -45,7 +45,7 @@ export function failureOf(error: ModelError, isLast: boolean): ModelFailure {
       if (isLast)
         return end(
           "ModelTimeout",
-          "It took that long twice in a row. The conversation up to this step is kept, the unfinished answers are not. Ask for less at a time, or take a faster model (say ID --model); limits.modelTimeout sets the time of a new session.",
+          'It took that long twice in a row. The conversation up to this step is kept, the unfinished answers are not. Ask for less at a time, or take a faster model (longhaul say ID "go on" --model …); limits.modelTimeout sets the time of a new session.',
         );
       return again(error);
     case "rate-limit":
@@ -59,7 +59,7 @@ export function failureOf(error: ModelError, isLast: boolean): ModelFailure {
 export function outOfRoom(model: string, tokens: number): ApplicationFailure {
   return fatal(
     "EmptyAnswer",
-    `${model} used up its ${tokens} tokens of output by thinking and said nothing. The conversation is kept. Raise models.${model}.maxOutput if the model can write more, or lower models.${model}.reasoning.effort, and start a session with that; or go on with another model (say ID --model).`,
+    `${model} used up its ${tokens} tokens of output by thinking and said nothing. The conversation is kept. Raise models.${model}.maxOutput if the model can write more, or lower models.${model}.reasoning.effort, and start a session with that; or go on with another model (longhaul say ID "go on" --model …).`,
   );
 }
 

@@ -30,6 +30,8 @@ export interface RendererOptions {
   /** How the model's words are shown; default: as they are. */
   readonly answer?: Answer;
   readonly progress?: Progress;
+  /** Writes `longhaul VERB …` in what the program says as this shell has to have it; default: as it is. */
+  readonly hints?: (text: string) => string;
 }
 
 type Show = { [Type in SessionEvent["type"]]: (event: SessionEvent, data: EventData[Type]) => void };
@@ -44,6 +46,7 @@ export class Renderer {
   readonly #announcedAt = new Map<string, number>();
   /** Who started the session: only others are named. */
   #owner: string | undefined;
+  readonly #hints: (text: string) => string;
   #held: string[] = [];
   #stepShown = 0;
   #attemptShown = 0;
@@ -51,8 +54,9 @@ export class Renderer {
   /** Of a model call that is not tried again: the run's end need not repeat it. */
   #finalError: string | undefined;
 
-  constructor({ write, style, columns, answer, progress }: RendererOptions) {
+  constructor({ write, style, columns, answer, progress, hints = (text) => text }: RendererOptions) {
     this.#write = write;
+    this.#hints = hints;
     this.#style = style;
     this.#columns = columns;
     this.#progress = progress ?? new Progress();
@@ -107,7 +111,7 @@ export class Renderer {
   }
 
   #warn(text: string): void {
-    this.#aside(this.#style("yellow", text));
+    this.#aside(this.#style("yellow", this.#hints(text)));
   }
 
   #retried(event: SessionEvent): void {
@@ -175,7 +179,7 @@ export class Renderer {
     "llm:error": (_event, { message, class: kind, final, retryInMs }) => {
       const wait = retryInMs === null ? "" : `; again in ${duration(retryInMs)}`;
       if (final) this.#finalError = message;
-      const text = `${final ? "✗" : "↻"} model: ${oneLine(message, 300)} (${kind})${wait}`;
+      const text = `${final ? "✗" : "↻"} model: ${oneLine(this.#hints(message), 300)} (${kind})${wait}`;
       this.note(this.#style(final ? "red" : "yellow", text));
     },
     "llm:switched": (_event, { from, to, reason }) => {
@@ -232,7 +236,8 @@ export class Renderer {
     "git:pull-request": (_event, data) => this.note(gitLines.pullRequest(data, this.#style)),
     "git:left-out": (_event, data) => this.#warn(gitLines.leftOut(data)),
     "question:asked": (event, data) => {
-      for (const text of askedLines(event.sessionId, data, this.#style, this.#columns)) this.note(text);
+      for (const text of askedLines(event.sessionId, data, this.#style, this.#columns))
+        this.note(this.#hints(text));
     },
     "question:answered": (_event, data) => this.note(answeredLine(data, this.#style, this.#columns)),
     "question:expired": (_event, data) => {
@@ -248,7 +253,8 @@ export class Renderer {
     "session:ended": (_event, data) => {
       const isTold =
         data.reason !== null && this.#finalError !== undefined && sameWords(data.reason, this.#finalError);
-      for (const text of endLines(isTold ? { ...data, reason: null } : data, this.#style)) this.note(text);
+      for (const text of endLines(isTold ? { ...data, reason: null } : data, this.#style))
+        this.note(this.#hints(text));
     },
   };
 }

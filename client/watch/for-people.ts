@@ -26,6 +26,7 @@ function appending(output: Output): Show {
     write: columns === undefined ? output.show : (text) => output.show(wrapped(text, columns)),
     style: output.style,
     columns: output.columns,
+    hints: output.hints,
     answer: new PlainAnswer(output.show, columns === undefined ? undefined : new WordWrap(columns)),
   });
   return {
@@ -46,7 +47,14 @@ function live(output: Output, size: () => TerminalSize): Show {
   const print = (text: string) => area.print(wrapped(text, columns()));
   const options = () => ({ style, columns: columns() });
   const answer = new MarkdownAnswer((text) => area.print(text), options);
-  const renderer = new Renderer({ write: print, style, columns: output.columns, answer, progress });
+  const renderer = new Renderer({
+    write: print,
+    style,
+    columns: output.columns,
+    answer,
+    progress,
+    hints: output.hints,
+  });
   let lastOutput: ReadonlyMap<string, string> = new Map();
   // The database's clock may be another one than ours.
   let aheadMs = 0;

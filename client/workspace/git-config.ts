@@ -41,6 +41,8 @@ const RULES: Readonly<Record<string, Rule>> = {
   "core.eol": matching(/^(lf|crlf|native)$/i),
   "extensions.objectformat": matching(/^sha(1|256)$/),
   "extensions.refstorage": matching(/^(files|reftable)$/),
+  // Set in each sandbox, for what can be saved.
+  "pack.packsizelimit": matching(/^\d{1,9}[kmg]?$/i),
   "user.name": onOneLine,
   "user.email": onOneLine,
   "remote.*.url": safeRemoteUrl,
