@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { imageNamed } from "../../activities/config/default-image.ts";
 import { WORKER_SETTINGS } from "./environment.ts";
 import { projectFolder } from "./services.ts";
 
@@ -20,11 +21,16 @@ export interface WorkerOrigin {
 export function workerOrigin(environment: Environment): WorkerOrigin {
   const code = createHash("sha256").update(process.version);
   for (const source of SOURCES) addFile(code, join(projectFolder, source));
-  const settings = Object.keys(environment)
+  // Set-up gives a worker the usual image by its name: a shell that names none means the same.
+  const settled: Environment = {
+    ...environment,
+    SANDBOX_IMAGE: imageNamed(environment["SANDBOX_IMAGE"] || undefined),
+  };
+  const settings = Object.keys(settled)
     // An empty one counts as not set, as everywhere.
-    .filter((name) => WORKER_SETTINGS.test(name) && environment[name])
+    .filter((name) => WORKER_SETTINGS.test(name) && settled[name])
     .sort()
-    .map((name) => [name, hashOf(`${name}=${environment[name] ?? ""}`)] as const);
+    .map((name) => [name, hashOf(`${name}=${settled[name] ?? ""}`)] as const);
   return { code: code.digest("hex").slice(0, HASH_CHARS), settings: Object.fromEntries(settings) };
 }
 

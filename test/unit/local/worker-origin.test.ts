@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { DEFAULT_IMAGE } from "../../../activities/config/default-image.ts";
 import {
   describeDifference,
   differenceOf,
@@ -13,6 +14,16 @@ test("the same settings are no difference, whatever else the shell has", () => {
   expect(isDifferent(differenceOf(worker, now))).toBe(false);
 });
 
+test("a shell that names no image means the usual one, which set-up named to the worker", () => {
+  const started = workerOrigin({ OPENAI_API_KEY: "sk-one", SANDBOX_IMAGE: DEFAULT_IMAGE });
+  expect(isDifferent(differenceOf(started, workerOrigin({ OPENAI_API_KEY: "sk-one" })))).toBe(false);
+  expect(differenceOf(started, workerOrigin({ OPENAI_API_KEY: "sk-two" }))).toEqual({
+    code: false,
+    changed: ["OPENAI_API_KEY"],
+    lacking: [],
+  });
+});
+
 test("another key and a setting that is not there are told apart, and named", () => {
   const now = workerOrigin({ OPENAI_API_KEY: "sk-two" });
   const difference = differenceOf(worker, now);
@@ -21,7 +32,10 @@ test("another key and a setting that is not there are told apart, and named", ()
 });
 
 test("a worker of which nothing is known, from an older version, differs", () => {
-  expect(differenceOf({}, worker)).toMatchObject({ code: true, changed: ["DATABASE_URL", "OPENAI_API_KEY"] });
+  expect(differenceOf({}, worker)).toMatchObject({
+    code: true,
+    changed: ["DATABASE_URL", "OPENAI_API_KEY", "SANDBOX_IMAGE"],
+  });
 });
 
 test("no value can be read from it", () => {
