@@ -15,8 +15,8 @@ export interface Shell {
 /** `longhaul` where it is installed, `npx longhaul` in the project's folder, else `node` with the script's whole path. */
 export function ownCommand({ folder, path, project }: Shell): string {
   const script = join(project, "scripts", "longhaul.mjs");
-  if (path.split(delimiter).some((each) => each !== "" && isProgram(join(each, "longhaul"), script)))
-    return "longhaul";
+  const folders = path.split(delimiter).filter((each) => each !== "" && !isOfNpm(each));
+  if (folders.some((each) => isProgram(join(each, "longhaul"), script))) return "longhaul";
   if (folder === project || folder.startsWith(project + sep)) return "npx longhaul";
   return `node ${shellWord(script)}`;
 }
@@ -32,6 +32,11 @@ export function ownShell(): Shell {
 
 /** Always works, from every folder: for what is stored in a shell's settings. */
 export const wholeCommand = () => `node ${shellWord(join(projectFolder, "scripts", "longhaul.mjs"))}`;
+
+/** npm and npx put it on the path of what they start; the person's shell does not have it. */
+function isOfNpm(folder: string): boolean {
+  return folder.endsWith(join("node_modules", ".bin"));
+}
 
 function isProgram(file: string, script: string): boolean {
   try {

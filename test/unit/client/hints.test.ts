@@ -28,6 +28,11 @@ it("a hint begins with what starts this project from the shell's folder", () => 
   expect(ownCommand({ folder: `${project}-2`, path, project })).toBe(`node '${script}'`);
   symlinkSync(join(project, "scripts", "longhaul.mjs"), join(bin, "longhaul"));
   expect(ownCommand({ folder: "/", path: `${path}:${bin}`, project })).toBe("longhaul");
+  // What npx adds for its child is not in the shell that reads the hint.
+  const ofNpx = join(project, "..", "_npx", "node_modules", ".bin");
+  mkdirSync(ofNpx, { recursive: true });
+  symlinkSync(join(project, "scripts", "longhaul.mjs"), join(ofNpx, "longhaul"));
+  expect(ownCommand({ folder: project, path: `${ofNpx}:${path}`, project })).toBe("npx longhaul");
 });
 
 it("only what is a command of ours is a hint, coloured or not", () => {
