@@ -2,14 +2,17 @@
 import stringWidth from "string-width";
 import wrapAnsi from "wrap-ansi";
 
-/** Continuation lines are indented like the line itself. */
+/** Colours, if any, then spaces. */
+const START = new RegExp(String.raw`^((?:\u001b\[[\d;]*m)*)( *)`);
+
+/** Continuation lines are indented like the line itself, in whatever colour it is. */
 export function wrapped(text: string, columns: number): string {
   return text
     .split("\n")
     .map((line) => {
       if (stringWidth(line) <= columns) return line;
-      const indent = /^ */.exec(line)?.[0] ?? "";
-      const inner = wrapAnsi(line.slice(indent.length), Math.max(10, columns - indent.length), {
+      const [start = "", colours = "", indent = ""] = START.exec(line) ?? [];
+      const inner = wrapAnsi(colours + line.slice(start.length), Math.max(10, columns - indent.length), {
         hard: true,
       });
       return inner

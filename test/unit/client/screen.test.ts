@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it } from "vitest";
 import type { EventData, EventType, SessionEvent } from "../../../activities/store/event.ts";
 import { lastWholeLine, parseProgress, progressNote } from "../../../activities/contract/call-progress.ts";
@@ -26,6 +27,9 @@ describe("wrapping", () => {
 
   it("keeps a line's indent, counts cells, and cuts with an ellipsis", () => {
     expect(wrapped("    │ aaaa bbbb cccc", 14)).toBe("    │ aaaa\n    bbbb cccc");
+    expect(stripVTControlCharacters(wrapped("\u001b[2m  aaaa bbbb cccc\u001b[22m", 12))).toBe(
+      "  aaaa bbbb\n  cccc",
+    );
     expect(fitted("日本語テキスト", 9)).toBe("日本語テ…");
     expect(fitted("short", 9)).toBe("short");
   });
