@@ -1,7 +1,12 @@
 /** A whole output on its way into Postgres, piece by piece: it never stands in memory as one. */
 import type { AgentDeps } from "../runtime/deps.ts";
-import { saveOutputPart } from "../store/tool-calls.ts";
+import { saveOutputPart, storedOutputBytes } from "../store/tool-calls.ts";
 
+/**
+ * All whole outputs of a session, as Postgres stores them. Source: ours, eight of the longest, so that one session fills no
+ * database.
+ */
+const MAX_STORED_BYTES = 8 * 64 * 1024 * 1024;
 /** More than that of one output is not kept; its end is said. Source: the sandbox keeps 64 MiB of a stream. */
 const MAX_KEPT_CHARS = 64 * 1024 * 1024;
 
@@ -11,13 +16,21 @@ export async function keepWhole(
   sessionId: string,
   handle: string,
   pieces: AsyncIterable<string>,
+  maxStoredBytes = MAX_STORED_BYTES,
 ): Promise<void> {
+  const { db } = deps.store;
+  if ((await storedOutputBytes(db, sessionId, handle)) >= maxStoredBytes) {
+    const most = Math.ceil(maxStoredBytes / 2 ** 20);
+    const note = `[This output was not kept: this session's outputs take ${most} MiB, which is all that a session may store. Write long outputs to a file instead.]`;
+    await saveOutputPart(db, sessionId, handle, 0, 0, note);
+    return;
+  }
   const sanitizer = deps.sanitizer.stream();
   let part = 0;
   let offset = 0;
   const save = async (content: string) => {
     if (content === "") return;
-    await saveOutputPart(deps.store.db, sessionId, handle, part, offset, content);
+    await saveOutputPart(db, sessionId, handle, part, offset, content);
     part += 1;
     offset += content.length;
   };

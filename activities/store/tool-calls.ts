@@ -1,5 +1,5 @@
 /** The ledger of tool calls: who may run a call, and how it ended. */
-import { and, asc, eq, getTableColumns, inArray, isNull, sql } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, inArray, isNull, ne, sql } from "drizzle-orm";
 import type { ToolOutcome } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
 import { boxes, storedMessages, toolCalls, toolOutputs } from "./schema/index.ts";
@@ -147,4 +147,13 @@ export async function saveOutputPart(
   content: string,
 ): Promise<void> {
   await db.insert(toolOutputs).values({ sessionId, handle, part, offset, content }).onConflictDoNothing();
+}
+
+/** What the whole outputs of a session take in the database, but for this one's: read from their heads, not their texts. */
+export async function storedOutputBytes(db: Queryable, sessionId: string, handle: string): Promise<number> {
+  const [row] = await db
+    .select({ bytes: sql<number>`coalesce(sum(pg_column_size(${toolOutputs.content})), 0)::float8` })
+    .from(toolOutputs)
+    .where(and(eq(toolOutputs.sessionId, sessionId), ne(toolOutputs.handle, handle)));
+  return row?.bytes ?? 0;
 }
