@@ -184,6 +184,12 @@ export const commandList: readonly CommandEntry[] = [
     load: async () => (await import("./commands/delete.ts")).deleteCommand,
   },
   {
+    name: "purge",
+    usage: "<id>",
+    about: "take a leaked text out of a session that has ended; it is read from stdin",
+    load: async () => (await import("./commands/purge.ts")).purgeCommand,
+  },
+  {
     name: "allow",
     usage: "<id> <domain>",
     about: "let a name through to a session's sandbox with --network listed, also while it runs",

@@ -220,6 +220,16 @@ export async function readWorkspace(
   });
 }
 
+/** The pack of one checkpoint as it is stored, in pieces. */
+export async function* packPieces(db: Queryable, id: number): AsyncGenerator<Uint8Array> {
+  const isRow = eq(checkpoints.id, id);
+  const [row] = await db
+    .select({ byteLength: sql<number>`octet_length(${checkpoints.pack})` })
+    .from(checkpoints)
+    .where(isRow);
+  yield* slicesOf(db, isRow, row?.byteLength ?? 0);
+}
+
 async function chainIds(db: Queryable, id: number): Promise<number[]> {
   const { rows } = await db.execute<{ id: string }>(sql`
     with recursive chain as (

@@ -116,7 +116,8 @@ async function leaveToForks(tx: Queryable, ids: readonly string[]): Promise<void
     from (select id, min(heir) as heir from needed group by id) as heirs where heirs.id = c.id`);
 }
 
-async function blobsOf(tx: Queryable, ids: readonly string[]): Promise<string[]> {
+/** Ids of the blobs that messages of these sessions refer to. */
+export async function blobsOf(tx: Queryable, ids: readonly string[]): Promise<string[]> {
   const { rows } = await tx.execute<{ sha256: string }>(sql`
     select distinct found[1] as sha256 from (
       select content::text as words from stored_messages where session_id in ${ids} and content::text like '%@blob:%'
@@ -129,7 +130,7 @@ async function blobsOf(tx: Queryable, ids: readonly string[]): Promise<string[]>
  * Removes blobs that no message refers to any more.
  * @param ended what was saved again since then belongs to a message that may be on its way
  */
-async function dropBlobs(
+export async function dropBlobs(
   tx: Queryable,
   candidates: readonly string[],
   ended: Date | undefined,

@@ -1,5 +1,5 @@
 /** Deletes a session that does not run: its rows, its delegates, and what Temporal holds of it. */
-import { deleteFamily, readFamily } from "../../activities/store/delete-session.ts";
+import { deleteFamily, readFamily, type FamilyMember } from "../../activities/store/delete-session.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";
 import { forgetHistories, type Forgotten } from "../../worker/connect/forget-histories.ts";
 import type { Services } from "../connect/connection.ts";
@@ -18,32 +18,42 @@ export interface Deleted {
  */
 export async function deleteSession(services: Services, row: SessionRow): Promise<Deleted> {
   const { store, temporal, user } = services;
-  if (row.parentId !== null)
-    throw notPossible(
-      `${row.id} is a delegate of ${row.parentId}, whose conversation refers to it.`,
-      `Delete that one, which takes its delegates along: longhaul delete ${row.parentId}`,
-    );
-  const family = await readFamily(store.db, row.id);
-  for (const { id } of family) {
-    const run = await describeRun(temporal, id);
-    if (run === undefined)
-      throw missing(
-        `Temporal does not say whether ${id} runs: nothing was deleted.`,
-        "Try again when it answers: longhaul doctor",
-      );
-    if (run.status === "RUNNING") throw running(row.id, id);
-  }
+  const family = await idleFamily(services, row);
   const deletion = await deleteFamily(store.db, family, user);
   if (deletion.kind === "changed") throw running(row.id, row.id);
   const { ids, runs } = deletion;
   return { ids, histories: await forgetHistories(await temporal.client(), ids, runs) };
 }
 
+/**
+ * A session with its delegates, none of which runs.
+ * @throws ClientError as `deleteSession`
+ */
+export async function idleFamily(services: Services, row: SessionRow): Promise<FamilyMember[]> {
+  const { store, temporal } = services;
+  if (row.parentId !== null)
+    throw notPossible(
+      `${row.id} is a delegate of ${row.parentId}, whose conversation refers to it: nothing was changed.`,
+      `Name that one, which takes its delegates along: ${row.parentId}`,
+    );
+  const family = await readFamily(store.db, row.id);
+  for (const { id } of family) {
+    const run = await describeRun(temporal, id);
+    if (run === undefined)
+      throw missing(
+        `Temporal does not say whether ${id} runs: nothing was changed.`,
+        "Try again when it answers: longhaul doctor",
+      );
+    if (run.status === "RUNNING") throw running(row.id, id);
+  }
+  return family;
+}
+
 function running(id: string, which: string) {
   return notPossible(
     which === id
-      ? `${id} runs: nothing was deleted.`
-      : `${which}, a delegate of ${id}, runs: nothing was deleted.`,
+      ? `${id} runs: nothing was changed.`
+      : `${which}, a delegate of ${id}, runs: nothing was changed.`,
     `End it first: longhaul cancel ${id}`,
   );
 }

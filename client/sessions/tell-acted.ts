@@ -10,7 +10,8 @@ export type PersonsAction =
   | "apply"
   | "compact"
   | "undo-compaction"
-  | "retry";
+  | "retry"
+  | "purge";
 
 /** Writes `person:acted`; does nothing where nobody is named. */
 export async function tellActed(

@@ -1,4 +1,5 @@
 /** What deleting a session takes away, and what it leaves. */
+import { randomBytes } from "node:crypto";
 import { eq, isNull, sql } from "drizzle-orm";
 import { expect, it } from "vitest";
 import { loadBlobs, saveBlob } from "../../activities/store/blobs.ts";
@@ -11,6 +12,9 @@ import {
   readFamily,
   sessionTables,
 } from "../../activities/store/delete-session.ts";
+import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
+import { keepWhole } from "../../activities/step/store-full-output.ts";
+import { purgeText } from "../../activities/store/purge.ts";
 import { appendEvents } from "../../activities/store/events.ts";
 import { forkSession } from "../../activities/store/fork.ts";
 import { parkGuidance } from "../../activities/store/guidance.ts";
@@ -62,11 +66,61 @@ it("outputs that are old enough become a line, and sessions that are go; others 
     expect(await deleteFamily(db, await readFamily(db, id), "us")).toMatchObject({ kind: "deleted" });
 });
 
-const file = (path: string): WorkspaceFile => ({
+it("a session stores whole outputs up to a bound, and says of later ones that they were not kept", async () => {
+  const { store } = database;
+  await createSession(store, { id: "full", task: "Print.", config });
+  const deps = { store, sanitizer: createSanitizer([]) };
+  const piece = async function* () {
+    yield randomBytes(3_000).toString("hex");
+  };
+  await keepWhole(deps, "full", "s1c0", piece(), 2_000);
+  await keepWhole(deps, "full", "s2c0", piece(), 2_000);
+  const read = async (handle: string) =>
+    (await createSessionMemory(store.db, "full").readOutput(handle, 0, 10_000))?.text;
+  expect(await read("s1c0")).toHaveLength(6_000);
+  expect(await read("s2c0")).toContain("This output was not kept");
+  await deleteFamily(store.db, await readFamily(store.db, "full"), undefined);
+});
+
+it("a leaked text is taken out of every row; what still has it is named", async () => {
+  const { store } = database;
+  const { db } = store;
+  const secret = 'sk-"leaked"-12345';
+  const long = await saveBlob(db, Buffer.from(`a long text with ${secret}`), "text/plain");
+  const image = await saveBlob(db, Buffer.from(`PNG ${secret}`), "image/png");
+  const workspace = await packWorkspace([file("clean.txt"), file(".env", `KEY=${secret}`)]);
+  await createSession(store, {
+    id: "leaky",
+    task: `Use ${secret}.`,
+    config,
+    parts: [long, image],
+    workspace,
+  });
+  await createSession(store, { id: "apart", task: `Use ${secret}.`, config });
+  const output = { sessionId: "leaky", handle: "s1c0" };
+  await db.insert(toolOutputs).values([
+    { ...output, part: 0, offset: 0, content: `${secret} and sk-"lea` },
+    { ...output, part: 1, offset: 29, content: 'ked"-12345 end' },
+  ]);
+  const input = JSON.stringify({ command: `echo '${secret}'` });
+  const call = { callId: "c", index: 0, name: "bash", about: secret, inputCut: input };
+  await appendEvents(db, "leaky", 1, [{ type: "llm:tool-call", step: 1, data: call }]);
+  const purged = await purgeText(db, ["leaky"], secret);
+  expect(purged).toMatchObject({ files: 1, saves: [{ id: "leaky", steps: [0] }] });
+  expect(purged.rows).toBeGreaterThanOrEqual(5);
+  const rows = (await wholeDatabase(store)).split("\n");
+  const leaks = rows.filter((row) => /leaked|ked.*-12345/.test(row));
+  expect(leaks.filter((row) => !row.includes("apart"))).toEqual([]);
+  const read = await createSessionMemory(db, "leaky").readOutput("s1c0", 0, 1_000);
+  expect(read?.text).toBe(`${"*".repeat(17)} and ${"*".repeat(17)} end`);
+  expect(rows.some((row) => row.includes("apart") && row.includes("leaked"))).toBe(true);
+});
+
+const file = (path: string, text = path): WorkspaceFile => ({
   kind: "file",
   path,
   mode: 0o644,
-  bytes: Buffer.from(path),
+  bytes: Buffer.from(text),
   mtimeMs: 1_000,
 });
 const pathsOf = async (id: string) =>

@@ -1,0 +1,160 @@
+/** Takes a text out of all that is stored of sessions, such as a key that leaked into a conversation. */
+import { createGunzip } from "node:zlib";
+import { Readable } from "node:stream";
+import { getTableColumns, inArray, sql, type Column } from "drizzle-orm";
+import type { PgTable } from "drizzle-orm/pg-core";
+import { loadBlobs, saveBlob } from "./blobs.ts";
+import { packPieces } from "./checkpoints.ts";
+import type { Database, Queryable } from "./db.ts";
+import { blobsOf, dropBlobs, sessionTables } from "./delete-session.ts";
+import { blobs, checkpoints, sessions, toolOutputs } from "./schema/index.ts";
+
+export const PURGED = "[purged]";
+
+export interface Purged {
+  /** Rows that had it. */
+  readonly rows: number;
+  /** Files of messages that have it still: what is in them cannot be replaced. */
+  readonly files: number;
+  /** Steps after which the saved workspace has it, by session: saves stay as they are. */
+  readonly saves: readonly { readonly id: string; readonly steps: readonly number[] }[];
+}
+
+/** @param ids sessions that do not run */
+export async function purgeText(db: Database, ids: readonly string[], text: string): Promise<Purged> {
+  const replaced = await db.transaction(async (tx) => {
+    let rows = await purgeOutputs(tx, ids, text);
+    for (const table of sessionTables())
+      if ((table as PgTable) !== toolOutputs)
+        rows += await purgeTable(tx, table, inArray(table.sessionId, [...ids]), text);
+    rows += await purgeTable(tx, sessions, inArray(sessions.id, [...ids]), text);
+    return { rows, ...(await purgeBlobs(tx, ids, text)) };
+  });
+  return { ...replaced, saves: await savesWith(db, ids, text) };
+}
+
+/** As JSON writes it inside a text. */
+const escaped = (text: string) => JSON.stringify(text).slice(1, -1);
+
+async function purgeTable(
+  tx: Queryable,
+  table: PgTable,
+  isMine: ReturnType<typeof inArray>,
+  text: string,
+): Promise<number> {
+  let rows = 0;
+  for (const column of Object.values(getTableColumns(table)).filter(holdsWords)) {
+    const isJson = column.columnType === "PgJson";
+    const inJson = [escaped(text), escaped(escaped(text))];
+    // What is bare in JSON is its own syntax. A text may hold JSON.
+    const forms = [...new Set(isJson ? inJson : [text, ...inJson])].toSorted((a, b) => b.length - a.length);
+    let value = sql`${column}::text`;
+    for (const form of forms) value = sql`replace(${value}, ${form}, ${PURGED})`;
+    const { rowCount } = await tx.execute(sql`
+      update ${table} set ${sql.identifier(column.name)} = ${isJson ? sql`(${value})::json` : value}
+      where ${isMine} and (${sql.join(
+        forms.map((form) => sql`strpos(${column}::text, ${form}) > 0`),
+        sql` or `,
+      )})`);
+    rows += rowCount ?? 0;
+  }
+  return rows;
+}
+
+/** Names by which rows are found are not searched. */
+const holdsWords = (column: Column) =>
+  (column.columnType === "PgText" || column.columnType === "PgJson") &&
+  !column.primary &&
+  column.name !== "session_id";
+
+/** Whole outputs are read by place: as many characters stand where it was, also where it lies across two pieces. */
+async function purgeOutputs(tx: Queryable, ids: readonly string[], text: string): Promise<number> {
+  const filler = "*".repeat(text.length);
+  const { rowCount } = await tx.execute(sql`
+    update tool_outputs set content = replace(content, ${text}, ${filler})
+    where session_id in ${[...ids]} and strpos(content, ${text}) > 0`);
+  const most = text.length - 1;
+  const { rows } = await tx.execute<{
+    session_id: string;
+    handle: string;
+    part: number;
+    words: string;
+    cut: number;
+  }>(sql`
+    select a.session_id, a.handle, a.part, right(a.content, ${most}) || left(b.content, ${most}) as words,
+      length(right(a.content, ${most})) as cut
+    from tool_outputs a join tool_outputs b
+      on b.session_id = a.session_id and b.handle = a.handle and b.part = a.part + 1
+    where a.session_id in ${[...ids]} and strpos(right(a.content, ${most}) || left(b.content, ${most}), ${text}) > 0`);
+  for (const { session_id: id, handle, part, words, cut } of rows) {
+    const clean = [...words.replaceAll(text, filler)];
+    const [end, start] = [clean.slice(0, cut).join(""), clean.slice(cut).join("")];
+    await tx.execute(sql`
+      update tool_outputs set content = left(content, length(content) - ${cut}) || ${end}
+      where session_id = ${id} and handle = ${handle} and part = ${part}`);
+    await tx.execute(sql`
+      update tool_outputs set content = ${start} || substr(content, ${clean.length - cut + 1})
+      where session_id = ${id} and handle = ${handle} and part = ${part + 1}`);
+  }
+  return (rowCount ?? 0) + rows.length;
+}
+
+/** Long texts are stored anew without it; images and documents cannot be changed. */
+async function purgeBlobs(tx: Queryable, ids: readonly string[], text: string) {
+  const names = await blobsOf(tx, ids);
+  const found = [...(await loadBlobs(tx, names))].filter(([, bytes]) => Buffer.from(bytes).includes(text));
+  let files = 0;
+  for (const [sha256, bytes] of found) {
+    const [row] = await tx
+      .select({ mediaType: blobs.mediaType })
+      .from(blobs)
+      .where(inArray(blobs.sha256, [sha256]));
+    if (row?.mediaType.startsWith("text/") !== true) {
+      files += 1;
+      continue;
+    }
+    const clean = Buffer.from(Buffer.from(bytes).toString().replaceAll(text, PURGED));
+    const { data } = await saveBlob(tx, clean, row.mediaType);
+    for (const [table, column] of [
+      ["stored_messages", "content"],
+      ["guidance", "parts"],
+    ] as const)
+      await tx.execute(sql`
+        update ${sql.identifier(table)} set ${sql.identifier(column)} =
+          replace(${sql.identifier(column)}::text, ${`@blob:${sha256}`}, ${data})::json
+        where session_id in ${[...ids]} and strpos(${sql.identifier(column)}::text, ${sha256}) > 0`);
+  }
+  await dropBlobs(
+    tx,
+    found.map(([sha256]) => sha256),
+    undefined,
+  );
+  return { files };
+}
+
+async function savesWith(db: Database, ids: readonly string[], text: string): Promise<Purged["saves"]> {
+  const all = await db
+    .select({ id: checkpoints.id, sessionId: checkpoints.sessionId, step: checkpoints.step })
+    .from(checkpoints)
+    .where(inArray(checkpoints.sessionId, [...ids]))
+    .orderBy(checkpoints.step);
+  const found = new Map<string, number[]>();
+  for (const { id, sessionId, step } of all)
+    if (await packHas(db, id, text))
+      found.set(sessionId, [...(found.get(sessionId) ?? []), Math.max(0, step)]);
+  return [...found].map(([id, steps]) => ({ id, steps }));
+}
+
+async function packHas(db: Database, id: number, text: string): Promise<boolean> {
+  const needle = Buffer.from(text);
+  let before = Buffer.alloc(0);
+  let isFound = false;
+  const unpacked = Readable.from(packPieces(db, id)).compose(createGunzip());
+  for await (const piece of unpacked) {
+    const bytes = Buffer.concat([before, piece as Buffer]);
+    // Read to the end all the same: a stream that is left early fails later, where nobody is.
+    isFound ||= bytes.includes(needle);
+    before = bytes.subarray(Math.max(0, bytes.length - needle.length + 1));
+  }
+  return isFound;
+}
