@@ -84,7 +84,7 @@ export interface WorkerConfig {
   readonly activitySlots: number;
   /**
    * How often an activity reports to Temporal, in ms: each report is written there. A cancel does not wait for it, being announced
-   * (activities/store/announcements.ts); a pause, a reset or a terminate from outside does. Source: requirement 9.
+   * (activities/store/announcements.ts); a pause or a terminate from outside does. Source: requirement 9.
    */
   readonly heartbeatMs: number;
   /** How long an activity's heartbeats may stay away before it is given to another worker, in ms. Source: requirement 7.1. */

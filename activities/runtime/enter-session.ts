@@ -16,7 +16,7 @@ const ORPHANED =
   "The session that delegated this task was taken back to before it did: nobody waits for the result. The conversation and the files are kept: fork the session to go on with them.";
 
 type Caller = Pick<ActivityScope, "sessionId" | "runId">;
-type EnterDeps = Pick<AgentDeps, "store" | "sessionRuns">;
+type EnterDeps = Pick<AgentDeps, "store" | "sessionRuns" | "announcements">;
 
 /**
  * @returns the session with the epoch in force; a run that was reset takes it over here
@@ -90,6 +90,8 @@ async function tryEnter(
   if (session.runId === scope.runId) return { session, isNew: false };
   const taken = await takeOver(deps, scope, at);
   if (taken === "superseded") return taken;
+  // What still runs for a run that was reset or terminated learns of it now, and not by its next heartbeat.
+  deps.announcements.stop(scope.sessionId);
   // Its epoch, its files and what waits for it may be others now.
   const claimed = await findSession(deps.store.db, scope.sessionId);
   return claimed?.runId === scope.runId ? { session: claimed, isNew: true } : "superseded";

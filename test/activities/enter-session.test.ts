@@ -8,6 +8,7 @@ import { summaryText, work } from "../support/compacting.ts";
 import { loneRun } from "../support/lone-run.ts";
 import { compactingSession } from "../support/compacting-session.ts";
 import { useDatabase } from "../support/test-database.ts";
+import { nobodyCalls } from "../support/nobody-calls.ts";
 
 const database = useDatabase();
 
@@ -23,7 +24,12 @@ it("a run that takes the session over back before a round reads the view without
   const [round] = await one.rounds();
   const at = { step: round?.step ?? 0, phase: "model", round: 0 } as const;
   const enter = (runId: string) =>
-    enterReading({ store: database.store, sessionRuns: loneRun }, { sessionId: one.id, runId }, at, read);
+    enterReading(
+      { store: database.store, sessionRuns: loneRun, announcements: nobodyCalls },
+      { sessionId: one.id, runId },
+      at,
+      read,
+    );
   const [, seen] = await enter("run-1");
   expect(reads).toBe(1);
   expect(seen.length).toBeLessThan(before.length);
