@@ -27,7 +27,7 @@ export interface LostWorkersOptions {
 }
 
 /** Between two looks while nobody is missing. Source: with the look after it a lost worker is found within 3 s, at 5 commits in 10 s. */
-const LOOK_EVERY_MS = 2_200;
+const LOOK_EVERY_MS = 2_300;
 /** To the next look where one has no lease, or is silent: missing in two in a row, it is lost. */
 const LOOK_AGAIN_MS = 500;
 const LATE_MS = 1_000;

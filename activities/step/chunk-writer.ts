@@ -13,7 +13,7 @@ const GATHER_MS = 1_000;
 export interface ChunkWriter {
   /** Never throws and never waits. */
   push(delta: ModelDelta): void;
-  /** Writes what is left. Pieces that could not be written are lost to watchers, not to the transcript. */
+  /** Writes what is left for those who watch. Pieces that could not be written are lost to them, not to the transcript. */
   end(): Promise<void>;
 }
 
@@ -81,7 +81,8 @@ export function createChunkWriter(
       add("text", streams.text.end());
       stopHearing();
       clearTimeout(timer);
-      if (waiting.length > 0) flush();
+      // The answer follows at once: nobody is there who would read them before.
+      if (waiting.length > 0 && deps.notifier.isWatched(at.sessionId)) flush();
       await writing;
     },
   };

@@ -2,15 +2,14 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startWorkerProcess } from "../../support/worker-process.ts";
+import type { Span } from "../stand/meter.ts";
 import type { BenchSession, Stand } from "../stand/stand.ts";
 import type { Figure, Goal } from "../table.ts";
 import type { Scale } from "./group.ts";
 
 /** Steps of each session that count; the one before them is whole too, and does not. */
 const STEPS = 2;
-/** Postgres' processes tell what they did once a second while they work. Source: its PGSTAT_MIN_INTERVAL. */
-const STATISTICS_MS = 1_100;
-/** Source: its PGSTAT_IDLE_INTERVAL, after which a process that rests tells the remainder. */
+/** A process of Postgres' that rests tells what it did after this. Source: its PGSTAT_IDLE_INTERVAL. */
 const RESTING_STATISTICS_MS = 10_500;
 /** Source: Linux, for every machine that it runs on. */
 const MS_PER_TICK = 10;
@@ -26,6 +25,12 @@ interface Counters {
   readonly heartbeats: number;
   /** What Temporal wrote for these sessions, without heartbeats. */
   readonly events: number;
+}
+
+/** A step's share. */
+interface Counted extends Counters {
+  /** Those of the worker that come most often. */
+  readonly statements: string;
 }
 
 const KINDS = [
@@ -46,35 +51,51 @@ export async function measureWaiting(stand: Stand, scale: Scale): Promise<Figure
   return [...figures, await idleWorker(stand)];
 }
 
-async function streaming(stand: Stand, seconds: number, count: number): Promise<Counters> {
+async function streaming(stand: Stand, seconds: number, count: number): Promise<Counted> {
   stand.say(`${count} x ${STEPS} steps of ${seconds} s`);
-  const plan = { steps: STEPS + 1, calls: 1, tool: "probe", streamMs: seconds * 1_000 } as const;
+  // More than are counted: those that are ahead are not to end meanwhile.
+  const plan = { steps: STEPS + 3, calls: 1, tool: "probe", streamMs: seconds * 1_000 } as const;
   const sessions = await Promise.all(Array.from({ length: count }, () => stand.start(plan, { bulk: true })));
   const all = (step: number) => Promise.all(sessions.map(({ id }) => stand.model.nth(id, step)));
   await all(2);
   const before = await countersOf(stand, sessions);
+  await stand.agent.spans();
   await all(2 + STEPS);
+  const statements = countedStatements(await stand.agent.spans(), count * STEPS);
   const after = await countersOf(stand, sessions);
-  await Promise.all(sessions.map(({ handle }) => handle.result()));
+  await Promise.all(sessions.map(({ handle }) => handle.cancel()));
+  await Promise.all(sessions.map(({ handle }) => handle.result().catch(() => undefined)));
   const each = KINDS.map((kind) => [kind, (after[kind] - before[kind]) / count / STEPS]);
-  return Object.fromEntries(each) as unknown as Counters;
+  return { ...Object.fromEntries(each), statements } as unknown as Counted;
 }
 
 async function countersOf(stand: Stand, sessions: readonly BenchSession[]): Promise<Counters> {
-  const [{ cpuMs }, heartbeats, events] = await Promise.all([
+  const [{ cpuMs }, commits, { walBytes, walPages }, heartbeats, events] = await Promise.all([
     stand.agent.usage(),
+    stand.agent.transactions(),
+    postgres(stand),
     stand.agent.heartbeats(),
     Promise.all(sessions.map(writtenEvents)),
   ]);
   const serverCpuMs = cpuMsOf(stand.temporalPid);
   const written = events.reduce((sum, one) => sum + one, 0);
-  await sleep(STATISTICS_MS);
-  return { ...(await postgres(stand)), workerCpuMs: cpuMs, serverCpuMs, heartbeats, events: written };
+  return { commits, walBytes, walPages, workerCpuMs: cpuMs, serverCpuMs, heartbeats, events: written };
+}
+
+function countedStatements(spans: readonly Span[], steps: number): string {
+  const counts = new Map<string, number>();
+  for (const { kind, name } of spans) if (kind === "sql") counts.set(name, (counts.get(name) ?? 0) + 1);
+  return [...counts]
+    .toSorted(([, a], [, b]) => b - a)
+    .slice(0, 8)
+    .map(([name, count]) => `${(count / steps).toFixed(1)} x ${name}`)
+    .join("; ");
 }
 
 async function postgres({ store }: Stand): Promise<Pick<Counters, "commits" | "walBytes" | "walPages">> {
   const { rows } = await store.pool.query<{ commits: string; wal: string; pages: string }>(
-    `select (select sum(xact_commit) from pg_stat_database) as commits, wal_bytes as wal, wal_fpi as pages from pg_stat_wal`,
+    `select (select xact_commit from pg_stat_database where datname = current_database()) as commits,
+      pg_current_wal_insert_lsn() - '0/0' as wal, wal_fpi as pages from pg_stat_wal`,
   );
   const [row] = rows;
   return { commits: Number(row?.commits), walBytes: Number(row?.wal), walPages: Number(row?.pages) };
@@ -93,7 +114,7 @@ function cpuMsOf(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK;
 }
 
-function figuresOf(seconds: number, sessions: number, counted: Counters): Figure[] {
+function figuresOf(seconds: number, sessions: number, counted: Counted): Figure[] {
   const figure = (name: string, value: number, unit: string, goal?: Goal, note?: string): Figure => ({
     name: `step of ${seconds} s, ${sessions} at once, unwatched: ${name}`,
     value,
@@ -106,7 +127,7 @@ function figuresOf(seconds: number, sessions: number, counted: Counters): Figure
   const atMost = (limit: number): Goal => ({ of: "value", atMost: limit });
   const { commits, walBytes, walPages, workerCpuMs, serverCpuMs, heartbeats, events } = counted;
   return [
-    figure("Postgres commits", commits, "", atMost(20)),
+    figure("Postgres commits", commits, "", atMost(20), counted.statements),
     figure("WAL", walBytes / 1_024, "KB", atMost(15), `${walPages} whole pages`),
     figure("worker CPU", workerCpuMs, "ms", atMost(80)),
     figure("Temporal server CPU", serverCpuMs, "ms", atMost(70)),
@@ -124,7 +145,8 @@ async function idleWorker(stand: Stand): Promise<Figure> {
     const before = await postgres(stand);
     await sleep(seconds * 1_000);
     const after = await postgres(stand);
-    const commits = ((after.commits - before.commits) * 10) / seconds;
+    // The first reading's own came after it.
+    const commits = ((after.commits - before.commits - 1) * 10) / seconds;
     const goal = { of: "value", atMost: 5 } as const;
     return { name: "idle worker: Postgres commits in 10 s", value: commits, unit: "", n: 1, goal };
   } finally {

@@ -17,6 +17,9 @@ export interface Span {
 }
 
 const spans: Span[] = [];
+/** Transactions that ended: statements that were one by themselves, and the ends of those that were not. */
+let transactions = 0;
+const inTransaction = new WeakSet<object>();
 
 function record(kind: Span["kind"], name: string, began: number): void {
   spans.push({ kind, name, at: began, ms: now() - began });
@@ -32,15 +35,23 @@ export async function timed<T>(kind: Span["kind"], name: string, body: () => Pro
   }
 }
 
+function countTransaction(client: object, statement: string): void {
+  const [word] = statement.split(" ");
+  if (word === "begin") inTransaction.add(client);
+  if (word === "commit" || word === "rollback") inTransaction.delete(client);
+  if (!inTransaction.has(client)) transactions += 1;
+}
+
 type Callback = (...args: unknown[]) => void;
 
 /** From here on each statement of this process is noted, whoever sends it: pool, transaction, migration. */
 export function watchStatements(): void {
   const client = pg.Client.prototype as unknown as { query: (...args: unknown[]) => unknown };
   const query = client.query;
-  client.query = function watched(this: unknown, ...args: unknown[]) {
+  client.query = function watched(this: object, ...args: unknown[]) {
     const began = now();
     const name = nameOf(args[0]);
+    countTransaction(this, name);
     const last = args.at(-1);
     if (typeof last === "function") {
       const done = last as Callback;
@@ -74,6 +85,7 @@ export const meterVerbs = {
     const { user, system } = process.cpuUsage();
     return { cpuMs: (user + system) / 1_000, rssBytes: process.memoryUsage.rss() };
   },
+  transactions: () => transactions,
   /** All that was noted since the last time this was asked. */
   spans: (): Span[] => spans.splice(0),
 };
