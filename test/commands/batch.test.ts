@@ -57,7 +57,7 @@ test("works a file off; the same file again does what failed or changed, and the
   const third = await longhaul(["batch", `tasks-${RUN}.jsonl`, ...flags], { cwd });
   expect(third.code, third.err).toBe(0);
   expect(third.err).toContain(`0 sessions to start in batch tasks-${RUN}, 3 completed before`);
-});
+}, 240_000);
 
 test("a bad line is named with its reason, and nothing starts", async () => {
   const cwd = emptyFolder();

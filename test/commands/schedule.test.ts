@@ -54,7 +54,7 @@ test("a schedule starts sessions by its rules, and can be paused, resumed and de
   expect((await statusOf(id)).status).toBe("active");
   await longhaul(["cancel", id]);
   expect((await untilStatus(id, ({ status }) => status !== "active")).status).toBe("cancelled");
-});
+}, 240_000);
 
 test("times that Temporal does not take are refused with 2, and leave nothing behind", async () => {
   const name = `bad-${randomBytes(3).toString("hex")}`;
