@@ -131,16 +131,17 @@ class Attached {
   }
 
   async #connect(spec: AttachedSpec, id: string) {
+    // A command may have ended the supervisor, and a link belongs to one start of it.
+    const wasRunning = await this.#putIn(spec, id);
     const known = this.#links.get(spec.sessionId);
-    if (known !== undefined) {
+    if (known !== undefined && wasRunning) {
       try {
         return { link: known, ...(await known.connect()) };
       } catch (error) {
         if (!(error instanceof SandboxLost)) throw error;
-        known.close("the supervisor was started again");
       }
     }
-    await this.#putIn(spec, id);
+    known?.close("the supervisor was started again");
     const link = createSupervisorLink(this.#options.docker, id, {
       probe: [],
       ready: Promise.resolve(),
@@ -157,8 +158,8 @@ class Attached {
     return { link, ...(await link.connect()) };
   }
 
-  /** Starts the supervisor, where it does not run. */
-  async #putIn({ sessionId, container: { name, folder } }: AttachedSpec, id: string): Promise<void> {
+  /** Starts the supervisor, where it does not run. @returns whether it ran already */
+  async #putIn({ sessionId, container: { name, folder } }: AttachedSpec, id: string): Promise<boolean> {
     const { docker, say = () => undefined } = this.#options;
     const place = attachedVariable(sessionId, folder);
     const { answer, said } = await runInside(docker, id, {
@@ -168,7 +169,7 @@ class Attached {
     if (answer === undefined)
       throw unavailable(name, `python3, which the supervisor needs, does not run in it: ${said}`);
     if (typeof answer["unable"] === "string") throw unavailable(name, answer["unable"]);
-    if (answer["running"] === true) return;
+    if (answer["running"] === true) return true;
     const exec = await docker.getContainer(id).exec({
       Cmd: pythonArguments("LONGHAUL_SUPERVISOR"),
       Env: [`LONGHAUL_SUPERVISOR=${supervisorSource}`, place, `LONGHAUL_HOME=${homeOf(sessionId)}`],
@@ -177,6 +178,7 @@ class Attached {
     // Nobody holds its streams: it outlives this worker.
     (await exec.start({ Detach: true })).resume();
     say(`sandbox: put the supervisor into ${name}`);
+    return false;
   }
 }
 
