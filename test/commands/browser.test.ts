@@ -21,13 +21,19 @@ const DESK = 1280;
 const HOSTILE = `<script>document.title = "owned"</script><img src=x onerror="document.title='owned'">`;
 const LONG_WORD = "w".repeat(400);
 
-async function serving(): Promise<string> {
+/** @returns its address, and what it says of faults */
+async function serving(): Promise<{ url: string; faults: () => string }> {
   const server = starting(["serve", "--port", "0"]);
   onTestFinished(async () => {
     server.kill("SIGTERM");
     await server.ended;
   });
-  return eventually("the line with the address", () => /^http.*$/m.exec(server.out())?.[0], 30_000);
+  const url = await eventually(
+    "the line with the address",
+    () => /^http.*$/m.exec(server.out())?.[0],
+    60_000,
+  );
+  return { url, faults: server.err };
 }
 
 describe.skipIf(browserPath === undefined)(`in a browser${noBrowser}`, () => {
@@ -37,7 +43,7 @@ describe.skipIf(browserPath === undefined)(`in a browser${noBrowser}`, () => {
     const id = await begin(
       `run: echo '${HOSTILE.replaceAll("'", "`")}' ${LONG_WORD}\nask: ${ask}\nslowly: ${words}`,
     );
-    const [url, browser] = await Promise.all([serving(), openBrowser()]);
+    const [{ url, faults }, browser] = await Promise.all([serving(), openBrowser()]);
     await untilStatus(id, ({ status }) => status === "waiting");
     const { page, errors } = await lookAt(browser, url, PHONE);
     await page.locator(`#list [data-id="${id}"]`).click();
@@ -62,7 +68,7 @@ describe.skipIf(browserPath === undefined)(`in a browser${noBrowser}`, () => {
     await desk.page.locator("#log .words", { hasText: "Heard you." }).waitFor();
     expect(await desk.page.locator("#list").isVisible()).toBe(true);
     expect(await tooWide(desk.page)).toEqual([]);
-    expect([...errors, ...desk.errors]).toEqual([]);
+    expect([...errors, ...desk.errors], faults()).toEqual([]);
   });
 
   test("a report asks for nothing, has its failures one key away, and fits a phone", async () => {
