@@ -39,14 +39,11 @@ async function cleaned(
   );
   return messages.map((message) => {
     const bytes = texts.get(blobOf(message) ?? "");
-    const excerpt =
-      bytes === undefined
-        ? message.excerpt
-        : excerptOf([{ type: "text", text: new TextDecoder().decode(bytes) }]);
+    const text = bytes === undefined ? message.text : new TextDecoder().decode(bytes);
     return {
       id: sanitizer.clean(message.id),
       position: message.position,
-      excerpt: sanitizer.clean(excerpt),
+      excerpt: excerptOf([{ type: "text", text: sanitizer.clean(text) }]),
       ...(message.by === undefined ? {} : { by: sanitizer.clean(message.by) }),
     };
   });

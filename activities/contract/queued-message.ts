@@ -6,6 +6,8 @@ import type { FilePart, UserPart } from "./message.ts";
 const EXCERPT_CHARS = 200;
 /** Of a part: more than an excerpt takes, whatever its blanks. */
 const READ_CHARS = 2_000;
+/** What the run hands on: a secret that begins in the excerpt is whole in it, so that it is masked before the cut. */
+const RAW_CHARS = 500;
 
 export interface QueuedMessage {
   readonly id: string;
@@ -19,7 +21,9 @@ export interface QueuedMessage {
 export interface TellQueuedInput {
   /** Steps finished. */
   readonly step: number;
-  readonly messages: readonly (QueuedMessage & {
+  readonly messages: readonly (Omit<QueuedMessage, "excerpt"> & {
+    /** Its beginning as it came. */
+    readonly text: string;
     /** Stored apart: the excerpt is to begin with its words. */
     readonly longText?: FilePart;
   })[];
@@ -27,19 +31,29 @@ export interface TellQueuedInput {
 
 /** A message's beginning on one line, for people. */
 export function excerptOf(parts: readonly UserPart[]): string {
+  return shorten(wordsOf(parts).replace(/\s+/g, " ").trim(), EXCERPT_CHARS);
+}
+
+function wordsOf(parts: readonly UserPart[]): string {
   const words = parts.map((part) =>
     part.type === "text" ? cutChars(part.text, READ_CHARS) : `[${part.filename ?? part.mediaType}]`,
   );
-  return shorten(words.join(" ").replace(/\s+/g, " ").trim(), EXCERPT_CHARS);
+  return words.join(" ");
 }
 
 /** @param position from 1: its place among those that wait */
 export function queuedMessage(
-  { parts, ...named }: Pick<Guidance, "id" | "parts" | "by">,
+  { id, by, parts }: Pick<Guidance, "id" | "parts" | "by">,
   position: number,
 ): TellQueuedInput["messages"][number] {
   const longText = parts.find(isStoredText);
-  return { ...named, position, excerpt: excerptOf(parts), ...(longText ? { longText } : {}) };
+  return {
+    id,
+    position,
+    text: cutChars(wordsOf(parts).trim(), RAW_CHARS),
+    ...(by === undefined ? {} : { by }),
+    ...(longText ? { longText } : {}),
+  };
 }
 
 /** Other text files are told of by their names. */

@@ -2,7 +2,9 @@
 import { describe, expect, it } from "vitest";
 import type { UserPart } from "../../activities/contract/message.ts";
 import type { Guidance } from "../../activities/contract/activities.ts";
+import { queuedMessage } from "../../activities/contract/queued-message.ts";
 import { saveBlob } from "../../activities/store/blobs.ts";
+import { readEvents } from "../../activities/store/events.ts";
 import { guidance, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { DOT_PNG } from "../support/images.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
@@ -92,6 +94,32 @@ describe("messages that wait", () => {
       [2, [text("First: no semicolons\n\nAlso: in English")]],
     ]);
     expect(agent.model.log).toHaveLength(3);
+    await agent.close();
+  });
+
+  it("are told of by their beginnings once, masked before they are cut, also where the text is stored apart", async () => {
+    const agent = await start(0);
+    const long = await saveBlob(
+      database.store.db,
+      Buffer.from(`Read this first. ${"And on. ".repeat(3_000)}`),
+      "text/plain",
+      "message.txt",
+    );
+    const token = `ghp_${"a1B2".repeat(9)}`;
+    const messages = [
+      queuedMessage({ id: "a", parts: [text(`${"Use it. ".repeat(24)}${token}`)] }, 1),
+      queuedMessage({ id: "b", parts: [long], by: "ann" }, 2),
+    ];
+    await agent.perform("tellQueued", { step: 0, messages });
+    await agent.perform("tellQueued", { step: 0, messages });
+    const told = (await readEvents(database.store.db, agent.id, 0)).filter(
+      ({ type }) => type === "message:queued",
+    );
+    expect(told.map(({ data }) => data)).toMatchObject([
+      { id: "a", position: 1 },
+      { id: "b", position: 2, by: "ann", excerpt: expect.stringMatching(/^Read this first\. And on\./) },
+    ]);
+    expect(JSON.stringify(told)).not.toContain("ghp_");
     await agent.close();
   });
 
