@@ -50,6 +50,13 @@ test("ends with 1 where the provider refuses, and says what it said", async () =
   expect(err).toContain("not today");
 });
 
+test("ends with 1 where the key is refused, and tells it once, with what to set", async () => {
+  const { code, out, err } = await longhaul(["run", "bar"]);
+  expect({ code, out }).toEqual({ code: 1, out: "" });
+  expect(err.match(/Incorrect API key provided/g)).toHaveLength(1);
+  expect(err).toContain("Set OPENAI_API_KEY to a valid key for OPENAI_BASE_URL");
+});
+
 test("ends with 4 where the sandbox's image is not on the worker's host", async () => {
   const environment = { SANDBOX_IMAGE: "longhaul-sandbox:nowhere" };
   const { code, err } = await longhaul(["run", "run: true\nsay: Never."], { environment });

@@ -1,13 +1,22 @@
 /**
  * A model that does what the newest message says, a line a step: `run: COMMAND` calls bash, `say: TEXT` ends the task,
- * `ask: JSON` calls ask_user with it, `slowly: TEXT` ends it word by word, `refuse` is an error of the provider. So one server serves any number of sessions,
+ * `ask: JSON` calls ask_user with it, `slowly: TEXT` ends it word by word, `refuse` is an error of the provider, `bar` its answer to a wrong key. So one server serves any number of sessions,
  * and a test reads like what it does. A message without such lines is answered with "Done.".
  */
 import type { ParsedRequest, Reply } from "../model-server/wire.ts";
 import { call, text } from "../scripted-model.ts";
 import { goodSummary, isSummaryRequest } from "../scripted-summaries.ts";
 
-const ORDER = /^(?:.*?\s)?(run|ask|say|slowly|refuse)\b:? ?(.*)$/;
+const ORDER = /^(?:.*?\s)?(run|ask|say|slowly|refuse|bar)\b:? ?(.*)$/;
+
+/** Source: OpenAI's answer to a key that it does not know. */
+const WRONG_KEY = {
+  message:
+    "Incorrect API key provided: sk-wrong. You can find your API key at https://platform.openai.com/account/api-keys.",
+  type: "invalid_request_error",
+  param: null,
+  code: "invalid_api_key",
+};
 
 export function obey(request: ParsedRequest): Reply {
   if (isSummaryRequest(request)) return goodSummary(request);
@@ -22,6 +31,8 @@ export function obey(request: ParsedRequest): Reply {
       return { parts: [text(words)], chunkChars: 5, chunkDelayMs: 100 };
     case "refuse":
       return { error: { status: 400, body: { error: { message: words || "No.", code: "refused" } } } };
+    case "bar":
+      return { error: { status: 401, body: { error: WRONG_KEY } } };
     default:
       return { parts: [text(words)] };
   }
