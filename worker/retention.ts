@@ -12,7 +12,7 @@ const MAX_SESSIONS = 50;
 /** Who deleted them, for `status`. */
 const BY = "retention";
 
-export interface RetentionOptions {
+interface RetentionOptions {
   readonly store: Store;
   readonly client: Client;
   readonly logger: Logger;

@@ -35,7 +35,7 @@ export const operatorPolicySchema = z.strictObject({
 });
 export type OperatorPolicy = z.infer<typeof operatorPolicySchema>;
 
-export interface Refusal {
+interface Refusal {
   /** Its name in the file: `max.memory`. */
   readonly rule: string;
   /** What was asked for, and what may be. */

@@ -11,7 +11,7 @@ export interface FamilyMember {
   readonly endedAt: Date | null;
 }
 
-export type Deletion =
+type Deletion =
   | {
       readonly kind: "deleted";
       /** Of the session and its delegates. */
@@ -146,7 +146,7 @@ export async function dropBlobs(
       ) as said, regexp_matches(words, '@blob:([0-9a-f]{64})', 'g') as found)`);
 }
 
-export interface DeletedSession {
+interface DeletedSession {
   readonly id: string;
   readonly deletedAt: Date;
   readonly deletedBy: string | null;

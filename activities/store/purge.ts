@@ -9,7 +9,7 @@ import type { Database, Queryable } from "./db.ts";
 import { blobsOf, dropBlobs, sessionTables } from "./delete-session.ts";
 import { blobs, checkpoints, sessions, toolOutputs } from "./schema/index.ts";
 
-export const PURGED = "[purged]";
+const PURGED = "[purged]";
 
 export interface Purged {
   /** Rows that had it. */
@@ -74,26 +74,26 @@ async function purgeOutputs(tx: Queryable, ids: readonly string[], text: string)
     update tool_outputs set content = replace(content, ${text}, ${filler})
     where session_id in ${[...ids]} and strpos(content, ${text}) > 0`);
   const most = text.length - 1;
-  const { rows } = await tx.execute<{
-    session_id: string;
-    handle: string;
-    part: number;
-    words: string;
-    cut: number;
-  }>(sql`
-    select a.session_id, a.handle, a.part, right(a.content, ${most}) || left(b.content, ${most}) as words,
-      length(right(a.content, ${most})) as cut
+  interface Seam extends Record<string, unknown> {
+    readonly id: string;
+    readonly handle: string;
+    readonly part: number;
+    readonly tail: string;
+    readonly head: string;
+  }
+  const { rows } = await tx.execute<Seam>(sql`
+    select a.session_id as id, a.handle, a.part, right(a.content, ${most}) as tail, left(b.content, ${most}) as head
     from tool_outputs a join tool_outputs b
       on b.session_id = a.session_id and b.handle = a.handle and b.part = a.part + 1
     where a.session_id in ${[...ids]} and strpos(right(a.content, ${most}) || left(b.content, ${most}), ${text}) > 0`);
-  for (const { session_id: id, handle, part, words, cut } of rows) {
-    const clean = [...words.replaceAll(text, filler)];
-    const [end, start] = [clean.slice(0, cut).join(""), clean.slice(cut).join("")];
+  for (const { id, handle, part, tail, head } of rows) {
+    const clean = (tail + head).replaceAll(text, filler);
+    const [end, start] = [clean.slice(0, tail.length), clean.slice(tail.length)];
     await tx.execute(sql`
-      update tool_outputs set content = left(content, length(content) - ${cut}) || ${end}
+      update tool_outputs set content = left(content, length(content) - length(${tail}::text)) || ${end}
       where session_id = ${id} and handle = ${handle} and part = ${part}`);
     await tx.execute(sql`
-      update tool_outputs set content = ${start} || substr(content, ${clean.length - cut + 1})
+      update tool_outputs set content = ${start} || substr(content, length(${head}::text) + 1)
       where session_id = ${id} and handle = ${handle} and part = ${part + 1}`);
   }
   return (rowCount ?? 0) + rows.length;

@@ -3,7 +3,7 @@ import { appendEvents } from "../../activities/store/events.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
 import type { Services } from "../connect/connection.ts";
 
-export type PersonsAction =
+type PersonsAction =
   | "interrupt"
   | "cancel"
   | "pull"
