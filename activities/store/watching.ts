@@ -73,6 +73,11 @@ export async function listen(
   return listener.end;
 }
 
+/** Wakes those who watch a session, for a process that writes once and does not hear who they are. */
+export async function wakeWatchers({ pool }: Pick<Store, "pool">, sessionId: string): Promise<void> {
+  await pool.query("select pg_notify($1, '')", [channelOf(watchKey(sessionId))]);
+}
+
 /** A connection for notifications alone. `onLost` is not called for one that was ended. */
 export async function dedicated(
   store: Store,

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { runConfigSchema } from "../../activities/config/agent-config.ts";
 import { domainProblem } from "../../activities/config/egress-domains.ts";
 import { allowDomain } from "../../activities/store/egress.ts";
+import { wakeWatchers } from "../../activities/store/watching.ts";
 import { notPossible, usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
@@ -26,7 +27,7 @@ export function allowCommand(command: Command, output: Output) {
         );
       }
       await allowDomain(store, { sessionId: id, domain, by: user ?? "person" });
-      await store.pool.query("select pg_notify('longhaul_events', $1)", [id]);
+      await wakeWatchers(store, id);
       output.note(
         `${domain} is allowed for ${id}: from its next command on, and within a second in one that runs.\n`,
       );

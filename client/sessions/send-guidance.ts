@@ -9,6 +9,7 @@ import { saveBlob } from "../../activities/store/blobs.ts";
 import { announceQueued } from "../../activities/store/queued-events.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
 import { isKnownMessage, readWaiting } from "../../activities/store/waiting-messages.ts";
+import { wakeWatchers } from "../../activities/store/watching.ts";
 import {
   guidanceSignal,
   sendGuidanceUpdate,
@@ -152,10 +153,10 @@ export async function announceMessage(
 
 /** The sender finds it in the queue at once; what comes another way, the worker tells as it takes it. */
 async function announce(services: Services, row: SessionRow, message: QueuedMessage): Promise<void> {
-  const { db, pool } = services.store;
+  const { db } = services.store;
   const step = (await readFigures(db, [row.id])).get(row.id)?.step ?? 0;
   await db.transaction((tx) => announceQueued(tx, { sessionId: row.id, epoch: row.epoch, step }, [message]));
-  await pool.query("select pg_notify('longhaul_events', $1)", [row.id]);
+  await wakeWatchers(services.store, row.id);
 }
 
 function queueFull(id: string) {

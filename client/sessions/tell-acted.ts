@@ -1,6 +1,7 @@
 /** Tells those who watch a session who did something about it, where this client knows who acts. */
 import { appendEvents } from "../../activities/store/events.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
+import { wakeWatchers } from "../../activities/store/watching.ts";
 import type { Services } from "../connect/connection.ts";
 
 type PersonsAction =
@@ -22,5 +23,5 @@ export async function tellActed(
   if (user === undefined) return;
   const step = (await readFigures(store.db, [id])).get(id)?.step ?? 0;
   await appendEvents(store.db, id, epoch, [{ type: "person:acted", step, data: { action, by: user } }]);
-  await store.pool.query("select pg_notify('longhaul_events', $1)", [id]);
+  await wakeWatchers(store, id);
 }

@@ -4,6 +4,7 @@ import { senderOf } from "../../activities/contract/person-name.ts";
 import { appendEvents } from "../../activities/store/events.ts";
 import { dropParked } from "../../activities/store/guidance.ts";
 import { readFigures, type SessionRow } from "../../activities/store/reading.ts";
+import { wakeWatchers } from "../../activities/store/watching.ts";
 import { NoAnswer, withTimeout } from "../../worker/connect/with-timeout.ts";
 import { withdrawMessageUpdate, type WithdrawnMessage } from "../../workflows/messages.ts";
 import type { Services } from "../connect/connection.ts";
@@ -16,7 +17,7 @@ const REPLY_MS = 5_000;
 
 /** @throws ClientError (impossible) where the agent has it already, (missing) where no worker answers */
 export async function withdrawMessage(services: Services, row: SessionRow, id: string): Promise<void> {
-  const { db, pool } = services.store;
+  const { db } = services.store;
   const isParked = await dropParked(db, row.id, id);
   if (!hasEnded(row)) await tellRun(services, row, { id, ...(isParked ? { parked: true } : {}) });
   else if (!isParked) throw tooLate(row.id, "the session has ended");
@@ -24,7 +25,7 @@ export async function withdrawMessage(services: Services, row: SessionRow, id: s
   await appendEvents(db, row.id, row.epoch, [
     { type: "message:withdrawn", step, data: { id, ...senderOf({ by: services.user }) } },
   ]);
-  await pool.query("select pg_notify('longhaul_events', $1)", [row.id]);
+  await wakeWatchers(services.store, row.id);
 }
 
 async function tellRun(services: Services, row: SessionRow, message: WithdrawnMessage): Promise<void> {

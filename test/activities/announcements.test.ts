@@ -1,7 +1,7 @@
 /** What workers know of those who watch, and what they tell each other. */
 import { expect, it, onTestFinished } from "vitest";
 import { hearAnnouncements, type Announcements } from "../../activities/store/announcements.ts";
-import { listen } from "../../activities/store/watching.ts";
+import { listen, wakeWatchers } from "../../activities/store/watching.ts";
 import { SharedListener } from "../../client/watch/shared-listener.ts";
 import { eventually } from "../support/eventually.ts";
 import { useDatabase } from "../support/test-database.ts";
@@ -42,6 +42,8 @@ it("a session is watched from when somebody listens until the last of them is go
   expect((await hearing()).isWatched(id)).toBe(true);
   await one.wake([id]);
   await eventually("both are woken", () => woken === 2);
+  await wakeWatchers(database.store, id);
+  await eventually("by a client too", () => woken === 4);
   leave();
   await one.wake([id]);
   expect(one.isWatched(id)).toBe(true);
