@@ -1,6 +1,6 @@
 /** A session whose workers are processes that a test starts and kills; the model, the rows and the sandbox outlive them. */
 import { randomBytes } from "node:crypto";
-import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
+import { Connection, type WorkflowHandle } from "@temporalio/client";
 import Dockerode from "dockerode";
 import { inject } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
@@ -8,8 +8,10 @@ import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import type { StoredPack } from "../../activities/store/workspace-pack.ts";
-import { dataConverter } from "../../worker/connect/data-converter.ts";
+import { codecKeysOf } from "../../worker/connect/codec.ts";
+import { temporalClient } from "../../worker/connect/temporal-client.ts";
 import type { codingAgent } from "../../workflows/index.ts";
+import { workflowOptions } from "../../client/sessions/start-session.ts";
 import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { runConfig } from "./agent-harness.ts";
 import { CANARY } from "./canary.ts";
@@ -61,22 +63,19 @@ export async function startKillableSession(
     beside?.model ?? startScriptedModel(script, { apiKey: CANARY }),
     Connection.connect({ address }),
   ]);
-  const client = new Client({ connection, dataConverter });
+  const keys = codecKeysOf(options.environment?.["LONGHAUL_CODEC_KEYS"]);
+  const client = temporalClient({ connection, namespace: "default" }, keys);
   const docker =
     options.dockerHost === undefined
       ? connectDocker()
       : new Dockerode({ socketPath: options.dockerHost.replace("unix://", "") });
   const workers: WorkerProcess[] = [];
   const config = options.config?.(runConfig()) ?? runConfig();
-  await createSession(database.store, {
-    id,
-    task: options.task ?? "Do what is asked.",
-    config,
-    ...(options.workspace === undefined ? {} : { workspace: options.workspace }),
-  });
+  const task = options.task ?? "Do what is asked.";
+  const { workspace } = options;
+  await createSession(database.store, { id, task, config, ...(workspace === undefined ? {} : { workspace }) });
   const handle = await client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, {
-    workflowId: id,
-    taskQueue: beside?.id ?? id,
+    ...workflowOptions(beside?.id ?? id, id, { task, config }),
     args: [{}],
   });
   return {

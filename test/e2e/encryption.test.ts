@@ -1,0 +1,97 @@
+/** A session whose history in Temporal is encrypted: nothing of it shows, keys are rotated, a missing one makes it wait. */
+import { randomBytes } from "node:crypto";
+import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
+import { expect, it, onTestFinished } from "vitest";
+import { serveCodec } from "../../client/serve/codec-server.ts";
+import { codecKeysOf, createCodec } from "../../worker/connect/codec.ts";
+import { eventually } from "../support/eventually.ts";
+import { startKillableSession } from "../support/killable-session.ts";
+import { perFile } from "../support/per-file.ts";
+import { untilWaiting } from "../support/questions.ts";
+import { call, scriptedModel } from "../support/scripted-model.ts";
+import { resultTexts, transcriptOf } from "../support/stored.ts";
+import { createTestDatabase } from "../support/test-database.ts";
+
+const database = perFile(
+  () => createTestDatabase(5),
+  (made) => made.drop(),
+);
+
+const SECRET = "SECRET-WORD";
+const [ONE, TWO] = ["one", "two"].map((id) => `${id}:${randomBytes(32).toString("base64")}`) as [
+  string,
+  string,
+];
+const withKeys = (keys: string) => ({ LONGHAUL_CODEC_KEYS: keys });
+
+it("shows nothing of it, waits where a key is missing, goes on with a new one, and takes an answer from the Web UI", async () => {
+  const script = scriptedModel()
+    .calls("bash", { command: `echo ${SECRET}` })
+    .answers(call("ask_user", { question: `Is it ${SECRET}?` }))
+    .says(`It is ${SECRET}.`);
+  const session = await startKillableSession(database, script, {
+    task: `Find ${SECRET}.`,
+    // The new key is known everywhere before it encrypts.
+    environment: withKeys(`${ONE},${TWO}`),
+  });
+  onTestFinished(() => session.close());
+  await session.handle.signal("guidance", { text: `Hint: ${SECRET}` });
+  const first = await session.startWorker();
+  await untilWaiting(database.store, session);
+  await first.kill();
+
+  const lacking = await session.startWorker(withKeys(TWO));
+  await session.place.client.workflowService.signalWorkflowExecution({
+    namespace: "default",
+    workflowExecution: { workflowId: session.id },
+    signalName: "answer",
+    input: { payloads: await encodedByServer({ text: `Yes, ${SECRET}.` }) },
+  });
+  await eventually("the worker names the key", () => lacking.log().includes("CodecKeyMissing"), 10_000);
+  expect(lacking.log()).toContain(String.raw`encrypted with the key \"one\"`);
+  expect((await session.handle.describe()).status.name).toBe("RUNNING");
+  await lacking.kill();
+
+  await session.startWorker(withKeys(`${TWO},${ONE}`));
+  expect(await session.handle.result()).toMatchObject({ status: "completed", result: `It is ${SECRET}.` });
+  expect(await resultTexts(database.store, session.id)).toEqual([
+    expect.stringContaining(SECRET),
+    expect.stringContaining(`Yes, ${SECRET}.`),
+  ]);
+  expect(JSON.stringify(await transcriptOf(database.store, session.id))).toContain(`Hint: ${SECRET}`);
+
+  const texts = textsIn(JSON.parse(historyToJSON(await session.handle.fetchHistory())));
+  expect(texts.length).toBeGreaterThan(100);
+  for (const text of texts) expect(text).not.toContain(SECRET);
+  expect(texts).toEqual(expect.arrayContaining(["one", "two"]));
+  const { memo, searchAttributes } = await session.handle.describe();
+  expect(memo).toMatchObject({ task: expect.stringContaining(SECRET) as string });
+  expect(JSON.stringify(searchAttributes)).not.toContain(SECRET);
+}, 300_000);
+
+/** What a person sends in the Web UI, as its codec server gives it back. */
+async function encodedByServer(value: unknown) {
+  const codec = createCodec(codecKeysOf(ONE));
+  const server = await serveCodec({ codec, port: 0, token: "t", origins: new Set() });
+  onTestFinished(() => server.close());
+  const payload = { metadata: { encoding: btoa("json/plain") }, data: btoa(JSON.stringify(value)) };
+  const response = await fetch(`${server.url}/t/encode`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ payloads: [payload] }),
+  });
+  const { payloads } = (await response.json()) as {
+    payloads: { metadata: Record<string, string>; data: string }[];
+  };
+  const bytes = (text: string) => Buffer.from(text, "base64");
+  return payloads.map(({ metadata, data }) => ({
+    metadata: Object.fromEntries(Object.entries(metadata).map(([name, text]) => [name, bytes(text)])),
+    data: bytes(data),
+  }));
+}
+
+/** Every string of a document, and what it is as base64. */
+function textsIn(value: unknown): string[] {
+  if (typeof value === "string") return [value, Buffer.from(value, "base64").toString("latin1")];
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : [];
+}
