@@ -69,7 +69,10 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
   const settled = unattended(asked.question, settings, asked.isTooMuch);
   return {
     kind: "asked",
-    question: factsOf(asked.question, expiryOf(asks, settings).expiresInMs),
+    question: {
+      ...factsOf(asked.question, expiryOf(asks, settings).expiresInMs),
+      ...(deps.idsOnly === true ? { text: "" } : {}),
+    },
     ...(settled === undefined ? {} : { settled }),
   };
 }

@@ -114,7 +114,7 @@ async function closeSession(
     ...(input.limit === undefined ? {} : { limit: input.limit }),
     steps: step,
     rounds,
-    result: cutChars(text, MAX_RESULT_CHARS),
+    result: deps.idsOnly === true ? "" : cutChars(text, MAX_RESULT_CHARS),
     usage: await totalUsage(db, scope.sessionId),
     ...(session === undefined ? {} : await deliveryIn(db, session)),
   };

@@ -45,6 +45,7 @@ const schema = z.object({
   LONGHAUL_NOTIFY_URL: optional(z.url({ protocol: /^https?$/ }).optional()),
   LONGHAUL_NOTIFY_CONTENT: text,
   LONGHAUL_POLICY: text,
+  LONGHAUL_HISTORY: optional(z.enum(["full", "ids"]).default("full")),
   LONGHAUL_CODEC_KEYS: text,
   LONGHAUL_OTEL_CONTENT: optional(z.enum(["none", "full"]).default("none")),
   OTEL_SDK_DISABLED: text,
@@ -105,6 +106,8 @@ export interface WorkerConfig {
   readonly policy: OperatorPolicy | undefined;
   /** Traces and metrics; undefined where OTEL_EXPORTER_OTLP_ENDPOINT is not set. */
   readonly telemetry: TelemetrySettings | undefined;
+  /** Only ids and codes go to Temporal. */
+  readonly idsOnly: boolean;
   /** What Temporal sees is encrypted with the first of them; none leaves it as it is. */
   readonly codecKeys: readonly CodecKey[];
   /** Values that must never show. */
@@ -191,6 +194,7 @@ export function readWorkerConfig(
         : { url: e.LONGHAUL_NOTIFY_URL, withContent: e.LONGHAUL_NOTIFY_CONTENT === "1" },
     policy: e.LONGHAUL_POLICY === undefined ? undefined : readPolicy(e.LONGHAUL_POLICY),
     telemetry: telemetryOf(e),
+    idsOnly: e.LONGHAUL_HISTORY === "ids",
     codecKeys: codecKeysOf(e.LONGHAUL_CODEC_KEYS),
     secrets: secretsOf(environment),
   };

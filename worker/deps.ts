@@ -94,6 +94,7 @@ export async function bindDeps(
         },
         defaultConfig: defaultConfig(config),
         telemetry,
+        idsOnly: config.idsOnly,
         heartbeatMs: config.heartbeatMs,
         // What the workflow takes anyway need not stand in its history.
         ...(config.heartbeatTimeoutMs === 30_000 ? {} : { heartbeatTimeoutMs: config.heartbeatTimeoutMs }),

@@ -16,6 +16,7 @@ import { delegate } from "./delegates.ts";
 import { askedModel } from "./fallback.ts";
 import { callGroups } from "./loop-policy.ts";
 import { onHost } from "./lost-host.ts";
+import { titled } from "./presentation.ts";
 import { perform } from "./proxies.ts";
 import { askAbout, restWhileWaiting } from "./questions.ts";
 
@@ -108,7 +109,7 @@ async function performCall(run: Run, call: CallFacts, input: RunToolInput): Prom
 /** One call by its tool, or by a session of its own. */
 function runTool(run: Run, call: CallFacts, input: RunToolInput): Promise<ToolFacts> {
   if (call.by === "delegate") return delegate(run, call, input);
-  const summary = `step ${input.step} · ${call.name}: ${call.about}`;
+  const summary = titled(`step ${input.step} · ${call.name}`, call);
   return onHost(
     run,
     () => openSandbox(run),

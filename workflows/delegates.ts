@@ -16,6 +16,7 @@ import { openSandbox, optionsOf, type Run } from "./actions.ts";
 import type { Turn } from "./delegate-slots.ts";
 import { onHost } from "./lost-host.ts";
 import { WORKFLOW_TYPE } from "./messages.ts";
+import { titled } from "./presentation.ts";
 import { boundedSummary, perform } from "./proxies.ts";
 
 /** Between two looks at a delegate that is to stop, in ms: Temporal may have lost its end (temporalio/temporal#10639). */
@@ -43,7 +44,7 @@ async function work(
   input: RunToolInput,
   { turn, lookMs }: { readonly turn: Turn; readonly lookMs: number },
 ): Promise<ToolFacts> {
-  const summary = `step ${input.step} · delegate: ${call.about}`;
+  const summary = titled(`step ${input.step} · delegate`, call);
   const { step, index } = input;
   // Once begun it is followed to its end: a call that was claimed is not left without a result.
   const opened = await CancellationScope.nonCancellable(() =>
@@ -110,7 +111,7 @@ async function start(child: string, call: CallFacts): Promise<Closing> {
       // parent continues as new, which it does with none open.
       parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
       cancellationType: ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-      staticSummary: boundedSummary(call.about),
+      staticSummary: boundedSummary(call.about || "delegate"),
     });
     return { end: handle.result().then((): DelegateEnd => "completed", endOf) };
   } catch (error) {

@@ -14,6 +14,11 @@ interface Viewed {
   readonly status: SessionStatus;
 }
 
+/** A title and what the call is about, where the history may have that. */
+export function titled(title: string, { about }: { readonly about: string }): string {
+  return about === "" ? title : `${title}: ${about}`;
+}
+
 const BAR_CELLS = 40;
 
 /** Current details: served by a query, so they cost no events. */

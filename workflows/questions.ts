@@ -9,6 +9,7 @@ import {
 } from "../activities/contract/questions.ts";
 import { lasted, unanswered, type OpenQuestion } from "./asking.ts";
 import { enterPhase, optionsOf, setSearchAttributes, showDetails, type Run } from "./actions.ts";
+import { titled } from "./presentation.ts";
 import { perform } from "./proxies.ts";
 import { tellStop } from "./stops.ts";
 
@@ -48,7 +49,7 @@ export async function askAbout(
   const asked = await perform(
     "askPerson",
     optionsOf(run),
-    `step ${step} · ${asks}: ${call.about}`,
+    titled(`step ${step} · ${asks}`, call),
     input,
   ).finally(() => (asking.storing -= 1));
   if (asked.kind === "passed") return undefined;
@@ -59,7 +60,7 @@ export async function askAbout(
   };
   const settlement = question.settlement ?? (await answerTo(run, question));
   const after = asked.settled ? "" : ` after ${lasted(Date.now() - question.askedAtMs)}`;
-  const summary = `step ${step} · ${settlement.how}${after}: ${call.about}`;
+  const summary = titled(`step ${step} · ${settlement.how}${after}`, call);
   const { id } = question;
   const settled = await perform("settleQuestion", optionsOf(run), summary, { step, index, id, settlement });
   return settled.kind === "result" ? settled.facts : undefined;

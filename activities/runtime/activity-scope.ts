@@ -1,5 +1,5 @@
 /** What every activity needs of Temporal: who it works for, a heartbeat by timer, and why it was told to stop. */
-import { Context } from "@temporalio/activity";
+import { Context, log } from "@temporalio/activity";
 import { ApplicationFailure, CancelledFailure } from "@temporalio/common";
 import { cutChars } from "../contract/cut-text.ts";
 import type { AgentDeps } from "./deps.ts";
@@ -36,7 +36,7 @@ export interface ActivityScope {
   note(text: string): void;
 }
 
-type ScopeDeps = Pick<AgentDeps, "announcements" | "heartbeatMs" | "sanitizer" | "store">;
+type ScopeDeps = Pick<AgentDeps, "announcements" | "heartbeatMs" | "sanitizer" | "store" | "idsOnly">;
 
 /** While somebody watches, who sees what a command prints; and in the first moments of a later attempt, whose life is timed. */
 const BUSY_HEARTBEAT_MS = 1_000;
@@ -72,16 +72,36 @@ export async function inScope<T>(deps: ScopeDeps, body: (scope: ActivityScope) =
       signal: context.cancellationSignal,
       stoppedByPerson: () => context.cancellationDetails?.cancelRequested === true,
       stopped: () => context.cancelled,
-      note: (text) => attempt.note(cutChars(deps.sanitizer.clean(text), 200)),
+      note: (text) => {
+        if (deps.idsOnly !== true) attempt.note(cutChars(deps.sanitizer.clean(text), 200));
+      },
     });
   } catch (error) {
     attempt.ended();
-    throw await outward(error, context.cancellationSignal, deps);
+    const failure = await outward(error, context.cancellationSignal, deps);
+    throw deps.idsOnly === true ? byCode(failure) : failure;
   } finally {
     attempt.close();
     heartbeats.end();
     for (const stopHearing of stopsHearing) stopHearing();
   }
+}
+
+/** A failure without its words, which stay in the worker's log. A cancellation stays what it is. */
+function byCode(failure: unknown): unknown {
+  if (failure instanceof CancelledFailure || !(failure instanceof Error)) return failure;
+  const known = failure instanceof ApplicationFailure ? failure : undefined;
+  const type = known?.type ?? "Unexpected";
+  log.warn("failed", { type, reason: failure.message });
+  const kept = ApplicationFailure.create({
+    type,
+    message: `${type}: the worker's log has its words.`,
+    nonRetryable: known?.nonRetryable ?? false,
+    ...(known?.nextRetryDelay == null ? {} : { nextRetryDelay: known.nextRetryDelay }),
+  });
+  // Its stack begins with the words of the failure that it stands for.
+  kept.stack = "";
+  return kept;
 }
 
 /** A failure of ours as it may stand in the history: its words, its stack and its causes'. */

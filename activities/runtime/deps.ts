@@ -38,6 +38,8 @@ export interface AgentDeps {
   readonly notices?: { readonly send: SendNotice; readonly withContent: boolean } | undefined;
   /** Spans and metrics; absent where nobody listens. */
   readonly telemetry?: Telemetry | undefined;
+  /** Only ids and codes go to Temporal: no line of a command, no failure's words, no answer. */
+  readonly idsOnly?: boolean;
   /** How often an activity reports that it is alive, in ms: also how long a cancel may take to arrive that is not announced. */
   readonly heartbeatMs: number;
   /** How long that may stay away before the activity is given to another worker, in ms. Default 30,000. */

@@ -17,7 +17,7 @@ const MAX_NAME_CHARS = 40;
 export function callFacts(step: StepContext, call: ToolCallPart): CallFacts {
   return {
     name: cutChars(call.toolName, MAX_NAME_CHARS),
-    about: aboutOf(step, call),
+    about: step.deps.idsOnly === true ? "" : aboutOf(step, call),
     ...(isForPerson(step, call) ? { by: "person" } : {}),
     ...(isDelegated(step, call) ? { by: "delegate" } : {}),
     ...(needsApproval(step, call) ? { needsApproval: true } : {}),

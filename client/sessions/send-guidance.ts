@@ -23,6 +23,7 @@ import type { Services } from "../connect/connection.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { notPossible } from "../console/errors.ts";
 import { cleanAttachment, type Attachment } from "./images.ts";
+import { idsOnly } from "../setup/services.ts";
 import { workflowOptions } from "./start-session.ts";
 
 /** Text beyond this goes as a blob: a signal stays small. Source: invariant 1, messages.ts. */
@@ -117,7 +118,7 @@ export async function partsOf(services: Services, message: NewMessage): Promise<
   const { db } = services.store;
   const bytes = Buffer.from(message.text);
   const parts: UserPart[] = [
-    bytes.length <= INLINE_BYTES
+    bytes.length <= (idsOnly() ? 0 : INLINE_BYTES)
       ? { type: "text", text: message.text }
       : await saveBlob(db, bytes, "text/plain", "message.txt"),
   ];

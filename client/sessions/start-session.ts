@@ -12,6 +12,7 @@ import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.t
 import { clientSanitizer } from "../config/config.ts";
 import type { Services } from "../connect/connection.ts";
 import { unlessGone } from "../connect/describe-run.ts";
+import { idsOnly } from "../setup/services.ts";
 import { notPossible } from "../console/errors.ts";
 import { cleanAttachment, type Attachment } from "./images.ts";
 import { createSessionId } from "./session-id.ts";
@@ -164,7 +165,8 @@ export function workflowOptions(
   id: string,
   session: { readonly task: string; readonly config: RunConfig; readonly folder?: Start["folder"] },
 ) {
-  const { task, config } = session;
+  const { config } = session;
+  const task = idsOnly() ? `session ${id}` : session.task;
   return {
     workflowId: id,
     taskQueue,

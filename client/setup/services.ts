@@ -202,3 +202,6 @@ function withEnvironment(services: Omit<LocalServices, "environment">): LocalSer
   if (services.rehearsalUrl !== undefined) environment["LONGHAUL_REHEARSAL_URL"] = services.rehearsalUrl;
   return { ...services, environment };
 }
+
+/** Only ids and codes go to Temporal: texts of people are kept in Postgres alone. */
+export const idsOnly = (): boolean => settingOf("LONGHAUL_HISTORY") === "ids";

@@ -73,7 +73,12 @@ export async function startKillableSession(
   const config = options.config?.(runConfig()) ?? runConfig();
   const task = options.task ?? "Do what is asked.";
   const { workspace } = options;
-  await createSession(database.store, { id, task, config, ...(workspace === undefined ? {} : { workspace }) });
+  await createSession(database.store, {
+    id,
+    task,
+    config,
+    ...(workspace === undefined ? {} : { workspace }),
+  });
   const handle = await client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, {
     ...workflowOptions(beside?.id ?? id, id, { task, config }),
     args: [{}],

@@ -1,0 +1,48 @@
+/** `LONGHAUL_HISTORY=ids`: what Temporal keeps of a session has none of its words, without any key. */
+import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { sendGuidance } from "../../client/sessions/send-guidance.ts";
+import { startAgent } from "../support/agent-harness.ts";
+import { clientServices, sessionRow } from "../support/client-services.ts";
+import { perFile } from "../support/per-file.ts";
+import { call, scriptedModel } from "../support/scripted-model.ts";
+import { resultTexts, transcriptOf } from "../support/stored.ts";
+
+const SECRET = "SECRET-WORD";
+const agent = perFile(
+  () => startAgent({ idsOnly: true }),
+  (made) => made.close(),
+);
+
+it("has ids and codes alone in the history: of commands, messages, questions, answers and failures", async () => {
+  vi.stubEnv("LONGHAUL_HISTORY", "ids");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const script = scriptedModel()
+    .calls("bash", { command: `echo ${SECRET}` })
+    .answers(call("ask_user", { question: `Is it ${SECRET}?` }))
+    .fails(400, `${SECRET} is no request.`);
+  const session = await agent.start(script, { task: `Find ${SECRET}.` });
+  await session.until("question:asked");
+  const sent = { id: "said", text: `It is ${SECRET}.`, attachments: [] };
+  // It withdraws the question.
+  await sendGuidance(clientServices(agent), await sessionRow(agent, session.id), sent);
+  await expect(session.handle.result()).rejects.toThrow();
+
+  const { store } = agent.database;
+  expect((await resultTexts(store, session.id))[0]).toContain(SECRET);
+  expect(JSON.stringify(await transcriptOf(store, session.id))).toContain(`It is ${SECRET}.`);
+  expect((await sessionRow(agent, session.id)).error).toEqual({
+    type: "ModelRejected",
+    message: "ModelRejected: the worker's log has its words.",
+  });
+  const texts = textsIn(JSON.parse(historyToJSON(await session.handle.fetchHistory())));
+  expect(texts.length).toBeGreaterThan(100);
+  for (const text of texts) expect(text).not.toContain(SECRET);
+  expect(texts).toContain('"step 1 · bash"');
+}, 120_000);
+
+/** Every string of a document, and what it is as base64. */
+function textsIn(value: unknown): string[] {
+  if (typeof value === "string") return [value, Buffer.from(value, "base64").toString("utf8")];
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : [];
+}
