@@ -23,7 +23,8 @@ async function telemetryTo(options: { readonly hangs?: boolean }) {
   const collector = await startCollector(options);
   onTestFinished(() => collector.close());
   vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url);
-  vi.stubEnv("OTEL_EXPORTER_OTLP_TIMEOUT", "200");
+  // The usual 10 s are for a busy machine; nobody waits that long for one that hangs.
+  if (options.hangs) vi.stubEnv("OTEL_EXPORTER_OTLP_TIMEOUT", "200");
   const warn = vi.fn<(facts: object, message: string) => void>();
   const telemetry = createOpenTelemetry(SETTINGS, "test", { warn: warn as never });
   vi.unstubAllEnvs();
@@ -54,7 +55,7 @@ it("drops and counts what an endpoint that hangs does not take, and ends within 
   const began = performance.now();
   for (let place = 0; place < 5_000; place += 1) telemetry.span(span(place));
   const eachMs = (performance.now() - began) / 5_000;
-  // Nothing waits for the endpoint: a span is some µs of work. Source: measured 2026-11, 0.02 ms.
+  // Nothing waits for the endpoint. Source: ours, an export's timeout is 200 times that.
   expect(eachMs).toBeLessThan(1);
   expect(telemetry.dropped).toBeGreaterThanOrEqual(5_000 - 2_048 - 512);
   await vi.waitFor(() => expect(collector.requests()).toBeGreaterThan(0), 5_000);
