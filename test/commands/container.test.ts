@@ -2,7 +2,7 @@
 import Dockerode from "dockerode";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { eventually } from "../support/eventually.ts";
-import { longhaul, starting } from "../support/commands/longhaul.ts";
+import { longhaul, starting, untilStatus } from "../support/commands/longhaul.ts";
 
 const docker = new Dockerode();
 const made: Dockerode.Container[] = [];
@@ -41,7 +41,11 @@ test("works in its folder as its user, and leaves nothing but the work", async (
     "run: sleep 301 & cat /srv/app/made.txt",
     "say: Done.",
   ];
-  const { code, out, err } = await longhaul(["run", "--container", task.name, lines.join("\n")]);
+  const { code, out, err } = await longhaul([
+    "run",
+    ...["--container", task.name, "--id", "container-task"],
+    lines.join("\n"),
+  ]);
   expect({ code, out }, err).toEqual({ code: 0, out: "Done.\n" });
   expect(err).toContain("/srv/app");
   expect(await left(task.container)).toEqual([""]);
@@ -49,6 +53,13 @@ test("works in its folder as its user, and leaves nothing but the work", async (
   const { State: state, HostConfig: host } = await task.container.inspect();
   expect(state.Running).toBe(true);
   expect([host.Memory, host.PidsLimit ?? 0]).toEqual([0, 0]);
+
+  // Later it is the owner's: a session that goes on finds it as it is.
+  await inside(task.container, "echo changed > made.txt");
+  await longhaul(["say", "container-task", "run: cat made.txt; echo more > more.txt\nsay: Again."]);
+  await untilStatus("container-task", ({ status, result }) => status === "completed" && result === "Again.");
+  expect(await inside(task.container, "cat made.txt more.txt")).toEqual(["changed", "more"]);
+  expect(await left(task.container)).toEqual([""]);
 });
 
 test("ends in order at its deadline, also when its client was killed: 3, a trajectory, nothing left", async () => {
