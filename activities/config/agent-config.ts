@@ -12,6 +12,7 @@ import { outputSchemaSchema } from "./output-schema.ts";
 import { permissionsSchema, questionsSchema } from "./question-settings.ts";
 import { mcpServersSchema } from "./mcp-settings.ts";
 import { inheritedSchema, sandboxConfigSchema } from "./sandbox-settings.ts";
+import { sessionSkillsSchema, skillsSchema } from "./skill-settings.ts";
 import { strategyNames } from "../contract/strategies.ts";
 import { modelConfigSchema, modelTargetSchema, providerConfigSchema } from "./model-target.ts";
 
@@ -138,11 +139,6 @@ const contextConfigSchema = z.strictObject({
 
 /** A file name of a folder of the workspace, without a path. */
 const fileName = z.string().regex(/^[\w][\w.-]{0,99}$/, "a file name such as AGENTS.md");
-/** A folder of the workspace. */
-const folderPath = z
-  .string()
-  .regex(/^(?!.*(^|\/)\.\.(\/|$))[\w.][\w./-]{0,199}$/, "a folder of the workspace such as .agents/skills");
-
 /** Instructions that stand in the system prompt, and those that the project's folders bring. */
 const instructionsSchema = z.strictObject({
   /** The operator's own, for every session. */
@@ -153,12 +149,6 @@ const instructionsSchema = z.strictObject({
   nested: z.boolean().default(true),
   /** Of the workspace's own. Source: survey of command lines, 1. */
   maxBytes: z.number().int().min(0).max(262_144).default(32_768),
-});
-
-const skillsSchema = z.strictObject({
-  enabled: z.boolean().default(true),
-  /** Folders of the workspace with one folder a skill. Source: agentskills.io. */
-  paths: z.array(folderPath).default([".agents/skills"]),
 });
 
 export const agentConfigSchema = z.strictObject({
@@ -202,7 +192,7 @@ export const runConfigSchema = z.object({
   systemPrompt: z.string().optional(),
   /** Sessions from before there was this have the defaults. */
   instructions: instructionsSchema.optional(),
-  skills: skillsSchema.optional(),
+  skills: sessionSkillsSchema.optional(),
   questions: questionsSchema.optional(),
   permissions: permissionsSchema.optional(),
   /** Sessions from before there was this do not delegate. */

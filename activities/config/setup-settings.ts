@@ -28,12 +28,20 @@ export const setupSettingsSchema = z.union([
 
 export type Setup = z.infer<typeof setupSchema>;
 
+/** A container that somebody else made is as it is: nothing is built for it. */
+export const buildOf = (sandbox: {
+  readonly build?: ImageBuild | undefined;
+  readonly container?: unknown;
+}): ImageBuild | undefined => (sandbox.container === undefined ? sandbox.build : undefined);
+
 /** Undefined where there is nothing to do, also for sessions from before there was a set-up. */
 export function setupOf(sandbox: {
   readonly setup?: Setup;
   readonly build?: ImageBuild | undefined;
+  readonly container?: unknown;
 }): Setup | undefined {
-  const { setup, build } = sandbox;
+  const { setup } = sandbox;
+  const build = buildOf(sandbox);
   return setup === undefined || (setup.commands.length === 0 && build === undefined) ? undefined : setup;
 }
 

@@ -2,7 +2,8 @@
 import { inFolder, type AttachedContainer } from "./container-settings.ts";
 import { DEFAULT_IMAGE, FULL_IMAGE } from "./default-image.ts";
 import { outputPrompt, type OutputSchema } from "./output-schema.ts";
-import { skillsPrompt, type Skill } from "./skills.ts";
+import type { SessionSkills } from "./skill-settings.ts";
+import { sharedSkills, skillsPrompt, type Skill } from "./skills.ts";
 
 /** What of a session its prompt depends on. */
 export interface Prompted {
@@ -10,12 +11,17 @@ export interface Prompted {
   readonly instructions: string | undefined;
   readonly skills?: readonly Skill[];
   readonly config: {
-    readonly sandbox: { readonly image: string; readonly container?: AttachedContainer | undefined };
+    readonly sandbox: {
+      readonly image: string;
+      readonly build?: object | undefined;
+      readonly container?: AttachedContainer | undefined;
+    };
     readonly contextWindow?: number | undefined;
     readonly systemPrompt?: string | undefined;
     readonly plan?: boolean | undefined;
     readonly outputSchema?: OutputSchema | undefined;
     readonly instructions?: { readonly text?: string | undefined } | undefined;
+    readonly skills?: SessionSkills | undefined;
   };
 }
 
@@ -61,8 +67,9 @@ const TOOLS: Readonly<Record<string, string>> = {
 
 /** The prompt of a new session. It is stored as the session's first message, so that an upgrade does not change it. */
 export function systemPrompt({ instructions, skills, config }: Prompted): string {
-  const installed = TOOLS[config.sandbox.image];
-  const { container } = config.sandbox;
+  const { container, build } = config.sandbox;
+  // What a Dockerfile makes of it is not known.
+  const installed = build === undefined ? TOOLS[config.sandbox.image] : undefined;
   const own = config.instructions?.text;
   return [
     config.systemPrompt ?? (container === undefined ? PROMPT : inFolder(PROMPT, container.folder)),
@@ -73,7 +80,10 @@ export function systemPrompt({ instructions, skills, config }: Prompted): string
     config.outputSchema === undefined ? "" : outputPrompt(config.outputSchema),
     own === undefined ? "" : `The operator's instructions\n${own.trim()}`,
     instructions ? `${ABOUT_NOTES}\n\n${quoteNotes(ROOT_NOTES, instructions)}` : "",
-    skillsPrompt(skills ?? [], Math.floor((config.contextWindow ?? 0) * SKILLS_SHARE)),
+    skillsPrompt(
+      [...(skills ?? []), ...(container === undefined ? sharedSkills(config.skills) : [])],
+      Math.floor((config.contextWindow ?? 0) * SKILLS_SHARE),
+    ),
   ]
     .filter((part) => part !== "")
     .join("\n\n");

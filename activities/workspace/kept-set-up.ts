@@ -41,7 +41,10 @@ export function keptSetUp(
   image: string | undefined,
 ): KeptSetUp | undefined {
   const { setUps } = deps.sandboxHost;
-  const owner = session.config.sandbox.inherited?.setup;
+  const { inherited, container } = session.config.sandbox;
+  const owner = inherited?.setup;
+  // A container that somebody else made is not made anew.
+  if (container !== undefined) return undefined;
   if (setUps === undefined || owner === undefined || !setup.keep || setup.commands.length === 0)
     return undefined;
   const on = image === undefined ? [] : [image];

@@ -2,6 +2,7 @@
 import { ApplicationFailure } from "@temporalio/common";
 import type { RunConfig } from "../config/agent-config.ts";
 import { cacheVariables, registrySettings } from "../config/registry-settings.ts";
+import { sharedSkillFiles } from "../config/skill-settings.ts";
 import { refuseLostSaves } from "./counted-save.ts";
 import { lossOf, unsavedAtReset, type SandboxChange, type SandboxLoss } from "./sandbox-loss.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
@@ -267,7 +268,7 @@ async function restoreFrom(tx: Queryable, sandbox: ProgramSandbox, checkpointId:
 /** The sandbox settings of a run's configuration. */
 export function sandboxSpec(
   sessionId: string,
-  { sandbox, plan }: Pick<RunConfig, "sandbox" | "plan">,
+  { sandbox, plan, skills }: Pick<RunConfig, "sandbox" | "plan" | "skills">,
 ): SandboxSpec {
   const { image, network, allow, guard, cpus, pids, runtime } = sandbox;
   const { env, files, hosts } = registrySettings(sandbox);
@@ -288,7 +289,7 @@ export function sandboxSpec(
     ...(cache === undefined ? {} : { cache }),
     settings: {
       env: { ...(cache === undefined ? {} : cacheVariables(CACHE_FOLDER)), ...env, ...sandbox.env },
-      files,
+      files: { ...files, ...sharedSkillFiles(skills) },
       ...(certificates === undefined ? {} : { certificates }),
       registries: hosts,
     },

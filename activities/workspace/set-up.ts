@@ -2,7 +2,7 @@
  * Sets a project up in each new sandbox of its session: the commands of `sandbox.setup`, once a container. They run under the
  * sandbox's supervisor by names of their own, so that an attempt that follows a lost one finds what that began.
  */
-import { setupOf, type Setup } from "../config/setup-settings.ts";
+import { buildOf, setupOf, type Setup } from "../config/setup-settings.ts";
 import { fatal, superseded } from "../contract/failures.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
@@ -92,7 +92,7 @@ async function setUp(deps: SetUpDeps, order: Order, signal: AbortSignal): Promis
     unlessFailed(before.ended, setup);
     return sandbox;
   }
-  const { build } = session.config.sandbox;
+  const build = buildOf(session.config.sandbox);
   const commands = [...(build === undefined ? [] : [buildCommand(build)]), ...setup.commands].map((command) =>
     shorten(deps.sanitizer.clean(command), MAX_COMMAND_CHARS),
   );
@@ -124,7 +124,7 @@ async function takeOrRun(
   signal: AbortSignal,
 ): Promise<{ readonly ended: Ended; readonly ready: Sandbox }> {
   const { session, setup, step } = given;
-  const { build } = session.config.sandbox;
+  const build = buildOf(session.config.sandbox);
   const begun = performance.now();
   const durationMs = () => Math.round(performance.now() - begun);
   let { sandbox } = given;

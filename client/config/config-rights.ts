@@ -63,6 +63,8 @@ export function wideningSettings(file: ConfigFile, own: AgentConfig): SettingPat
     ...sandbox.map(([key]) => ["sandbox", key]),
     // It would speak as the operator does.
     ...(file.instructions?.text === undefined ? [] : [["instructions", "text"]]),
+    // It would read folders of the person's machine.
+    ...((file.skills?.folders ?? []).length === 0 ? [] : [["skills", "folders"]]),
     ...spendsMore(file, own).map((key) => ["limits", key]),
     ...Object.entries(file.models ?? {}).flatMap(([id, model]) =>
       ASKED_FOR.filter((key) => model[key] !== undefined).map((key) => ["models", id, key]),

@@ -17,6 +17,7 @@ import { keyNotes, missingVariables } from "../../activities/config/providers.ts
 import { layered, type ConfigFile } from "./config-file.ts";
 import { CONFIG_NAME, readConfigFiles } from "./config-files.ts";
 import { setting, type Environment } from "./environment.ts";
+import { withSharedSkills } from "./shared-skills.ts";
 import { type SandboxFlags, withSandboxFlags } from "./sandbox-flags.ts";
 import { ClientError, missing, usageError } from "../console/errors.ts";
 import { withMachine } from "../registries/session-registries.ts";
@@ -71,7 +72,7 @@ export function resolveConfig(
   if (flags.setup !== false && !isSetupOff(environment)) requireCredentials(run, environment);
   const machine = withMachine(run.sandbox, environment, cwd);
   return {
-    run: { ...run, sandbox: machine.sandbox },
+    run: { ...run, sandbox: machine.sandbox, skills: withSharedSkills(run.skills, cwd) },
     settings,
     rehearsal: chosen === undefined,
     file: path ?? own.path,

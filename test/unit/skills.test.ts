@@ -1,4 +1,9 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, it } from "vitest";
+import { resolveConfig } from "../../client/config/config.ts";
+import { sandboxSpec } from "../../activities/workspace/session-sandbox.ts";
 import { parseSkill, skillsPrompt, type Skill } from "../../activities/config/skills.ts";
 import { systemPrompt } from "../../activities/config/system-prompt.ts";
 import { estimateText } from "../../activities/transcript/tokens.ts";
@@ -76,4 +81,32 @@ it("puts the operator's words in front of the project's, or in the place of ours
     config: { ...config, systemPrompt: "You are X." },
   });
   expect(replaced).toMatch(/^You are X\.\n\nYou are not root/);
+});
+
+it("brings the person's own skills along: named in the prompt, files of the sandbox's root, and no link is followed", () => {
+  const folder = mkdtempSync(join(tmpdir(), "longhaul-skills-"));
+  try {
+    mkdirSync(join(folder, "mine/pdf/scripts"), { recursive: true });
+    writeFileSync(join(folder, "mine/pdf/SKILL.md"), skillText("pdf", "Fill forms"));
+    writeFileSync(join(folder, "mine/pdf/scripts/fill.sh"), "echo fill\n");
+    writeFileSync(join(folder, "mine/README.md"), "no skill\n");
+    writeFileSync(join(folder, "secret"), "secret\n");
+    symlinkSync("../../secret", join(folder, "mine/pdf/link"));
+    writeFileSync(join(folder, "own.yaml"), "skills: {folders: [mine]}\n");
+    const { run } = resolveConfig({ config: "own.yaml", setup: false }, {}, folder);
+    expect(sandboxSpec("s", run).settings?.files).toEqual({
+      "/etc/longhaul/skills/pdf/SKILL.md": skillText("pdf", "Fill forms"),
+      "/etc/longhaul/skills/pdf/scripts/fill.sh": "echo fill\n",
+    });
+    const prompt = systemPrompt({ instructions: undefined, config: run });
+    expect(prompt).toContain("- pdf (/etc/longhaul/skills/pdf/SKILL.md): Fill forms");
+    expect(prompt).toContain("read them with cat");
+    writeFileSync(join(folder, "mine/pdf/large"), "x".repeat(300_000));
+    expect(() => resolveConfig({ config: "own.yaml", setup: false }, {}, folder)).toThrow(/skills.folders/);
+    const unnamed = () => resolveConfig({ setup: false }, {}, folder);
+    writeFileSync(join(folder, "longhaul.yaml"), "skills: {folders: [mine]}\n");
+    expect(unnamed).toThrow(/skills\.folders/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

@@ -10,6 +10,9 @@ it("says what is installed in the default image alone, and of every image that t
   expect(promptOf(undefined, "node:24")).not.toContain("Installed are");
   expect(promptOf(undefined, imageNamed("longhaul-sandbox:full"))).toContain("Rust with cargo");
   expect(promptOf(undefined)).not.toContain("Rust");
+  const built = { image: DEFAULT_IMAGE, build: {} };
+  const prompt = systemPrompt({ instructions: undefined, config: { sandbox: built } });
+  expect(prompt).not.toContain("Installed are");
   for (const image of [DEFAULT_IMAGE, FULL_IMAGE, "node:24"])
     expect(promptOf(undefined, image)).toContain("You are not root");
 });

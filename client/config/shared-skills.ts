@@ -1,0 +1,51 @@
+/** Skills that the person brings along: read at a session's start, and kept with it. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { SessionSkills } from "../../activities/config/skill-settings.ts";
+import { usageError } from "../console/errors.ts";
+import { bytes } from "../console/format.ts";
+
+/** Of all of them together: they go to the sandbox each time a worker opens it. Source: ours, some hundred skills. */
+const MAX_BYTES = 256 * 1024;
+/** SKILL.md, its references, its scripts. */
+const MAX_DEPTH = 4;
+const NAME = /^(?!\.)[\w.-]{1,100}$/;
+
+/** @throws ClientError (usage) where a folder cannot be read, or they are too large */
+export function withSharedSkills<T extends SessionSkills | undefined>(
+  skills: T,
+  cwd: string,
+): T | SessionSkills {
+  if (skills === undefined || skills.enabled === false || (skills.folders ?? []).length === 0) return skills;
+  const found = new Map<string, string>();
+  for (const folder of skills.folders ?? []) {
+    try {
+      walk(resolve(cwd, folder), "", 0, found);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === undefined) throw error;
+      throw usageError(
+        `skills.folders: ${folder} cannot be read (${(error as NodeJS.ErrnoException).code}).`,
+      );
+    }
+  }
+  const size = [...found.values()].reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  if (size > MAX_BYTES)
+    throw usageError(
+      `skills.folders: the skills have ${bytes(size)}, and ${bytes(MAX_BYTES)} can be brought along.`,
+      "Keep large files in the workspace, or in the sandbox's image.",
+    );
+  const shared = [...found].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([path, text]) => ({ path, text }));
+  return { ...skills, shared };
+}
+
+/** Plain files alone, and text alone; the first folder that has a path counts. */
+function walk(root: string, below: string, depth: number, found: Map<string, string>): void {
+  for (const entry of readdirSync(join(root, below), { withFileTypes: true })) {
+    const path = below === "" ? entry.name : `${below}/${entry.name}`;
+    if (!NAME.test(entry.name)) continue;
+    if (entry.isDirectory() && depth < MAX_DEPTH) walk(root, path, depth + 1, found);
+    if (!entry.isFile() || depth === 0 || found.has(path)) continue;
+    const text = readFileSync(join(root, path), "utf8");
+    if (!text.includes("\0")) found.set(path, text);
+  }
+}
