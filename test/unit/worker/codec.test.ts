@@ -1,7 +1,7 @@
 /** Payloads encrypted for Temporal: keys, rotation, what is refused; and the server that decrypts them for the Web UI. */
 import { expect, it, onTestFinished } from "vitest";
 import { randomBytes } from "node:crypto";
-import { ApplicationFailure, type Payload } from "@temporalio/common";
+import type { ApplicationFailure, Payload } from "@temporalio/common";
 import { secretsOf } from "../../../activities/redaction/secret-values.ts";
 import { serveCodec } from "../../../client/serve/codec-server.ts";
 import { codecKeysOf, createCodec } from "../../../worker/connect/codec.ts";
