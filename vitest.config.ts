@@ -7,8 +7,8 @@ export default defineConfig({
     pool: "forks",
     // What `npx longhaul` starts with too: compiled packages are kept from one process to the next.
     execArgv: ["--import", new URL("scripts/quick-start.mjs", import.meta.url).href],
-    // Two at a time is what two cores take; the services share them.
-    maxWorkers: 2,
+    // Three on two cores: a third of the time they wait for a container, a worker or a timeout (measured 2026-11).
+    maxWorkers: 3,
     reporters: ["default", new ClosingLine()],
     projects: [
       // Most of them take milliseconds; a machine that is busy with ten times its load takes its time.

@@ -47,7 +47,7 @@ export interface BatchLook {
   readonly searchAttributes?: true;
 }
 
-export interface TakeBatchItemsInput {
+interface TakeBatchItemsInput {
   /** The place of the last one that was taken; 0 at first. */
   readonly after: number;
   readonly count: number;
@@ -65,7 +65,7 @@ export interface TakenItem {
 /** Why nothing more is started: all was, too many failed alike, the money is spent, a person said so. */
 export type CloseReason = "done" | "failures" | "cost" | "cancelled";
 
-export interface CloseBatchInput {
+interface CloseBatchInput {
   readonly reason: CloseReason;
 }
 

@@ -8,7 +8,7 @@ import type { NewSession } from "./sessions.ts";
 export type Batch = typeof batches.$inferSelect;
 
 /** What the session of an item is made of. */
-export type ItemStart = Omit<NewSession, "id" | "workspace">;
+type ItemStart = Omit<NewSession, "id" | "workspace">;
 
 /** An item whose session is to begin. */
 export interface NewItem {

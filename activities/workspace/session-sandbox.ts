@@ -1,15 +1,13 @@
 /** The sandbox of a session: opened on first use, with its files restored, once for all callers. */
 import { ApplicationFailure } from "@temporalio/common";
-import type { RunConfig } from "../config/agent-config.ts";
-import { cacheVariables, registrySettings } from "../config/registry-settings.ts";
-import { sharedSkillFiles } from "../config/skill-settings.ts";
 import { refuseLostSaves } from "./counted-save.ts";
 import { lossOf, unsavedAtReset, type SandboxChange, type SandboxLoss } from "./sandbox-loss.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { fatal } from "../contract/failures.ts";
-import { CACHE_FOLDER, type SandboxSpec, type Sandbox } from "../sandbox/sandbox.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
 import { allowListed } from "./egress.ts";
+import { sandboxSpec } from "./sandbox-spec.ts";
 import { hasFiles, removeStray } from "./stray-sandbox.ts";
 import { restoreWorkspace } from "./workspace.ts";
 import { endingWith, type ProgramSandbox } from "./workspace-program.ts";
@@ -199,12 +197,11 @@ async function openIn(
           step,
           hasCheckpoint: checkpoint !== undefined,
         });
-  const left =
-    spec.container !== undefined && session.restoreWorkspace
-      ? NOT_SET_BACK
-      : session.restoreWorkspace && before?.closedRun === null
-        ? unsavedAtReset({ before, step, lastChangingStep: await lastChangingStep(tx, id) })
-        : undefined;
+  const unsaved =
+    session.restoreWorkspace && before?.closedRun === null
+      ? unsavedAtReset({ before, step, lastChangingStep: await lastChangingStep(tx, id) })
+      : undefined;
+  const left = spec.container !== undefined && session.restoreWorkspace ? NOT_SET_BACK : unsaved;
   if (loss?.kind === "everything") throw fatal("WorkspaceLost", loss.message);
   // An empty workspace proves nothing: a tool may have emptied it.
   const isSame = before?.volume === sandbox.identity.volume && !session.restoreWorkspace;
@@ -263,39 +260,4 @@ export async function lossIn(
 async function restoreFrom(tx: Queryable, sandbox: ProgramSandbox, checkpointId: number): Promise<void> {
   const manifest = await restoreWorkspace(sandbox, await checkpointChain(tx, checkpointId));
   await retimeCheckpoint(tx, checkpointId, manifest);
-}
-
-/** The sandbox settings of a run's configuration. */
-export function sandboxSpec(
-  sessionId: string,
-  { sandbox, plan, skills }: Pick<RunConfig, "sandbox" | "plan" | "skills">,
-): SandboxSpec {
-  const { image, network, allow, guard, cpus, pids, runtime } = sandbox;
-  const { env, files, hosts } = registrySettings(sandbox);
-  const { certificates, cache } = sandbox.inherited ?? {};
-  return {
-    sessionId,
-    image,
-    network,
-    allow,
-    guard,
-    cpus,
-    pids,
-    ...(plan === true ? { readOnly: true as const } : {}),
-    memoryBytes: bytesOf(sandbox.memory),
-    disk: { bytes: bytesOf(sandbox.disk), freeBytes: bytesOf(sandbox.diskFree) },
-    ...(runtime === undefined ? {} : { runtime }),
-    ...(sandbox.container === undefined ? {} : { container: sandbox.container }),
-    ...(cache === undefined ? {} : { cache }),
-    settings: {
-      env: { ...(cache === undefined ? {} : cacheVariables(CACHE_FOLDER)), ...env, ...sandbox.env },
-      files: { ...files, ...sharedSkillFiles(skills) },
-      ...(certificates === undefined ? {} : { certificates }),
-      registries: hosts,
-    },
-  };
-}
-
-function bytesOf(size: string): number {
-  return Number.parseInt(size, 10) * (size.endsWith("g") ? 1024 ** 3 : 1024 ** 2);
 }

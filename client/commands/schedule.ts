@@ -93,11 +93,12 @@ async function list({ json }: ScheduleFlags, output: Output): Promise<ExitCode> 
 /** A schedule as two lines. */
 function scheduleText(document: ScheduleDocument, style: Style): string {
   const { name, state, cron, timeZone, overlap, next, last, running, task } = document;
+  const ended = last === null ? [] : [`last ${last}`];
   const facts = [
     `${cron ?? "–"} ${timeZone ?? ""}`.trim(),
     `overlap ${overlap ?? "–"}`,
     ...(state === "active" ? [`next ${next ?? "–"}`] : []),
-    ...(running.length > 0 ? [`runs ${running.join(", ")}`] : last === null ? [] : [`last ${last}`]),
+    ...(running.length > 0 ? [`runs ${running.join(", ")}`] : ended),
   ];
   return `${style("bold", name)}  ${state}  ${facts.join(" · ")}\n  ${oneLine(task, 160)}`;
 }

@@ -135,7 +135,7 @@ function documentOf(
   const { cron, timeZone } = (found?.memo ?? {}) as { readonly cron?: string; readonly timeZone?: string };
   return {
     ...row,
-    state: found === undefined ? "missing" : found.state.paused ? "paused" : "active",
+    state: stateOf(found),
     cron: cron ?? null,
     timeZone: timeZone ?? null,
     overlap: overlapOf(found) ?? null,
@@ -216,3 +216,8 @@ async function known<T>(services: Services, name: string, use: () => Promise<T>)
 
 const unknown = (name: string) =>
   notPossible(`There is no schedule ${name}.`, "Those there are: longhaul schedule list");
+
+function stateOf(found: ScheduleDescription | undefined): ScheduleDocument["state"] {
+  if (found === undefined) return "missing";
+  return found.state.paused ? "paused" : "active";
+}

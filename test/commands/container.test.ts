@@ -43,7 +43,10 @@ test("works in its folder as its user, and leaves nothing but the work", async (
   ];
   const { code, out, err } = await longhaul([
     "run",
-    ...["--container", task.name, "--id", "container-task"],
+    "--container",
+    task.name,
+    "--id",
+    "container-task",
     lines.join("\n"),
   ]);
   expect({ code, out }, err).toEqual({ code: 0, out: "Done.\n" });

@@ -12,7 +12,7 @@ import { sessions } from "../../activities/store/schema/index.ts";
 import { createSession, findSession, setContainer } from "../../activities/store/sessions.ts";
 import { sandboxName, createOptions } from "../../activities/sandbox/docker/profile.ts";
 import type { SandboxSpec, Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
-import { sandboxSpec } from "../../activities/workspace/session-sandbox.ts";
+import { sandboxSpec } from "../../activities/workspace/sandbox-spec.ts";
 import { reapSandboxes, startReaper } from "../../worker/reaper.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";

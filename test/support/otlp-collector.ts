@@ -45,7 +45,7 @@ export interface CollectedSpan {
   readonly endNs: bigint;
 }
 
-export interface CollectedMetric {
+interface CollectedMetric {
   readonly name: string;
   readonly attributes: Readonly<Record<string, unknown>>;
   readonly value: number;

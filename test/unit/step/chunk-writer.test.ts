@@ -23,17 +23,17 @@ function writer(isWatched: boolean) {
   };
   const store = { db: { execute } } as unknown as Store;
   const at = { sessionId: "s", epoch: 1, step: 1, attempt: 1, model: "m" };
-  const { push, end } = createChunkWriter({ store, notifier, sanitizer: createSanitizer([]) }, at);
+  const writer = createChunkWriter({ store, notifier, sanitizer: createSanitizer([]) }, at);
   return {
     /** 40 tokens a second. */
     async stream(seconds: number) {
       for (let token = 0; token < seconds * 40; token += 1) {
-        push({ type: "text", text: "word " });
+        writer.push({ type: "text", text: "word " });
         await vi.advanceTimersByTimeAsync(25);
       }
     },
     begin: () => begin(),
-    end,
+    end: () => writer.end(),
     writes: () => writes,
   };
 }
