@@ -147,7 +147,8 @@ async function prepare(deps: AgentDeps, id: string, task: string): Promise<void>
 async function prepareScheduled({ store }: AgentDeps, id: string, name: string): Promise<void> {
   const schedule = await findSchedule(store.db, name);
   if (schedule === undefined) return;
-  await createSession(store, { id, task: schedule.task, config: schedule.config as RunConfig });
+  const { task, config, owner } = schedule;
+  await createSession(store, { id, task, config: config as RunConfig, owner: owner ?? undefined });
 }
 
 async function gitOf(db: Queryable, { id, config: { repository } }: Session) {

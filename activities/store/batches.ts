@@ -63,7 +63,7 @@ export async function listItems(db: Queryable, batchId: string): Promise<ItemRow
 /** The batch begins, or begins again. */
 export async function openBatch(
   db: Queryable,
-  { id, ...settings }: Pick<Batch, "id" | "concurrency" | "stopAfter" | "maxCostUsd">,
+  { id, ...settings }: Pick<Batch, "id" | "owner" | "concurrency" | "stopAfter" | "maxCostUsd">,
 ): Promise<void> {
   const set = { ...settings, status: "running", endedAt: null };
   await db

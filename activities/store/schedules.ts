@@ -9,7 +9,12 @@ export type ScheduleRow = typeof schedules.$inferSelect;
 /** @returns false where there is one of that name */
 export async function createSchedule(
   db: Queryable,
-  schedule: { readonly name: string; readonly task: string; readonly config: RunConfig },
+  schedule: {
+    readonly name: string;
+    readonly task: string;
+    readonly config: RunConfig;
+    readonly owner: string | undefined;
+  },
 ): Promise<boolean> {
   const made = await db
     .insert(schedules)

@@ -102,7 +102,7 @@ async function saveRows(
   }
   const limits = { stopAfter: stopAfter ?? null, maxCostUsd: maxCostUsd ?? null };
   await services.store.db.transaction(async (tx) => {
-    await openBatch(tx, { id: name, concurrency, ...limits });
+    await openBatch(tx, { id: name, owner: services.user ?? null, concurrency, ...limits });
     for (const row of rows) await saveItem(tx, name, row);
     for (const place of plan.places) await placeItem(tx, name, place);
   });

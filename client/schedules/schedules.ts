@@ -67,7 +67,7 @@ export async function makeSchedule(services: Services, order: ScheduleOrder): Pr
   const { db } = services.store;
   const { name, cron, timeZone, overlap, task, config } = order;
   const client = await services.temporal.client();
-  if (!(await createSchedule(db, { name, task, config }))) throw taken(name);
+  if (!(await createSchedule(db, { name, task, config, owner: services.user }))) throw taken(name);
   const { staticSummary, memo } = workflowOptions(services.taskQueue, name, { task, config });
   try {
     await client.schedule.create({
