@@ -8,7 +8,8 @@ import { ServiceMissing } from "./service-missing.ts";
 import { withTimeout } from "./with-timeout.ts";
 import { innermostReason } from "../../activities/contract/reason-of.ts";
 
-const PROBE_MS = 4_000;
+/** Exit code 4 comes within 10 s [U7], and a busy machine's engine may take more than 4 s (measured 2026-11). */
+const PROBE_MS = 7_000;
 const DEFAULT_SOCKET = "unix:///var/run/docker.sock";
 
 /** @returns such as `PostgreSQL 18.4`. @throws ServiceMissing */
