@@ -67,8 +67,9 @@ function encrypt(payload: Payload, { id, key }: CodecKey, context: Context): Pay
 
 /** @throws ApplicationFailure `CodecKeyMissing` (retryable), `CodecRefused` (retryable: the run is to wait, not to fail) */
 function decrypt(payload: Payload, keys: readonly CodecKey[], context: Context): Payload {
-  if (text(payload, "encoding") !== ENCODING) return payload;
   const id = text(payload, "key-id");
+  // One that is no payload of ours, whatever it is called, is dropped with a remark like all that nobody can read.
+  if (text(payload, "encoding") !== ENCODING || id === "") return payload;
   const workflowId = text(payload, "workflow-id");
   const known = keys.find((each) => each.id === id);
   if (known === undefined)
@@ -80,12 +81,12 @@ function decrypt(payload: Payload, keys: readonly CodecKey[], context: Context):
   if (asked !== undefined && workflowId !== "" && asked !== workflowId)
     throw failure("CodecRefused", `A payload of workflow ${workflowId} stands in ${asked}: it is not read.`);
   const data = Buffer.from(payload.data ?? []);
-  const decipher = createDecipheriv(ALGORITHM, known.key, data.subarray(0, IV_BYTES), {
-    authTagLength: TAG_BYTES,
-  });
-  decipher.setAAD(boundTo(id, workflowId));
-  decipher.setAuthTag(data.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
   try {
+    const decipher = createDecipheriv(ALGORITHM, known.key, data.subarray(0, IV_BYTES), {
+      authTagLength: TAG_BYTES,
+    });
+    decipher.setAAD(boundTo(id, workflowId));
+    decipher.setAuthTag(data.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
     return unpacked(Buffer.concat([decipher.update(data.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]));
   } catch {
     throw failure(

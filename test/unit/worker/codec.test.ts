@@ -39,6 +39,15 @@ it("reads what any of its keys encrypted, encrypts with the first, and leaves wh
   expect(await createCodec([]).encode([plain])).toEqual([plain]);
 });
 
+it("leaves what is called encrypted and is nobody's, and refuses what is too short to be ours", async () => {
+  const encoding = Buffer.from("binary/encrypted");
+  const foreign = { metadata: { encoding }, data: Buffer.from([1, 2]) };
+  for (const setting of ["", `one:${OLD}`])
+    expect(await createCodec(keys(setting)).decode([foreign])).toEqual([foreign]);
+  const short = { metadata: { encoding, "key-id": Buffer.from("one") }, data: Buffer.from([1, 2]) };
+  expect(await failureOf(open(`one:${OLD}`, short))).toMatchObject({ type: "CodecRefused" });
+});
+
 it("says which key is missing, also where there is none at all, and lets the run wait", async () => {
   const payload = await seal(`one:${OLD}`, "x");
   for (const setting of [`two:${NEW}`, ""]) {
