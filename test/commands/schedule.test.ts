@@ -17,7 +17,8 @@ test("a schedule starts sessions by its rules, and can be paused, resumed and de
   const name = `nightly-${randomBytes(3).toString("hex")}`;
   const task = "run: sleep 300\nrun: sleep 300\nrun: sleep 300\nsay: Over.";
   const flags = ["--cron", "0 6 1 1 *", "--time-zone", "Europe/Berlin", "--max-steps", "7"];
-  const made = await schedule("create", name, ...flags, "--", task);
+  const as = { environment: { LONGHAUL_USER: "carol" } };
+  const made = await longhaul(["schedule", "create", name, ...flags, "--", task], as);
   expect(made.code, made.err).toBe(0);
   onTestFinished(() => inThisProcess((services) => deleteSchedule(services, name)).catch(() => undefined));
   expect((await schedule("create", name, ...flags, "--", task)).code).toBe(5);
@@ -36,7 +37,7 @@ test("a schedule starts sessions by its rules, and can be paused, resumed and de
   const id = run.out.trim();
   expect(id).toMatch(new RegExp(`^${name}-\\d{4}-\\d\\d-\\d\\dT[\\d:]+Z$`));
   await untilRunning(id);
-  expect(await statusOf(id)).toMatchObject({ task, maxSteps: 7 });
+  expect(await statusOf(id)).toMatchObject({ task, maxSteps: 7, owner: "carol" });
   // The session of the start before runs.
   const again = await schedule("run", name);
   expect(again).toMatchObject({ code: 5, out: "" });
