@@ -22,7 +22,7 @@ import { appendEvents, dropStoredChunks } from "./store/events.ts";
 import { loadBill, recordLostCalls, totalUsage } from "./store/model-calls.ts";
 import { deliveryOf, findRepository, listPublications, recordPublication } from "./store/repositories.ts";
 import { endSession, type Session } from "./store/sessions.ts";
-import { tellEnd, type ToldEnd } from "./telemetry/tell.ts";
+import { reportEnd, type ReportedEnd } from "./telemetry/report.ts";
 import { lastAnswer, lockRun } from "./store/transcript.ts";
 
 const MAX_RESULT_CHARS = 2_000;
@@ -55,7 +55,7 @@ async function closeSession(
   const limit = limitReached(input, session);
   const ended = { status: input.status, result: text, error: error ?? limit };
   if (session) {
-    let end: ToldEnd | undefined;
+    let end: ReportedEnd | undefined;
     await db.transaction(async (tx) => {
       if (!(await lockRun(tx, session.id, scope.runId))) return;
       await interruptOpenCalls(tx, session.id, session.epoch);
@@ -104,7 +104,7 @@ async function closeSession(
     });
     deps.notifier.wake(session.id);
     if (end !== undefined)
-      tellEnd({ deps, scope, session }, end, {
+      reportEnd({ deps, scope, session }, end, {
         "gen_ai.input.messages": session.task,
         "gen_ai.output.messages": text,
       });

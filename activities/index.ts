@@ -22,7 +22,7 @@ import { createSetUpSandbox } from "./set-up-sandbox.ts";
 import { createSetUps, withSetUp } from "./workspace/set-up.ts";
 import { createSettleDelegate } from "./settle-delegate.ts";
 import { createSummarize } from "./summarize.ts";
-import { createTellQueued } from "./tell-queued.ts";
+import { createAnnounceQueued } from "./announce-queued.ts";
 import { createUndoCompaction } from "./undo-compaction.ts";
 import { createBatchActivities } from "./work-batch.ts";
 
@@ -36,7 +36,7 @@ export function createActivities(deps: AgentDeps): AgentActivities & BatchActivi
     setUpSandbox: createSetUpSandbox(deps, sandboxes, setUps),
     publish: createPublish(deps, sandboxes),
     parkGuidance: createParkGuidance(deps),
-    tellQueued: createTellQueued(deps),
+    announceQueued: createAnnounceQueued(deps),
     modelStep: createModelStep(deps),
     runTool: createRunTool(deps, withSetUp(sandboxes, setUps), saves),
     askPerson: createAskPerson(deps),

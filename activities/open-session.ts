@@ -29,7 +29,7 @@ import { createSession, lastUsedStep, type Session } from "./store/sessions.ts";
 import { isCold } from "./store/model-calls.ts";
 import { findRepository } from "./store/repositories.ts";
 import { countParked } from "./store/guidance.ts";
-import { tellContinued, tellStart } from "./telemetry/tell.ts";
+import { reportContinued, reportStart } from "./telemetry/report.ts";
 import { traceOf } from "./store/traces.ts";
 import { loadView } from "./store/load-view.ts";
 import { lockRun } from "./store/transcript.ts";
@@ -99,10 +99,10 @@ async function openSession(
       },
     ]);
     deps.notifier.wake(session.id);
-    tellStart({ deps, scope, session }, { model: policy.model, step });
+    reportStart({ deps, scope, session }, { model: policy.model, step });
   }
   if (input.continuedFrom !== undefined)
-    tellContinued({ deps, scope, session }, input.continuedFrom, { model: policy.model, steps: step });
+    reportContinued({ deps, scope, session }, input.continuedFrom, { model: policy.model, steps: step });
   return {
     policy,
     epoch: session.epoch,

@@ -33,7 +33,7 @@ import { commitResult } from "./store/commit-step.ts";
 import { runInCharge } from "./store/runs.ts";
 import { callKey, claimCall, findCall, type LedgerRow } from "./store/tool-calls.ts";
 import { requestedCalls } from "./store/transcript.ts";
-import { tellTool, textsOfCall } from "./telemetry/tell.ts";
+import { reportTool, textsOfCall } from "./telemetry/report.ts";
 import { withFallback } from "./config/asked-model.ts";
 import { toolLimitsOf } from "./config/run-policy.ts";
 import { findTool } from "./tools/index.ts";
@@ -243,7 +243,7 @@ async function store(
   if (!(await commitResult(deps.store.pool, end, durationMs))) return storedElsewhere(deps, scope, done);
   const { name, mcpServer: server } = row;
   const told = { step: row.step, attempt: scope.attempt, name, callKey: callKey(row), callId: row.callId };
-  tellTool(
+  reportTool(
     { deps, scope, session },
     { ...told, outcome, exitCode, server: server ?? undefined, durationMs },
     textsOfCall(call.input, part.text),

@@ -54,7 +54,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     );
   const bound = await bindDeps(config, { connection, namespace, sanitizer, logger });
   const { deps } = bound;
-  const tellStop = deps.announcements.stop;
+  const announceStop = deps.announcements.stop;
   const identity = workerIdentity(config);
   const stopReaper = startReaper({
     host: deps.sandboxHost,
@@ -90,7 +90,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     bundle,
     identity,
     activities: createActivities(deps),
-    tellStop,
+    announceStop,
   };
   try {
     await pollUntilStopped(config, logger, () =>

@@ -17,7 +17,7 @@ export interface WorkerParts {
   readonly namespace: string;
   readonly bundle: WorkflowBundle;
   /** Tells all workers that activities of a session are to stop; default: their heartbeats do. */
-  readonly tellStop?: (sessionId: string) => void;
+  readonly announceStop?: (sessionId: string) => void;
   readonly activities: AgentActivities & Partial<BatchActivities>;
   /** What Temporal knows this process by; default: without what tells two lives of one address apart. */
   readonly identity?: string;
@@ -44,8 +44,12 @@ function bundleOption(bundle: WorkflowBundle): { codePath: string } | { code: st
 }
 
 /** What the workflow calls of its worker: see `workflows/stops.ts`. */
-export function workflowSinks(tellStop: WorkerParts["tellStop"] = () => undefined): InjectedSinks<Sinks> {
-  return { stops: { tell: { fn: ({ workflowId }) => tellStop(workflowId), callDuringReplay: false } } };
+export function workflowSinks(
+  announceStop: WorkerParts["announceStop"] = () => undefined,
+): InjectedSinks<Sinks> {
+  return {
+    stops: { announce: { fn: ({ workflowId }) => announceStop(workflowId), callDuringReplay: false } },
+  };
 }
 
 /** One worker for each distinct queue; the workflows' own has the bundle. */
@@ -79,7 +83,7 @@ export function workerOptions(parts: WorkerParts): WorkerOptions[] {
     // Heartbeats carry the cancels back, and are sent when one is to be heard: the SDK is to hold none of them back.
     maxHeartbeatThrottleInterval: FIRST_LOOK_MS,
     defaultHeartbeatThrottleInterval: FIRST_LOOK_MS,
-    sinks: workflowSinks(parts.tellStop),
+    sinks: workflowSinks(parts.announceStop),
     // The default of 10 s is what the step after a kill -9 waits. Source: measured 2026-11 (14 s against 5 s).
     stickyQueueScheduleToStartTimeout: "1s",
     shutdownGraceTime: config.shutdownGraceMs,

@@ -29,8 +29,8 @@ import { wasStopped } from "./outcome.ts";
 import { currentDetails } from "./presentation.ts";
 import { createAsking, unanswered, type Asking } from "./asking.ts";
 import { activityOptions, perform } from "./proxies.ts";
-import { tellStop } from "./stops.ts";
-import { createUntold, type Untold } from "./untold.ts";
+import { announceStop } from "./stops.ts";
+import { createUnannounced, type Unannounced } from "./unannounced.ts";
 
 export interface Run {
   readonly state: AgentState;
@@ -45,7 +45,7 @@ export interface Run {
   /** What the step's calls ask of people. */
   readonly asking: Asking;
   /** Which waiting messages watchers are still to be told of. */
-  readonly untold: Untold;
+  readonly unannounced: Unannounced;
   readonly delegates: DelegateSlots;
   /** What this run is to deliver, where it was started for that alone. */
   readonly order: DeliveryOrder | undefined;
@@ -55,7 +55,7 @@ export function createRun(state: AgentState, order?: DeliveryOrder): Run {
   return {
     state,
     asking: createAsking(),
-    untold: createUntold(),
+    unannounced: createUnannounced(),
     order,
     delegates: new DelegateSlots(),
     opened: false,
@@ -117,7 +117,7 @@ export async function interruptible<T>(run: Run, body: () => Promise<T>): Promis
 export function interrupt(run: Run): void {
   if (!run.scope && !keepsInterrupt(run)) return;
   run.state.interrupting = true;
-  if (run.scope) tellStop();
+  if (run.scope) announceStop();
   run.scope?.cancel();
 }
 
@@ -220,8 +220,8 @@ export async function saveAndPark(run: Run): Promise<void> {
     () => openSandbox(run),
     () => perform("saveWorkspace", optionsOf(run), summary, { step }),
   );
-  run.untold.isOver = true;
-  await condition(() => !run.untold.isBusy);
+  run.unannounced.isOver = true;
+  await condition(() => !run.unannounced.isBusy);
   await parkOverflow(run);
 }
 

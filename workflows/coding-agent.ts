@@ -9,7 +9,7 @@ import { runTools } from "./calls.ts";
 import { setHandlers } from "./handlers.ts";
 import { waiting } from "./inbox.ts";
 import { setUpSandbox } from "./set-up.ts";
-import { tellStop } from "./stops.ts";
+import { announceStop } from "./stops.ts";
 import { returnIfDue, stepIn } from "./fallback.ts";
 import { afterOverflow, afterStep, compactionDue, continueDue, limitReached } from "./loop-policy.ts";
 import type { CodingAgentInput } from "./messages.ts";
@@ -33,7 +33,7 @@ import {
 export async function codingAgent(input: CodingAgentInput = {}): Promise<ClosedSession> {
   const run = createRun(createState(input), input.deliver?.order);
   setHandlers(run);
-  CancellationScope.current().cancelRequested.catch(tellStop);
+  CancellationScope.current().cancelRequested.catch(announceStop);
   const outcome = await runSession(run, input).catch(outcomeOf);
   run.status = outcome.status;
   const closed = await CancellationScope.nonCancellable(() => close(run, outcome));

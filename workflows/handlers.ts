@@ -23,7 +23,7 @@ import {
   type CompactRequest,
 } from "./messages.ts";
 import { sessionView } from "./presentation.ts";
-import { tellQueued } from "./telling.ts";
+import { announceQueued } from "./queued-announcements.ts";
 import { remarkOn } from "./undecodable-arguments.ts";
 import { interrupt, showDetails, type Run } from "./actions.ts";
 
@@ -74,7 +74,7 @@ function createTake(run: Run): Take {
     const taken = first !== undefined;
     // A message from the user restarts the count of repeated calls.
     if (taken) {
-      tellQueued(run, { ...sender, id: first.id, parts });
+      announceQueued(run, { ...sender, id: first.id, parts });
       withdrawForMessage(run);
       state.recentCalls = [];
       state.loopWarned = false;

@@ -72,7 +72,7 @@ export function activityOptions(
     fetchRepository: { ...common, ...host, startToCloseTimeout: 60 * MINUTE_MS, retry: retry(8) },
     publish: { ...common, ...host, startToCloseTimeout: 30 * MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     parkGuidance: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
-    tellQueued: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    announceQueued: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     // A provider that is away for an hour is waited for; refusals are not retried at all.
     modelStep: {
       ...common,

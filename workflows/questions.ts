@@ -11,7 +11,7 @@ import { lasted, unanswered, type OpenQuestion } from "./asking.ts";
 import { enterPhase, optionsOf, setSearchAttributes, showDetails, type Run } from "./actions.ts";
 import { titled } from "./presentation.ts";
 import { perform } from "./proxies.ts";
-import { tellStop } from "./stops.ts";
+import { announceStop } from "./stops.ts";
 
 /** Takes an answer, or says why it is not taken, in words for who sent it. */
 export async function takeAnswer({ asking }: Run, message: unknown): Promise<ReadAnswer> {
@@ -131,7 +131,7 @@ async function rest(run: Run, isIdle: () => boolean): Promise<void> {
     await condition(() => !isIdle());
   } finally {
     scope.cancel();
-    tellStop();
+    announceStop();
     await resting;
     run.status = "active";
     enterPhase(run, "running tools");

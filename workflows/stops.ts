@@ -5,11 +5,11 @@
 import { proxySinks, type Sinks } from "@temporalio/workflow";
 
 interface StopSinks extends Sinks {
-  readonly stops: { tell(): void };
+  readonly stops: { announce(): void };
 }
 
 const { stops } = proxySinks<StopSinks>();
 
-export function tellStop(): void {
-  stops.tell();
+export function announceStop(): void {
+  stops.announce();
 }

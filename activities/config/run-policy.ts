@@ -131,7 +131,7 @@ export function runPolicyOf(
     modelTimeoutMs: config.limits.modelTimeout,
     toolTimeoutMs: slowest + TOOL_GRACE_MS,
     keepsInterrupt: true,
-    tellsQueued: true,
+    announcesQueued: true,
     needsStop: true,
     ...(config.outputSchema === undefined ? {} : { checksAnswer: true as const }),
     parkAfterMs: questionSettings(config.questions).parkAfter,

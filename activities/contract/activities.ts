@@ -16,7 +16,7 @@ import type { Limit } from "./limits.ts";
 import type { OpenDelegateInput, OpenedDelegate, SettledDelegate, SettleDelegateInput } from "./delegates.ts";
 import type { MessageKind, UserPart } from "./message.ts";
 import type { AskedPerson, NotifyInput, SettledQuestion, SettleQuestionInput } from "./questions.ts";
-import type { TellQueuedInput } from "./queued-message.ts";
+import type { AnnounceQueuedInput } from "./queued-message.ts";
 import type { RunPolicy } from "./run-policy.ts";
 import type { RunToolInput, ToolFacts } from "./tool-facts.ts";
 
@@ -243,7 +243,7 @@ export interface AgentActivities {
   /** Writes waiting messages to Postgres, in order, when there are too many to carry. */
   parkGuidance(input: { readonly items: readonly Guidance[] }): Promise<void>;
   /** Tells watchers of messages that wait for the next step. */
-  tellQueued(input: TellQueuedInput): Promise<void>;
+  announceQueued(input: AnnounceQueuedInput): Promise<void>;
   /** Drains guidance, builds the request, asks the model and stores its answer. */
   modelStep(input: ModelStepInput): Promise<ModelStepFacts>;
   /** Runs one tool call through the ledger and stores its result. */

@@ -18,7 +18,7 @@ export interface QueuedMessage {
   readonly by?: string;
 }
 
-export interface TellQueuedInput {
+export interface AnnounceQueuedInput {
   /** Steps finished. */
   readonly step: number;
   readonly messages: readonly (Omit<QueuedMessage, "excerpt"> & {
@@ -45,7 +45,7 @@ function wordsOf(parts: readonly UserPart[]): string {
 export function queuedMessage(
   { id, by, parts }: Pick<Guidance, "id" | "parts" | "by">,
   position: number,
-): TellQueuedInput["messages"][number] {
+): AnnounceQueuedInput["messages"][number] {
   const longText = parts.find(isStoredText);
   return {
     id,

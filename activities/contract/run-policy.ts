@@ -39,7 +39,7 @@ export interface RunPolicy {
   /** An interrupt is kept until the step's boundary. Absent in runs from before it was. */
   readonly keepsInterrupt?: true;
   /** Watchers are told of a message when it comes. Absent in runs that told of it when it was delivered. */
-  readonly tellsQueued?: true;
+  readonly announcesQueued?: true;
   /** Only an answer that finished with `stop` completes a task. Absent in runs from before it was so. */
   readonly needsStop?: true;
   /** Its last answer is checked by a schema. Absent where it has none. */

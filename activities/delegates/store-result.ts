@@ -10,7 +10,7 @@ import { commitResult } from "../store/commit-step.ts";
 import type { NewEvent } from "../store/event.ts";
 import type { Session } from "../store/sessions.ts";
 import { callKey, findCall, type LedgerRow } from "../store/tool-calls.ts";
-import { tellTool, textsOfCall } from "../telemetry/tell.ts";
+import { reportTool, textsOfCall } from "../telemetry/report.ts";
 import { estimateMessage } from "../transcript/tokens.ts";
 
 interface Call {
@@ -64,7 +64,7 @@ export async function storeDelegateResult(
       callKey: callKey(row),
       callId: toolCallId,
     };
-    tellTool({ deps, scope, session }, { ...told, outcome, durationMs }, textsOfCall(call.input, text));
+    reportTool({ deps, scope, session }, { ...told, outcome, durationMs }, textsOfCall(call.input, text));
     deps.notifier.wake(session.id);
     return { outcome, tokens, ms: durationMs, hash: hashOf(call, text) };
   }

@@ -12,7 +12,7 @@ import type { NewEvent } from "../store/event.ts";
 import type { Session } from "../store/sessions.ts";
 import { loadView } from "../store/load-view.ts";
 import { lockRun } from "../store/transcript.ts";
-import { tellRound } from "../telemetry/tell.ts";
+import { reportRound } from "../telemetry/report.ts";
 import type { StrategyName } from "../contract/strategies.ts";
 import type { Compaction } from "../compaction/compaction.ts";
 
@@ -109,7 +109,7 @@ async function storeHidden(
 function tell(compaction: CompactionContext, outcome: Ended): void {
   const { step, round, trigger, strategy, tokensBefore, tokensAfter } = rowOf(compaction, outcome);
   const status = outcome.kind;
-  tellRound(compaction, { step, round, trigger, strategy, status, tokensBefore, tokensAfter });
+  reportRound(compaction, { step, round, trigger, strategy, status, tokensBefore, tokensAfter });
 }
 
 function rowOf({ session, input, strategy, startedAt }: CompactionContext, outcome: Ended) {

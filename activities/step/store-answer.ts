@@ -21,7 +21,7 @@ import { appendEvents } from "../store/events.ts";
 import { callsOf, findAnswer, insertPartialAnswer, lockRun } from "../store/transcript.ts";
 import { aboutOf, callFacts, serversOf } from "./call-facts.ts";
 import { boundedInput } from "../store/call-events.ts";
-import { tellCall } from "../telemetry/tell.ts";
+import { reportCall } from "../telemetry/report.ts";
 import { doubtOf } from "./doubtful-bill.ts";
 import { mismatchOf } from "./output-mismatch.ts";
 import { refusalNews } from "./refused-summary.ts";
@@ -105,7 +105,7 @@ export async function storeAnswer(step: StepContext, answer: ModelAnswer): Promi
     ],
   });
   if (!stored) throw superseded("the answer of this attempt was dropped");
-  tellCall(step, bill, session.config, { "gen_ai.output.messages": text });
+  reportCall(step, bill, session.config, { "gen_ai.output.messages": text });
   deps.notifier.wake(session.id);
   // A wrap-up may be asked without the tools that the estimate counts: some servers take no other refusal of calls.
   const learnt = input.wrapUp
@@ -191,7 +191,7 @@ export async function keepInterrupted(
     }
     await recordCall(tx, bill);
   });
-  tellCall(step, bill, session.config);
+  reportCall(step, bill, session.config);
   return context;
 }
 

@@ -7,7 +7,7 @@ import { cutChars } from "../contract/cut-text.ts";
 import type { TokenRatio } from "../transcript/tokens.ts";
 import type { RawAnswer } from "../compaction/summary-check.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
-import { tellCall } from "../telemetry/tell.ts";
+import { reportCall } from "../telemetry/report.ts";
 import { ModelError, type ModelAnswer } from "../model/model.ts";
 import { failureOf } from "./model-failure.ts";
 import { modelDeadlines } from "../config/run-policy.ts";
@@ -68,7 +68,7 @@ export function createSummariser({ deps, scope, session, step, learnt, later }: 
         : { finish: answer.finish, firstTokenMs: answer.firstTokenMs, durationMs: answer.durationMs }),
       ...(error === undefined ? {} : { error: cutChars(deps.sanitizer.clean(error), 1_000) }),
     };
-    tellCall({ deps, scope, session }, call, target);
+    reportCall({ deps, scope, session }, call, target);
     return recordCall(deps.store.db, call);
   };
   return async (request) => {

@@ -4,7 +4,7 @@ import { cutChars } from "../contract/cut-text.ts";
 import type { ModelAnswer, ModelErrorClass } from "../model/model.ts";
 import { hasEarlierCall, type ModelCallRow, recordCall } from "../store/model-calls.ts";
 import { estimateText } from "../transcript/tokens.ts";
-import { tellCall } from "../telemetry/tell.ts";
+import { reportCall } from "../telemetry/report.ts";
 import { ONE_MORE_TRY } from "./model-failure.ts";
 import type { StepContext } from "./step-context.ts";
 import { billOf } from "./store-answer.ts";
@@ -49,7 +49,7 @@ export async function recordWasted(
     usage: answer?.usage,
     costUsd: answer === undefined ? unbilled : answerCostUsd(step.session.config, answer),
   };
-  tellCall(step, bill, step.session.config);
+  reportCall(step, bill, step.session.config);
   await recordCall(store.db, bill);
 }
 

@@ -91,10 +91,13 @@ type SessionTable = PgTable & { readonly sessionId: typeof schema.runs.sessionId
 
 /** Each table that has rows of one session: a new one counts by itself. */
 export function sessionTables(): SessionTable[] {
-  return Object.values(schema).filter(
-    (table): table is typeof table & SessionTable =>
-      is(table, PgTable) && "sessionId" in getTableColumns(table) && (table as PgTable) !== schema.batchItems,
-  ) as unknown as SessionTable[];
+  const all: readonly unknown[] = Object.values(schema);
+  return all.filter(isSessionTable);
+}
+
+/** A batch's item outlives its session. */
+function isSessionTable(table: unknown): table is SessionTable {
+  return table !== schema.batchItems && is(table, PgTable) && "sessionId" in getTableColumns(table);
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Queryable } from "./db.ts";
 import { appendEvents } from "./events.ts";
 
 /** Of a flood not each one: what a person may queue is bounded by as many. */
-const MAX_TOLD = 100;
+const MAX_ANNOUNCED = 100;
 
 /** @param tx a transaction: the check and the events are one, under the lock of the session's event counter */
 export async function announceQueued(
@@ -13,7 +13,7 @@ export async function announceQueued(
   at: { readonly sessionId: string; readonly epoch: number; readonly step: number },
   messages: readonly QueuedMessage[],
 ): Promise<void> {
-  const list = messages.slice(0, MAX_TOLD);
+  const list = messages.slice(0, MAX_ANNOUNCED);
   if (list.length === 0) return;
   await tx.execute(sql`select 1 from cursors where session_id = ${at.sessionId} for update`);
   const ids = JSON.stringify(list.map(({ id }) => id));

@@ -5,7 +5,7 @@ import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { notPossible } from "../console/errors.ts";
 import { plural } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
-import { tellActed } from "../sessions/tell-acted.ts";
+import { recordAction } from "../sessions/record-action.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 import { applyOnBranch } from "../workspace/apply-on-branch.ts";
 import { diffWorkspaces } from "../workspace/workspace-diff.ts";
@@ -33,7 +33,7 @@ export function applyCommand(command: Command, output: Output) {
       const branch = flags.branch ?? `longhaul/${id}`;
       const message = `${row.task.trim().split("\n", 1)[0] ?? ""}\n\nLonghaul-Session: ${id}\n`;
       const { committed } = await applyOnBranch(process.cwd(), { patch, branch, message });
-      await tellActed(services, row, "apply");
+      await recordAction(services, row, "apply");
       output.result(`${branch}\n`);
       output.note(
         committed

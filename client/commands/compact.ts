@@ -5,7 +5,7 @@ import { clientSanitizer } from "../config/config.ts";
 import { usageError } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { withRunning } from "../sessions/running-session.ts";
-import { tellActed } from "../sessions/tell-acted.ts";
+import { recordAction } from "../sessions/record-action.ts";
 import { SESSION, withWorkingSession } from "../sessions/with-session.ts";
 
 const MAX_FOCUS_CHARS = 2_000;
@@ -23,7 +23,7 @@ export function compactCommand(command: Command, output: Output) {
     await withWorkingSession(reference, async (services, row) => {
       const { id } = row;
       await withRunning(services, row, (handle) => handle.signal(compactSignal, request));
-      await tellActed(services, row, "compact");
+      await recordAction(services, row, "compact");
       if (flags.json === true) output.json({ id, requested: true });
       output.note(
         `${id} compacts its context at the next step boundary; longhaul watch ${id} shows the result.\n`,

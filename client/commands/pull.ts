@@ -5,7 +5,7 @@ import { notPossible } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { pullNotes, pullWorkspace } from "../workspace/pull-workspace.ts";
 import { plural } from "../console/format.ts";
-import { tellActed } from "../sessions/tell-acted.ts";
+import { recordAction } from "../sessions/record-action.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 
 interface PullFlags {
@@ -29,7 +29,7 @@ export function pullCommand(command: Command, output: Output) {
       const { id } = row;
       const pulled = await pullWorkspace(services.store, id, dir, flags);
       if (pulled === undefined) throw notPossible(`No files of ${id} have been saved yet.`);
-      await tellActed(services, row, "pull");
+      await recordAction(services, row, "pull");
       for (const line of pullNotes(pulled, dir, `longhaul pull ${id} ${id} --git`)) output.note(`${line}\n`);
       const { files, skipped, unsafe, untouched } = pulled;
       if (flags.json === true) output.json({ id, folder: resolve(dir), files, skipped, unsafe, untouched });

@@ -8,7 +8,7 @@ import { plural } from "../console/format.ts";
 import type { Output } from "../console/output.ts";
 import { idleFamily } from "../sessions/delete-session.ts";
 import { processStdin, readMessage } from "../sessions/task-input.ts";
-import { tellActed } from "../sessions/tell-acted.ts";
+import { recordAction } from "../sessions/record-action.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 
 /** A shorter one is in texts that have nothing to do with it. */
@@ -27,7 +27,7 @@ export function purgeCommand(command: Command, output: Output) {
         family.map(({ id }) => id),
         text,
       );
-      await tellActed(services, row, "purge");
+      await recordAction(services, row, "purge");
       if (flags.json === true) output.json({ id: row.id, ...purged });
       else for (const line of lines(row.id, purged)) output.note(`${line}\n`);
     });

@@ -8,7 +8,7 @@ import { unlessGone } from "../connect/describe-run.ts";
 import { notPossible } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { plural, tokens } from "../console/format.ts";
-import { tellActed } from "../sessions/tell-acted.ts";
+import { recordAction } from "../sessions/record-action.ts";
 import { SESSION, withSession } from "../sessions/with-session.ts";
 
 export function undoCompactionCommand(command: Command, output: Output) {
@@ -20,7 +20,7 @@ export function undoCompactionCommand(command: Command, output: Output) {
       const { compactionRounds = 0, step = 0 } = (await readFigures(db, [id])).get(id) ?? {};
       if (compactionRounds === 0) throw nothingToUndo(id);
       const handle = (await services.temporal.client()).workflow.getHandle(id);
-      await tellActed(services, row, "undo-compaction");
+      await recordAction(services, row, "undo-compaction");
       const signalled = await unlessGone(() => handle.signal(undoCompactionSignal).then(() => true));
       const say = (document: object) => (flags.json === true ? output.json({ id, ...document }) : undefined);
       if (signalled) {

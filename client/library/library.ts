@@ -15,7 +15,7 @@ import { isMessageId, sendGuidance } from "../sessions/send-guidance.ts";
 import { exportDocument } from "../sessions/session-export.ts";
 import { readStatus } from "../sessions/session-status.ts";
 import { startSession } from "../sessions/start-session.ts";
-import { tellActed } from "../sessions/tell-acted.ts";
+import { recordAction } from "../sessions/record-action.ts";
 import { readMessage, type Stdin } from "../sessions/task-input.ts";
 import { trajectoryDocument } from "../sessions/trajectory.ts";
 import { unlessTableMissing } from "../sessions/unless-table-missing.ts";
@@ -77,7 +77,7 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
       const { id } = row;
       const pulled = await pullWorkspace(store, id, folder, { force });
       if (pulled === undefined) throw notPossible(`No files of ${id} have been saved yet.`);
-      await tellActed(services, row, "pull");
+      await recordAction(services, row, "pull");
       return { files: pulled.files, skipped: pulled.skipped, unsafe: pulled.unsafe };
     },
     diff: async (reference) => {

@@ -6,7 +6,7 @@ import type { Services } from "../connect/connection.ts";
 import { describeRun, unlessGone, type RunDescription } from "../connect/describe-run.ts";
 import { missing, notPossible } from "../console/errors.ts";
 import { notRunning, withRunning } from "./running-session.ts";
-import { tellActed } from "./tell-acted.ts";
+import { recordAction } from "./record-action.ts";
 
 const POLL_MS = 100;
 const WAIT_NOTE_MS = 5_000;
@@ -40,7 +40,7 @@ export async function cancelSession(
       if (isClosed()) return true;
       if (run?.status === "RUNNING" && asked !== run.runId) {
         // The session's end is the last that is told of it.
-        if (asked === undefined) await tellActed(services, row, "cancel");
+        if (asked === undefined) await recordAction(services, row, "cancel");
         if (await requestCancel(services, id, run)) asked = run.runId;
       }
       // A run that goes on in a fresh history: that is the one to end.

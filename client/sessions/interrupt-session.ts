@@ -11,7 +11,7 @@ import { usageError } from "../console/errors.ts";
 import type { Services } from "../connect/connection.ts";
 import { withRunning } from "./running-session.ts";
 import { announceMessage } from "./send-guidance.ts";
-import { tellActed } from "./tell-acted.ts";
+import { recordAction } from "./record-action.ts";
 
 const POLL_MS = 100;
 /** How long a worker may take to answer before the interrupt is left with Temporal. */
@@ -50,7 +50,7 @@ export async function interruptSession(
     text === undefined ? undefined : { id: randomUUID(), text, ...senderOf({ by: services.user }) };
   const acknowledged = await withRunning(services, row, async (handle) => {
     await handle.signal(interruptSignal, message);
-    await tellActed(services, row, "interrupt");
+    await recordAction(services, row, "interrupt");
     if (message !== undefined) await announceMessage(services, row, message);
     let view: SessionView | undefined;
     const hasStopped = async () => {

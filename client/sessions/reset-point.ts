@@ -81,7 +81,7 @@ function askedIn(events: readonly Event[], runId: string): ResetPoint[] {
     const name = scheduled.activityType?.name;
     const taken = parking ?? before.get(String(task)) ?? task;
     // Beside all else, at any time.
-    if (name === "tellQueued") continue;
+    if (name === "announceQueued") continue;
     parking = name === "parkGuidance" ? taken : undefined;
     const data = scheduled.input?.payloads?.[0]?.data;
     if (name !== "modelStep" || !data) continue;

@@ -11,7 +11,7 @@ import { describeRun } from "../connect/describe-run.ts";
 import { notPossible, usageError } from "../console/errors.ts";
 import { awaitSaves } from "./await-saves.ts";
 import { findResetPoint } from "./reset-point.ts";
-import { tellActed } from "./tell-acted.ts";
+import { recordAction } from "./record-action.ts";
 
 /** Temporal's numbers for what of the abandoned events is not applied to the new run. */
 const SIGNAL = 1;
@@ -52,7 +52,7 @@ export async function retrySession(services: Services, row: SessionRow, retry: R
     throw notPossible(`${row.id} has not started a step yet: there is nothing to retry.`);
   }
   const { point } = found;
-  await tellActed(services, row, "retry");
+  await recordAction(services, row, "retry");
   await awaitSaves(store.db, row.id);
   // Before the new run can ask for them: what the runs that this ends, or ended, have not kept themselves.
   const unkept = () => sessionRuns.unkept(row.id, { inCharge: row.runId ?? undefined, ending: newest });

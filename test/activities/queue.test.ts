@@ -110,8 +110,8 @@ describe("messages that wait", () => {
       queuedMessage({ id: "a", parts: [text(`${"Use it. ".repeat(24)}${token}`)] }, 1),
       queuedMessage({ id: "b", parts: [long], by: "ann" }, 2),
     ];
-    await agent.perform("tellQueued", { step: 0, messages });
-    await agent.perform("tellQueued", { step: 0, messages });
+    await agent.perform("announceQueued", { step: 0, messages });
+    await agent.perform("announceQueued", { step: 0, messages });
     const told = (await readEvents(database.store.db, agent.id, 0)).filter(
       ({ type }) => type === "message:queued",
     );

@@ -38,7 +38,7 @@ async function workOn<T>(taskQueue: string, body: () => Promise<T>): Promise<T> 
     namespace: "default",
     bundle: { codePath: inject("workflowBundle") },
     activities: createActivities(agent.deps),
-    tellStop: agent.deps.announcements.stop,
+    announceStop: agent.deps.announcements.stop,
   });
   const worker = await Worker.create(options as WorkerOptions);
   return worker.runUntil(body);

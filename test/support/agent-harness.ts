@@ -138,7 +138,7 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
     namespace: "default",
     bundle: { codePath: inject("workflowBundle") },
     activities: createActivities(deps),
-    tellStop: announcements.stop,
+    announceStop: announcements.stop,
   });
   const worker = await Worker.create(options as WorkerOptions);
   const running = worker.run();

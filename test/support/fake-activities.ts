@@ -91,7 +91,7 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
           modelTimeoutMs: 10_000,
           toolTimeoutMs: 10_000,
           keepsInterrupt: true,
-          tellsQueued: true,
+          announcesQueued: true,
           needsStop: true,
           searchAttributes: false,
           taskQueues: {},
@@ -121,8 +121,8 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
     async parkGuidance(input) {
       note("parkGuidance", input);
     },
-    async tellQueued(input) {
-      note("tellQueued", input);
+    async announceQueued(input) {
+      note("announceQueued", input);
     },
     async modelStep(input) {
       note("modelStep", input);

@@ -60,7 +60,7 @@ const [options] = workerOptions({
   namespace,
   bundle,
   activities,
-  tellStop: deps.announcements.stop,
+  announceStop: deps.announcements.stop,
 });
 const worker = await Worker.create(options as WorkerOptions);
 const running = worker.run();

@@ -44,7 +44,7 @@ describe("each activity", () => {
       publish: "host-1",
       openSandbox: "host-1",
       parkGuidance: "a",
-      tellQueued: "a",
+      announceQueued: "a",
       modelStep: "m",
       runTool: "host-1",
       openDelegate: "host-1",

@@ -5,7 +5,7 @@
  *
  * Idempotency key: (session, message id). Side effects: events. Retry class: Postgres. Cancel: none needed, it is short.
  */
-import type { QueuedMessage, TellQueuedInput } from "./contract/queued-message.ts";
+import type { QueuedMessage, AnnounceQueuedInput } from "./contract/queued-message.ts";
 import { excerptOf } from "./contract/queued-message.ts";
 import { inScope } from "./runtime/activity-scope.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
@@ -15,8 +15,8 @@ import { announceQueued } from "./store/queued-events.ts";
 import { holdRun } from "./store/runs.ts";
 import { findSession } from "./store/sessions.ts";
 
-export function createTellQueued(deps: AgentDeps) {
-  return ({ step, messages }: TellQueuedInput): Promise<void> =>
+export function createAnnounceQueued(deps: AgentDeps) {
+  return ({ step, messages }: AnnounceQueuedInput): Promise<void> =>
     inScope(deps, async ({ sessionId, runId }) => {
       await deps.store.db.transaction(async (tx) => {
         if (!(await holdRun(tx, sessionId, runId))) return;
@@ -30,7 +30,7 @@ export function createTellQueued(deps: AgentDeps) {
 async function cleaned(
   { sanitizer }: Pick<AgentDeps, "sanitizer">,
   tx: Queryable,
-  messages: TellQueuedInput["messages"],
+  messages: AnnounceQueuedInput["messages"],
 ): Promise<QueuedMessage[]> {
   const blobOf = ({ longText }: (typeof messages)[number]) => longText && blobId(longText);
   const texts = await loadBlobs(

@@ -15,7 +15,7 @@ type PersonsAction =
   | "purge";
 
 /** Writes `person:acted`; does nothing where nobody is named. */
-export async function tellActed(
+export async function recordAction(
   { store, user }: Pick<Services, "store" | "user">,
   { id, epoch }: Pick<SessionRow, "id" | "epoch">,
   action: PersonsAction,

@@ -24,16 +24,21 @@ import {
 } from "./spans.ts";
 import type { Span, Telemetry } from "./telemetry.ts";
 
-export interface Teller {
+export interface Reporter {
   readonly deps: Pick<AgentDeps, "store" | "telemetry" | "sanitizer">;
   readonly scope: Pick<ActivityScope, "runId" | "elapsedMs" | "lostAttempts">;
   readonly session: Pick<Session, "id" | "epoch" | "parentId">;
 }
 
 /** A request to a model, with its estimate and its bill. */
-export function tellCall(teller: Teller, call: ModelCallRow, target: ModelTarget, texts: Texts = {}): void {
+export function reportCall(
+  reporter: Reporter,
+  call: ModelCallRow,
+  target: ModelTarget,
+  texts: Texts = {},
+): void {
   logCall(call);
-  const { telemetry } = teller.deps;
+  const { telemetry } = reporter.deps;
   if (telemetry === undefined) return;
   const { model, usage, costUsd } = call;
   if (call.purpose === "step" && call.status === "kept") telemetry.add("longhaul.steps", 1, { model });
@@ -41,20 +46,20 @@ export function tellCall(teller: Teller, call: ModelCallRow, target: ModelTarget
     if (usage !== undefined) telemetry.add("longhaul.tokens", usage[kind], { model, kind });
   if (costUsd != null) telemetry.add("longhaul.cost", costUsd, { model });
   // A failed request has no time of its own: it is what the attempt took.
-  emit(teller, call.durationMs ?? teller.scope.elapsedMs(), texts, (at) =>
-    chatSpan(at, call, target, teller.scope.lostAttempts),
+  emit(reporter, call.durationMs ?? reporter.scope.elapsedMs(), texts, (at) =>
+    chatSpan(at, call, target, reporter.scope.lostAttempts),
   );
 }
 
 /** A tool call that has its result. */
-export function tellTool(
-  teller: Teller,
+export function reportTool(
+  reporter: Reporter,
   call: ToolFactsOfSpan & { readonly durationMs: number },
   texts: Texts = {},
 ): void {
   const { name: tool, outcome, durationMs, step, callKey, attempt } = call;
   log.info("tool call", {
-    session: teller.session.id,
+    session: reporter.session.id,
     step,
     call: callKey,
     tool,
@@ -62,11 +67,11 @@ export function tellTool(
     attempt,
     durationMs,
   });
-  teller.deps.telemetry?.add("longhaul.tool.duration", durationMs / 1_000, { tool, outcome });
-  emit(teller, durationMs, texts, (at) => toolSpan(at, call, teller.scope.lostAttempts));
+  reporter.deps.telemetry?.add("longhaul.tool.duration", durationMs / 1_000, { tool, outcome });
+  emit(reporter, durationMs, texts, (at) => toolSpan(at, call, reporter.scope.lostAttempts));
 }
 
-export interface ToldRound {
+export interface ReportedRound {
   readonly step: number;
   readonly round: number;
   readonly trigger: string;
@@ -82,20 +87,20 @@ export function textsOfCall(input: unknown, result: string): Texts {
 }
 
 /** A compaction round. Its requests are spans of their own. */
-export function tellRound({ deps, session }: Teller, round: ToldRound): void {
+export function reportRound({ deps, session }: Reporter, round: ReportedRound): void {
   log.info("compaction", { session: session.id, ...round });
   const { strategy, trigger, status } = round;
   deps.telemetry?.add("longhaul.compactions", 1, { strategy, trigger, status });
 }
 
-export function tellStart(
-  { scope, session }: Teller,
+export function reportStart(
+  { scope, session }: Reporter,
   start: { readonly model: string; readonly step: number },
 ): void {
   log.info("session started", { session: session.id, run: scope.runId, ...start });
 }
 
-export interface ToldEnd extends StepUsage {
+export interface ReportedEnd extends StepUsage {
   readonly model: string;
   readonly status: string;
   readonly steps: number;
@@ -107,24 +112,24 @@ export interface ToldEnd extends StepUsage {
 }
 
 /** The end of a run, and with it its own span. */
-export function tellEnd(teller: Teller, end: ToldEnd, texts: Texts): void {
-  log.info("session ended", { session: teller.session.id, run: teller.scope.runId, ...end });
+export function reportEnd(reporter: Reporter, end: ReportedEnd, texts: Texts): void {
+  log.info("session ended", { session: reporter.session.id, run: reporter.scope.runId, ...end });
   const { status, model } = end;
-  teller.deps.telemetry?.add("longhaul.sessions", 1, { status, model });
-  beside(teller, () => emitRun(teller, teller.scope.runId, end, texts));
+  reporter.deps.telemetry?.add("longhaul.sessions", 1, { status, model });
+  beside(reporter, () => emitRun(reporter, reporter.scope.runId, end, texts));
 }
 
 /** The span of the run that this one continues as new, which had no end of its own. */
-export function tellContinued(
-  teller: Teller,
+export function reportContinued(
+  reporter: Reporter,
   runId: string,
   run: { readonly model: string; readonly steps: number },
 ): void {
-  beside(teller, () => emitRun(teller, runId, { ...run, status: "continued", error: undefined }, {}));
+  beside(reporter, () => emitRun(reporter, runId, { ...run, status: "continued", error: undefined }, {}));
 }
 
 async function emitRun(
-  { deps: { store, telemetry, sanitizer }, session }: Teller,
+  { deps: { store, telemetry, sanitizer }, session }: Reporter,
   runId: string,
   run: Omit<RunFactsOfSpan, "events">,
   texts: Texts,
@@ -144,11 +149,11 @@ async function emitRun(
   send(telemetry, runSpan(at, { ...run, previousTrace: before, events }), texts, sanitizer);
 }
 
-function emit(teller: Teller, durationMs: number, texts: Texts, span: (at: Place) => Span): void {
-  const { deps, session } = teller;
-  const { runId } = teller.scope;
+function emit(reporter: Reporter, durationMs: number, texts: Texts, span: (at: Place) => Span): void {
+  const { deps, session } = reporter;
+  const { runId } = reporter.scope;
   const endMs = Date.now();
-  beside(teller, async (telemetry) => {
+  beside(reporter, async (telemetry) => {
     const trace = await traceOf(deps.store.db, session, runId);
     send(telemetry, span({ trace, session, runId, endMs, durationMs }), texts, deps.sanitizer);
   });
@@ -158,7 +163,7 @@ function send(telemetry: Telemetry, span: Span, texts: Texts, { clean }: AgentDe
   telemetry.span(telemetry.withContent ? withTexts(span, texts, clean) : span);
 }
 
-function beside({ deps: { telemetry } }: Teller, work: (telemetry: Telemetry) => Promise<void>): void {
+function beside({ deps: { telemetry } }: Reporter, work: (telemetry: Telemetry) => Promise<void>): void {
   if (telemetry === undefined) return;
   work(telemetry).catch((error: unknown) => log.debug("a span was not made", { reason: reasonOf(error) }));
 }

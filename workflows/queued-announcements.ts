@@ -1,0 +1,43 @@
+/** Announces queued messages to watchers at once. One that is delivered first is announced with its delivery. */
+import { condition } from "@temporalio/workflow";
+import type { Guidance } from "../activities/contract/activities.ts";
+import { queuedMessage } from "../activities/contract/queued-message.ts";
+import { optionsOf, type Run } from "./actions.ts";
+import { waiting } from "./inbox.ts";
+import { perform } from "./proxies.ts";
+
+/** Of a flood, the rest is announced with its delivery. Source: what a person may queue (requirement 4.1). */
+const MAX_ANNOUNCED = 100;
+/** In one activity: its input stays far below the 64 KB guard. */
+const MAX_AT_ONCE = 20;
+
+/** Announces a message that was just queued, together with those that come meanwhile. */
+export function announceQueued(run: Run, message: Pick<Guidance, "id" | "parts" | "by">): void {
+  const { unannounced } = run;
+  const position = waiting(run.state.inbox);
+  if (unannounced.isOver || position > MAX_ANNOUNCED) return;
+  unannounced.messages.push(queuedMessage(message, position));
+  if (unannounced.isBusy) return;
+  unannounced.isBusy = true;
+  // What fails here, as in a run that is cancelled, is told with the delivery.
+  tellAll(run)
+    .catch(() => undefined)
+    .finally(() => (unannounced.isBusy = false));
+}
+
+async function tellAll(run: Run): Promise<void> {
+  const { unannounced, state } = run;
+  await condition(() => run.policy !== undefined);
+  while (unannounced.messages.length > 0 && !unannounced.isOver) {
+    const waits = new Set(state.inbox.queue.map(({ id }) => id));
+    const messages = unannounced.messages.splice(0, MAX_AT_ONCE).filter(({ id }) => waits.has(id));
+    if (messages.length > 0 && run.policy?.announcesQueued && isOn(run))
+      await perform("announceQueued", optionsOf(run), `announce ${messages.length} queued`, {
+        step: state.step,
+        messages,
+      });
+  }
+}
+
+/** What comes while the run closes waits for the next one. */
+const isOn = ({ status }: Run) => status === "active" || status === "waiting";
