@@ -12,7 +12,6 @@ import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
 import { withAttached } from "../activities/sandbox/docker/attached.ts";
 import { createDockerHost } from "../activities/sandbox/docker/docker.ts";
 import { noticeSender } from "./connect/send-notice.ts";
-import { createCodec } from "./connect/codec.ts";
 import { temporalClient } from "./connect/temporal-client.ts";
 import { temporalRuns } from "./connect/session-runs.ts";
 import { hearAnnouncements } from "../activities/store/announcements.ts";
@@ -81,7 +80,6 @@ export async function bindDeps(
         sessionRuns: temporalRuns(
           temporalClient({ connection: tools.connection, namespace: tools.namespace }, config.codecKeys),
           sanitizer.clean,
-          createCodec(config.codecKeys),
         ),
         sanitizer,
         tools: toolRegistry,

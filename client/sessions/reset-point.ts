@@ -1,6 +1,7 @@
 /** Where in Temporal's histories a session asked its model for a step: the point that a reset goes back to. */
 import { WorkflowNotFoundError, type Client } from "@temporalio/client";
 import { optionalTsToMs } from "@temporalio/common/lib/time.js";
+import { readHistory, type History } from "../../worker/connect/read-history.ts";
 
 interface ResetPoint {
   readonly runId: string;
@@ -13,7 +14,6 @@ interface ResetPoint {
   readonly at: string;
 }
 
-type History = Awaited<ReturnType<ReturnType<Client["workflow"]["getHandle"]>["fetchHistory"]>>;
 type Event = NonNullable<History["events"]>[number];
 type Long = NonNullable<
   NonNullable<Event["activityTaskScheduledEventAttributes"]>["workflowTaskCompletedEventId"]
@@ -40,7 +40,7 @@ export async function findResetPoint(
   for (const runId of runIds) {
     let history: History;
     try {
-      history = await client.workflow.getHandle(sessionId, runId).fetchHistory();
+      history = await readHistory(client, sessionId, runId);
     } catch (error) {
       if (!(error instanceof WorkflowNotFoundError)) throw error;
       gone = true;

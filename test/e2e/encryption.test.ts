@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { historyToJSON } from "@temporalio/common/lib/proto-utils.js";
 import { expect, it, onTestFinished } from "vitest";
+import { findResetPoint } from "../../client/sessions/reset-point.ts";
 import { serveCodec } from "../../client/serve/codec-server.ts";
 import { codecKeysOf, createCodec } from "../../worker/connect/codec.ts";
 import { eventually } from "../support/eventually.ts";
@@ -54,6 +55,12 @@ it("shows nothing of it, waits where a key is missing, goes on with a new one, a
 
   await session.startWorker(withKeys(`${TWO},${ONE}`));
   expect(await session.handle.result()).toMatchObject({ status: "completed", result: `It is ${SECRET}.` });
+  const { runId } = await session.handle.describe();
+  // What `retry` goes by stands in the payloads.
+  expect(await findResetPoint(session.place.client, session.id, [runId], 2)).toMatchObject({
+    kind: "found",
+    point: { runId, step: 2 },
+  });
   expect(await resultTexts(database.store, session.id)).toEqual([
     expect.stringContaining(SECRET),
     expect.stringContaining(`Yes, ${SECRET}.`),

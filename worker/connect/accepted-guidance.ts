@@ -1,5 +1,5 @@
 /** What persons said to a run, read from its history in Temporal: for runs that ended without keeping it themselves. Pure. */
-import { defaultPayloadConverter, type Payload, type PayloadCodec } from "@temporalio/common";
+import { defaultPayloadConverter, type Payload } from "@temporalio/common";
 import { optionalTsToMs } from "@temporalio/common/lib/time.js";
 import type { History } from "@temporalio/common/lib/proto-utils.js";
 import { isEmptyMessage } from "../../activities/contract/guidance-limits.ts";
@@ -30,27 +30,6 @@ export function acceptedGuidance({ events }: History): Guidance[] {
   const seen = new Set<string>();
   return items.filter(({ id }) => !seen.has(id) && seen.add(id));
 }
-
-/** Payloads of a history are as the server has them: those that may hold messages are decoded in place. */
-export async function decodeMessages(
-  { events }: History,
-  codec: PayloadCodec,
-  workflowId: string,
-): Promise<void> {
-  for (const event of events ?? []) {
-    const update =
-      event.workflowExecutionUpdateAdmittedEventAttributes?.request?.input ??
-      event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest?.input;
-    for (const list of [
-      event.workflowExecutionStartedEventAttributes?.input,
-      event.workflowExecutionSignaledEventAttributes?.input,
-      update?.args,
-    ])
-      if (list?.payloads) list.payloads = await codec.decode(list.payloads, contextOf(workflowId));
-  }
-}
-
-const contextOf = (workflowId: string) => ({ type: "workflow", namespace: "", workflowId }) as const;
 
 /** As the workflow's own: the chain of runs, and when the first task of this one began. A reset keeps both. */
 function runKeyOf(events: readonly Event[]): string {

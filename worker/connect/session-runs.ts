@@ -1,8 +1,7 @@
 /** The other runs of a session, as Temporal knows them: which one is current, and which messages the ended ones got. */
 import { WorkflowNotFoundError, type Client, type WorkflowExecutionInfo } from "@temporalio/client";
-import type { PayloadCodec } from "@temporalio/common";
-import { acceptedGuidance, decodeMessages } from "./accepted-guidance.ts";
-import { createCodec } from "./codec.ts";
+import { acceptedGuidance } from "./accepted-guidance.ts";
+import { readHistory } from "./read-history.ts";
 import { cleanDeep } from "../../activities/redaction/clean-deep.ts";
 import type { Guidance } from "../../activities/contract/activities.ts";
 import type { SessionRuns, UnkeptRuns } from "../../activities/contract/session-runs.ts";
@@ -21,15 +20,8 @@ interface ListedRun extends KnownRun {
   readonly isRunning: boolean;
 }
 
-/**
- * @param clean what every text is cleaned with before it is stored
- * @param codec what the runs' payloads are decoded with
- */
-export function temporalRuns(
-  client: Client,
-  clean: (text: string) => string,
-  codec: PayloadCodec = createCodec([]),
-): SessionRuns {
+/** @param clean what every text is cleaned with before it is stored */
+export function temporalRuns(client: Client, clean: (text: string) => string): SessionRuns {
   const bounded = <T>(ask: () => Promise<T>): Promise<T> =>
     client.withAbortSignal(AbortSignal.timeout(ANSWER_MS), ask);
   const describe = (sessionId: string, runId?: string) =>
@@ -76,9 +68,8 @@ export function temporalRuns(
     const messages: Guidance[] = [];
     for (const { runId } of runs) {
       // The list may still name a run whose history is gone.
-      const history = await whereFound(client.workflow.getHandle(sessionId, runId).fetchHistory());
+      const history = await whereFound(readHistory(client, sessionId, runId));
       if (history === undefined) continue;
-      await decodeMessages(history, codec, sessionId);
       messages.push(...(cleanDeep(acceptedGuidance(history), clean) as Guidance[]));
     }
     return messages;

@@ -1,0 +1,28 @@
+/** A run's history as it was written: the server gives its payloads as it has them, which may be encrypted. */
+import type { Client } from "@temporalio/client";
+import { createCodec } from "./codec.ts";
+
+export type History = Awaited<ReturnType<ReturnType<Client["workflow"]["getHandle"]>["fetchHistory"]>>;
+
+/**
+ * What people sent and what activities were asked is decoded, with the keys of the client.
+ * @throws WorkflowNotFoundError where Temporal has no such run, CodecKeyMissing where a key is
+ */
+export async function readHistory(client: Client, workflowId: string, runId: string): Promise<History> {
+  const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
+  const [codec = createCodec([])] = client.workflow.options.loadedDataConverter.payloadCodecs;
+  const context = { type: "workflow", namespace: client.options.namespace, workflowId } as const;
+  for (const event of history.events ?? []) {
+    const update =
+      event.workflowExecutionUpdateAdmittedEventAttributes?.request?.input ??
+      event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest?.input;
+    for (const list of [
+      event.workflowExecutionStartedEventAttributes?.input,
+      event.workflowExecutionSignaledEventAttributes?.input,
+      event.activityTaskScheduledEventAttributes?.input,
+      update?.args,
+    ])
+      if (list?.payloads) list.payloads = await codec.decode(list.payloads, context);
+  }
+  return history;
+}
