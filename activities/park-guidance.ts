@@ -7,7 +7,7 @@
  */
 import { inScope } from "./runtime/activity-scope.ts";
 import { cleanDeep } from "./redaction/clean-deep.ts";
-import type { Guidance } from "./contract/activities.ts";
+import type { Guidance } from "./contract/guidance.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { superseded } from "./contract/failures.ts";
 import { parkGuidance } from "./store/guidance.ts";

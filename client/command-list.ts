@@ -1,23 +1,5 @@
 /** The commands in the order of the help text. Each is loaded when it is asked for: a help text needs no database driver. */
-import type { Command } from "commander";
-import type { ExitCode } from "./console/errors.ts";
-import type { Output } from "./console/output.ts";
-
-/**
- * Adds the arguments and options of a command.
- * @returns what runs it; without an exit code it has completed
- */
-type DefineCommand = (command: Command, output: Output) => (...args: never[]) => Promise<ExitCode | void>;
-
-export interface CommandEntry {
-  readonly name: string;
-  /** Of the list of commands: the command itself describes its arguments. */
-  readonly usage: string;
-  readonly about: string;
-  /** What people type who come from other programs. */
-  readonly aliases?: readonly string[];
-  readonly load: () => Promise<DefineCommand>;
-}
+import type { CommandEntry } from "./console/command-entry.ts";
 
 export const commandList: readonly CommandEntry[] = [
   {
@@ -277,6 +259,6 @@ export const commandList: readonly CommandEntry[] = [
     name: "completion",
     usage: "<shell>",
     about: "a script that completes commands, flags and ids in bash, zsh or fish",
-    load: async () => (await import("./commands/completion.ts")).completionCommand,
+    load: async () => (await import("./commands/completion.ts")).completionCommand(commandList),
   },
 ];

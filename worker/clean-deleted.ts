@@ -1,7 +1,7 @@
 /** What deleted sessions left on this host: sandboxes, and the repositories through which their commits went out. */
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { SandboxHost } from "../activities/sandbox/sandbox.ts";
+import type { SandboxHost } from "../activities/sandbox/sandbox-host.ts";
 import type { Store } from "../activities/store/db.ts";
 import { deletedHashes, findDeleted } from "../activities/store/delete-session.ts";
 import { findSession, lockedSession } from "../activities/store/sessions.ts";

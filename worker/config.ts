@@ -11,6 +11,7 @@ import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { readPolicy } from "./read-policy.ts";
 import { codecKeysOf, type CodecKey } from "./connect/codec.ts";
 import { ServiceMissing } from "./connect/service-missing.ts";
+import type { TelemetrySettings } from "./telemetry/settings.ts";
 
 const positive = z.coerce.number().int().positive();
 /** An empty variable counts as one that is not set. */
@@ -112,16 +113,6 @@ export interface WorkerConfig {
   readonly codecKeys: readonly CodecKey[];
   /** Values that must never show. */
   readonly secrets: readonly string[];
-}
-
-export interface TelemetrySettings {
-  readonly withContent: boolean;
-  readonly traces: boolean;
-  readonly metrics: boolean;
-  /** How long spans are gathered before they are sent, in ms. */
-  readonly scheduleMs: number;
-  /** How often metrics are sent, in ms. */
-  readonly intervalMs: number;
 }
 
 /** By role; the default lays all on one, since eager dispatch works only within a queue. */

@@ -4,7 +4,7 @@ import { defaultModel, REHEARSAL_MODEL } from "../activities/config/default-mode
 import { agentConfigSchema, type RunConfig } from "../activities/config/agent-config.ts";
 import type { Sanitizer } from "../activities/redaction/sanitizer.ts";
 import type { AgentDeps } from "../activities/index.ts";
-import { createMcp } from "../activities/mcp/mcp.ts";
+import { createMcp } from "../activities/mcp/load-mcp.ts";
 import { createAiSdkModel } from "../activities/model/ai-sdk.ts";
 import { currentModelFacts } from "../activities/config/catalogue/load-catalogue.ts";
 import { resolveRun } from "../activities/config/resolve-run.ts";
@@ -18,7 +18,8 @@ import { hearAnnouncements } from "../activities/store/announcements.ts";
 import { migrateStore, openStore } from "../activities/store/db.ts";
 import { createNotifier } from "../activities/store/events.ts";
 import { toolRegistry } from "../activities/tools/index.ts";
-import type { TelemetrySettings, WorkerConfig } from "./config.ts";
+import type { WorkerConfig } from "./config.ts";
+import type { TelemetrySettings } from "./telemetry/settings.ts";
 import type { Logger } from "./logger.ts";
 import { hasSearchAttributes } from "./search-attributes.ts";
 

@@ -6,7 +6,7 @@ import { type Client, WorkflowNotFoundError } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
 import type { GitAccess } from "../activities/git/git-access.ts";
 import { removeUnusedRelays } from "../activities/git/relay.ts";
-import type { SandboxHost } from "../activities/sandbox/sandbox.ts";
+import type { SandboxHost } from "../activities/sandbox/sandbox-host.ts";
 import { closeSandbox } from "../activities/workspace/close-sandbox.ts";
 import { createSessionSandboxes } from "../activities/workspace/session-sandbox.ts";
 import { removeStray } from "../activities/workspace/stray-sandbox.ts";

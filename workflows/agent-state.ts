@@ -2,7 +2,6 @@
 import type {
   CallFacts,
   CompactionFacts,
-  ContextSize,
   ModelStepFacts,
   PruneFacts,
   OpenedSession,
@@ -10,6 +9,7 @@ import type {
   ToolFacts,
   UndoneFacts,
 } from "../activities/contract/activities.ts";
+import type { ContextSize } from "../activities/contract/context-size.ts";
 import type { Inbox } from "./inbox.ts";
 import { createInbox, latestIds } from "./inbox.ts";
 import type { CarriedState, CodingAgentInput, CompactRequest } from "./messages.ts";

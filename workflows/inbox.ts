@@ -1,6 +1,6 @@
 /** The queue of guidance: accept, tell duplicates, count, drain. Pure. */
 import { refusalOf } from "../activities/contract/guidance-limits.ts";
-import type { Guidance } from "../activities/contract/activities.ts";
+import type { Guidance } from "../activities/contract/guidance.ts";
 import { bytesOf, idOf, jsonBytes, partsOf } from "../activities/contract/guidance-items.ts";
 
 export interface Inbox {

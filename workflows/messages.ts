@@ -1,6 +1,7 @@
 /** Signals, updates and queries of a session: names are part of the public contract. */
 import { defineQuery, defineSignal, defineUpdate } from "@temporalio/workflow";
-import type { Guidance, SessionStatus, StepUsage } from "../activities/contract/activities.ts";
+import type { SessionStatus, StepUsage } from "../activities/contract/activities.ts";
+import type { Guidance } from "../activities/contract/guidance.ts";
 import type { DeliveryOrder } from "../activities/contract/delivery.ts";
 import type { Limit } from "../activities/contract/limits.ts";
 import type { AnswerMessage, QuestionKind } from "../activities/contract/questions.ts";

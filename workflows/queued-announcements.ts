@@ -1,6 +1,6 @@
 /** Announces queued messages to watchers at once. One that is delivered first is announced with its delivery. */
 import { condition } from "@temporalio/workflow";
-import type { Guidance } from "../activities/contract/activities.ts";
+import type { Guidance } from "../activities/contract/guidance.ts";
 import { queuedMessage } from "../activities/contract/queued-message.ts";
 import { optionsOf, type Run } from "./actions.ts";
 import { waiting } from "./inbox.ts";

@@ -1,6 +1,6 @@
 /** How large a session's next request is: one reckoning for the workflow's facts, the display and the log. Pure. */
 import { viewSize, type SizeInput, type ViewSize } from "../transcript/size.ts";
-import type { ContextSize } from "../contract/activities.ts";
+import type { ContextSize } from "../contract/context-size.ts";
 import type { Session } from "../store/sessions.ts";
 
 /** What a view is measured by, apart from its rows. */

@@ -11,10 +11,12 @@ import type {
   UndoCompactionInput,
   UndoneFacts,
 } from "./compaction-facts.ts";
+import type { ContextSize } from "./context-size.ts";
 import type { DeliveryState, FetchedRepository, Publication, PublishInput } from "./delivery.ts";
+import type { Guidance } from "./guidance.ts";
 import type { Limit } from "./limits.ts";
 import type { OpenDelegateInput, OpenedDelegate, SettledDelegate, SettleDelegateInput } from "./delegates.ts";
-import type { MessageKind, UserPart } from "./message.ts";
+import type { MessageKind } from "./message.ts";
 import type { AskedPerson, NotifyInput, SettledQuestion, SettleQuestionInput } from "./questions.ts";
 import type { AnnounceQueuedInput } from "./queued-message.ts";
 import type { RunPolicy } from "./run-policy.ts";
@@ -24,16 +26,6 @@ export type * from "./compaction-facts.ts";
 export type * from "./tool-facts.ts";
 
 export type SessionStatus = "active" | "waiting" | "completed" | "failed" | "cancelled" | "max_steps";
-
-/** A person's message while the agent works. `id` is the sender's: the same id counts once. */
-export interface Guidance {
-  readonly id: string;
-  readonly parts: readonly UserPart[];
-  /** ISO time at which the workflow took it. */
-  readonly queuedAt: string;
-  /** Who said it, where the sender's client told. */
-  readonly by?: string;
-}
 
 export interface OpenSessionInput {
   /** The task, where the session was not prepared by the client (started from Temporal's own tools). */
@@ -65,20 +57,6 @@ export interface OpenedSession {
   readonly parked?: boolean;
   /** The sandbox of an earlier run, where it is on a host with a queue of its own. */
   readonly sandbox?: { readonly container: string; readonly taskQueue: string };
-}
-
-/** What the next request is made of, in tokens. */
-export interface ContextSize {
-  /** Tokens of the next request as far as they are known. */
-  readonly used: number;
-  /** False where `used` comes from a provider's bill. */
-  readonly estimated: boolean;
-  /** Tokens of tool results that prune could hide, all together. */
-  readonly prunable: number;
-  /** Tokens by which the request grows a step, as measured since the newest summary. */
-  readonly growth?: number;
-  /** What estimates of new messages are multiplied with, as learnt of the model; 1 where it is left out. */
-  readonly ratio?: number;
 }
 
 export interface SandboxFacts {

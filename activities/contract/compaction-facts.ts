@@ -1,5 +1,5 @@
 /** What the workflow and the activities say to each other of compaction and prune. Types only. */
-import type { ContextSize } from "./activities.ts";
+import type { ContextSize } from "./context-size.ts";
 
 export type CompactionTrigger = "threshold" | "overflow" | "manual";
 

@@ -1,5 +1,5 @@
 /** What a person sent, as items of the queue: known fields only, each small enough to be carried. Pure. */
-import type { Guidance } from "./activities.ts";
+import type { Guidance } from "./guidance.ts";
 import { cleanText } from "./clean-text.ts";
 import { isEmptyMessage } from "./guidance-limits.ts";
 import { cutChars } from "./cut-text.ts";

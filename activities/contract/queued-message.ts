@@ -1,6 +1,6 @@
 /** A message that waits, as watchers are told of it. Pure: the workflow makes it. */
 import { cutChars, shorten } from "./cut-text.ts";
-import type { Guidance } from "./activities.ts";
+import type { Guidance } from "./guidance.ts";
 import type { FilePart, UserPart } from "./message.ts";
 
 const EXCERPT_CHARS = 200;

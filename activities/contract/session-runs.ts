@@ -1,5 +1,5 @@
 /** What is asked about the other runs of a session. */
-import type { Guidance } from "./activities.ts";
+import type { Guidance } from "./guidance.ts";
 
 export interface SessionRuns {
   /** Whether Temporal has this run as the session's newest, and it has not ended. */

@@ -1,10 +1,8 @@
-/** MCP servers for the agent: listing a server's tools, and calling one. The library is loaded when it is first needed. */
+/** MCP servers for the agent: listing a server's tools, and calling one. */
 import type { McpServer } from "../config/mcp-settings.ts";
 import type { McpToolEntry } from "../contract/mcp.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import type { Store } from "../store/db.ts";
 import type { ToolContext, ToolResult } from "../tools/tool.ts";
-import type { McpAccess } from "./access.ts";
 
 export interface ServerOf {
   readonly sessionId: string;
@@ -40,16 +38,4 @@ export interface Mcp {
   /** What goes wrong is a result. @throws SandboxLost, LeaveRunning */
   call(call: McpCall, context: ToolContext): Promise<ToolResult>;
   close(): Promise<void>;
-}
-
-/** @param store with the logins; without it, no server is asked that wants one */
-export function createMcp(access: McpAccess, store?: Pick<Store, "db">): Mcp {
-  let loaded: Promise<Mcp> | undefined;
-  const load = () =>
-    (loaded ??= import("./create-mcp.ts").then(({ createLoadedMcp }) => createLoadedMcp(access, store)));
-  return {
-    list: async (...given) => (await load()).list(...given),
-    call: async (...given) => (await load()).call(...given),
-    close: async () => (await loaded)?.close(),
-  };
 }

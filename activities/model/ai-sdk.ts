@@ -20,7 +20,8 @@ import type { ProviderCall, ProviderMessage, ProviderPart, ProviderTool } from "
 import { cacheMark, NO_CALLS, rulesOf, type WireRules } from "./request/wire-rules.ts";
 import { ServedTier } from "./served-tier.ts";
 import type { Repair } from "./stream-events.ts";
-import { loadWire, type Wire } from "./wires/wire.ts";
+import { loadWire } from "./wires/load-wire.ts";
+import type { Wire } from "./wires/wire.ts";
 
 export interface AiSdkOptions {
   /** Keys and addresses by the names of their variables, such as OPENAI_API_KEY. */

@@ -2,6 +2,7 @@
  * Which calls run, which wait for a person's leave, and which do not run: rules in order, the last one that matches counts,
  * and where none does the call runs. A convenience: the wall is the sandbox, not a pattern. Pure.
  */
+import type { Grant } from "../store/questions.ts";
 import { workspacePath } from "../tools/paths.ts";
 import { touchedFiles } from "../tools/touched-folders.ts";
 import { shellCommands, UNKNOWN } from "./shell-commands.ts";
@@ -18,9 +19,6 @@ export type Verdict =
   | { readonly action: "allow" }
   /** `rule` is the one that says so, `about` what of the call it is about. */
   | { readonly action: "ask" | "deny"; readonly rule: PermissionRule; readonly about: string };
-
-/** What a rule that asks was answered with for the rest of the session. */
-export type Grant = Pick<PermissionRule, "tool"> & { readonly match: string | null };
 
 interface Call {
   readonly toolName: string;

@@ -4,15 +4,15 @@ import type { OperatorPolicy } from "../config/operator-policy.ts";
 import type { GitAccess } from "../git/git-access.ts";
 import type { Mcp } from "../mcp/mcp.ts";
 import type { Sanitizer } from "../redaction/sanitizer.ts";
-import type { SendNotice } from "../notify.ts";
 import type { Model } from "../model/model.ts";
-import type { SandboxHost } from "../sandbox/sandbox.ts";
+import type { SandboxHost } from "../sandbox/sandbox-host.ts";
 import type { SessionRuns } from "../contract/session-runs.ts";
 import type { Announcements } from "../store/announcements.ts";
 import type { Notifier } from "../store/events.ts";
 import type { Store } from "../store/db.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { ToolRegistry } from "../tools/index.ts";
+import type { SendNotice } from "./notices.ts";
 
 export interface AgentDeps {
   readonly store: Store;
@@ -57,3 +57,6 @@ export interface AgentDeps {
     readonly hostTimeoutMs?: number;
   };
 }
+
+/** What a session's workspace is opened, saved and restored with. */
+export type WorkspaceDeps = Pick<AgentDeps, "store" | "notifier" | "sandboxHost" | "taskQueues">;

@@ -1,5 +1,6 @@
 /** The part of the port that keeps images on a host: what set-ups of projects made, and what Dockerfiles are built to. */
-import type { Sandbox, SandboxSpec } from "./sandbox.ts";
+import type { Sandbox } from "./sandbox.ts";
+import type { SandboxSpec } from "./spec.ts";
 
 export interface KeptSetUps {
   /** The session's sandbox made anew on its files, with what is kept; undefined, with nothing changed, where nothing is. */

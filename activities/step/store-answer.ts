@@ -9,7 +9,8 @@ import {
 } from "../contract/message.ts";
 import { contextSizeOf, sizeFacts } from "../context/context-size.ts";
 import { estimateMessage } from "../transcript/tokens.ts";
-import type { ContextSize, StepOutcome, StepUsage } from "../contract/activities.ts";
+import type { StepOutcome, StepUsage } from "../contract/activities.ts";
+import type { ContextSize } from "../contract/context-size.ts";
 import { superseded } from "../contract/failures.ts";
 import { answerCostUsd } from "../config/cost.ts";
 import type { ModelAnswer } from "../model/model.ts";

@@ -1,7 +1,7 @@
 /** What persons said: parked while no run can take it, told apart by its ids, delivered once, and again after a reset. */
 import { and, asc, eq, gt, inArray, isNull, sql } from "drizzle-orm";
 import type { UserPart } from "../contract/message.ts";
-import type { Guidance } from "../contract/activities.ts";
+import type { Guidance } from "../contract/guidance.ts";
 import type { Queryable } from "./db.ts";
 import { guidance, storedMessages } from "./schema/index.ts";
 import type { MessageMeta } from "./transcript.ts";

@@ -3,7 +3,6 @@ import { and, asc, eq, isNull, sql } from "drizzle-orm";
 import type { QuestionKind } from "../contract/questions.ts";
 import type { Queryable } from "./db.ts";
 import type { NewEvent } from "./event.ts";
-import type { Grant } from "../permissions/permissions.ts";
 import { permissionGrants, questions, sessions } from "./schema/index.ts";
 
 /** Of a list for people. */
@@ -115,6 +114,13 @@ export async function openQuestions(db: Queryable, sessionId: string): Promise<Q
     .from(questions)
     .where(and(eq(questions.sessionId, sessionId), eq(questions.status, "open")))
     .orderBy(asc(questions.askedAt), asc(questions.id));
+}
+
+/** What a rule that asks was answered with for the rest of the session. */
+export interface Grant {
+  readonly tool: string;
+  /** What of the call it is about; null means every call of the tool. */
+  readonly match: string | null;
 }
 
 /** What a person allowed for the rest of the session. */

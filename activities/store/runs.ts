@@ -1,7 +1,7 @@
 /** Which run may write to a session. */
 import { and, desc, eq, max, sql } from "drizzle-orm";
 import { cutChars } from "../contract/cut-text.ts";
-import type { Guidance } from "../contract/activities.ts";
+import type { Guidance } from "../contract/guidance.ts";
 import type { SessionRuns } from "../contract/session-runs.ts";
 import { forgetSavesBegun } from "./sandboxes.ts";
 import type { Queryable, Store } from "./db.ts";

@@ -6,12 +6,12 @@ import { log } from "@temporalio/activity";
 import type { ModelTarget } from "../config/model-target.ts";
 import type { StepUsage } from "../contract/activities.ts";
 import { reasonOf } from "../contract/reason-of.ts";
-import type { ActivityScope } from "../runtime/activity-scope.ts";
-import type { AgentDeps } from "../runtime/deps.ts";
-import { logCall } from "../step/log-call.ts";
+import type { Sanitizer } from "../redaction/sanitizer.ts";
+import type { Store } from "../store/db.ts";
 import type { ModelCallRow } from "../store/model-calls.ts";
 import type { Session } from "../store/sessions.ts";
 import { traceOf, tracedEvents, tracedRun } from "../store/traces.ts";
+import { logCall } from "./log-call.ts";
 import {
   chatSpan,
   runSpan,
@@ -24,9 +24,19 @@ import {
 } from "./spans.ts";
 import type { Span, Telemetry } from "./telemetry.ts";
 
+/** Who reports: an activity's own dependencies and scope fit as they are. */
 export interface Reporter {
-  readonly deps: Pick<AgentDeps, "store" | "telemetry" | "sanitizer">;
-  readonly scope: Pick<ActivityScope, "runId" | "elapsedMs" | "lostAttempts">;
+  readonly deps: {
+    readonly store: Store;
+    readonly telemetry?: Telemetry | undefined;
+    readonly sanitizer: Sanitizer;
+  };
+  readonly scope: {
+    readonly runId: string;
+    /** Attempts that ended without a word. */
+    readonly lostAttempts: number;
+    elapsedMs(): number;
+  };
   readonly session: Pick<Session, "id" | "epoch" | "parentId">;
 }
 
@@ -159,7 +169,7 @@ function emit(reporter: Reporter, durationMs: number, texts: Texts, span: (at: P
   });
 }
 
-function send(telemetry: Telemetry, span: Span, texts: Texts, { clean }: AgentDeps["sanitizer"]): void {
+function send(telemetry: Telemetry, span: Span, texts: Texts, { clean }: Sanitizer): void {
   telemetry.span(telemetry.withContent ? withTexts(span, texts, clean) : span);
 }
 

@@ -1,9 +1,14 @@
 /** What a picture or a PDF costs in tokens, by whose model sees it: data, from the providers' guides. Pure. */
-import type { ModelTarget } from "../config/model-target.ts";
 import type { FilePart } from "../contract/message.ts";
 
 /** Whose rule it goes by, and whether it is shown at all. */
-export type Viewer = Pick<ModelTarget, "model" | "modelName" | "input" | "imageDetail">;
+export interface Viewer {
+  readonly model: string;
+  /** As its provider knows it, where that differs. */
+  readonly modelName?: string | undefined;
+  readonly input: readonly ("text" | "image" | "pdf")[];
+  readonly imageDetail?: "low" | "high" | "original" | undefined;
+}
 
 /** How a provider counts a picture of so many pixels. */
 type ImageRule =

@@ -17,7 +17,7 @@ import { appendEvents } from "../store/events.ts";
 import type { Session } from "../store/sessions.ts";
 import { watchEgress } from "./egress.ts";
 import { keyOf, openKept } from "./kept-set-up.ts";
-import type { WorkspaceDeps } from "./session-sandbox.ts";
+import type { WorkspaceDeps } from "../runtime/deps.ts";
 import { sandboxSpec } from "./sandbox-spec.ts";
 import { MAX_COMMAND_CHARS, MAX_OUTPUT_CHARS } from "./set-up-words.ts";
 

@@ -10,13 +10,8 @@ import type { Queryable } from "../store/db.ts";
 import { appendEvents } from "../store/events.ts";
 import { clearContainer, lockedSession, type Session } from "../store/sessions.ts";
 import { NOTHING_SAVED, saveFiles } from "./save-files.ts";
-import {
-  inCharge,
-  lossIn,
-  withoutLost,
-  type WorkspaceDeps,
-  type SessionSandboxes,
-} from "./session-sandbox.ts";
+import { inCharge, lossIn, withoutLost, type SessionSandboxes } from "./session-sandbox.ts";
+import type { WorkspaceDeps } from "../runtime/deps.ts";
 
 const MAX_NAMED = 20;
 

@@ -11,7 +11,7 @@ import type { Queryable } from "../store/db.ts";
 import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import type { Session } from "../store/sessions.ts";
-import type { WorkspaceDeps } from "./session-sandbox.ts";
+import type { WorkspaceDeps } from "../runtime/deps.ts";
 
 /** How soon `longhaul allow` holds for a command that runs, and how soon a refusal shows. */
 const LOOK_MS = 1_000;

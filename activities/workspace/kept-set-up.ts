@@ -15,7 +15,8 @@ import { REBUILT_FOLDERS } from "../store/workspace-manifest.ts";
 import { recordSandbox } from "../store/sandboxes.ts";
 import { lockedSession, setContainer, type Session } from "../store/sessions.ts";
 import { allowListed } from "./egress.ts";
-import { inCharge, type WorkspaceDeps } from "./session-sandbox.ts";
+import { inCharge } from "./session-sandbox.ts";
+import type { WorkspaceDeps } from "../runtime/deps.ts";
 import { sandboxSpec } from "./sandbox-spec.ts";
 
 /** A pack of 2 GiB at disk speed. */

@@ -2,7 +2,7 @@
 import type { RunConfig } from "../config/agent-config.ts";
 import { cacheVariables, registrySettings } from "../config/registry-settings.ts";
 import { sharedSkillFiles } from "../config/skill-settings.ts";
-import { CACHE_FOLDER, type SandboxSpec } from "../sandbox/sandbox.ts";
+import { CACHE_FOLDER, type SandboxSpec } from "../sandbox/spec.ts";
 
 /** The sandbox settings of a run's configuration. */
 export function sandboxSpec(

@@ -2,7 +2,7 @@
 import { ApplicationFailure } from "@temporalio/common";
 import { refuseLostSaves } from "./counted-save.ts";
 import { lossOf, unsavedAtReset, type SandboxChange, type SandboxLoss } from "./sandbox-loss.ts";
-import type { AgentDeps } from "../runtime/deps.ts";
+import type { WorkspaceDeps } from "../runtime/deps.ts";
 import { fatal } from "../contract/failures.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { SandboxLost } from "../sandbox/sandbox-lost.ts";
@@ -51,8 +51,6 @@ export interface SessionSandboxes {
   /** Forgets a sandbox that is gone, so that the next `open` looks for it again. */
   forget(sessionId: string): void;
 }
-
-export type WorkspaceDeps = Pick<AgentDeps, "store" | "notifier" | "sandboxHost" | "taskQueues">;
 
 interface Entry {
   readonly runId: string | undefined;

@@ -20,7 +20,8 @@ import { buildCommand } from "../config/build-settings.ts";
 import { openBuilt } from "./built-image.ts";
 import { watchEgress } from "./egress.ts";
 import { keptSetUp } from "./kept-set-up.ts";
-import type { SessionSandboxes, WorkspaceDeps } from "./session-sandbox.ts";
+import type { SessionSandboxes } from "./session-sandbox.ts";
+import type { WorkspaceDeps } from "../runtime/deps.ts";
 import { failureText, howItEnded, MAX_COMMAND_CHARS, MAX_OUTPUT_CHARS, readyNotice } from "./set-up-words.ts";
 
 /** The sandbox ends a command at its time; we look again this much later. */

@@ -1,5 +1,5 @@
 /** Whether a sandbox with a session's name has the session's files: one that has not is removed. */
-import type { SandboxHost } from "../sandbox/sandbox.ts";
+import type { SandboxHost } from "../sandbox/sandbox-host.ts";
 import type { Queryable } from "../store/db.ts";
 import { findSandbox, type SandboxRow } from "../store/sandboxes.ts";
 

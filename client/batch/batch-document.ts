@@ -6,7 +6,7 @@ import type { Services } from "../connect/connection.ts";
 import { exitCodes, notPossible, type ExitCode } from "../console/errors.ts";
 import { dollars, oneLine } from "../console/format.ts";
 import type { Style } from "../console/output.ts";
-import { unlessTableMissing } from "../sessions/unless-table-missing.ts";
+import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 
 export interface BatchDocument extends BatchFigures {
   readonly name: string;

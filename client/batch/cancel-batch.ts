@@ -6,7 +6,7 @@ import { until } from "../../worker/connect/until.ts";
 import type { Services } from "../connect/connection.ts";
 import { unlessGone } from "../connect/describe-run.ts";
 import { missing, notPossible } from "../console/errors.ts";
-import { unlessTableMissing } from "../sessions/unless-table-missing.ts";
+import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { readBatch, type BatchDocument } from "./batch-document.ts";
 
 const POLL_MS = 200;

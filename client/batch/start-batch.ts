@@ -20,7 +20,7 @@ import { describeRun } from "../connect/describe-run.ts";
 import { notPossible } from "../console/errors.ts";
 import { listNames, plural } from "../console/format.ts";
 import { storedStart } from "../sessions/start-session.ts";
-import { unlessTableMissing } from "../sessions/unless-table-missing.ts";
+import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { isSameBatch, itemSessionId, planBatch } from "./plan-batch.ts";
 import type { PreparedItem } from "./prepare-batch.ts";
 

@@ -1,7 +1,7 @@
 /** `longhaul completion SHELL`: a script that completes commands, flags and session ids. */
 import { Argument, Command } from "commander";
 import { listSessions } from "../../activities/store/reading.ts";
-import { commandList } from "../command-list.ts";
+import type { CommandEntry } from "../console/command-entry.ts";
 import type { Output } from "../console/output.ts";
 import {
   completionScript,
@@ -9,32 +9,33 @@ import {
   type CompletedCommand,
   type ShellName,
 } from "../console/completion-script.ts";
-import { unlessTableMissing } from "../sessions/unless-table-missing.ts";
+import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { withServices } from "../sessions/with-session.ts";
 import { wholeCommand } from "../setup/own-command.ts";
 
 const COMPLETED_IDS = 100;
 
-export function completionCommand(command: Command, output: Output) {
-  command.addArgument(
-    new Argument("<shell>", "of which shell; ids prints what it completes").choices([...shells, "ids"]),
-  );
-  return async (shell: ShellName | "ids") => {
-    if (shell !== "ids") {
-      output.result(completionScript(shell, await describeCommands(output), wholeCommand()));
-      return;
-    }
-    await withServices(async ({ store }) => {
-      const rows = (await unlessTableMissing(() => listSessions(store.db, { limit: COMPLETED_IDS }))) ?? [];
-      output.result(rows.map(({ id }) => `${id}\n`).join(""));
-    });
+export const completionCommand =
+  (commands: readonly CommandEntry[]) => (command: Command, output: Output) => {
+    command.addArgument(
+      new Argument("<shell>", "of which shell; ids prints what it completes").choices([...shells, "ids"]),
+    );
+    return async (shell: ShellName | "ids") => {
+      if (shell !== "ids") {
+        output.result(completionScript(shell, await describeCommands(commands, output), wholeCommand()));
+        return;
+      }
+      await withServices(async ({ store }) => {
+        const rows = (await unlessTableMissing(() => listSessions(store.db, { limit: COMPLETED_IDS }))) ?? [];
+        output.result(rows.map(({ id }) => `${id}\n`).join(""));
+      });
+    };
   };
-}
 
 /** Every command as it describes itself. */
-function describeCommands(output: Output): Promise<CompletedCommand[]> {
+function describeCommands(commands: readonly CommandEntry[], output: Output): Promise<CompletedCommand[]> {
   return Promise.all(
-    commandList.map(async ({ name, aliases = [], about, load }) => {
+    commands.map(async ({ name, aliases = [], about, load }) => {
       const command = new Command(name);
       (await load())(command, output);
       const [first] = command.registeredArguments;

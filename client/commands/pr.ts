@@ -18,7 +18,7 @@ export function pullRequestCommand(command: Command, output: Output) {
     .option("--title <text>", "title (default: the task's first line)")
     .option("--no-setup", "start no services or worker: they run elsewhere (or LONGHAUL_NO_SETUP=1)");
   return async (reference: string, flags: PullRequestFlags) => {
-    const { deliverSession } = await import("../sessions/deliver-session.ts");
+    const { deliverSession } = await import("../watch/deliver-session.ts");
     const say = (line: string) => output.note(`${line}\n`);
     return withPreparedServices(flags, say, async (services) => {
       const row = await requireSession(services, reference);

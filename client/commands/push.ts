@@ -15,7 +15,7 @@ export function pushCommand(command: Command, output: Output) {
     .option("--branch <name>", "another branch than the session's", branch)
     .option("--no-setup", "start no services or worker: they run elsewhere (or LONGHAUL_NO_SETUP=1)");
   return async (reference: string, flags: PushFlags) => {
-    const { deliverSession } = await import("../sessions/deliver-session.ts");
+    const { deliverSession } = await import("../watch/deliver-session.ts");
     const say = (line: string) => output.note(`${line}\n`);
     return withPreparedServices(flags, say, async (services) => {
       const order = {

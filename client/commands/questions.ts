@@ -4,7 +4,7 @@ import { listQuestions, type ListedQuestion } from "../../activities/store/quest
 import { ago, oneLine } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
 import { commands } from "../render/question-lines.ts";
-import { unlessTableMissing } from "../sessions/unless-table-missing.ts";
+import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { requireSession, SESSION, withServices } from "../sessions/with-session.ts";
 
 interface QuestionsFlags {

@@ -13,7 +13,7 @@ import type { Services } from "../connect/connection.ts";
 import { noSuchSession } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
 import { productVersion } from "../console/product-version.ts";
-import { callFacts, shownPictures } from "../sessions/report-sources.ts";
+import { callFacts, shownPictures } from "../report/report-sources.ts";
 import { reportPage, type ReportData } from "../report/report-page.ts";
 import { SESSION, requireSession, withSession } from "../sessions/with-session.ts";
 import { costOfCall, isSaid, trajectoryDocument } from "../sessions/trajectory.ts";

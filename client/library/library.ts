@@ -18,7 +18,7 @@ import { startSession } from "../sessions/start-session.ts";
 import { recordAction } from "../sessions/record-action.ts";
 import { readMessage, type Stdin } from "../sessions/task-input.ts";
 import { trajectoryDocument } from "../sessions/trajectory.ts";
-import { unlessTableMissing } from "../sessions/unless-table-missing.ts";
+import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import { requireSession } from "../sessions/with-session.ts";
 import { withdrawMessage } from "../sessions/withdraw-message.ts";
 import { follow } from "../watch/follow.ts";

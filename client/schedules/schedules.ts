@@ -18,7 +18,7 @@ import type { Services } from "../connect/connection.ts";
 import { notPossible, usageError, type ClientError } from "../console/errors.ts";
 import { oneLine } from "../console/format.ts";
 import { workflowOptions } from "../sessions/start-session.ts";
-import { unlessTableMissing } from "../sessions/unless-table-missing.ts";
+import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 
 /** What becomes of a start while the session of the one before runs. */
 export const OVERLAPS = ["skip", "buffer-one", "cancel", "allow"] as const;

@@ -1,7 +1,7 @@
 /** A new session that goes on from an earlier point of another, which stays as it is. */
 import { randomUUID } from "node:crypto";
 import { runConfigSchema } from "../../activities/config/agent-config.ts";
-import type { Guidance } from "../../activities/contract/activities.ts";
+import type { Guidance } from "../../activities/contract/guidance.ts";
 import { senderOf } from "../../activities/contract/person-name.ts";
 import { forkSession as copySession } from "../../activities/store/fork.ts";
 import type { SessionRow } from "../../activities/store/reading.ts";

@@ -3,10 +3,10 @@ import { listSessions, readFigures, type Listing, type SessionRow } from "../../
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import type { Services } from "../connect/connection.ts";
 import { describeRun } from "../connect/describe-run.ts";
-import { findByReference } from "./find-by-reference.ts";
+import { findByReference } from "../lookup/find-by-reference.ts";
 import { hasEnded } from "./start-session.ts";
 import { statusDocument, type SessionStatusDocument } from "./status-document.ts";
-import { unlessTableMissing } from "./unless-table-missing.ts";
+import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 
 /** @throws ClientError (impossible) where there is no such parent */
 export async function listDocuments(services: Services, listing: Listing): Promise<SessionStatusDocument[]> {

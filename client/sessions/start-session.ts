@@ -17,7 +17,7 @@ import { notPossible } from "../console/errors.ts";
 import { cleanAttachment, type Attachment } from "./images.ts";
 import { createSessionId } from "./session-id.ts";
 import { staticSummary, taskDetails, taskSummary } from "./session-text.ts";
-import { isMissingTable } from "./unless-table-missing.ts";
+import { isMissingTable } from "../lookup/unless-table-missing.ts";
 import type { ProjectFiles } from "../../activities/config/project-files.ts";
 import type { FolderContent } from "../workspace/workspace-folder.ts";
 

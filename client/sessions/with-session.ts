@@ -5,8 +5,8 @@ import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { openServices, type Services } from "../connect/connection.ts";
 import { noSuchSession } from "../console/errors.ts";
 import { checkAddresses } from "../setup/check-addresses.ts";
-import { findByReference } from "./find-by-reference.ts";
-import { unlessTableMissing } from "./unless-table-missing.ts";
+import { findByReference } from "../lookup/find-by-reference.ts";
+import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 
 /** Of the argument that names a session, in every help text. */
 export const SESSION = "session: its id, the beginning of it, or @last";

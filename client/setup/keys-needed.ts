@@ -7,8 +7,8 @@ import { listSessions, type SessionRow } from "../../activities/store/reading.ts
 import { withoutPassword } from "../../worker/connect/probe.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { listNames } from "../console/format.ts";
-import { findByReference } from "../sessions/find-by-reference.ts";
-import { unlessTableMissing } from "../sessions/unless-table-missing.ts";
+import { findByReference } from "../lookup/find-by-reference.ts";
+import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 import type { LocalServices } from "./services.ts";
 
 /** Sessions that are looked at, newest first. */

@@ -8,7 +8,7 @@ import { LiveArea } from "../screen/live-area.ts";
 import { renderMarkdown } from "../screen/markdown.ts";
 import { WordWrap, wrapped } from "../screen/wrap.ts";
 import type { FollowEnd } from "./follow.ts";
-import type { Show } from "./watch-session.ts";
+import type { Show } from "./show.ts";
 
 /** A clock that goes. */
 const REDRAW_MS = 1_000;

@@ -5,25 +5,12 @@ import { deliveryOf, listPublications } from "../../activities/store/repositorie
 import { describeRun } from "../connect/describe-run.ts";
 import type { Services } from "../connect/connection.ts";
 import { exitCodeOf, exitCodes, type ExitCode } from "../console/errors.ts";
-import { follow, type FollowEnd } from "./follow.ts";
+import { follow } from "./follow.ts";
 import type { Output } from "../console/output.ts";
 import { WatchedChildren } from "./watched-children.ts";
 import { forPeople } from "./for-people.ts";
-import { unlessTableMissing } from "../sessions/unless-table-missing.ts";
-
-export interface Watch {
-  readonly services: Services;
-  readonly sessionId: string;
-  readonly afterSeq: number;
-  readonly json: boolean;
-  /** Whether it ends with 7 where a question is open. */
-  readonly exitOnQuestion?: boolean;
-  readonly output: Output;
-  /** Its delegates too. */
-  readonly children?: boolean;
-  /** Lines for after the outcome; default: how to get the files, and how to go on. */
-  readonly closing?: (end: FollowEnd) => Promise<readonly string[]>;
-}
+import type { Show, Watch } from "./show.ts";
+import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 
 /** Resolves with the exit code of the outcome, or 130 when the person detached with Ctrl-C. */
 export async function watchSession(watch: Watch): Promise<ExitCode> {
@@ -131,19 +118,6 @@ function leave(sessionId: string, output: Output, show: Show): ExitCode {
   show.close();
   output.note(`\n${sessionId} waits for a person; see longhaul questions ${sessionId}\n`);
   return exitCodes.waits;
-}
-
-export interface Show {
-  event(event: SessionEvent, live: boolean): void;
-  tick(): void;
-  /** What running commands printed last. */
-  lastOutput(lines: ReadonlyMap<string, string>): void;
-  /** A line of the client's own. */
-  note(text: string): void;
-  trouble(message: string): void;
-  end(end: FollowEnd): void;
-  /** Nothing more comes, or somebody else writes now. */
-  close(): void;
 }
 
 function jsonLines(output: Output, sessionId: string): Show {

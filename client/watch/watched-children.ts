@@ -5,7 +5,7 @@ import { describeRun } from "../connect/describe-run.ts";
 import { PlainAnswer } from "../render/answers.ts";
 import { Renderer } from "../render/renderer.ts";
 import { follow } from "./follow.ts";
-import type { Show, Watch } from "./watch-session.ts";
+import type { Show, Watch } from "./show.ts";
 
 type Options = Pick<Watch, "services" | "sessionId" | "json" | "output">;
 

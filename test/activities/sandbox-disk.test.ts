@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { SandboxSpec, Sandbox } from "../../activities/sandbox/sandbox.ts";
+import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
+import type { SandboxSpec } from "../../activities/sandbox/spec.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
 import { bash, createTestSandboxes, newId, type TestSandboxes, waitUntil } from "../support/test-boxes.ts";
 import { callTool } from "../support/tool-context.ts";

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
-import type { SandboxSpec, Sandbox } from "../../activities/sandbox/sandbox.ts";
+import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
+import type { SandboxSpec } from "../../activities/sandbox/spec.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
 import { bash, createTestSandboxes, type TestSandboxes, waitUntil } from "../support/test-boxes.ts";
 import { callTool } from "../support/tool-context.ts";

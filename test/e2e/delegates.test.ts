@@ -8,7 +8,7 @@ import { listSessions } from "../../activities/store/reading.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { forkSession } from "../../activities/store/fork.ts";
 import { packWorkspace } from "../../activities/store/workspace-pack.ts";
-import { findByReference } from "../../client/sessions/find-by-reference.ts";
+import { findByReference } from "../../client/lookup/find-by-reference.ts";
 import { sendAnswer } from "../../client/sessions/send-answer.ts";
 import { readStatus } from "../../client/sessions/session-status.ts";
 import { watchSession } from "../../client/watch/watch-session.ts";

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { gitConfigSchema, type SessionGit } from "../../activities/config/git-settings.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
-import { deliverSession } from "../../client/sessions/deliver-session.ts";
+import { deliverSession } from "../../client/watch/deliver-session.ts";
 import { retrySession } from "../../client/sessions/retry-session.ts";
 import { readStatus } from "../../client/sessions/session-status.ts";
 import { clientServices, quietOutput, sessionRow } from "../support/client-services.ts";

@@ -12,7 +12,7 @@ import type { ClosedSession } from "../../activities/contract/activities.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { gitAccessOf } from "../../activities/git/git-access.ts";
 import { createActivities, type AgentDeps } from "../../activities/index.ts";
-import { createMcp } from "../../activities/mcp/mcp.ts";
+import { createMcp } from "../../activities/mcp/load-mcp.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { temporalRuns } from "../../worker/connect/session-runs.ts";

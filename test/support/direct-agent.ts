@@ -10,12 +10,13 @@ import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type {
   AgentActivities,
   CompactionFacts,
-  Guidance,
   ModelStepFacts,
 } from "../../activities/contract/activities.ts";
+import type { Guidance } from "../../activities/contract/guidance.ts";
 import { createActivities, type AgentDeps } from "../../activities/index.ts";
 import { createAiSdkModel } from "../../activities/model/ai-sdk.ts";
-import type { Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
+import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
+import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
 import { loneRun } from "./lone-run.ts";
 import { createNotifier, readEvents } from "../../activities/store/events.ts";
 import { createSession, type NewSession } from "../../activities/store/sessions.ts";

@@ -1,7 +1,7 @@
 /** The workflow itself over activities that are called directly: Temporal's engine is replaced by what a run without cancels needs of it. */
 import { ApplicationFailure, type WorkflowInfo } from "@temporalio/workflow";
 import { vi } from "vitest";
-import type { Guidance } from "../../activities/contract/activities.ts";
+import type { Guidance } from "../../activities/contract/guidance.ts";
 import { codingAgent } from "../../workflows/coding-agent.ts";
 import type { SessionView } from "../../workflows/messages.ts";
 import type { DirectAgent } from "./direct-agent.ts";

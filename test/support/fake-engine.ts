@@ -1,5 +1,6 @@
 /** An engine that makes sandboxes of folders, one a session, and loses them for good: hosts of several workers share it. */
-import type { Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
+import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
+import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
 import { SandboxLost } from "../../activities/sandbox/sandbox-lost.ts";
 import { createFakeSandbox, type FakeSandbox } from "./fake-sandbox.ts";
 

@@ -3,7 +3,9 @@ import { randomBytes } from "node:crypto";
 import Dockerode from "dockerode";
 import { inject } from "vitest";
 import { createDockerHost, type DockerHostOptions } from "../../activities/sandbox/docker/docker.ts";
-import type { SandboxSpec, CommandState, Sandbox, SandboxHost } from "../../activities/sandbox/sandbox.ts";
+import type { CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
+import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
+import type { SandboxSpec } from "../../activities/sandbox/spec.ts";
 
 export interface TestSandboxes {
   readonly docker: Dockerode;

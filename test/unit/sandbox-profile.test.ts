@@ -7,7 +7,7 @@ import {
   isMountedOtherwise,
 } from "../../activities/sandbox/docker/profile.ts";
 import { isolationGaps } from "../../activities/sandbox/docker/isolation-checks.ts";
-import type { SandboxSpec } from "../../activities/sandbox/sandbox.ts";
+import type { SandboxSpec } from "../../activities/sandbox/spec.ts";
 
 const spec: SandboxSpec = {
   sessionId: "s1",

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { WorkflowNotFoundError, WorkflowUpdateFailedError } from "@temporalio/client";
 import { describe, expect, it } from "vitest";
-import type { Guidance } from "../../activities/contract/activities.ts";
+import type { Guidance } from "../../activities/contract/guidance.ts";
 import { answered, bashCall, type FakeActivities } from "../support/fake-activities.ts";
 import { play, type Handle } from "../support/play-loop.ts";
 

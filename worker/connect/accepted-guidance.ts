@@ -5,7 +5,7 @@ import type { History } from "@temporalio/common/lib/proto-utils.js";
 import { isEmptyMessage } from "../../activities/contract/guidance-limits.ts";
 import { createUnnamedIds, idOf, itemsOf, partsOf } from "../../activities/contract/guidance-items.ts";
 import { senderOf } from "../../activities/contract/person-name.ts";
-import type { Guidance } from "../../activities/contract/activities.ts";
+import type { Guidance } from "../../activities/contract/guidance.ts";
 
 type Event = NonNullable<History["events"]>[number];
 

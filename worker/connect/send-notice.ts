@@ -1,5 +1,5 @@
 /** Posts notices to the operator's address. */
-import type { SendNotice } from "../../activities/notify.ts";
+import type { SendNotice } from "../../activities/runtime/notices.ts";
 
 /** An address that does not answer for so long is tried again later. */
 const TIMEOUT_MS = 10_000;

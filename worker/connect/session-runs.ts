@@ -3,7 +3,7 @@ import { WorkflowNotFoundError, type Client, type WorkflowExecutionInfo } from "
 import { acceptedGuidance } from "./accepted-guidance.ts";
 import { readHistory } from "./read-history.ts";
 import { cleanDeep } from "../../activities/redaction/clean-deep.ts";
-import type { Guidance } from "../../activities/contract/activities.ts";
+import type { Guidance } from "../../activities/contract/guidance.ts";
 import type { SessionRuns, UnkeptRuns } from "../../activities/contract/session-runs.ts";
 
 /** For all that is asked at once, in ms. Source: shorter than the minute that the quick activities have. */

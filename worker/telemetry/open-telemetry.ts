@@ -8,11 +8,11 @@ import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
 import { envDetector, detectResources, resourceFromAttributes } from "@opentelemetry/resources";
 import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
 import { BatchSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
+import type { Logger } from "pino";
 import type { Metric, Telemetry } from "../../activities/telemetry/telemetry.ts";
-import type { TelemetrySettings } from "../config.ts";
-import type { Logger } from "../logger.ts";
 import { withTimeout } from "../connect/with-timeout.ts";
 import { countLosses } from "./lossy-exporter.ts";
+import type { TelemetrySettings } from "./settings.ts";
 
 /** How long spans and metrics may take to leave when the worker ends, in ms: its grace is for the work. */
 const FLUSH_MS = 2_000;

@@ -1,6 +1,6 @@
-/** How a wire is spoken: which package asks, with what settings. Each file beside this one is loaded when it is first named. */
+/** How a wire is spoken: which package asks, with what settings. */
 import type { ProviderModel } from "../provider-model.ts";
-import type { Api, ModelTarget } from "../../config/model-target.ts";
+import type { ModelTarget } from "../../config/model-target.ts";
 import type { Endpoint } from "../endpoint.ts";
 import type { ModelRequest } from "../model.ts";
 import type { Fetch } from "../../network/outgoing-fetch.ts";
@@ -27,17 +27,6 @@ export interface Wire {
   readonly settings: (call: WireCall) => WireSettings;
   /** Reads the events of one answer before the SDK does. */
   readonly reading?: () => { readonly repair: Repair; readonly kept?: () => KeptReasoning };
-}
-
-const LOADERS: Readonly<Record<Api, () => Promise<Wire>>> = {
-  responses: async () => (await import("./responses.ts")).responsesWire,
-  chat: async () => (await import("./chat.ts")).chatWire,
-  messages: async () => (await import("./messages.ts")).messagesWire,
-  gemini: async () => (await import("./gemini.ts")).geminiWire,
-};
-
-export function loadWire(api: Api): Promise<Wire> {
-  return LOADERS[api]();
 }
 
 /** What a package has to be told as a key where there is none. */

@@ -7,7 +7,7 @@ import type Dockerode from "dockerode";
 import { cutTail } from "../../contract/cut-text.ts";
 import { reasonOf } from "../../contract/reason-of.ts";
 import type { BuildOrder, BuildResult } from "../kept-set-ups.ts";
-import type { SandboxSpec } from "../sandbox.ts";
+import type { SandboxSpec } from "../spec.ts";
 import { statusOf, unavailable, unless } from "./docker-errors.ts";
 import { egressEnvironment } from "./egress-place.ts";
 import { sandboxName } from "./profile.ts";

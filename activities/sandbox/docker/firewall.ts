@@ -15,7 +15,7 @@ import { createResolver } from "./resolve-hosts.ts";
 import { type Endpoint, networkRules, type NetworkRules } from "./firewall-rules.ts";
 import { GUARD_LABEL } from "./profile.ts";
 import { runOnce } from "./run-once.ts";
-import type { SandboxSpec } from "../sandbox.ts";
+import type { SandboxSpec } from "../spec.ts";
 import { reasonOf } from "../../contract/reason-of.ts";
 
 /** The host's addresses change when networks come and go. */

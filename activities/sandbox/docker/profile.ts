@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import type { ContainerCreateOptions, ContainerInspectInfo, MountSettings, Ulimit } from "dockerode";
 import { cutChars } from "../../contract/cut-text.ts";
 import { PROTOCOL, pythonArguments, supervisorSource } from "../agent/sources.ts";
-import { CACHE_FOLDER, type SandboxSpec } from "../sandbox.ts";
+import { CACHE_FOLDER, type SandboxSpec } from "../spec.ts";
 import { EGRESS_FOLDER, EGRESS_TOKEN_LABEL, egressEnvironment, type EgressPlace } from "./egress-place.ts";
 
 export const SESSION_LABEL = "longhaul.session";

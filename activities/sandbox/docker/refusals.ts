@@ -1,6 +1,6 @@
 /** Why a sandbox is not used: failures that say what was kept and what to do. Pure. */
 import { fatal } from "../../contract/failures.ts";
-import type { SandboxSpec } from "../sandbox.ts";
+import type { SandboxSpec } from "../spec.ts";
 import { sandboxName } from "./profile.ts";
 
 export function withoutPython({ image }: SandboxSpec, cause: unknown): Error {

@@ -1,6 +1,7 @@
 /** The link to one start of a sandbox, made while what it can reach is closed off, and measured. */
 import type Dockerode from "dockerode";
-import type { Sandbox, SandboxSpec } from "../sandbox.ts";
+import type { Sandbox } from "../sandbox.ts";
+import type { SandboxSpec } from "../spec.ts";
 import type { EgressProxy } from "./egress-proxy.ts";
 import type { Firewall } from "./firewall.ts";
 import { closedProbe, measuredListed, measuredReach } from "./firewall-rules.ts";

@@ -2,7 +2,7 @@
 import type Dockerode from "dockerode";
 import { unless } from "./docker-errors.ts";
 import { sandboxName } from "./profile.ts";
-import type { SandboxSpec } from "../sandbox.ts";
+import type { SandboxSpec } from "../spec.ts";
 
 /** The name of the image that it was made from, and that image's id: another one of that name has other programs. */
 export const MADE_FROM_LABEL = "longhaul.setup.image";

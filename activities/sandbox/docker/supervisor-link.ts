@@ -4,7 +4,7 @@ import { PROTOCOL, pythonArguments, relaySource } from "../agent/sources.ts";
 import { type Answer, type RequestOptions, StreamEnded, SupervisorStream } from "./supervisor-stream.ts";
 import { statusOf, unavailable } from "./docker-errors.ts";
 import type { KernelStatus } from "./isolation-checks.ts";
-import type { DiskBound, SandboxSettings } from "../sandbox.ts";
+import type { DiskBound, SandboxSettings } from "../spec.ts";
 import { SandboxLost } from "../sandbox-lost.ts";
 
 export interface SupervisorLink {

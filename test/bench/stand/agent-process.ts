@@ -6,7 +6,7 @@ import { pino } from "pino";
 import type { AgentActivities } from "../../../activities/contract/activities.ts";
 import { createSanitizer } from "../../../activities/redaction/sanitizer.ts";
 import { createActivities, type AgentDeps } from "../../../activities/index.ts";
-import type { SandboxHost } from "../../../activities/sandbox/sandbox.ts";
+import type { SandboxHost } from "../../../activities/sandbox/sandbox-host.ts";
 import { createToolRegistry, toolRegistry } from "../../../activities/tools/index.ts";
 import { ensureWorkflowBundle } from "../../../worker/bundle.ts";
 import { readWorkerConfig } from "../../../worker/config.ts";

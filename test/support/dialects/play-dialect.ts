@@ -1,6 +1,7 @@
 /** A session of twenty steps on one server, with all that happens to sessions: what went well, case by case. */
 import { ActivityCancellationDetails, ApplicationFailure } from "@temporalio/common";
-import type { Guidance, ModelStepFacts } from "../../../activities/contract/activities.ts";
+import type { ModelStepFacts } from "../../../activities/contract/activities.ts";
+import type { Guidance } from "../../../activities/contract/guidance.ts";
 import { readEvents } from "../../../activities/store/events.ts";
 import { switchModel } from "../../../activities/store/switch-model.ts";
 import { guidance, startDirectAgent, type DirectAgent } from "../direct-agent.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Guidance } from "../../../activities/contract/activities.ts";
+import type { Guidance } from "../../../activities/contract/guidance.ts";
 import {
   accept,
   createInbox,

@@ -10,8 +10,8 @@ import { WORKFLOW_TYPE, type CodingAgentInput } from "../../workflows/messages.t
 import type { Services } from "../connect/connection.ts";
 import { exitCodes, notPossible, type ExitCode } from "../console/errors.ts";
 import type { Output } from "../console/output.ts";
-import { watchSession } from "../watch/watch-session.ts";
-import { hasEnded, workflowOptions } from "./start-session.ts";
+import { watchSession } from "./watch-session.ts";
+import { hasEnded, workflowOptions } from "../sessions/start-session.ts";
 
 /**
  * Delivers, shows it, and prints what came of it: the branch with its commit, or the pull request's address.

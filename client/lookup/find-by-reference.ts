@@ -2,7 +2,7 @@
 import { nearest } from "../../activities/contract/nearest.ts";
 import { findDeleted } from "../../activities/store/delete-session.ts";
 import { findSession, idsWithPrefix, listSessions, type SessionRow } from "../../activities/store/reading.ts";
-import type { Services } from "../connect/connection.ts";
+import type { Store } from "../../activities/store/db.ts";
 import { noSuchSession, notPossible, type ClientError } from "../console/errors.ts";
 import { listNames, stamp } from "../console/format.ts";
 
@@ -18,7 +18,7 @@ const NAMED = 6;
  * A whole id wins over ids that begin with it.
  * @throws ClientError (impossible) where no session is meant, or more than one may be
  */
-export async function findByReference(db: Services["store"]["db"], reference: string): Promise<SessionRow> {
+export async function findByReference(db: Store["db"], reference: string): Promise<SessionRow> {
   if (reference === LAST) return newest(db);
   const exact = await findSession(db, reference);
   if (exact !== undefined) return exact;
@@ -32,13 +32,13 @@ export async function findByReference(db: Services["store"]["db"], reference: st
   return row;
 }
 
-async function newest(db: Services["store"]["db"]): Promise<SessionRow> {
+async function newest(db: Store["db"]): Promise<SessionRow> {
   const [row] = await listSessions(db, { limit: 1 });
   if (row === undefined) throw notPossible("There are no sessions yet.", 'Start one: longhaul run "…"');
   return row;
 }
 
-async function deleted(db: Services["store"]["db"], id: string): Promise<ClientError | undefined> {
+async function deleted(db: Store["db"], id: string): Promise<ClientError | undefined> {
   const found = await findDeleted(db, id);
   if (found === undefined) return undefined;
   const by = found.deletedBy === null ? "" : ` by ${found.deletedBy}`;

@@ -2,7 +2,7 @@
 import { blobId, loadBlobs } from "../../activities/store/blobs.ts";
 import type { FilePart, ToolResultPart, UserPart } from "../../activities/contract/message.ts";
 import type { readWhole } from "../../activities/store/reading.ts";
-import { pictureOwner, type CallFacts, type Picture } from "../report/calls.ts";
+import { pictureOwner, type CallFacts, type Picture } from "./calls.ts";
 import type { Services } from "../connect/connection.ts";
 
 type Whole = Awaited<ReturnType<typeof readWhole>>;

@@ -1,0 +1,16 @@
+/** MCP servers behind a library that is loaded when it is first needed. */
+import type { Store } from "../store/db.ts";
+import type { McpAccess } from "./access.ts";
+import type { Mcp } from "./mcp.ts";
+
+/** @param store with the logins; without it, no server is asked that wants one */
+export function createMcp(access: McpAccess, store?: Pick<Store, "db">): Mcp {
+  let loaded: Promise<Mcp> | undefined;
+  const load = () =>
+    (loaded ??= import("./create-mcp.ts").then(({ createLoadedMcp }) => createLoadedMcp(access, store)));
+  return {
+    list: async (...given) => (await load()).list(...given),
+    call: async (...given) => (await load()).call(...given),
+    close: async () => (await loaded)?.close(),
+  };
+}

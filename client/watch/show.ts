@@ -1,0 +1,32 @@
+/** What is watched, and what shows it: for people or as JSON lines. */
+import type { SessionEvent } from "../../activities/store/event.ts";
+import type { Services } from "../connect/connection.ts";
+import type { Output } from "../console/output.ts";
+import type { FollowEnd } from "./follow.ts";
+
+export interface Watch {
+  readonly services: Services;
+  readonly sessionId: string;
+  readonly afterSeq: number;
+  readonly json: boolean;
+  /** Whether it ends with 7 where a question is open. */
+  readonly exitOnQuestion?: boolean;
+  readonly output: Output;
+  /** Its delegates too. */
+  readonly children?: boolean;
+  /** Lines for after the outcome; default: how to get the files, and how to go on. */
+  readonly closing?: (end: FollowEnd) => Promise<readonly string[]>;
+}
+
+export interface Show {
+  event(event: SessionEvent, live: boolean): void;
+  tick(): void;
+  /** What running commands printed last. */
+  lastOutput(lines: ReadonlyMap<string, string>): void;
+  /** A line of the client's own. */
+  note(text: string): void;
+  trouble(message: string): void;
+  end(end: FollowEnd): void;
+  /** Nothing more comes, or somebody else writes now. */
+  close(): void;
+}
