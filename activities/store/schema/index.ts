@@ -127,6 +127,8 @@ export const toolCalls = pgTable(
     mcpServer: text("mcp_server"),
     isReadOnly: boolean("read_only"),
     mcpState: text("mcp_state"),
+    /** The server's task that does the call: whoever has its name can ask for the result. */
+    mcpTask: text("mcp_task"),
     supersededEpoch: integer("superseded_epoch"),
   },
   (t) => [

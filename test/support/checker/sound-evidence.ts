@@ -76,6 +76,7 @@ const call = (sequence: number, step: number, index: number, callId: string) => 
   mcpServer: null,
   isReadOnly: null,
   mcpState: null,
+  mcpTask: null,
   supersededEpoch: null,
 });
 
