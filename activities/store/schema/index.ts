@@ -269,3 +269,4 @@ export * from "./mcp.ts";
 export * from "./delegations.ts";
 export * from "./batches.ts";
 export * from "./deleted-sessions.ts";
+export * from "./rates.ts";
