@@ -25,6 +25,7 @@ import { tellSwitch } from "./store/switch-model.ts";
 import { createChunkWriter } from "./step/chunk-writer.ts";
 import { ModelError, type ModelAnswer } from "./model/model.ts";
 import { takeServerTools } from "./step/server-tools.ts";
+import { holdToRate } from "./step/hold-to-rate.ts";
 import { failureOf, mayStepIn } from "./step/model-failure.ts";
 import { buildMessages, prefixOf, prefixShares, type Prefix } from "./context/request.ts";
 import { viewSize, type ViewSize } from "./transcript/size.ts";
@@ -33,9 +34,12 @@ import { appendEvents } from "./store/events.ts";
 import { loadView } from "./store/load-view.ts";
 import { callsOf, lockRun } from "./store/transcript.ts";
 
+/** Of one step, two minutes apart at most: a provider that is away for an hour is waited for. */
+const MODEL_ATTEMPTS = 30;
+
 export function createModelStep(deps: AgentDeps) {
   return (input: ModelStepInput): Promise<ModelStepFacts> =>
-    inScope(deps, (scope) => modelStep(deps, scope, input));
+    inScope(deps, (scope) => modelStep(deps, scope, input), MODEL_ATTEMPTS);
 }
 
 async function modelStep(
@@ -107,6 +111,12 @@ async function takeStep(
     const data = { from: input.model, to: session.config.model, reason: input.switched };
     await tellSwitch(deps.store, session, input.step, data);
   }
+  const room = roomFor(session.config, budget, context.used, await thoughtInVain(step));
+  const settle = await holdToRate(
+    { deps, scope, session, step: input.step },
+    session.config,
+    context.used + room.tokens,
+  );
   // Beside the request, not before it.
   const announced = announce(
     deps,
@@ -125,7 +135,6 @@ async function takeStep(
     attempt: scope.attempt,
     model: session.config.model,
   });
-  const room = roomFor(session.config, budget, context.used, await thoughtInVain(step));
   let [said, thought] = ["", ""];
   let answer: ModelAnswer;
   try {
@@ -150,8 +159,9 @@ async function takeStep(
       },
       scope.signal,
     );
+    await settle(answer.usage);
   } catch (error) {
-    await chunks.end();
+    await Promise.all([chunks.end(), settle()]);
     if (scope.signal.aborted) {
       if (!scope.stoppedByPerson()) return scope.stopped();
       return {
@@ -166,7 +176,7 @@ async function takeStep(
     if (error.class === "overflow")
       return { kind: "overflow", by: "provider", context, epoch: session.epoch };
     const failure = failureOf(error, isLast);
-    const stepsIn = input.hasFallback === true && mayStepIn(failure, scope.attempt);
+    const stepsIn = input.hasFallback === true && mayStepIn(failure, scope.attempt - scope.waits);
     const data = {
       class: error.class,
       message: failure.message,

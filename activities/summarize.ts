@@ -29,9 +29,12 @@ import { loadRatio } from "./store/model-calls.ts";
 import type { Session } from "./store/sessions.ts";
 import { loadView } from "./store/load-view.ts";
 
+/** A database that is away for a quarter of an hour is waited for. */
+const SUMMARY_ATTEMPTS = 20;
+
 export function createSummarize(deps: AgentDeps) {
   return (input: SummarizeInput): Promise<CompactionFacts> =>
-    inScope(deps, (scope) => summarize(deps, scope, input));
+    inScope(deps, (scope) => summarize(deps, scope, input), SUMMARY_ATTEMPTS);
 }
 
 async function summarize(

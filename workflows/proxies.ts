@@ -23,6 +23,12 @@ const MAX_SUMMARY_BYTES = 280;
  */
 const AWAY_ATTEMPTS = 20;
 
+/**
+ * Attempts that find their model's limits used up wait for as long as that takes: the activities themselves count the others, and
+ * end after so many as they are given. Source: ours, more than a week of the shortest long wait.
+ */
+const WAITING_ATTEMPTS = 100_000;
+
 const COMMON = {
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
   heartbeatTimeout: HEARTBEAT_TIMEOUT_MS,
@@ -73,12 +79,12 @@ export function activityOptions(
     publish: { ...common, ...host, startToCloseTimeout: 30 * MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     parkGuidance: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     announceQueued: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
-    // A provider that is away for an hour is waited for; refusals are not retried at all.
+    // A provider that is away for an hour is waited for (MODEL_ATTEMPTS); refusals are not retried at all.
     modelStep: {
       ...common,
       ...models,
       startToCloseTimeout: policy.modelTimeoutMs,
-      retry: retry(30, 2 * MINUTE_MS),
+      retry: retry(WAITING_ATTEMPTS, 2 * MINUTE_MS),
     },
     runTool: {
       ...common,
@@ -97,7 +103,7 @@ export function activityOptions(
       ...common,
       ...models,
       startToCloseTimeout: policy.modelTimeoutMs,
-      retry: retry(AWAY_ATTEMPTS),
+      retry: retry(WAITING_ATTEMPTS),
     },
     undoCompaction: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     prune: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },

@@ -1,5 +1,6 @@
 /** What a person says of providers and models, and what a session keeps of it. Schemas alone. */
 import { z } from "zod";
+import { modelRateSchema } from "./model-rate.ts";
 
 const tokens = z.number().int().positive();
 const ms = z.number().int().positive();
@@ -110,6 +111,8 @@ const askingSchema = z.strictObject({
   body: z.record(z.string(), z.json()).optional(),
   /** How long the provider keeps a request's beginning; `false`: no marks and no key for its cache. */
   cache: z.union([z.literal(false), z.enum(["5m", "30m", "1h", "24h"])]).optional(),
+  /** What may be asked of it over all sessions; what the worker's operator says may be stricter. */
+  rate: modelRateSchema.optional(),
 });
 
 /** `models.<id>` of longhaul.yaml. */

@@ -3,6 +3,7 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import type { RunConfig } from "./agent-config.ts";
 import { containedIn, isPrefix, toPrefix } from "./ip-prefix.ts";
+import { modelRateSchema, type ModelRate } from "./model-rate.ts";
 import { listedRegistries } from "./registry-settings.ts";
 import { megabytes, NETWORKS, sizeSchema } from "./sandbox-settings.ts";
 
@@ -30,10 +31,17 @@ export const operatorPolicySchema = z.strictObject({
       sessionsPerUser: z.number().int().positive().optional(),
     })
     .default({}),
+  /** By models as `provider/model`, `*` for any text; the first that fits counts. What a session says may be stricter. */
+  rates: z.record(z.string(), modelRateSchema).default({}),
   /** Counted from a session's end. Absent: nothing is deleted by itself. */
   retention: z.strictObject({ sessionsDays: days.optional(), outputsDays: days.optional() }).default({}),
 });
 export type OperatorPolicy = z.infer<typeof operatorPolicySchema>;
+
+/** What the operator lets all sessions together ask of a model; undefined means anything. @param model `provider/model` */
+export function rateOf(policy: OperatorPolicy | undefined, model: string): ModelRate | undefined {
+  return Object.entries(policy?.rates ?? {}).find(([pattern]) => matches(pattern, model))?.[1];
+}
 
 interface Refusal {
   /** Its name in the file: `max.memory`. */

@@ -11,6 +11,8 @@ export type FailureType =
   /** The provider refused the request for good (400, 404, 422). */
   | "ModelRejected"
   | "ModelUnavailable"
+  /** What may be asked of the model is used up for now: nothing was asked. */
+  | "ModelThrottled"
   /** An answer took longer than its deadline, twice. */
   | "ModelTimeout"
   | "ContextOverflow"

@@ -18,6 +18,10 @@ export interface ActivityScope {
   readonly attempt: number;
   /** Earlier attempts that ended with their worker, as far as heartbeats tell. */
   readonly lostAttempts: number;
+  /** Earlier attempts that only came to be told to come back later. */
+  readonly waits: number;
+  /** Says that this one does nothing and is to come back later. */
+  waited(): void;
   /** Since this attempt began, in ms. */
   elapsedMs(): number;
   /** Aborted by cancel, interrupt, pause, reset, deploy or a lost heartbeat: ask `stoppedByPerson`. */
@@ -44,8 +48,13 @@ const BUSY_HEARTBEAT_MS = 1_000;
 /**
  * Runs an activity's body. Heartbeats begin by timer, so that a quick activity sends none. A stop that is announced is heard
  * at once, any other within `heartbeatMs`. Errors leave it masked and without SQL parameters.
+ * @param maxAttempts after which a failure is final, not counting those that only waited; default: what the workflow says
  */
-export async function inScope<T>(deps: ScopeDeps, body: (scope: ActivityScope) => Promise<T>): Promise<T> {
+export async function inScope<T>(
+  deps: ScopeDeps,
+  body: (scope: ActivityScope) => Promise<T>,
+  maxAttempts = Infinity,
+): Promise<T> {
   const context = Context.current();
   const execution = context.info.workflowExecution;
   if (!execution) throw new Error("This activity belongs to a workflow.");
@@ -61,13 +70,18 @@ export async function inScope<T>(deps: ScopeDeps, body: (scope: ActivityScope) =
     announcements.onStop(sessionId, heartbeats.hurry),
     announcements.onWatched(sessionId, heartbeats.hurry),
   ];
+  /** Those that only waited do not count. */
+  const tried = () => context.info.attempt - attempt.waits();
   try {
+    if (tried() > maxAttempts) throw exhausted(context.info.activityType, maxAttempts);
     await attempt.begin();
     return await body({
       sessionId,
       runId: execution.runId,
       attempt: context.info.attempt,
       lostAttempts: attempt.lost,
+      waits: attempt.waits(),
+      waited: attempt.waited,
       elapsedMs: attempt.elapsedMs,
       signal: context.cancellationSignal,
       stoppedByPerson: () => context.cancellationDetails?.cancelRequested === true,
@@ -79,12 +93,28 @@ export async function inScope<T>(deps: ScopeDeps, body: (scope: ActivityScope) =
   } catch (error) {
     attempt.ended();
     const failure = await outward(error, context.cancellationSignal, deps);
-    throw deps.idsOnly === true ? byCode(failure) : failure;
+    const told = tried() >= maxAttempts ? ended(failure) : failure;
+    throw deps.idsOnly === true ? byCode(told) : told;
   } finally {
     attempt.close();
     heartbeats.end();
     for (const stopHearing of stopsHearing) stopHearing();
   }
+}
+
+/** The attempts before ended without a word, by a timeout. */
+const exhausted = (activity: string, attempts: number) =>
+  fatal(
+    "Unexpected",
+    `${activity} was tried ${attempts} times, and none of its attempts ended in time. What was done before is kept: say something to go on.`,
+  );
+
+/** The same failure, not to be tried again. A cancellation stays what it is. */
+function ended(failure: unknown): unknown {
+  if (failure instanceof CancelledFailure || !(failure instanceof Error)) return failure;
+  if (failure instanceof ApplicationFailure && failure.nonRetryable === true) return failure;
+  const type = (failure instanceof ApplicationFailure ? failure.type : undefined) ?? "Unexpected";
+  return ApplicationFailure.create({ type, message: failure.message, nonRetryable: true, cause: failure });
 }
 
 /** A failure without its words, which stay in the worker's log. A cancellation stays what it is. */

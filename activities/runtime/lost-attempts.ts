@@ -15,6 +15,8 @@ export interface AttemptMark {
   readonly losses: Losses;
   /** `ended` in good order: whatever came of it, its worker lived. */
   readonly state: "running" | "ended";
+  /** Attempts that were told to come back later and did nothing: they do not count among those that failed. */
+  readonly waits?: number;
   /** For people, in the Web UI. */
   readonly note?: string;
 }
@@ -49,6 +51,11 @@ export function lossesBefore(attempt: number, details: unknown): Losses {
   return { quick, total: mark.losses.total + 1 };
 }
 
+/** How many attempts before this one were told to come back later. @param details of the last heartbeat that the server has */
+export function waitsBefore(attempt: number, details: unknown): number {
+  return Math.min(attempt - 1, asMark(details)?.waits ?? 0);
+}
+
 /** @throws PoisonedSession (fatal) where too many workers were lost with this very activity */
 export function refuseWhatKillsWorkers({ quick, total }: Losses, activity: string): void {
   if (quick < MAX_QUICK_LOSSES && total < MAX_LOSSES) return;
@@ -62,10 +69,10 @@ export function refuseWhatKillsWorkers({ quick, total }: Losses, activity: strin
 
 function asMark(details: unknown): AttemptMark | undefined {
   if (typeof details !== "object" || details === null) return undefined;
-  const { attempt, lifeMs, losses, state } = details as Partial<AttemptMark>;
+  const { attempt, lifeMs, losses, state, waits } = details as Partial<AttemptMark>;
   if (typeof attempt !== "number" || typeof lifeMs !== "number" || state === undefined) return undefined;
   if (typeof losses?.quick !== "number" || typeof losses.total !== "number") return undefined;
-  return { attempt, lifeMs, losses, state };
+  return { attempt, lifeMs, losses, state, ...(typeof waits === "number" ? { waits } : {}) };
 }
 
 /**

@@ -5,6 +5,7 @@ import { defaultPayloadConverter } from "@temporalio/common";
 import {
   lossesBefore,
   TRIAL_MS,
+  waitsBefore,
   refuseWhatKillsWorkers,
   suspects,
   type AttemptMark,
@@ -18,21 +19,26 @@ export function markedAttempt(context: Context) {
   const losses = lossesBefore(info.attempt, info.heartbeatDetails);
   let runsSince = startedAt;
   let state: AttemptMark["state"] = "running";
-  let waits = false;
+  let waits = waitsBefore(info.attempt, info.heartbeatDetails);
+  let awaitsTurn = false;
   let note: string | undefined;
   let endTurn: (() => void) | undefined;
   const mark = (): AttemptMark => {
     const lifeMs = Math.round(performance.now() - runsSince);
-    return { attempt: info.attempt, lifeMs, losses, state, ...(note === undefined ? {} : { note }) };
+    const said = { ...(waits === 0 ? {} : { waits }), ...(note === undefined ? {} : { note }) };
+    return { attempt: info.attempt, lifeMs, losses, state, ...said };
   };
   const beat = () => {
-    if (info.attempt === 1) heartbeat(note);
+    if (info.attempt === 1 && waits === 0) heartbeat(note);
     // It has begun nothing: what the last one left stands.
-    else heartbeat(waits ? info.heartbeatDetails : mark());
+    else heartbeat(awaitsTurn ? info.heartbeatDetails : mark());
   };
   return {
     elapsedMs,
     lost: losses.total,
+    waits: () => waits,
+    /** It did nothing and is to come back later. */
+    waited: () => void (waits += 1),
     heartbeat: beat,
     /** How long it lives tells something of the work. */
     isOnTrial: () => info.attempt > 1 && performance.now() - runsSince < TRIAL_MS,
@@ -42,9 +48,9 @@ export function markedAttempt(context: Context) {
       if (info.attempt === 1) return;
       refuseWhatKillsWorkers(losses, info.activityType);
       if (losses.quick > 0) {
-        waits = true;
+        awaitsTurn = true;
         endTurn = await suspects.turn(() => cancelled);
-        waits = false;
+        awaitsTurn = false;
         runsSince = performance.now();
       }
       await leave(context, mark());
@@ -52,7 +58,7 @@ export function markedAttempt(context: Context) {
     /** In good order, whatever it throws: Temporal's SDK sends this before the failure. */
     ended() {
       state = "ended";
-      if (info.attempt > 1 && !waits) beat();
+      if ((info.attempt > 1 || waits > 0) && !awaitsTurn) beat();
     },
     close: () => endTurn?.(),
   };

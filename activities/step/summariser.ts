@@ -9,6 +9,7 @@ import type { RawAnswer } from "../compaction/summary-check.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { reportCall } from "../telemetry/report.ts";
 import { ModelError, type ModelAnswer } from "../model/model.ts";
+import { holdToRate } from "./hold-to-rate.ts";
 import { failureOf } from "./model-failure.ts";
 import { modelDeadlines } from "../config/run-policy.ts";
 import { type ModelCallRow, learnFrom, recordCall } from "../store/model-calls.ts";
@@ -21,8 +22,11 @@ export class SummariserUnavailable extends Error {
 }
 
 export interface SummariserDeps {
-  readonly deps: Pick<AgentDeps, "model" | "store" | "sanitizer" | "telemetry">;
-  readonly scope: Pick<ActivityScope, "signal" | "attempt" | "elapsedMs" | "runId" | "lostAttempts">;
+  readonly deps: Pick<AgentDeps, "model" | "store" | "sanitizer" | "telemetry" | "notifier" | "policy">;
+  readonly scope: Pick<
+    ActivityScope,
+    "signal" | "attempt" | "elapsedMs" | "runId" | "lostAttempts" | "waits" | "waited"
+  >;
   readonly session: Session;
   readonly step: number;
   /** What the summariser's count is to ours. */
@@ -73,6 +77,9 @@ export function createSummariser({ deps, scope, session, step, learnt, later }: 
   };
   return async (request) => {
     let answer: ModelAnswer;
+    const maxOutputTokens = Math.min(request.maxOutputTokens, maxOutput);
+    const tokens = request.tokens + maxOutputTokens;
+    const settle = await holdToRate({ deps, scope, session, step }, target, tokens);
     try {
       answer = await deps.model.ask(
         {
@@ -80,19 +87,21 @@ export function createSummariser({ deps, scope, session, step, learnt, later }: 
           system: request.system,
           messages: [{ role: "user", content: [{ type: "text", text: request.text }] }],
           tools: [],
-          maxOutputTokens: Math.min(request.maxOutputTokens, maxOutput),
+          maxOutputTokens,
           cacheKey: session.id,
           deadlines: modelDeadlines(config, scope.elapsedMs()),
         },
         () => undefined,
         scope.signal,
       );
+      await settle(answer.usage);
     } catch (error) {
+      await settle();
       // What was asked for until then may be billed; a stop is a stop, also where this cannot be noted.
       if (scope.signal.aborted) await bill(request, undefined, "It was aborted.").catch(() => undefined);
       if (scope.signal.aborted || !(error instanceof ModelError)) throw error;
       await bill(request, undefined, error.message);
-      throw translated(error, scope.attempt);
+      throw translated(error, scope.attempt - scope.waits);
     }
     later(bill(request, answer));
     later(learnFrom(deps.store.db, model, learnt, request.tokens, answer.usage));

@@ -81,6 +81,11 @@ export const eventData = {
     handle: text.optional(),
   }),
   "llm:error": of({ class: text, message: text, retryInMs: number.nullable(), final: flag }),
+  /** What may be asked of the model is used up: the step waits, once told, however often it is tried. */
+  "llm:throttled": of({
+    waitMs: number,
+    limit: z.enum(["requestsPerMinute", "tokensPerMinute", "concurrent"]),
+  }),
   "llm:switched": of({ from: text, to: text, reason: z.enum(["person", "fallback", "return"]).optional() }),
   /** So much of a limit is used that a person may want to know: USD of `limits.maxCostUsd`. */
   "limit:near": of({ limit: z.literal("cost"), used: number, max: number }),

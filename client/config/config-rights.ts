@@ -75,8 +75,8 @@ export function wideningSettings(file: ConfigFile, own: AgentConfig): SettingPat
   ];
 }
 
-/** Settings of a model that say what its provider keeps of a request, and what it costs. */
-const ASKED_FOR = ["body", "tier"] as const;
+/** Settings of a model that say what its provider keeps of a request, what it costs, and how much is asked of it. */
+const ASKED_FOR = ["body", "tier", "rate"] as const;
 
 /** What the person is ready to pay, and how long to wait, is theirs to say. */
 function spendsMore({ limits }: ConfigFile, own: AgentConfig): string[] {

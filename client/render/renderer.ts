@@ -21,6 +21,11 @@ import { Words } from "./words.ts";
 const LONG_TOOL_MS = 3_000;
 const REMIND_MS = 60_000;
 
+const THROTTLED = {
+  requestsPerMinute: "requests a minute",
+  tokensPerMinute: "tokens a minute",
+  concurrent: "requests at once",
+} as const;
 const WHY_SWITCHED = { fallback: "it failed; this one steps in", return: "the session's own again" } as const;
 
 export interface RendererOptions {
@@ -182,6 +187,10 @@ export class Renderer {
       const text = `${final ? "✗" : "↻"} model: ${oneLine(this.#hints(message), 300)} (${kind})${wait}`;
       this.note(this.#style(final ? "red" : "yellow", text));
     },
+    "llm:throttled": (_event, { limit, waitMs }) =>
+      this.#aside(
+        this.#style("yellow", `… waits for the model: ${THROTTLED[limit]}; tried in ${duration(waitMs)}`),
+      ),
     "llm:switched": (_event, { from, to, reason }) => {
       const why = reason === undefined || reason === "person" ? "" : ` (${WHY_SWITCHED[reason]})`;
       this.note(this.#style("cyan", `model: ${from} → ${to}${why}`));

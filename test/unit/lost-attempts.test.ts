@@ -2,7 +2,7 @@
 import { MockActivityEnvironment } from "@temporalio/testing";
 import { DefaultLogger } from "@temporalio/worker";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { inScope } from "../../activities/runtime/activity-scope.ts";
+import { inScope, type ActivityScope } from "../../activities/runtime/activity-scope.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import {
   lossesBefore,
@@ -10,6 +10,7 @@ import {
   Suspects,
   type AttemptMark,
 } from "../../activities/runtime/lost-attempts.ts";
+import { retryable } from "../../activities/contract/failures.ts";
 import { nobodyCalls } from "../support/nobody-calls.ts";
 
 const mark = (attempt: number, changes: Partial<AttemptMark> = {}): AttemptMark => ({
@@ -38,30 +39,35 @@ describe("losses before an attempt", () => {
   });
 });
 
-describe("an attempt", () => {
-  /** Runs one after what the one before left. @returns what it did, and its heartbeats */
-  async function run(attempt: number, heartbeatDetails: unknown, body: () => Promise<unknown>) {
-    const environment = new MockActivityEnvironment(
-      { attempt, heartbeatDetails, activityType: "runTool" },
-      { logger: new DefaultLogger("ERROR") },
+/** Runs one after what the one before left. @returns what it did, and its heartbeats */
+async function run(
+  attempt: number,
+  heartbeatDetails: unknown,
+  body: (scope: ActivityScope) => Promise<unknown>,
+  maxAttempts?: number,
+) {
+  const environment = new MockActivityEnvironment(
+    { attempt, heartbeatDetails, activityType: "runTool" },
+    { logger: new DefaultLogger("ERROR") },
+  );
+  const beats: unknown[] = [];
+  environment.on("heartbeat", (details) => beats.push(details));
+  const deps = {
+    announcements: nobodyCalls,
+    heartbeatMs: 60_000,
+    sanitizer: createSanitizer([]),
+    store: undefined as never,
+  };
+  const ended = await environment
+    .run(() => inScope(deps, body, maxAttempts))
+    .then(
+      (value) => ({ value }),
+      (error: unknown) => ({ error }),
     );
-    const beats: unknown[] = [];
-    environment.on("heartbeat", (details) => beats.push(details));
-    const deps = {
-      announcements: nobodyCalls,
-      heartbeatMs: 60_000,
-      sanitizer: createSanitizer([]),
-      store: undefined as never,
-    };
-    const ended = await environment
-      .run(() => inScope(deps, body))
-      .then(
-        (value) => ({ value }),
-        (error: unknown) => ({ error }),
-      );
-    return { ...ended, beats };
-  }
+  return { ...ended, beats };
+}
 
+describe("an attempt", () => {
   it("that is the first sends nothing at its start or end", async () => {
     expect((await run(1, undefined, async () => "done")).beats).toEqual([]);
     expect((await run(1, undefined, () => Promise.reject(new Error("no")))).beats).toEqual([]);
@@ -88,6 +94,36 @@ describe("an attempt", () => {
           message: expect.stringMatching(/workers in a row were lost while they ran it.*kept.*say something/),
         },
       });
+  });
+});
+
+describe("an activity that bounds its attempts", () => {
+  const fails = () => Promise.reject(retryable("ModelUnavailable", "Away."));
+  const waits = async (scope: ActivityScope) => {
+    scope.waited();
+    throw retryable("ModelThrottled", "Later.", { delayMs: 1_000 });
+  };
+  const final = { error: { nonRetryable: true } };
+
+  it("ends with the failure of the last one, and does nothing after timeouts", async () => {
+    expect(await run(2, undefined, fails, 3)).toMatchObject({ error: { nonRetryable: false } });
+    expect(await run(3, undefined, fails, 3)).toMatchObject({
+      error: { type: "ModelUnavailable", message: "Away.", ...final.error },
+    });
+    expect(await run(3, undefined, () => Promise.reject(new Error("odd")), 3)).toMatchObject(final);
+    expect(await run(4, undefined, async () => "done", 3)).toMatchObject(final);
+  });
+
+  it("does not count those that only waited, also where a worker was lost in between", async () => {
+    let left: unknown;
+    for (let attempt = 1; attempt <= 50; attempt += 1) {
+      const { error, beats } = (await run(attempt, left, waits, 3)) as { error: unknown; beats: unknown[] };
+      expect(error).toMatchObject({ type: "ModelThrottled", nonRetryable: false });
+      left = beats.at(-1);
+    }
+    expect(left).toMatchObject({ attempt: 50, state: "ended", waits: 50 });
+    expect(await run(52, left, fails, 3)).toMatchObject({ error: { nonRetryable: false } });
+    expect(await run(53, left, fails, 3)).toMatchObject(final);
   });
 });
 

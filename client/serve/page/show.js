@@ -103,6 +103,8 @@ class Log {
           data.final ? "bad" : "warn",
         );
         return;
+      case "llm:throttled":
+        return this.note(`waits for the model: its ${data.limit} is used up`, "warn");
       case "llm:switched":
         return this.note(`model: ${data.from} → ${data.to}`);
       case "context:compressing":

@@ -1,0 +1,77 @@
+/** Holds requests to what may be asked of their model: what does not fit is tried again later, and takes no slot until then. */
+import { strictest, rateRefusal, type RateRefusal } from "../config/model-rate.ts";
+import type { ModelTarget } from "../config/model-target.ts";
+import { rateOf } from "../config/operator-policy.ts";
+import { retryable } from "../contract/failures.ts";
+import type { StepUsage } from "../contract/activities.ts";
+import type { ActivityScope } from "../runtime/activity-scope.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { appendEvents } from "../store/events.ts";
+import { OPEN_MS, renew, reserve, settle } from "../store/rates.ts";
+import type { Session } from "../store/sessions.ts";
+
+/** The next request is tried so much later at most, by chance, so that those who wait for a minute do not come at once. Source: ours. */
+const SPREAD_MS = 2_000;
+
+export interface RateHolder {
+  readonly deps: Pick<AgentDeps, "store" | "notifier" | "policy">;
+  readonly scope: Pick<ActivityScope, "attempt" | "waits" | "waited">;
+  readonly session: Pick<Session, "id" | "epoch">;
+  readonly step: number;
+}
+
+/** Ends a request. @param usage as billed, where somebody says */
+export type Settle = (usage?: StepUsage) => Promise<void>;
+
+/**
+ * Sets aside what a request may take.
+ * @throws ModelThrottled (retryable, when it may fit) where a limit is used up
+ */
+export async function holdToRate(
+  { deps, scope, session, step }: RateHolder,
+  target: ModelTarget,
+  tokens: number,
+): Promise<Settle> {
+  const rate = strictest(rateOf(deps.policy, target.model), target.rate);
+  if (rate === undefined) return () => Promise.resolve();
+  const { db } = deps.store;
+  const wanted = { sessionId: session.id, key: keyOf(target), tokens };
+  const reserved = await reserve(db, wanted, (use) => rateRefusal(rate, use, tokens, scope.waits));
+  if ("refusal" in reserved) {
+    const { limit } = reserved.refusal;
+    const waitMs = Math.round(reserved.refusal.waitMs + Math.random() * SPREAD_MS);
+    if (scope.waits === 0) {
+      const event = { type: "llm:throttled", step, attempt: scope.attempt, data: { waitMs, limit } } as const;
+      await appendEvents(db, session.id, session.epoch, [event]);
+      deps.notifier.wake(session.id);
+    }
+    scope.waited();
+    throw refused(target, { limit, waitMs }, rate[limit]);
+  }
+  const renewal = setInterval(() => void renew(db, reserved).catch(() => undefined), OPEN_MS / 3).unref();
+  return async (usage) => {
+    clearInterval(renewal);
+    // Where Postgres is away, it expires by itself.
+    await settle(db, reserved, usage && usage.input + usage.output).catch(() => undefined);
+  };
+}
+
+/** What a provider counts together: a model, for whoever has the key. */
+function keyOf({ model, provider }: ModelTarget): string {
+  return `${model} ${provider?.keyEnv ?? ""}`.trim();
+}
+
+const WORDS = {
+  requestsPerMinute: "requests a minute",
+  tokensPerMinute: "tokens a minute",
+  concurrent: "requests at once",
+} as const;
+
+function refused({ model }: ModelTarget, { limit, waitMs }: RateRefusal, most = 0) {
+  const seconds = Math.ceil(waitMs / 1_000);
+  return retryable(
+    "ModelThrottled",
+    `${model} may be asked ${most} ${WORDS[limit]}, and that is used up (rate.${limit}). Nothing was asked; it is tried again in ${seconds} s.`,
+    { delayMs: waitMs },
+  );
+}

@@ -1,0 +1,191 @@
+/** What may be asked of a model, over all sessions and workers. */
+import { NativeConnection, Worker } from "@temporalio/worker";
+import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { createActivities } from "../../activities/index.ts";
+import { operatorPolicySchema } from "../../activities/config/operator-policy.ts";
+import type { ModelTarget } from "../../activities/config/model-target.ts";
+import { openStore } from "../../activities/store/db.ts";
+import { readWorkerConfig } from "../../worker/config.ts";
+import { workerOptions } from "../../worker/worker-options.ts";
+import { startAgent, type AgentHarness } from "../support/agent-harness.ts";
+import { eventually } from "../support/eventually.ts";
+import { startKillableSession } from "../support/killable-session.ts";
+import { perFile } from "../support/per-file.ts";
+import { scriptedModel, text } from "../support/scripted-model.ts";
+import { useDatabase } from "../support/test-database.ts";
+import { eventsOf } from "../support/two-workers.ts";
+
+const agent = perFile(
+  () => startAgent(),
+  (each) => each.close(),
+);
+const database = useDatabase(20);
+
+/** Another worker on the queue of the first, with connections of its own. */
+async function secondWorker({ deps, database: { url }, taskQueue }: AgentHarness): Promise<void> {
+  const store = openStore({ url });
+  const connection = await NativeConnection.connect({ address: inject("temporalAddress") });
+  const [options] = workerOptions({
+    config: readWorkerConfig({ DATABASE_URL: url, LONGHAUL_TASK_QUEUE: taskQueue }),
+    connection,
+    namespace: "default",
+    bundle: { codePath: inject("workflowBundle") },
+    activities: createActivities({ ...deps, store }),
+    identity: "second",
+  });
+  if (options === undefined) throw new Error("no worker");
+  const worker = await Worker.create(options);
+  const running = worker.run();
+  onTestFinished(async () => {
+    worker.shutdown();
+    await running;
+    await connection.close();
+    await store.close();
+  });
+}
+
+/** Words of so many tokens at least. */
+const words = (tokens: number) => "word ".repeat(tokens);
+
+describe("tokens a minute", () => {
+  it("are never more than the limit and one request, over two workers; all sessions end [F1]", async () => {
+    const tokensPerMinute = 50_000;
+    const size = 10_000;
+    await secondWorker(agent);
+    const sessions = [];
+    for (let each = 0; each < 8; each += 1)
+      sessions.push(
+        await agent.start(scriptedModel().says("Done."), {
+          task: words(size),
+          config: (config) => ({
+            ...config,
+            model: "openai/gpt-4o",
+            maxOutput: 1_000,
+            rate: { tokensPerMinute },
+          }),
+        }),
+      );
+    for (const session of sessions) expect((await session.result()).status).toBe("completed");
+    const byMinute = new Map<number, number>();
+    for (const { receivedAt, usage } of sessions.flatMap(({ model }) => model.log)) {
+      const minute = Math.floor(receivedAt / 60_000);
+      byMinute.set(minute, (byMinute.get(minute) ?? 0) + (usage?.input ?? 0) + (usage?.output ?? 0));
+    }
+    const used = [...byMinute.values()];
+    expect(used.reduce((sum, each) => sum + each, 0)).toBeGreaterThan(8 * size);
+    expect(byMinute.size).toBeGreaterThan(1);
+    expect(Math.max(...used)).toBeLessThanOrEqual(tokensPerMinute + 2 * size);
+    const waits = (await Promise.all(sessions.map((session) => session.events())))
+      .flat()
+      .filter(({ type }) => type === "llm:throttled");
+    expect(waits.length).toBeGreaterThan(0);
+    expect(waits[0]?.data).toMatchObject({ limit: "tokensPerMinute" });
+    // What was set aside is settled by the bills.
+    const { rows } = await agent.database.store.pool.query<{ tokens: string; requests: number }>(
+      "select sum(tokens) as tokens, sum(requests)::int as requests from rate_windows",
+    );
+    expect(rows[0]).toEqual({ tokens: String(used.reduce((sum, each) => sum + each, 0)), requests: 8 });
+  });
+});
+
+describe("requests at once", () => {
+  const limited = { model: "openai/limited" };
+  const served = { limited: { window: 128_000 }, other: { window: 64_000 } };
+
+  it("are never more than the operator says; who waits takes no slot [F5]", async () => {
+    Object.assign(agent.deps, {
+      policy: operatorPolicySchema.parse({ rates: { "openai/limited": { concurrent: 2 } } }),
+    });
+    onTestFinished(() => void Object.assign(agent.deps, { policy: undefined }));
+    const go: (() => void)[] = [];
+    let isOpen = false;
+    const gate = () => (isOpen ? Promise.resolve() : new Promise<void>((resolve) => go.push(resolve)));
+    const sessions = await Promise.all(
+      [1, 2, 3, 4, 5].map(() =>
+        agent.start(
+          async () => {
+            await gate();
+            return { parts: [text("Done.")] };
+          },
+          // A client's file may be stricter, and not less strict.
+          { served, config: (config) => ({ ...config, ...limited, rate: { concurrent: 4 } }) },
+        ),
+      ),
+    );
+    const waiting = async () => {
+      const all = await Promise.all(sessions.map(async ({ handle }) => (await handle.describe()).raw));
+      return all.flatMap(({ pendingActivities }) =>
+        (pendingActivities ?? []).filter(
+          ({ lastFailure, state }) =>
+            lastFailure?.applicationFailureInfo?.type === "ModelThrottled" && state === 1,
+        ),
+      );
+    };
+    await eventually(
+      "three wait, and none of them is at work",
+      async () => (await waiting()).length === 3,
+      60_000,
+    );
+    expect(sessions.flatMap(({ model }) => model.log)).toHaveLength(2);
+    isOpen = true;
+    for (const open of go) open();
+    for (const session of sessions) expect((await session.result()).status).toBe("completed");
+    const log = sessions.flatMap(({ model }) => model.log);
+    for (const { receivedAt } of log)
+      expect(
+        log.filter((one) => one.receivedAt <= receivedAt && (one.endedAt ?? Infinity) > receivedAt).length,
+      ).toBeLessThanOrEqual(2);
+  });
+
+  it("that are waited for count neither as attempts nor for the model that steps in", async () => {
+    const other: ModelTarget = {
+      model: "openai/other",
+      contextWindow: 64_000,
+      maxOutput: 4_000,
+      api: "responses",
+      input: ["text"],
+    };
+    await agent.database.store.pool.query(
+      "insert into open_requests (session_id, key, minute, tokens, expires_at) values ('somebody', 'openai/limited', 0, 0, now() + interval '12 seconds')",
+    );
+    const session = await agent.start(scriptedModel().says("By its own."), {
+      served,
+      config: (config) => ({ ...config, ...limited, rate: { concurrent: 1 }, fallback: [other] }),
+    });
+    expect(await session.result()).toMatchObject({ status: "completed", result: "By its own." });
+    const events = await session.events();
+    expect(events.filter(({ type }) => type === "llm:throttled")).toHaveLength(1);
+    expect(events.filter(({ type }) => type === "llm:switched")).toEqual([]);
+    const { events: history } = await session.handle.fetchHistory();
+    const attempts = (history ?? []).map((event) => event.activityTaskStartedEventAttributes?.attempt ?? 0);
+    // More than after which another model steps in.
+    expect(Math.max(...attempts)).toBeGreaterThan(3);
+  });
+
+  it("of a worker that was killed are given back after a minute; nobody waits for ever [F4]", async () => {
+    const config = (
+      base: Parameters<NonNullable<Parameters<typeof startKillableSession>[2]>["config"] & object>[0],
+    ) => ({
+      ...base,
+      rate: { concurrent: 1 },
+    });
+    const lost = await startKillableSession(
+      database,
+      scriptedModel()
+        .answers(text("Never finished"), { type: "hang" })
+        .forever({ parts: [text("Done.")] }),
+      { config },
+    );
+    onTestFinished(() => lost.close());
+    const worker = await lost.startWorker();
+    await eventually("its request is open", () => lost.model.log.length === 1, 60_000);
+    const next = await startKillableSession(database, scriptedModel(), { config, beside: lost });
+    onTestFinished(() => next.close());
+    const told = async () => (await eventsOf(next)).some(({ type }) => type === "llm:throttled");
+    await eventually("the other waits", told, 60_000);
+    await worker.kill();
+    await lost.handle.terminate("nobody asks again for it");
+    await lost.startWorker();
+    expect(await next.handle.result()).toMatchObject({ status: "completed", result: "Done." });
+  });
+});
