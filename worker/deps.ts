@@ -17,6 +17,7 @@ import { temporalRuns } from "./connect/session-runs.ts";
 import { hearAnnouncements } from "../activities/store/announcements.ts";
 import { migrateStore, openStore } from "../activities/store/db.ts";
 import { createNotifier } from "../activities/store/events.ts";
+import { hasNewerTables } from "../activities/store/schema-version.ts";
 import { toolRegistry } from "../activities/tools/index.ts";
 import type { WorkerConfig } from "./config.ts";
 import type { TelemetrySettings } from "./telemetry/settings.ts";
@@ -67,6 +68,8 @@ export async function bindDeps(
       hasSearchAttributes(tools.connection, tools.namespace, logger),
       migrateStore(store),
     ]);
+    if (await hasNewerTables(store.db))
+      logger.warn("this worker is older than the database; should its tables not fit, it takes no more work");
     const model = createAiSdkModel({ environment: config.providers, mask: (text) => sanitizer.clean(text) });
     // Loading the SDK takes 0.3 s: it is over before the first task asks for it.
     model.warm().catch((error: unknown) => logger.error({ err: error }, "the model SDK does not load"));

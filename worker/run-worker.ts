@@ -1,4 +1,5 @@
 /** Runs the worker: connect, poll whatever its dependencies do, drain on SIGTERM. */
+import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -83,17 +84,18 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     identity,
     logger,
   });
+  const outdated = new AbortController();
   const common = {
     config,
     connection,
     namespace,
     bundle,
     identity,
-    activities: createActivities(deps),
+    activities: createActivities({ ...deps, outdated: () => outdated.abort() }),
     announceStop,
   };
   try {
-    await pollUntilStopped(config, logger, () =>
+    await pollUntilStopped(config, logger, outdated.signal, () =>
       Promise.all(workerOptions(common).map((each) => Worker.create(each))),
     );
   } finally {
@@ -124,10 +126,14 @@ async function connect(
   }
 }
 
-/** Polls again after each failure (a namespace away, a server's refusal) until a signal arrives. */
+/**
+ * Polls again after each failure (a namespace away, a server's refusal) until a signal arrives. A worker that turned out to be older
+ * than the database polls no more: whatever it took would fail, and uses up attempts that a newer worker could make.
+ */
 async function pollUntilStopped(
   config: WorkerConfig,
   logger: Logger,
+  outdated: AbortSignal,
   create: () => Promise<Worker[]>,
 ): Promise<void> {
   const stop = new AbortController();
@@ -136,19 +142,28 @@ async function pollUntilStopped(
     stop.abort();
   };
   for (const signal of STOP_SIGNALS) process.on(signal, onSignal);
+  const noMore = AbortSignal.any([stop.signal, outdated]);
+  outdated.addEventListener("abort", () =>
+    logger.error(
+      "this worker is older than the database: it takes no more work, which waits for a newer one; replace it",
+    ),
+  );
   try {
-    for (let life = 0; !stop.signal.aborted; life += 1) {
+    for (let life = 0; !noMore.aborted; life += 1) {
       const began = performance.now();
       try {
-        await oneLife(await create(), stop.signal, config, logger);
+        await oneLife(await create(), noMore, config, logger);
       } catch (error) {
         // After a healthy minute the delays start over.
         if (performance.now() - began > 60_000) life = 0;
         const waitMs = RESTART_MS[Math.min(life, RESTART_MS.length - 1)] ?? 0;
         logger.error({ err: error, waitMs }, "polling failed; it begins again");
-        await sleep(waitMs, undefined, { signal: stop.signal }).catch(() => {});
+        await sleep(waitMs, undefined, { signal: noMore }).catch(() => {});
       }
     }
+    if (config.readyFile !== undefined) rmSync(config.readyFile, { force: true });
+    // Whoever runs it would only start it again.
+    if (!stop.signal.aborted) await once(stop.signal, "abort");
   } finally {
     for (const signal of STOP_SIGNALS) process.off(signal, onSignal);
   }

@@ -33,7 +33,7 @@ export type FailureType =
   | "DatabaseUnavailable"
   /** A statement of ours was refused: a fault in the code. */
   | "DatabaseRejected"
-  /** The database's tables are newer than this worker: a newer worker must continue. */
+  /** The database's tables are newer than this worker, which takes no more work: a newer worker must continue. */
   | "WorkerOutdated"
   /** A newer run has taken the session over: this attempt's writes are refused. */
   | "Superseded"

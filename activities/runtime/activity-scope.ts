@@ -40,7 +40,10 @@ export interface ActivityScope {
   note(text: string): void;
 }
 
-type ScopeDeps = Pick<AgentDeps, "announcements" | "heartbeatMs" | "sanitizer" | "store" | "idsOnly">;
+type ScopeDeps = Pick<
+  AgentDeps,
+  "announcements" | "heartbeatMs" | "sanitizer" | "store" | "idsOnly" | "outdated"
+>;
 
 /** While somebody watches, who sees what a command prints; and in the first moments of a later attempt, whose life is timed. */
 const BUSY_HEARTBEAT_MS = 1_000;
@@ -149,7 +152,7 @@ function cleaned(
 async function outward(
   error: unknown,
   signal: AbortSignal,
-  deps: Pick<AgentDeps, "sanitizer" | "store">,
+  deps: Pick<AgentDeps, "sanitizer" | "store" | "outdated">,
 ): Promise<unknown> {
   rethrowIfCancelled(error);
   if (error instanceof ApplicationFailure) return cleaned(error, deps);
@@ -162,11 +165,13 @@ async function outward(
     );
   }
   const database = databaseErrorOf(error);
-  if (database?.unknownToSchema && (await hasNewerTables(deps.store.db)))
+  if (database?.unknownToSchema && (await hasNewerTables(deps.store.db))) {
+    deps.outdated?.();
     return retryable(
       "WorkerOutdated",
-      `This worker is older than the database's tables (${deps.sanitizer.clean(database.message)}). Nothing of this attempt was kept; a newer worker takes it over. Replace the old workers.`,
+      `This worker is older than the database's tables (${deps.sanitizer.clean(database.message)}), and takes no more work. Nothing of this attempt was kept; it waits for a newer worker. Replace the old ones.`,
     );
+  }
   if (database) {
     const message = `Postgres: ${deps.sanitizer.clean(database.message)}. Nothing of this attempt was kept`;
     return database.final

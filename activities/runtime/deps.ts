@@ -38,6 +38,8 @@ export interface AgentDeps {
   readonly notices?: { readonly send: SendNotice; readonly withContent: boolean } | undefined;
   /** Spans and metrics; absent where nobody listens. */
   readonly telemetry?: Telemetry | undefined;
+  /** Told when a statement fails because the database's tables are newer than this code. */
+  readonly outdated?: () => void;
   /** Only ids and codes go to Temporal: no line of a command, no failure's words, no answer. */
   readonly idsOnly?: boolean;
   /** How often an activity reports that it is alive, in ms: also how long a cancel may take to arrive that is not announced. */

@@ -6,7 +6,10 @@ export interface DatabaseError {
   readonly message: string;
   /** The same the next time: a fault in our statement or our data. */
   readonly final: boolean;
-  /** The statement names what this database has not (class 42): a fault of ours, or tables newer than this code. */
+  /**
+   * The statement names what this database has not (class 42), or a row is not as its tables want it: a fault of ours, or tables
+   * newer than this code.
+   */
   readonly unknownToSchema: boolean;
 }
 
@@ -22,6 +25,8 @@ const NETWORK = new Set([
   "ENOTFOUND",
   "EAI_AGAIN",
 ]);
+/** A value is missing, or not one of those that a check allows. */
+const ROW_CODES = new Set(["23502", "23514"]);
 /** What the driver says of a connection that it lost, or did not get in time: these errors have no code. */
 const DRIVER =
   /^(Connection terminated|timeout exceeded when trying to connect|Client (was closed|has encountered a connection error)|Cannot use a pool after calling end|Query read timeout)/;
@@ -44,6 +49,6 @@ export function databaseErrorOf(error: unknown): DatabaseError | undefined {
   return {
     message: code === "" ? words : `${words} (${code})`,
     final: /^(22|42)/.test(code),
-    unknownToSchema: code.startsWith("42"),
+    unknownToSchema: code.startsWith("42") || ROW_CODES.has(code),
   };
 }

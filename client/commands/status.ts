@@ -42,6 +42,7 @@ export function statusText(
       "context",
       `${bar(context.used, context.limit)} ${percent(context.used, context.limit)} of the window · ${tokens(context.used)} of ${tokens(context.limit)} tokens${context.estimated ? " (estimated)" : ""}`,
     ],
+    ...(document.trouble === null ? [] : [["retries", document.trouble] satisfies [string, string]]),
     ...(document.limits.deadline === null
       ? []
       : [["deadline", document.limits.deadline] satisfies [string, string]]),

@@ -22,7 +22,7 @@ it("hands its work on to a newer worker and says so", async () => {
   await expect(agent.step(1)).rejects.toMatchObject({
     type: "WorkerOutdated",
     nonRetryable: false,
-    message: expect.stringMatching(/older than the database's tables .*Replace the old workers/),
+    message: expect.stringMatching(/older than the database's tables .*waits for a newer worker/),
   });
 });
 
