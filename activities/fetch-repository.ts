@@ -14,10 +14,11 @@ import type { GitAccess } from "./git/git-access.ts";
 import { projectFilesIn } from "./git/project-files.ts";
 import { updateMirror } from "./git/mirror.ts";
 import { cleanDeep } from "./redaction/clean-deep.ts";
-import { lsRemote, troubleOf, type RemoteTrouble } from "./git/remote.ts";
+import { lsRemote, troubleOf } from "./git/remote.ts";
 import { GitFailed } from "./git/run-git.ts";
 import { checkOut } from "./git/sandbox-git.ts";
 import { findStartPoint, withPack } from "./git/start-point.ts";
+import type { RemoteTrouble } from "./git/trouble.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession } from "./runtime/enter-session.ts";
 import { latestCheckpoint } from "./store/checkpoints.ts";
@@ -112,7 +113,7 @@ async function fetchStart(access: GitAccess, repository: SessionGit, sessionId: 
       `${defaultBranch} is the default branch of ${url}, and nothing is pushed there. Choose another --branch, or set git.allowDefaultBranch.`,
     );
   const mirror = await updateMirror(access, url, { signal }).catch((error: unknown) => {
-    throw error instanceof GitFailed ? unavailable(troubleOf(url, error.result.err)) : error;
+    throw error instanceof GitFailed ? unavailable(troubleOf(url, error.result)) : error;
   });
   const start = await findStartPoint(access, mirror, { ref, defaultBranch });
   if (start === undefined)

@@ -2,6 +2,7 @@
 import { hostname } from "node:os";
 import { z } from "zod";
 import { gitAccessOf, type GitAccess } from "../activities/git/git-access.ts";
+import { gitHubAppSettings, gitHubAppTrouble } from "../activities/git/github-app.ts";
 import { mcpAccessOf, type McpAccess } from "../activities/mcp/access.ts";
 import { secretsOf } from "../activities/redaction/secret-values.ts";
 import { isKeyVariable } from "../activities/config/model-target.ts";
@@ -97,7 +98,10 @@ export interface WorkerConfig {
   readonly logLevel: "trace" | "debug" | "info" | "warn" | "error";
   /** Written once the worker polls, removed when it ends. */
   readonly readyFile: string | undefined;
-  /** What git may use: LONGHAUL_GIT_TOKEN, one for each host, LONGHAUL_GIT_SSH_KEY_FILE, LONGHAUL_GIT_FOLDER. */
+  /**
+   * What git may use: LONGHAUL_GIT_TOKEN, one for each host, LONGHAUL_GITHUB_APP_ID with LONGHAUL_GITHUB_APP_KEY_FILE and
+   * LONGHAUL_GITHUB_APP_URL, LONGHAUL_GIT_SSH_KEY_FILE, LONGHAUL_GIT_FOLDER.
+   */
   readonly git: GitAccess;
   /** What MCP servers may be told: LONGHAUL_MCP_<NAME>_TOKEN, what their headers name, LONGHAUL_CREDENTIALS_KEY. */
   readonly mcp: McpAccess;
@@ -125,7 +129,7 @@ interface TaskQueues {
   readonly modelCallsPerSecond: number | undefined;
 }
 
-/** @throws ServiceMissing where DATABASE_URL is not set, Error that names each wrong variable, or what is wrong with the policy */
+/** @throws ServiceMissing where DATABASE_URL is not set or a GitHub App's key cannot be used, Error that names each wrong variable, or what is wrong with the policy */
 export function readWorkerConfig(
   environment: Readonly<Record<string, string | undefined>> = process.env,
 ): WorkerConfig {
@@ -143,6 +147,7 @@ export function readWorkerConfig(
     const wrong = result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`);
     throw new Error(`The worker's environment is wrong; nothing was started.\n${wrong.join("\n")}`);
   }
+  checkGitHubApp(environment);
   const e = result.data;
   const workflows = e.LONGHAUL_TASK_QUEUE;
   return {
@@ -189,6 +194,19 @@ export function readWorkerConfig(
     codecKeys: codecKeysOf(e.LONGHAUL_CODEC_KEYS),
     secrets: secretsOf(environment),
   };
+}
+
+function checkGitHubApp(environment: Readonly<Record<string, string | undefined>>): void {
+  const settings = gitHubAppSettings(environment);
+  const wrong = settings && gitHubAppTrouble(settings);
+  if (wrong === undefined) return;
+  const { message: problem, fix } = wrong.trouble;
+  throw new ServiceMissing({
+    service: "GitHub App",
+    address: "LONGHAUL_GITHUB_APP_KEY_FILE",
+    problem: `cannot be used: ${problem}`,
+    fix,
+  });
 }
 
 function telemetryOf(e: z.infer<typeof schema>): TelemetrySettings | undefined {

@@ -32,7 +32,7 @@ const STOP_SIGNALS = ["SIGTERM", "SIGINT"] as const;
  * @throws ServiceMissing when a dependency does not answer at the start; one that goes away later is waited for
  */
 export async function runWorker(config: WorkerConfig): Promise<void> {
-  const sanitizer = createSanitizer(config.secrets);
+  const sanitizer = createSanitizer(config.secrets, config.git.madeSecrets);
   const logger = createLogger(config.logLevel, sanitizer);
   const { connection: options, namespace } = temporalConnection();
   guardProcess(logger);

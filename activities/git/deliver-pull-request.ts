@@ -3,9 +3,11 @@ import { cutChars, shorten } from "../contract/cut-text.ts";
 import type { GitConfig } from "../config/git-settings.ts";
 import type { Queryable } from "../store/db.ts";
 import { lastAnswer } from "../store/transcript.ts";
-import { ForgeRefusal, forgeOf, openPullRequest, type OpenedPullRequest } from "./forge.ts";
+import { openPullRequest, type OpenedPullRequest } from "./forge.ts";
+import { ForgeRefusal, forgeOf } from "./forge-calls.ts";
 import type { GitAccess } from "./git-access.ts";
 import { lsRemote } from "./remote.ts";
+import { CredentialUnavailable } from "./trouble.ts";
 
 const ASK_MS = 60_000;
 const MAX_TITLE_CHARS = 72;
@@ -47,8 +49,9 @@ export async function deliverPullRequest(
   const answer = await lastAnswer(given.db, session.id);
   const text = (answer?.content ?? []).map((part) => (part.type === "text" ? part.text : "")).join("");
   try {
+    // The interface of github.com has another host than its repositories.
     return await openPullRequest(
-      { place, token: tokenOf(access, url), signal },
+      { place, token: await access.tokenFor(url, signal), signal },
       {
         branch,
         into,
@@ -58,15 +61,11 @@ export async function deliverPullRequest(
       },
     );
   } catch (error) {
+    if (error instanceof CredentialUnavailable)
+      return { refused: error.message, isPassing: error.trouble.kind === "away" };
     if (!(error instanceof ForgeRefusal)) throw error;
     return { refused: error.message, isPassing: error.isPassing };
   }
-}
-
-/** The interface of github.com has another host than its repositories. */
-function tokenOf(access: GitAccess, url: string): string | undefined {
-  const host = /^[^@/]+@([^:/]+):/.exec(url)?.[1] ?? URL.parse(url)?.hostname;
-  return host === undefined ? undefined : access.tokenFor(host);
 }
 
 /** The task's first line. */

@@ -1,8 +1,9 @@
 /** Pushes a commit of a relay. Never by force, but over what this session itself pushed on a line that was abandoned. */
-import { lsRemote, troubleOf, type RemoteTrouble } from "./remote.ts";
+import { lsRemote, troubleOf } from "./remote.ts";
 import type { Relay } from "./relay.ts";
 import { hasCommit } from "./mirror.ts";
 import { lastWords, runGit } from "./run-git.ts";
+import type { RemoteTrouble } from "./trouble.ts";
 
 export type Pushed =
   | { readonly kind: "done"; readonly forced: boolean }
@@ -46,7 +47,7 @@ export async function pushCommit(relay: Relay, push: Push): Promise<Pushed> {
   ];
   const result = await runGit(access, args, { cwd: folder, url, signal });
   const told = readPorcelain(result.out, ref);
-  if (told === undefined) return { kind: "trouble", trouble: troubleOf(url, result.err) };
+  if (told === undefined) return { kind: "trouble", trouble: troubleOf(url, result) };
   if (told.flag === "!") return { kind: "refused", reason: reasonOf(told.summary, result.err) };
   return { kind: "done", forced: told.flag === "+" };
 }

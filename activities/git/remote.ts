@@ -1,20 +1,14 @@
 /** What a remote has: its default branch, and where a name points. */
 import { repositoryAddress, tokenVariable } from "../config/git-settings.ts";
 import type { GitAccess } from "./git-access.ts";
-import { lastWords, runGit, type GitCall } from "./run-git.ts";
+import { lastWords, runGit, type GitCall, type GitResult } from "./run-git.ts";
+import type { RemoteTrouble } from "./trouble.ts";
 
 export interface RemoteRefs {
   /** Name of the default branch; undefined for an empty repository. */
   readonly defaultBranch: string | undefined;
   /** Commit (or tag object) by full name, `refs/heads/main`. */
   readonly refs: ReadonlyMap<string, string>;
-}
-
-/** `credential`: it wants one, or another; `unknown`: no such repository, also said where a credential is missing. */
-export interface RemoteTrouble {
-  readonly kind: "credential" | "unknown" | "away" | "no-git";
-  readonly message: string;
-  readonly fix: string;
 }
 
 /** @param names patterns of `git ls-remote`; none means all */
@@ -30,9 +24,9 @@ export async function lsRemote(
     result = await runGit(access, args, { ...call, url });
   } catch (error) {
     call.signal?.throwIfAborted();
-    return { trouble: troubleOf(url, (error as NodeJS.ErrnoException).code ?? String(error)) };
+    return { trouble: troubleOf(url, { err: (error as NodeJS.ErrnoException).code ?? String(error) }) };
   }
-  if (result.code !== 0) return { trouble: troubleOf(url, result.err) };
+  if (result.code !== 0) return { trouble: troubleOf(url, result) };
   const lines = result.out.split("\n").map((line) => line.split("\t"));
   const head = lines.find(([what = "", name]) => name === "HEAD" && what.startsWith("ref: refs/heads/"));
   return {
@@ -46,7 +40,8 @@ export async function lsRemote(
 }
 
 /** What git's words about a remote mean. Pure. */
-export function troubleOf(url: string, err: string): RemoteTrouble {
+export function troubleOf(url: string, { err, trouble }: Pick<GitResult, "err" | "trouble">): RemoteTrouble {
+  if (trouble !== undefined) return trouble;
   const address = repositoryAddress(url);
   const host = "url" in address ? address.host : undefined;
   const place = host ?? url;

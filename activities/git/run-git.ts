@@ -6,6 +6,7 @@ import { execFile, type ExecFileException } from "node:child_process";
 import { cutChars } from "../contract/cut-text.ts";
 import { repositoryAddress } from "../config/git-settings.ts";
 import type { GitAccess } from "./git-access.ts";
+import { CredentialUnavailable, type RemoteTrouble } from "./trouble.ts";
 
 export interface GitCall {
   /** The repository; default none. */
@@ -21,6 +22,8 @@ export interface GitResult {
   readonly code: number;
   readonly out: string;
   readonly err: string;
+  /** It was not called: there is no credential where one is configured. */
+  readonly trouble?: RemoteTrouble;
 }
 
 /** Lists of references of large repositories. */
@@ -57,8 +60,15 @@ export async function runGit(
   call: GitCall = {},
 ): Promise<GitResult> {
   const { cwd, input, signal, timeoutMs = TIMEOUT_MS } = call;
+  let credential: Credential | undefined;
+  try {
+    credential = call.url === undefined ? undefined : await credentialFor(access, call.url, signal);
+  } catch (error) {
+    if (!(error instanceof CredentialUnavailable)) throw error;
+    return { code: 128, out: "", err: error.message, trouble: error.trouble };
+  }
   const options = {
-    env: gitEnvironment(access, call.url),
+    env: gitEnvironment(access, credential),
     encoding: "utf8" as const,
     maxBuffer: MAX_OUTPUT_BYTES,
     timeout: timeoutMs,
@@ -105,22 +115,38 @@ export function lastWords(err: string): string {
   return cutChars(lines.slice(-4).join("; "), MAX_ERROR_CHARS) || "no reason was given";
 }
 
-export function gitEnvironment(access: GitAccess, url?: string): NodeJS.ProcessEnv {
+/** What git is given to answer one server's question with. */
+export interface Credential {
+  readonly origin: string;
+  readonly user: string;
+  readonly password: string;
+}
+
+/** @returns undefined where the address takes none, or there is none. @throws CredentialUnavailable */
+export async function credentialFor(
+  access: GitAccess,
+  url: string,
+  signal?: AbortSignal,
+): Promise<Credential | undefined> {
+  const address = repositoryAddress(url);
+  if ("wrong" in address || address.kind !== "http") return undefined;
+  const token = await access.tokenFor(url, signal);
+  if (token === undefined) return undefined;
+  const colon = token.indexOf(":");
+  const user = colon > 0 ? token.slice(0, colon) : "x-access-token";
+  return { origin: new URL(url).origin, user, password: token.slice(colon > 0 ? colon + 1 : 0) };
+}
+
+export function gitEnvironment(access: GitAccess, credential?: Credential): NodeJS.ProcessEnv {
   const settings = [...SETTINGS];
-  const address = url === undefined ? undefined : repositoryAddress(url);
   const secret: Record<string, string> = {};
-  if (address !== undefined && "url" in address && address.kind === "http" && address.host !== undefined) {
-    const token = access.tokenFor(address.host);
-    if (token !== undefined) {
-      const { origin } = new URL(address.url);
-      const colon = token.indexOf(":");
-      secret["LONGHAUL_GIT_USER"] = colon > 0 ? token.slice(0, colon) : "x-access-token";
-      secret["LONGHAUL_GIT_PASSWORD"] = token.slice(colon > 0 ? colon + 1 : 0);
-      settings.push([
-        `credential.${origin}.helper`,
-        '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" "$LONGHAUL_GIT_USER" "$LONGHAUL_GIT_PASSWORD"; }; f',
-      ]);
-    }
+  if (credential !== undefined) {
+    secret["LONGHAUL_GIT_USER"] = credential.user;
+    secret["LONGHAUL_GIT_PASSWORD"] = credential.password;
+    settings.push([
+      `credential.${credential.origin}.helper`,
+      '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" "$LONGHAUL_GIT_USER" "$LONGHAUL_GIT_PASSWORD"; }; f',
+    ]);
   }
   return {
     ...access.environment,

@@ -17,15 +17,30 @@ export interface Sanitizer {
   readonly maskWindow: (text: string, from: number, to: number) => string;
 }
 
-/** @param secrets values that must never show; those under 8 characters are left alone, being words */
-export function createSanitizer(secrets: readonly string[]): Sanitizer {
-  const masker = createMasker(secrets);
+/**
+ * @param secrets values that must never show; those under 8 characters are left alone, being words
+ * @param made further ones, which came into being meanwhile: another list where it changed
+ */
+export function createSanitizer(
+  secrets: readonly string[],
+  made: () => readonly string[] = () => secrets,
+): Sanitizer {
+  let known: readonly string[] = secrets;
+  let current = createMasker(secrets);
+  const masker = () => {
+    const now = made();
+    if (now !== known) {
+      known = now;
+      current = createMasker([...secrets, ...now]);
+    }
+    return current;
+  };
   return {
-    clean: (text) => masker.mask(cleanText(text)),
-    maskWindow: (text, from, to) => masker.maskWindow(text, from, to),
+    clean: (text) => masker().mask(cleanText(text)),
+    maskWindow: (text, from, to) => masker().maskWindow(text, from, to),
     stream: () => {
       const cleaner = cleanStream();
-      const masking = masker.stream();
+      const masking = masker().stream();
       return {
         push: (piece) => masking.push(cleaner.push(piece)),
         end: () => masking.push(cleaner.end()) + masking.end(),

@@ -25,7 +25,7 @@ export async function checkRepository(
   const address = repositoryAddress(git.url);
   const host = "url" in address ? address.host : undefined;
   const isElsewhere = flags.setup === false || isSetupOff(environment);
-  if (isElsewhere && (host === undefined || access.tokenFor(host) === undefined)) return;
+  if (isElsewhere && !access.hasToken(git.url)) return;
   const found = await lsRemote(access, git.url, ["refs/heads/*", "refs/tags/*"], { timeoutMs: CHECK_MS });
   if ("trouble" in found) {
     const { message, fix } = found.trouble;

@@ -3,6 +3,7 @@
  * docs.github.com/rest/pulls/pulls and docs.gitlab.com/api/merge_requests.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { FakeGitHubApp } from "./fake-github-app.ts";
 
 interface KeptRequest {
   readonly number: number;
@@ -21,14 +22,16 @@ export interface FakeForge {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
 }
 
-interface Answer {
+export interface Answer {
   readonly status: number;
   readonly body: unknown;
 }
 
-type Fields = Record<string, unknown>;
+export type Fields = Record<string, unknown>;
 
-export function createFakeForge(token: string, branches: () => readonly string[]): FakeForge {
+/** @param token one that is taken, or the App whose tokens are */
+export function createFakeForge(token: string | FakeGitHubApp, branches: () => readonly string[]): FakeForge {
+  const isRight = (given: string) => (typeof token === "string" ? given === token : token.takes(given));
   const forge: FakeForge = {
     requests: [],
     blindLookups: 0,
@@ -40,13 +43,14 @@ export function createFakeForge(token: string, branches: () => readonly string[]
       for await (const piece of request) text += String(piece);
       const send = ({ status, body }: Answer) =>
         response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
-      if (request.headers.authorization !== `Bearer ${token}`)
-        send({ status: 401, body: { message: "Bad credentials" } });
-      else if (request.headers["user-agent"] === undefined)
-        send({ status: 403, body: { message: "no agent" } });
+      const given = (request.headers.authorization ?? "").replace(/^Bearer /, "");
+      const fields = (text === "" ? {} : JSON.parse(text)) as Fields;
+      const method = request.method ?? "GET";
+      const ofApp = typeof token === "string" ? undefined : token.answer(method, path, given, fields);
+      if (request.headers["user-agent"] === undefined) send({ status: 403, body: { message: "no agent" } });
+      else if (kind === "v3" && ofApp !== undefined) send(ofApp);
+      else if (!isRight(given)) send({ status: 401, body: { message: "Bad credentials" } });
       else {
-        const fields = (text === "" ? {} : JSON.parse(text)) as Fields;
-        const method = request.method ?? "GET";
         send(
           kind === "v3"
             ? github(method, path, url.searchParams, fields)

@@ -98,10 +98,15 @@ export interface GitServer {
 }
 
 /**
- * `git http-backend` over the remote's folder: `<origin>/acme/app.git`. Wants the password of any user.
+ * `git http-backend` over the remote's folder: `<origin>/acme/app.git`. Wants the password of any user, or one that it takes.
  * @param other is asked first, such as a forge's interface beside it
  */
-export async function serveGit(remote: Remote, password: string, other?: Handler): Promise<GitServer> {
+export async function serveGit(
+  remote: Remote,
+  password: string | ((given: string) => boolean),
+  other?: Handler,
+): Promise<GitServer> {
+  const isRight = typeof password === "string" ? (given: string) => given === password : password;
   gitIn(remote.folder, "config", "http.receivepack", "true");
   const root = dirname(dirname(remote.folder));
   const seen = { allowed: 0, refused: 0 };
@@ -113,7 +118,7 @@ export async function serveGit(remote: Remote, password: string, other?: Handler
         (request.headers.authorization ?? "").replace(/^Basic /, ""),
         "base64",
       ).toString();
-      if (given.slice(given.indexOf(":") + 1) !== password) {
+      if (!isRight(given.slice(given.indexOf(":") + 1))) {
         seen.refused += 1;
         response.writeHead(401, { "www-authenticate": 'Basic realm="git"' }).end();
         return;

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { branchName, branchOf, repositoryAddress } from "../../../activities/config/git-settings.ts";
 import { gitAccessOf } from "../../../activities/git/git-access.ts";
 import { troubleOf } from "../../../activities/git/remote.ts";
-import { git, gitEnvironment, GitFailed } from "../../../activities/git/run-git.ts";
+import { credentialFor, git, gitEnvironment, GitFailed } from "../../../activities/git/run-git.ts";
 import { secretsOf } from "../../../activities/redaction/secret-values.ts";
 
 describe("the address of a repository", () => {
@@ -51,20 +51,22 @@ describe("a token", () => {
     PATH: "/usr/bin:/bin",
   });
 
-  it("is that of its host before the one for all", () => {
-    expect([access.tokenFor("github.com"), access.tokenFor("gitlab.com")]).toEqual([
-      "me:only-github",
-      "everyone",
+  it("is that of its host before the one for all", async () => {
+    expect(await access.tokenFor("https://github.com/acme/app")).toBe("me:only-github");
+    expect(await access.tokenFor("https://gitlab.com/acme/app")).toBe("everyone");
+    expect([access.hasToken("git@gitlab.com:acme/app"), access.hasToken("file:///srv/app")]).toEqual([
+      true,
+      false,
     ]);
   });
 
-  it("is given to git for the host of the call alone, and nothing else of the environment is", () => {
-    const values = Object.values(gitEnvironment(access, "https://github.com/acme/app"));
+  it("is given to git for the host of the call alone, and nothing else of the environment is", async () => {
+    const valuesFor = async (url: string) =>
+      Object.values(gitEnvironment(access, await credentialFor(access, url)));
+    const values = await valuesFor("https://github.com/acme/app");
     expect(values).toContain("only-github");
     expect(values.join(" ")).not.toMatch(/everyone|other/);
-    expect(Object.values(gitEnvironment(access, "file:///srv/app")).join(" ")).not.toMatch(
-      /everyone|only-github/,
-    );
+    expect((await valuesFor("file:///srv/app")).join(" ")).not.toMatch(/everyone|only-github/);
   });
 
   it("counts as a secret, whatever its variable's name ends in", () => {
@@ -74,7 +76,7 @@ describe("a token", () => {
 
 it("tells a missing credential from a repository that is not there and a host that is away", () => {
   const url = "https://github.com/acme/app";
-  const kind = (err: string) => troubleOf(url, err).kind;
+  const kind = (err: string) => troubleOf(url, { err }).kind;
   expect(kind("fatal: could not read Username for 'https://github.com': terminal prompts disabled")).toBe(
     "credential",
   );
@@ -85,7 +87,9 @@ it("tells a missing credential from a repository that is not there and a host th
     "unknown",
   );
   expect(kind("fatal: unable to access 'https://x/': Could not resolve host: x")).toBe("away");
-  expect(troubleOf(url, "fatal: Authentication failed").fix).toContain("LONGHAUL_GIT_TOKEN_GITHUB_COM");
+  expect(troubleOf(url, { err: "fatal: Authentication failed" }).fix).toContain(
+    "LONGHAUL_GIT_TOKEN_GITHUB_COM",
+  );
 });
 
 it("says in a word why git failed", async () => {

@@ -1,7 +1,8 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
-import { ForgeRefusal, forgeOf, openPullRequest } from "../../../activities/git/forge.ts";
+import { openPullRequest } from "../../../activities/git/forge.ts";
+import { ForgeRefusal, forgeOf } from "../../../activities/git/forge-calls.ts";
 import { readPorcelain } from "../../../activities/git/push.ts";
 import { createFakeForge, type FakeForge } from "../../support/fake-forge.ts";
 

@@ -1,0 +1,108 @@
+/** Calls of a forge's interface: where it is, what it answers, and which answers may be others later. */
+import type { GitConfig } from "../config/git-settings.ts";
+import { shorten } from "../contract/cut-text.ts";
+
+/** The forge answered, and not with what was asked for. */
+export class ForgeRefusal extends Error {
+  override readonly name = "ForgeRefusal";
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+
+  /** Asking again may help. */
+  get isPassing(): boolean {
+    return this.status === 0 || this.status === 408 || this.status === 429 || this.status >= 500;
+  }
+}
+
+export interface ForgePlace {
+  readonly kind: "github" | "gitlab";
+  readonly api: string;
+  /** `owner/name`; GitLab's may have more parts. */
+  readonly project: string;
+}
+
+const TIMEOUT_MS = 30_000;
+const MAX_ANSWER_CHARS = 300;
+
+/** @returns undefined where the address has no forge that is known. Pure. */
+export function forgeOf(url: string, forge: GitConfig["forge"]): ForgePlace | undefined {
+  const short = /^[^@/]+@([^:/]+):(.+)$/.exec(url);
+  const parsed = short === null ? URL.parse(url) : null;
+  const host = short?.[1] ?? parsed?.hostname ?? "";
+  const path = (short?.[2] ?? parsed?.pathname ?? "").replace(/^\/+|\/+$/g, "").replace(/\.git$/, "");
+  if (host === "" || !path.includes("/")) return undefined;
+  const kind = forge === "auto" ? guessed(host) : forge;
+  if (kind === undefined) return undefined;
+  const isWeb = parsed !== null && /^https?:$/.test(parsed.protocol);
+  const origin = isWeb ? parsed.origin : `https://${host}`;
+  if (kind === "gitlab") return { kind, api: `${origin}/api/v4`, project: path };
+  // GitHub's own server has its interface under a name of its own, GitHub Enterprise's below the same one.
+  return { kind, api: host === "github.com" ? "https://api.github.com" : `${origin}/api/v3`, project: path };
+}
+
+function guessed(host: string): ForgePlace["kind"] | undefined {
+  if (host === "github.com" || host.startsWith("github.")) return "github";
+  return host === "gitlab.com" || host.startsWith("gitlab.") ? "gitlab" : undefined;
+}
+
+export interface ForgeCall {
+  readonly place: ForgePlace;
+  /** `user:token` counts without its user. */
+  readonly token: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** @returns the answer's JSON. @throws ForgeRefusal */
+export async function askForge(
+  { place, token, signal }: ForgeCall,
+  method: string,
+  path: string,
+  body?: object,
+): Promise<unknown> {
+  let response: Response;
+  try {
+    response = await fetch(`${place.api}${path}`, {
+      method,
+      redirect: "error",
+      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+      headers: {
+        accept: place.kind === "github" ? "application/vnd.github+json" : "application/json",
+        "user-agent": "longhaul",
+        ...(place.kind === "github" ? { "x-github-api-version": "2022-11-28" } : {}),
+        ...(token === undefined ? {} : { authorization: `Bearer ${token.slice(token.indexOf(":") + 1)}` }),
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    const { cause, message } = error as Error;
+    throw new ForgeRefusal(
+      0,
+      `${place.api} does not answer: ${cause instanceof Error ? cause.message : message}`,
+    );
+  }
+  const text = await response.text();
+  if (response.ok) {
+    try {
+      return JSON.parse(text);
+    } catch {
+      throw new ForgeRefusal(502, `${place.api} did not answer in JSON`);
+    }
+  }
+  throw new ForgeRefusal(response.status, `${place.api} answered ${response.status}: ${wordsOf(text)}`);
+}
+
+function wordsOf(text: string): string {
+  try {
+    const { message, errors, error } = JSON.parse(text) as Record<string, unknown>;
+    return shortened(JSON.stringify([message ?? error, errors].filter((each) => each !== undefined)));
+  } catch {
+    return shortened(text);
+  }
+}
+const shortened = (text: string): string => shorten(text.replaceAll(/\p{Cc}+/gu, " "), MAX_ANSWER_CHARS);

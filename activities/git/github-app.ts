@@ -1,0 +1,193 @@
+/**
+ * Installation tokens of a GitHub App: made for one repository each, kept in memory until shortly before they expire. Source:
+ * docs.github.com/apps/creating-github-apps/authenticating-with-a-github-app.
+ */
+import { createPrivateKey, sign, type KeyObject } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { repositoryAddress, tokenVariable } from "../config/git-settings.ts";
+import { askForge, ForgeRefusal, forgeOf, type ForgePlace } from "./forge-calls.ts";
+import { CredentialUnavailable } from "./trouble.ts";
+
+export interface GitHubAppSettings {
+  /** The App's number, or its client id. */
+  readonly id: string;
+  /** Its private key in PEM. Read again for each token, so that a new one counts at once. */
+  readonly keyFile: string;
+  /** Origin of the GitHub that it is of: what signs for the App is sent nowhere else. */
+  readonly url: string;
+}
+
+export interface GitHubApp {
+  /** Whether it may have a token for the repository at this address. */
+  covers(url: string): boolean;
+  /** @throws CredentialUnavailable */
+  tokenFor(url: string, signal?: AbortSignal): Promise<string>;
+  /** The newest tokens, for the sanitizer. Another list after each change. */
+  made(): readonly string[];
+}
+
+/** What is pushed with a token may take a while. GitHub's tokens live an hour. */
+const SPARE_MS = 5 * 60_000;
+/** GitHub refuses a signature of more than 10 minutes, and one from its future. */
+const SIGNED_S = { past: 60, future: 8 * 60 } as const;
+/** The newest ones, of all repositories: each is good for an hour at the most. Source: ours. */
+const MAX_MASKED = 1_000;
+
+interface Token {
+  readonly value: string;
+  readonly expiresAtMs: number;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** @returns undefined where no variable names an App */
+export function gitHubAppSettings(environment: Environment): GitHubAppSettings | undefined {
+  const id = environment["LONGHAUL_GITHUB_APP_ID"]?.trim() ?? "";
+  const keyFile = environment["LONGHAUL_GITHUB_APP_KEY_FILE"] ?? "";
+  if (id === "" && keyFile === "") return undefined;
+  return { id, keyFile, url: environment["LONGHAUL_GITHUB_APP_URL"] || "https://github.com" };
+}
+
+/** What is wrong with the App before anybody is asked: its variables, its key. */
+export function gitHubAppTrouble(settings: GitHubAppSettings): CredentialUnavailable | undefined {
+  try {
+    readApp(settings);
+    return undefined;
+  } catch (error) {
+    if (error instanceof CredentialUnavailable) return error;
+    throw error;
+  }
+}
+
+/** @param now the wall clock: GitHub compares the times of a signature with its own */
+export function createGitHubApp(settings: GitHubAppSettings, now: () => Date): GitHubApp {
+  let tokens = new Map<string, Token>();
+  let newest: readonly string[] = [];
+  const asked = new Map<string, Promise<Token>>();
+
+  function keep(project: string, token: Token): void {
+    const time = now().getTime();
+    tokens = new Map([...tokens].filter(([, { expiresAtMs }]) => expiresAtMs > time)).set(project, token);
+    newest = [...newest.slice(1 - MAX_MASKED), token.value];
+  }
+
+  async function make(place: ForgePlace, signal: AbortSignal): Promise<Token> {
+    const { id, key } = readApp(settings);
+    const call = { place, token: signed(id, key, now()), signal };
+    try {
+      const { id: installation } = (await askForge(call, "GET", `/repos/${place.project}/installation`)) as {
+        id: number;
+      };
+      const made = (await askForge(call, "POST", `/app/installations/${installation}/access_tokens`, {
+        repositories: [place.project.split("/")[1]],
+      })) as { token: string; expires_at: string };
+      return { value: made.token, expiresAtMs: Date.parse(made.expires_at) };
+    } catch (error) {
+      if (!(error instanceof ForgeRefusal)) throw error;
+      throw refused(settings, place, error);
+    }
+  }
+
+  return {
+    covers: (url) => placeIn(settings, url) !== undefined,
+    made: () => newest,
+    async tokenFor(url, signal = new AbortController().signal) {
+      const place = placeIn(settings, url);
+      if (place === undefined) throw new Error(`The GitHub App is not for ${url}.`);
+      const { project } = place;
+      const kept = tokens.get(project);
+      if (kept !== undefined && kept.expiresAtMs - now().getTime() > SPARE_MS) return kept.value;
+      // Who asks while one is made takes that one, unless whoever asked for it was stopped.
+      const other = asked.get(project);
+      const theirs = other && (await other.catch(() => undefined));
+      if (theirs !== undefined) return theirs.value;
+      signal.throwIfAborted();
+      const mine = make(place, signal);
+      asked.set(project, mine);
+      try {
+        const token = await mine;
+        keep(project, token);
+        return token.value;
+      } finally {
+        if (asked.get(project) === mine) asked.delete(project);
+      }
+    },
+  };
+}
+
+/** The repository on the App's own GitHub; undefined for every other address. */
+function placeIn({ url: own }: GitHubAppSettings, url: string): ForgePlace | undefined {
+  const address = repositoryAddress(url);
+  const server = URL.parse(own);
+  if ("wrong" in address || server === null) return undefined;
+  const isSame =
+    address.kind === "http" ? new URL(url).origin === server.origin : address.host === server.hostname;
+  const project = isSame ? forgeOf(url, "github")?.project : undefined;
+  if (project === undefined || !/^[\w.-]+\/[\w.-]+$/.test(project)) return undefined;
+  return forgeOf(`${server.origin}/${project}`, "github");
+}
+
+function readApp({ id, keyFile }: GitHubAppSettings): { readonly id: string; readonly key: KeyObject } {
+  if (id === "" || keyFile === "")
+    throw unusable(
+      `A GitHub App needs both LONGHAUL_GITHUB_APP_ID and LONGHAUL_GITHUB_APP_KEY_FILE; ${id === "" ? "the first" : "the second"} is not set`,
+    );
+  let key: KeyObject;
+  try {
+    key = createPrivateKey(readFileSync(keyFile, "utf8"));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const why =
+      code === undefined || code.startsWith("ERR_") ? "is no private key in PEM" : `cannot be read (${code})`;
+    throw unusable(`LONGHAUL_GITHUB_APP_KEY_FILE (${keyFile}) ${why}`);
+  }
+  if (key.asymmetricKeyType !== "rsa")
+    throw unusable(`LONGHAUL_GITHUB_APP_KEY_FILE (${keyFile}) is no RSA key, which GitHub's are`);
+  return { id, key };
+}
+
+function unusable(message: string): CredentialUnavailable {
+  const fix = "Set them where the worker runs: the App's ID and the private key (.pem) of its settings page.";
+  return new CredentialUnavailable({ kind: "credential", message, fix });
+}
+
+/** RS256, by RFC 7519. */
+function signed(id: string, key: KeyObject, now: Date): string {
+  const seconds = Math.floor(now.getTime() / 1_000);
+  const claims = { iat: seconds - SIGNED_S.past, exp: seconds + SIGNED_S.future, iss: id };
+  const [head, body] = [{ alg: "RS256", typ: "JWT" }, claims].map((part) =>
+    Buffer.from(JSON.stringify(part)).toString("base64url"),
+  );
+  const signature = sign("RSA-SHA256", Buffer.from(`${head}.${body}`), key).toString("base64url");
+  return `${head}.${body}.${signature}`;
+}
+
+function refused(
+  { id, url }: GitHubAppSettings,
+  { project }: ForgePlace,
+  error: ForgeRefusal,
+): CredentialUnavailable {
+  const app = `The GitHub App ${id}`;
+  const instead = `or set ${tokenVariable(new URL(url).hostname)}`;
+  if (error.isPassing)
+    return new CredentialUnavailable({
+      kind: "away",
+      message: `${app} gets no token for ${project}: ${error.message}`,
+      fix: "Check the network.",
+    });
+  const [message, fix] =
+    error.status === 401
+      ? [
+          `${app} is not recognised: ${error.message}`,
+          "Check that the key of LONGHAUL_GITHUB_APP_KEY_FILE is this App's, and the worker's clock",
+        ]
+      : [
+          `${app} has no access to ${project}: ${error.message}`,
+          "Install it for that repository, on its settings page under Install App",
+        ];
+  return new CredentialUnavailable({
+    kind: "credential",
+    message,
+    fix: `${fix}, ${instead} where the worker runs.`,
+  });
+}
