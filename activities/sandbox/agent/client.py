@@ -6,7 +6,6 @@ import json
 import selectors
 import time
 
-CHUNK = 1 << 18
 PROGRESS_SECONDS = 0.25
 
 

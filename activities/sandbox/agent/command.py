@@ -7,7 +7,6 @@ import signal
 import time
 
 CALLS = f"{HOME}/calls"
-CHUNK = 1 << 18
 DEFAULT_MAX_OUTPUT_BYTES = 64 << 20
 # A child that still holds the pipe may be about to write the last line (`cmd | tee`).
 DRAIN_SECONDS = 0.2
@@ -42,13 +41,7 @@ class Command(Ending):
         self.ending = None
         self.status = None
         self.pipes = {}
-        self.stdin = None
-        # Bytes of its input so far, whether more is to follow, and callbacks of those who wait to send it.
-        self.fed = 0
-        self.more = False
-        self.feeders = []
-        # Names of the pieces that came under one.
-        self.named = set()
+        self.input = Input(self.loop)
         # Descriptors of both sides until the program runs.
         self.opened = []
         self.listeners = []
@@ -60,6 +53,7 @@ class Command(Ending):
     def restore(self, end, sizes):
         """After a restart of the sandbox. Without a record of its end it is lost, and so is how much it wrote."""
         self.end = end or {"kind": "lost"}
+        self.input.end()
         self.started = True
         for stream, output in self.outputs.items():
             try:
@@ -125,17 +119,15 @@ class Command(Ending):
             self.loop.after(timeout / 1000, lambda: self.kill("timeout", TIMEOUT_GRACE_MS))
 
     def open_streams(self, request):
-        """The child's ends go to `given`, ours to `stdin` and `pipes`."""
+        """The child's ends go to `given`, ours to `input` and `pipes`."""
 
         def pipe():
             reader, writer = os.pipe()
             self.opened.extend((reader, writer))
             return reader, writer
 
-        self.stdin_bytes = memoryview(request.get("stdin") or b"")
-        self.fed, self.more = len(self.stdin_bytes), request.get("more", False)
-        if self.stdin_bytes or self.more:
-            stdin, self.stdin = pipe()
+        if self.input.begin(request.get("stdin") or b"", request.get("more", False)):
+            stdin, self.input.fd = pipe()
         else:
             stdin = os.open("/dev/null", os.O_RDONLY)
             self.opened.append(stdin)
@@ -167,16 +159,14 @@ class Command(Ending):
             except OSError:
                 pass
             self.loop.watch(fd, selectors.EVENT_READ, lambda fd=fd: self.pump(fd))
-        if self.stdin is not None:
-            os.set_blocking(self.stdin, False)
-            self.loop.watch(self.stdin, selectors.EVENT_WRITE, self.feed)
+        self.input.flow()
         self.notify_started()
 
     def refuse(self, reason):
         for fd in self.opened:
             os.close(fd)
         self.supervisor.running.pop(self.pid, None)
-        self.opened, self.pipes, self.stdin = [], {}, None
+        self.opened, self.pipes, self.input.fd = [], {}, None
         self.finish({"kind": "refused", "reason": reason})
 
     def notify_started(self):
@@ -184,57 +174,6 @@ class Command(Ending):
         calls, self.when_started = self.when_started, []
         for call in calls:
             call()
-
-    def place_of(self, request):
-        """Where a piece of input belongs. A piece with a name comes after all others, and once."""
-        if "offset" in request:
-            return request["offset"]
-        if request["once"] in self.named:
-            return -1
-        self.named.add(request["once"])
-        return self.fed
-
-    def take(self, offset, data, last, done):
-        """More of its input. A repeated request, whose first answer was lost, adds nothing. `done` is called once there is
-        room for the next."""
-        self.feeders.append(done)
-        if offset == self.fed and not self.end:
-            self.fed += len(data)
-            self.more = not last
-            self.stdin_bytes = memoryview(bytes(self.stdin_bytes) + data)
-            if self.stdin is not None and self.started:
-                self.loop.unwatch(self.stdin)
-                self.loop.watch(self.stdin, selectors.EVENT_WRITE, self.feed)
-        if self.end or self.stdin is None or (self.more and not self.stdin_bytes):
-            self.release_feeders()
-
-    def release_feeders(self):
-        feeders, self.feeders = self.feeders, []
-        for done in feeders:
-            done()
-
-    def feed(self):
-        try:
-            self.stdin_bytes = self.stdin_bytes[os.write(self.stdin, self.stdin_bytes[:CHUNK]) :]
-        except BlockingIOError:
-            return
-        except OSError:
-            # It has closed its input.
-            self.stdin_bytes, self.more = memoryview(b""), False
-        if self.stdin_bytes:
-            return
-        if self.more:
-            self.loop.unwatch(self.stdin)
-        else:
-            self.close_stdin()
-        self.release_feeders()
-
-    def close_stdin(self):
-        if self.stdin is not None:
-            self.loop.unwatch(self.stdin)
-            os.close(self.stdin)
-            self.stdin = None
-            self.stdin_bytes = memoryview(b"")
 
     def pump(self, fd):
         """True when something was read, so that there may be more."""
@@ -291,14 +230,13 @@ class Command(Ending):
         self.finish(end)
 
     def finish(self, end):
-        self.close_stdin()
         for output in self.outputs.values():
             output.close()
         self.end = end
         if self.ending and self.ending.get("swept"):
             # Or a repeated kill, whose first answer was lost, would wait for a sweep that is over.
             self.ending = None
-        self.release_feeders()
+        self.input.end()
         self.supervisor.add_ended(self)
         self.supervisor.journal.ended(self)
         for fd in self.pipes:

@@ -7,6 +7,8 @@ import time
 import traceback
 
 TROUBLE = f"{HOME}/trouble"
+# Read or written of a pipe or socket at once, before others get their turn.
+CHUNK = 1 << 18
 
 
 class Loop:

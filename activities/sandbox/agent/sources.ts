@@ -6,6 +6,7 @@ const SUPERVISOR_PARTS = [
   "place",
   "loop",
   "output",
+  "input",
   "process",
   "files",
   "usage",
@@ -19,6 +20,7 @@ const SUPERVISOR_PARTS = [
   "../egress/splice",
   "../egress/forwarder",
   "settings",
+  "environment",
   "supervisor",
 ];
 

@@ -10,7 +10,6 @@ import collections
 import fcntl
 import json
 import os
-import pwd
 import re
 import resource
 import selectors
@@ -20,7 +19,6 @@ import time
 
 PROTOCOL = 1
 SOCKET = f"{HOME}/control.sock"
-CHUNK = 1 << 18
 MAX_READ_BYTES_OF_OUTPUT = 1 << 20
 # For the outputs of all ended commands but the newest: whole outputs are in the store by then.
 MAX_ENDED_BYTES = 1 << 30
@@ -155,7 +153,7 @@ class Supervisor:
             client.send({"q": request["q"], "ok": {"taken": not command.end}})
 
         data = binascii.a2b_base64(request["data"])
-        command.take(command.place_of(request), data, request["last"], done)
+        command.input.take(command.input.place_of(request), data, request["last"], done)
 
     def do_wait(self, client, request):
         return self.follow(client, request, self.known(request))
@@ -282,29 +280,6 @@ class Supervisor:
         listener.listen(64)
         self.loop.watch(listener, selectors.EVENT_READ, lambda: Client(self, listener.accept()[0]))
         self.loop.run()
-
-
-def own_isolation():
-    """As the kernel reports it; the tools can only have less."""
-    with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-        lines = (line.partition(":") for line in file)
-        return {name: value.strip() for name, _, value in lines if name in ("Seccomp", "NoNewPrivs", "CapBnd")}
-
-
-def tool_environment():
-    """The image's own environment and the tools' user; nothing of the worker's environment enters."""
-    env = {key: value for key, value in os.environ.items() if key not in ("HOSTNAME", "HOME")}
-    try:
-        user = pwd.getpwuid(TOOL_UID)
-        home, name = user.pw_dir, user.pw_name
-    except KeyError:
-        home, name = WORKSPACE, "agent"
-    env.setdefault("LANG", "C.UTF-8")
-    env.update(HOME=home, USER=name, LOGNAME=name, SHELL="/bin/bash", TERM="dumb", PAGER="cat", GIT_PAGER="cat")
-    # On the tools' path only: the supervisor itself, which is root, runs nothing from a folder that they can write to.
-    env["PATH"] = f"{home}/.local/bin:{env.get('PATH', os.defpath)}"
-    env.update(GIT_TERMINAL_PROMPT="0", GIT_EDITOR="true", DEBIAN_FRONTEND="noninteractive")
-    return env
 
 
 Supervisor().run()

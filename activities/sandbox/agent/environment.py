@@ -1,0 +1,27 @@
+"""What the tools run with: their environment, and what the kernel lets them do. Part of the supervisor: see sources.ts."""
+
+import os
+import pwd
+
+
+def own_isolation():
+    """As the kernel reports it; the tools can only have less."""
+    with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+        lines = (line.partition(":") for line in file)
+        return {name: value.strip() for name, _, value in lines if name in ("Seccomp", "NoNewPrivs", "CapBnd")}
+
+
+def tool_environment():
+    """The image's own environment and the tools' user; nothing of the worker's environment enters."""
+    env = {key: value for key, value in os.environ.items() if key not in ("HOSTNAME", "HOME")}
+    try:
+        user = pwd.getpwuid(TOOL_UID)
+        home, name = user.pw_dir, user.pw_name
+    except KeyError:
+        home, name = WORKSPACE, "agent"
+    env.setdefault("LANG", "C.UTF-8")
+    env.update(HOME=home, USER=name, LOGNAME=name, SHELL="/bin/bash", TERM="dumb", PAGER="cat", GIT_PAGER="cat")
+    # On the tools' path only: the supervisor itself, which is root, runs nothing from a folder that they can write to.
+    env["PATH"] = f"{home}/.local/bin:{env.get('PATH', os.defpath)}"
+    env.update(GIT_TERMINAL_PROMPT="0", GIT_EDITOR="true", DEBIAN_FRONTEND="noninteractive")
+    return env

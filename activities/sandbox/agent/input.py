@@ -1,0 +1,91 @@
+"""A command's input: given at its start, or fed to it in pieces while it runs. Part of the supervisor: see sources.ts."""
+
+import os
+import selectors
+
+
+class Input:
+    def __init__(self, loop):
+        self.loop = loop
+        # Our end of the pipe: None where it gets no input, and once that is closed.
+        self.fd = None
+        self.flowing = False
+        self.over = False
+        # What is not written yet.
+        self.rest = memoryview(b"")
+        # Bytes so far, whether more is to follow, and callbacks of those who wait to send it.
+        self.size = 0
+        self.more = False
+        self.feeders = []
+        # Names of the pieces that came under one.
+        self.named = set()
+
+    def begin(self, data, more):
+        """@returns whether it needs a pipe, whose end goes to `fd`"""
+        self.rest = memoryview(data)
+        self.size, self.more = len(data), more
+        return bool(data) or more
+
+    def flow(self):
+        """From here on the program runs and can read."""
+        if self.fd is not None:
+            self.flowing = True
+            os.set_blocking(self.fd, False)
+            self.loop.watch(self.fd, selectors.EVENT_WRITE, self.feed)
+
+    def place_of(self, request):
+        """Where a piece belongs. One with a name comes after all others, and once."""
+        if "offset" in request:
+            return request["offset"]
+        if request["once"] in self.named:
+            return -1
+        self.named.add(request["once"])
+        return self.size
+
+    def take(self, offset, data, last, done):
+        """More of it. A repeated request, whose first answer was lost, adds nothing. `done` is called once there is room for
+        the next."""
+        self.feeders.append(done)
+        if offset == self.size and not self.over:
+            self.size += len(data)
+            self.more = not last
+            self.rest = memoryview(bytes(self.rest) + data)
+            if self.flowing:
+                self.loop.unwatch(self.fd)
+                self.loop.watch(self.fd, selectors.EVENT_WRITE, self.feed)
+        if self.fd is None or (self.more and not self.rest):
+            self.release_feeders()
+
+    def release_feeders(self):
+        feeders, self.feeders = self.feeders, []
+        for done in feeders:
+            done()
+
+    def feed(self):
+        try:
+            self.rest = self.rest[os.write(self.fd, self.rest[:CHUNK]) :]
+        except BlockingIOError:
+            return
+        except OSError:
+            # The command has closed it.
+            self.rest, self.more = memoryview(b""), False
+        if self.rest:
+            return
+        if self.more:
+            self.loop.unwatch(self.fd)
+        else:
+            self.close()
+        self.release_feeders()
+
+    def close(self):
+        if self.fd is not None:
+            self.loop.unwatch(self.fd)
+            os.close(self.fd)
+            self.fd, self.flowing = None, False
+            self.rest = memoryview(b"")
+
+    def end(self):
+        """The command has ended: nothing more is taken, and nobody waits."""
+        self.close()
+        self.over = True
+        self.release_feeders()
