@@ -1,11 +1,12 @@
-/** Images, files and long texts by SHA-256: the same bytes are stored once. */
-import { createHash } from "node:crypto";
+/**
+ * Images, files and long texts by SHA-256: the same bytes are stored once. Through functions of the database, which lets nobody
+ * look at them but by that name.
+ */
 import { inflateSync } from "node:zlib";
-import { inArray, sql } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import { mediaSize, type MediaSize } from "../contract/media-size.ts";
 import type { FilePart } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
-import { blobs } from "./schema/index.ts";
 
 const PREFIX = "@blob:";
 
@@ -19,11 +20,10 @@ export async function saveBlob(
   mediaType: string,
   filename?: string,
 ): Promise<FilePart> {
-  const sha256 = createHash("sha256").update(bytes).digest("hex");
-  await db
-    .insert(blobs)
-    .values({ sha256, mediaType, bytes })
-    .onConflictDoUpdate({ target: blobs.sha256, set: { createdAt: sql`now()` } });
+  const { rows } = await db.execute<{ sha256: string }>(
+    sql`select longhaul_save_blob(${mediaType}, ${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)}) as sha256`,
+  );
+  const sha256 = rows[0]?.sha256 ?? "";
   return {
     type: "file",
     mediaType,
@@ -64,9 +64,8 @@ export async function loadBlobs(
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, Uint8Array>> {
   if (ids.length === 0) return new Map();
-  const rows = await db
-    .select({ sha256: blobs.sha256, bytes: blobs.bytes })
-    .from(blobs)
-    .where(inArray(blobs.sha256, [...ids]));
+  const { rows } = await db.execute<{ sha256: string; bytes: Buffer }>(
+    sql`select sha256, bytes from longhaul_blobs(${sql.param([...ids])}::text[])`,
+  );
   return new Map(rows.map((row) => [row.sha256, row.bytes]));
 }

@@ -270,3 +270,4 @@ export * from "./delegations.ts";
 export * from "./batches.ts";
 export * from "./deleted-sessions.ts";
 export * from "./rates.ts";
+export * from "./client-roles.ts";

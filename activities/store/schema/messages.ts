@@ -105,25 +105,28 @@ export const compactionEvents = pgTable(
 
 /**
  * Messages with what the rounds in force have made of them. A round says once which sequences it replaced, so that its marks
- * are one row however many messages they are on, and are gone with it where it is undone or superseded.
+ * are one row however many messages they are on, and are gone with it where it is undone or superseded. Whoever reads it sees
+ * what the tables show to them.
  */
-export const messages = pgView("messages").as((query) =>
-  query
-    .select({
-      ...getTableColumns(storedMessages),
-      isCompacted: sql<boolean>`${compactionEvents.id} is not null`.as("is_compacted"),
-      compactedRound: sql<number | null>`${compactionEvents.round}`.as("compacted_round"),
-      compactedAt: sql`${compactionEvents.createdAt}`
-        .mapWith((value: string): Date | null => new Date(value))
-        .as("compacted_at"),
-    })
-    .from(storedMessages)
-    .leftJoin(
-      compactionEvents,
-      and(
-        eq(compactionEvents.sessionId, storedMessages.sessionId),
-        isNull(compactionEvents.supersededEpoch),
-        sql`${storedMessages.sequence} <@ ${compactionEvents.replaced}`,
+export const messages = pgView("messages")
+  .with({ securityInvoker: true })
+  .as((query) =>
+    query
+      .select({
+        ...getTableColumns(storedMessages),
+        isCompacted: sql<boolean>`${compactionEvents.id} is not null`.as("is_compacted"),
+        compactedRound: sql<number | null>`${compactionEvents.round}`.as("compacted_round"),
+        compactedAt: sql`${compactionEvents.createdAt}`
+          .mapWith((value: string): Date | null => new Date(value))
+          .as("compacted_at"),
+      })
+      .from(storedMessages)
+      .leftJoin(
+        compactionEvents,
+        and(
+          eq(compactionEvents.sessionId, storedMessages.sessionId),
+          isNull(compactionEvents.supersededEpoch),
+          sql`${storedMessages.sequence} <@ ${compactionEvents.replaced}`,
+        ),
       ),
-    ),
-);
+  );
