@@ -88,7 +88,15 @@ async function begin({ store, sanitizer }: AgentDeps, batch: Batch, item: NextIt
   if (start !== null) {
     const config = await withinBudget(store.db, batch, start.config);
     const workspace = await itemFiles(store.db, batch.id, itemId);
-    await createSession(store, { ...start, id: sessionId, config, ...(workspace ? { workspace } : {}) });
+    // The batch's row says whose it is: that is held to the role that wrote it.
+    const owner = batch.owner ?? undefined;
+    await createSession(store, {
+      ...start,
+      id: sessionId,
+      config,
+      owner,
+      ...(workspace ? { workspace } : {}),
+    });
     await beginItem(store.db, batch.id, itemId);
   }
   const [line = ""] = (start?.task ?? itemId).trim().split("\n", 1);

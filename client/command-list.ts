@@ -238,6 +238,12 @@ export const commandList: readonly CommandEntry[] = [
     load: async () => (await import("./commands/local-services.ts")).downCommand,
   },
   {
+    name: "database",
+    usage: "client <name>",
+    about: "for operators: an address of Postgres that shows one person's sessions (--revoke takes it away)",
+    load: async () => (await import("./commands/database.ts")).databaseCommand,
+  },
+  {
     name: "models",
     usage: "[filter]",
     about: "models with window and price, those whose key is there first",

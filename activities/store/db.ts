@@ -2,6 +2,7 @@
 import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import { migrate } from "drizzle-orm/node-postgres/migrator";
 import pg from "pg";
+import { applyClientRights } from "./client-rights.ts";
 import * as schema from "./schema/index.ts";
 import { allowSilence, endSilentConnections } from "./silence.ts";
 
@@ -95,7 +96,7 @@ function withOwnTransactions(db: Database): Database {
 
 /**
  * Brings the tables up to date. Several processes may call it at once: an advisory lock on one connection lets them
- * in one after the other (the migrator itself takes no lock).
+ * in one after the other (the migrator itself takes no lock). Roles of clients get their rights on what is new.
  */
 export async function migrateStore(store: Store): Promise<void> {
   const client = await store.pool.connect();
@@ -110,6 +111,7 @@ export async function migrateStore(store: Store): Promise<void> {
         migrationsTable: "longhaul_migrations",
         migrationsSchema: "public",
       });
+      await applyClientRights(client);
     } finally {
       await client.query("select pg_advisory_unlock($1)", [MIGRATION_LOCK]);
     }

@@ -111,7 +111,9 @@ async function copyFiles(tx: Transaction, { from, to, beforeStep }: Fork): Promi
     )
     insert into checkpoints (id, session_id, epoch, step, parent_id, manifest, pack)
     select copy.fresh, ${to}, c.epoch, c.step, coalesce(parent.fresh, c.parent_id), c.manifest, c.pack
-    from copy join checkpoints c on c.id = copy.id left join copy parent on parent.id = copy.parent_id`);
+    from copy join checkpoints c on c.id = copy.id left join copy parent on parent.id = copy.parent_id
+    -- What others build on comes first: a client may build on what it sees.
+    order by c.id`);
 }
 
 async function tellModel(tx: Transaction, { from, to, beforeStep }: Fork): Promise<void> {

@@ -6,6 +6,7 @@ import {
   makeGrpcRetryInterceptor,
   type GrpcRetryOptions,
 } from "@temporalio/client";
+import { ownerOfRole } from "../../activities/store/client-roles.ts";
 import { openStore, type Store } from "../../activities/store/db.ts";
 import { withoutPassword } from "../../worker/connect/probe.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
@@ -15,6 +16,7 @@ import { findServices, settingOf, type LocalServices } from "../setup/services.t
 import { codecKeysOf } from "../../worker/connect/codec.ts";
 import { temporalClient } from "../../worker/connect/temporal-client.ts";
 import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
+import { usageError } from "../console/errors.ts";
 import { isNamespaceMissing } from "./missing-service.ts";
 import { innermostReason } from "../../activities/contract/reason-of.ts";
 
@@ -27,7 +29,7 @@ export interface Services {
   readonly store: Store;
   readonly temporal: Temporal;
   readonly taskQueue: string;
-  /** Who acts, where that is known: owns what is started, and is named in events. */
+  /** Who acts, where that is known: owns what is started, and is named in events. A client's role of Postgres says it, else the setting. */
   readonly user?: string | undefined;
   /** Where a session is to be seen in Temporal's Web UI. */
   readonly uiUrl: (sessionId: string) => string | undefined;
@@ -49,8 +51,9 @@ export interface Temporal {
  */
 export async function openServices(services: LocalServices = findServices()): Promise<Services> {
   const store = openStore({ url: services.databaseUrl, maxConnections: 4 });
+  let owner: string | undefined;
   try {
-    await withTimeout(store.pool.query("select 1"), CONNECT_MS);
+    owner = await withTimeout(ownerOfRole(store), CONNECT_MS);
   } catch (error) {
     await store.close().catch(() => undefined);
     throw new ServiceMissing({
@@ -61,12 +64,20 @@ export async function openServices(services: LocalServices = findServices()): Pr
       cause: error,
     });
   }
+  const named = clientUser();
+  if (owner !== undefined && named !== undefined && named !== owner) {
+    await store.close();
+    throw usageError(
+      `LONGHAUL_USER is ${named}, and the role of DATABASE_URL is ${owner}'s.`,
+      "Unset LONGHAUL_USER.",
+    );
+  }
   const temporal = lazyTemporal(services.temporalAddress);
   return {
     store,
     temporal,
     taskQueue: services.taskQueue,
-    user: clientUser(),
+    user: owner ?? named,
     uiUrl: (id) =>
       services.uiUrl === undefined
         ? undefined

@@ -1,7 +1,7 @@
 /** Tells errors of services that went away in the middle of things from all others. */
 import { NamespaceNotFoundError } from "@temporalio/client";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
-import { missing, type ClientError } from "../console/errors.ts";
+import { missing, notPossible, type ClientError } from "../console/errors.ts";
 
 const NETWORK_CODES = new Set([
   "ECONNREFUSED",
@@ -19,6 +19,8 @@ const NETWORK_CODES = new Set([
   "3D000",
   "08006",
 ]);
+/** Postgres: insufficient privilege, also of a row that a policy refuses. */
+const NOT_ALLOWED = "42501";
 /** gRPC's UNAVAILABLE and UNAUTHENTICATED. */
 const GRPC_CODES = new Set([14, 16]);
 
@@ -30,7 +32,7 @@ export function isNamespaceMissing(status: { readonly code?: unknown; readonly d
   return status.code === GRPC_NOT_FOUND && /^namespace\b.*\bnot found/i.test(String(status.details));
 }
 
-/** The error in the client's words, or undefined where no service is missing. */
+/** The error in the client's words, or undefined where no service is missing and no right. */
 export function missingServiceOf(error: unknown): ClientError | undefined {
   for (let inner = error; inner instanceof Error; inner = inner.cause) {
     if (inner instanceof ServiceMissing)
@@ -42,6 +44,11 @@ export function missingServiceOf(error: unknown): ClientError | undefined {
         error,
       );
     const code = (inner as { code?: unknown }).code;
+    if (code === NOT_ALLOWED)
+      return notPossible(
+        `Your role in Postgres may not do that: ${inner.message}.`,
+        "It is for the operator: deleting, purging, logins of MCP servers, other people's sessions, and tables of another version, which a worker of that version makes.",
+      );
     if (typeof code === "string" && NETWORK_CODES.has(code)) {
       return missing(
         `A connection was lost: ${inner.message}`,

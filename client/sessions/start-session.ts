@@ -122,7 +122,9 @@ async function withTables<T>(services: Services, work: () => Promise<T>): Promis
 async function isOver(services: Services, client: Client, start: Start): Promise<boolean> {
   const id = start.id ?? "";
   const row = await findSession(services.store.db, id);
-  if (row === undefined) return false;
+  // Taken, and not to be seen: its workflow is none of this person's.
+  if (row === undefined)
+    throw notPossible(`The id ${id} belongs to somebody else's session.`, "Choose another --id.");
   if (row.task !== start.task) {
     throw notPossible(
       `The id ${id} belongs to a session with another task.`,

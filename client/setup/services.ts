@@ -113,6 +113,11 @@ export function findServices(home: string = projectHome, ports: "fixed" | "free"
   });
 }
 
+/** Where roles are made: as the superuser of a Postgres that is ours, else as the environment says. */
+export function operatorDatabaseUrl(): string {
+  return settingOf("DATABASE_URL") ?? ownPostgresUrl(projectHome, "superuser") ?? findServices().databaseUrl;
+}
+
 /** Ends what we started, the worker first; never what is others'. Data stays. */
 export async function bringDown(options: {
   readonly home?: string;

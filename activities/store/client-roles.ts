@@ -1,0 +1,83 @@
+/** Roles of Postgres for clients: made and taken away by an operator, asked about by whoever connects. */
+import pg from "pg";
+import { applyClientRights, quoted } from "./client-rights.ts";
+import type { Store } from "./db.ts";
+
+/** Postgres cuts longer names. */
+const MAX_ROLE_BYTES = 63;
+/** Each program of a person has up to four; a page that is open has one more. */
+const MAX_CONNECTIONS = 50;
+
+/** One role a person and database: roles are of a whole server. */
+export function clientRole(database: string, owner: string): string {
+  return `${database}_client_${owner}`;
+}
+
+/** Whether the role that a person would get has a name that Postgres keeps as it is. */
+export const fitsRole = (role: string) => Buffer.byteLength(role) <= MAX_ROLE_BYTES;
+
+/**
+ * Makes the role, or gives it a new password, with the rights of a client.
+ * @throws pg.DatabaseError where the connection's own role may not make roles (42501), or no worker has made the tables (42P01)
+ */
+export async function grantClient(store: Store, owner: string, password: string): Promise<string> {
+  return onConnection(store, async (client) => {
+    const role = clientRole(await databaseOf(client), owner);
+    await client.query("select from client_roles limit 0");
+    const { rowCount } = await client.query("select from pg_roles where rolname = $1", [role]);
+    await client.query(
+      `${rowCount === 0 ? "create" : "alter"} role ${quoted(role)} login nosuperuser nocreatedb nocreaterole noreplication nobypassrls
+        noinherit connection limit ${MAX_CONNECTIONS} password ${client.escapeLiteral(password)}`,
+    );
+    await client.query(
+      "insert into client_roles (role, owner) values ($1, $2) on conflict (role) do update set owner = excluded.owner",
+      [role, owner],
+    );
+    await applyClientRights(client);
+    return role;
+  });
+}
+
+/** Ends its connections and removes it. The sessions stay. @returns false where there is none */
+export async function revokeClient(store: Store, owner: string): Promise<boolean> {
+  return onConnection(store, async (client) => {
+    const role = clientRole(await databaseOf(client), owner);
+    const { rowCount } = await client.query("delete from client_roles where role = $1", [role]);
+    const known = await client.query("select from pg_roles where rolname = $1", [role]);
+    if (known.rowCount !== 0) {
+      await client.query(`alter role ${quoted(role)} nologin`);
+      await client.query("select pg_terminate_backend(pid) from pg_stat_activity where usename = $1", [role]);
+      await client.query(`drop owned by ${quoted(role)}; drop role ${quoted(role)}`);
+    }
+    return rowCount !== 0 || known.rowCount !== 0;
+  });
+}
+
+/** Whose sessions the connection's role sees; undefined where it sees all. Also tells whether Postgres answers. */
+export async function ownerOfRole({ pool }: Pick<Store, "pool">): Promise<string | undefined> {
+  try {
+    const { rows } = await pool.query<{ owner: string }>(
+      "select owner from client_roles where role = current_user",
+    );
+    return rows[0]?.owner;
+  } catch (error) {
+    // No tables yet, those of an earlier version, or a role that an operator made by hand.
+    if (error instanceof pg.DatabaseError && (error.code === "42P01" || error.code === "42501"))
+      return undefined;
+    throw error;
+  }
+}
+
+async function databaseOf(client: pg.PoolClient): Promise<string> {
+  const { rows } = await client.query<{ name: string }>("select current_database() as name");
+  return rows[0]?.name ?? "";
+}
+
+async function onConnection<T>(store: Store, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  const client = await store.pool.connect();
+  try {
+    return await work(client);
+  } finally {
+    client.release();
+  }
+}

@@ -1,0 +1,65 @@
+/** `longhaul database client NAME`: an address of Postgres for one person, which shows that person's sessions alone. */
+import { randomBytes } from "node:crypto";
+import type { Command } from "commander";
+import { personName } from "../../activities/contract/person-name.ts";
+import { clientRole, fitsRole, grantClient, revokeClient } from "../../activities/store/client-roles.ts";
+import { openStore } from "../../activities/store/db.ts";
+import { missing, notPossible, usageError } from "../console/errors.ts";
+import type { Output } from "../console/output.ts";
+import { operatorDatabaseUrl } from "../setup/services.ts";
+
+interface DatabaseFlags {
+  readonly revoke?: boolean;
+}
+
+export function databaseCommand(command: Command, output: Output) {
+  command
+    .argument("<what>", "client")
+    .argument("<name>", "whose sessions, as LONGHAUL_USER says it")
+    .option("--revoke", "take the role away; the sessions stay");
+  return async (what: string, name: string, flags: DatabaseFlags): Promise<void> => {
+    if (what !== "client") throw usageError("Say `database client NAME`.");
+    if (personName(name) !== name) throw usageError("The name must be one clean line.");
+    const url = operatorDatabaseUrl();
+    if (!fitsRole(clientRole(new URL(url).pathname.slice(1), name)))
+      throw usageError(`The name ${name} is too long for a role of Postgres.`);
+    const store = openStore({ url, maxConnections: 1 });
+    try {
+      if (flags.revoke !== true) await grant(name, url);
+      else if (await revokeClient(store, name)) output.note(`The role of ${name} is gone.\n`);
+      else throw notPossible(`${name} has no role in this database.`);
+    } catch (error) {
+      throw inWords(error);
+    } finally {
+      await store.close();
+    }
+
+    async function grant(owner: string, address: string): Promise<void> {
+      const password = randomBytes(24).toString("base64url");
+      const role = await grantClient(store, owner, password);
+      const client = new URL(address);
+      client.username = encodeURIComponent(role);
+      client.password = password;
+      output.note(
+        `${owner}'s DATABASE_URL follows. It shows and changes ${owner}'s sessions alone. A second call makes a new password.\n`,
+      );
+      output.result(`${client.href}\n`);
+    }
+  };
+}
+
+function inWords(error: unknown): unknown {
+  const { code } = (error ?? {}) as { code?: unknown };
+  if (code === "42501")
+    return notPossible(
+      "The role of this address may not make roles: nothing was granted.",
+      "Run it with the DATABASE_URL of a superuser. Workers keep their own.",
+    );
+  if (code === "42P01")
+    return missing(
+      "This database has no table client_roles.",
+      "A worker of this version makes it when it starts: longhaul worker",
+      error,
+    );
+  return error;
+}

@@ -1,0 +1,37 @@
+import { getTableName } from "drizzle-orm";
+import { expect, test } from "vitest";
+import { applyClientRights, tableRights } from "../../../activities/store/client-rights.ts";
+import { sessionTables } from "../../../activities/store/delete-session.ts";
+
+test("each table says what a client may do, and those of a session show no other person's", () => {
+  // Throws for a table that nobody has thought of.
+  const rights = tableRights();
+  for (const name of sessionTables().map(getTableName))
+    expect(rights.get(name), name).toMatchObject({
+      rows: expect.stringContaining(`${name}.session_id`) as string,
+    });
+  for (const name of ["blobs", "mcp_credentials", "workers"]) expect(rights.get(name)).toBe("none");
+  const deletes = [...rights].filter(([, each]) => each !== "none" && each.grants.includes("delete"));
+  expect(deletes.map(([name]) => name)).toEqual(["schedules"]);
+});
+
+test("nothing is changed where there is no role, or all is as it should be", async () => {
+  const said: string[] = [];
+  let digest = "";
+  const roles: string[] = [];
+  const connection = {
+    query: <Row>(text: string) => {
+      said.push(text);
+      digest = /is '(\w+)'$/.exec(text)?.[1] ?? digest;
+      return Promise.resolve({ rows: roles.map((role) => ({ role, digest })) as Row[] });
+    },
+  };
+  await applyClientRights(connection);
+  expect(said).toHaveLength(1);
+  roles.push("one");
+  await applyClientRights(connection);
+  const changed = said.length;
+  expect(changed).toBeGreaterThan(20);
+  await applyClientRights(connection);
+  expect(said).toHaveLength(changed + 1);
+});
