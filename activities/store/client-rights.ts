@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { getTableName, is } from "drizzle-orm";
 import { PgTable } from "drizzle-orm/pg-core";
-import { sessionTables } from "./delete-session.ts";
+import { sessionTables } from "./session-tables.ts";
 import * as schema from "./schema/index.ts";
 
 /** What runs statements one by one. */
@@ -65,6 +65,8 @@ const SPECIAL: Readonly<Record<string, Rights | "none">> = {
   blobs: "none",
   // Of the operator.
   workers: "none",
+  rate_windows: "none",
+  open_requests: "none",
   mcp_credentials: "none",
 };
 

@@ -1,8 +1,8 @@
 /** Takes a session out of the database: with its delegates, all their rows, and what nothing else refers to. */
-import { eq, getTableColumns, inArray, is, sql } from "drizzle-orm";
-import { PgTable } from "drizzle-orm/pg-core";
+import { eq, inArray, sql } from "drizzle-orm";
 import type { Database, Queryable } from "./db.ts";
 import * as schema from "./schema/index.ts";
+import { sessionTables } from "./session-tables.ts";
 
 /** A session with the run that had it when it was looked at. */
 export interface FamilyMember {
@@ -86,19 +86,6 @@ export async function deleteFamily(
 
 const keyOf = (family: readonly FamilyMember[]) =>
   JSON.stringify(family.map(({ id, runId, endedAt }) => [id, runId, endedAt === null]));
-
-type SessionTable = PgTable & { readonly sessionId: typeof schema.runs.sessionId };
-
-/** Each table that has rows of one session: a new one counts by itself. */
-export function sessionTables(): SessionTable[] {
-  const all: readonly unknown[] = Object.values(schema);
-  return all.filter(isSessionTable);
-}
-
-/** A batch's item outlives its session. */
-function isSessionTable(table: unknown): table is SessionTable {
-  return table !== schema.batchItems && is(table, PgTable) && "sessionId" in getTableColumns(table);
-}
 
 /**
  * Saves that others build on become theirs: a fork of a delegate shares the files that this was given. Under step numbers that no

@@ -6,7 +6,8 @@ import type { PgTable } from "drizzle-orm/pg-core";
 import { loadBlobs, saveBlob } from "./blobs.ts";
 import { packPieces } from "./checkpoints.ts";
 import type { Database, Queryable } from "./db.ts";
-import { blobsOf, dropBlobs, sessionTables } from "./delete-session.ts";
+import { blobsOf, dropBlobs } from "./delete-session.ts";
+import { sessionTables } from "./session-tables.ts";
 import { blobs, checkpoints, sessions, toolOutputs } from "./schema/index.ts";
 
 const PURGED = "[purged]";

@@ -10,8 +10,8 @@ import {
   deleteFamily,
   findDeleted,
   readFamily,
-  sessionTables,
 } from "../../activities/store/delete-session.ts";
+import { sessionTables } from "../../activities/store/session-tables.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { keepWhole } from "../../activities/step/store-full-output.ts";
 import { purgeText } from "../../activities/store/purge.ts";

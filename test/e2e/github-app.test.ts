@@ -6,7 +6,7 @@ import { gitConfigSchema } from "../../activities/config/git-settings.ts";
 import { gitAccessOf } from "../../activities/git/git-access.ts";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
-import { deliverSession } from "../../client/sessions/deliver-session.ts";
+import { deliverSession } from "../../client/watch/deliver-session.ts";
 import { CANARY, startAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { clientServices, quietOutput, sessionRow } from "../support/client-services.ts";

@@ -1,4 +1,4 @@
--- Safe while old workers run: two columns that they neither read nor write.
+-- Safe while older workers run: columns, tables and functions that they do not use.
 ALTER TABLE "tool_calls" ADD COLUMN "mcp_task" text;--> statement-breakpoint
 ALTER TABLE "mcp_catalogues" ADD COLUMN "next" json;--> statement-breakpoint
 CREATE TABLE "open_requests" (
@@ -19,7 +19,6 @@ CREATE TABLE "rate_windows" (
 );
 --> statement-breakpoint
 CREATE INDEX "open_requests_key_idx" ON "open_requests" USING btree ("key");--> statement-breakpoint
--- Safe while older workers run: a new table, new functions, and a view that is read with the rights of who reads it.
 CREATE TABLE "client_roles" (
 	"role" text PRIMARY KEY NOT NULL,
 	"owner" text NOT NULL
