@@ -15,6 +15,7 @@ import { deliverGuidance } from "./step/deliver-guidance.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession } from "./runtime/enter-session.ts";
 import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
+import { holdToModels } from "./runtime/hold-to-policy.ts";
 import { budgetOf, modelDeadlines } from "./config/run-policy.ts";
 import { emptyAnswer, roomFor } from "./step/empty-answer.ts";
 import { answerFacts, keepInterrupted, storeAnswer } from "./step/store-answer.ts";
@@ -52,6 +53,7 @@ async function modelStep(
     phase: "model",
     ...(input.round === undefined ? {} : { round: input.round }),
   });
+  holdToModels(deps, entered);
   const fallback = fallbackOf(entered.config, input);
   const asked = await withAskedModel(deps, entered, fallback);
   const session = input.takeTools ? await takeServerTools(deps, scope, asked, input.step) : asked;

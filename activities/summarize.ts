@@ -20,6 +20,7 @@ import type { TokenRatio } from "./transcript/tokens.ts";
 import type { CompactionFacts, SummarizeInput } from "./contract/activities.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterReading } from "./runtime/enter-session.ts";
+import { holdToModels } from "./runtime/hold-to-policy.ts";
 import { prefixOf } from "./context/request.ts";
 import { budgetOf } from "./config/run-policy.ts";
 import { recentRounds, type RecentRound } from "./store/compactions.ts";
@@ -46,6 +47,7 @@ async function summarize(
   const at: Standpoint = { step: input.step, phase: "model", round: input.round - 1 };
   const read = () => Promise.all([loadView(db, scope.sessionId), recentRounds(db, scope.sessionId)]);
   const [entered, [rows, rounds]] = await enterReading(deps, scope, at, read);
+  holdToModels(deps, entered);
   const session = await withAskedModel(deps, entered, input.fallback);
   const learnt = await learntOfSummariser(deps, session);
   const { config } = session;

@@ -4,6 +4,8 @@ import { z } from "zod";
 import type { RunConfig } from "./agent-config.ts";
 import { containedIn, isPrefix, toPrefix } from "./ip-prefix.ts";
 import { modelRateSchema, type ModelRate } from "./model-rate.ts";
+import type { ModelTarget } from "./model-target.ts";
+import { fullModelName, usualAddress } from "./providers.ts";
 import { listedRegistries } from "./registry-settings.ts";
 import { megabytes, NETWORKS, sizeSchema } from "./sandbox-settings.ts";
 
@@ -19,6 +21,10 @@ export const operatorPolicySchema = z.strictObject({
   networks: z.array(z.enum(NETWORKS)).optional(),
   /** Private addresses and prefixes that `sandbox.allow` may open, and hosts of package registries that are not public. */
   allow: names.optional(),
+  /** Models as `PROVIDER/MODEL`; of a provider with an address of the session's own `HOST/MODEL`. */
+  models: names.optional(),
+  /** MCP servers: hosts of those over HTTP, names of programs in the sandbox. */
+  mcp: names.optional(),
   max: z
     .strictObject({
       memory: sizeSchema.optional(),
@@ -51,10 +57,8 @@ interface Refusal {
 }
 
 /** The first rule that a session's settings go beyond. */
-export function policyRefusal(
-  policy: OperatorPolicy,
-  { sandbox, limits }: Pick<RunConfig, "sandbox" | "limits">,
-): Refusal | undefined {
+export function policyRefusal(policy: OperatorPolicy, config: RunConfig): Refusal | undefined {
+  const { sandbox, limits } = config;
   const { images, runtimes, networks, allow, max } = policy;
   const runtime = sandbox.runtime ?? "default";
   return (
@@ -62,6 +66,8 @@ export function policyRefusal(
     outside("runtimes", "sandbox.runtime", runtime, runtimes) ??
     outside("networks", "sandbox.network", sandbox.network, networks) ??
     addressRefusal(allow, sandbox) ??
+    modelRefusal(policy, config) ??
+    mcpRefusal(policy, config) ??
     above("max.memory", "sandbox.memory", sandbox.memory, max.memory, megabytes) ??
     above("max.cpus", "sandbox.cpus", sandbox.cpus, max.cpus) ??
     above("max.pids", "sandbox.pids", sandbox.pids, max.pids) ??
@@ -70,6 +76,47 @@ export function policyRefusal(
     // Without a limit a session may cost anything.
     above("max.costUsd", "limits.maxCostUsd", limits.maxCostUsd ?? Infinity, max.costUsd)
   );
+}
+
+/** The rule `models` against each model that a session may ask, also of its delegates. */
+export function modelRefusal(
+  { models }: Pick<OperatorPolicy, "models">,
+  { summariser, fallback = [], delegate, ...own }: RunConfig,
+): Refusal | undefined {
+  if (models === undefined) return undefined;
+  const targets = [own, summariser, ...fallback, delegate?.target].filter((each) => each !== undefined);
+  for (const target of targets) {
+    const named = ["model", "models"].find((field) => target.body?.[field] !== undefined);
+    if (named !== undefined)
+      return { rule: "models", why: `models.${target.model}.body.${named} would ask for another model` };
+    const refusal = outside("models", "a model", askedName(target), models, matches);
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
+}
+
+/** Who is really asked for what: a provider's name says nothing where a session gives its address. */
+function askedName({
+  model,
+  modelName,
+  provider,
+}: Pick<ModelTarget, "model" | "modelName" | "provider">): string {
+  const full = fullModelName(model);
+  if (provider === undefined) return full;
+  const place =
+    provider.baseUrl === undefined || provider.baseUrl === usualAddress(provider.name)
+      ? provider.name
+      : new URL(provider.baseUrl).host;
+  return `${place}/${modelName ?? full.slice(full.indexOf("/") + 1)}`;
+}
+
+function mcpRefusal({ mcp }: OperatorPolicy, { mcpServers = {} }: RunConfig): Refusal | undefined {
+  for (const [name, { url }] of Object.entries(mcpServers)) {
+    const asked = url === undefined ? name : new URL(url).host;
+    const refusal = outside("mcp", `mcpServers.${name}`, asked, mcp, matches);
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
 }
 
 function outside(

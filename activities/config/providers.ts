@@ -55,6 +55,10 @@ const builtInProviders: Readonly<Record<string, BuiltIn>> = {
   rehearsal: { api: "responses", baseUrlEnv: "LONGHAUL_REHEARSAL_URL", keyless: true },
 };
 
+/** Where a provider that is built in answers, where that is one address. */
+export const usualAddress = (name: string): string | undefined =>
+  Object.hasOwn(builtInProviders, name) ? builtInProviders[name]?.baseUrl : undefined;
+
 /** Variables that say where a provider is or who asks, of those built in. */
 export const providerVariables: readonly string[] = Object.values(builtInProviders).flatMap(
   ({ baseUrlEnv, keyEnv, headersEnv }) =>

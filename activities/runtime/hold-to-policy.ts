@@ -1,6 +1,6 @@
-/** Holds a session to the policy of its worker's operator, when a run opens it. */
+/** Holds a session to the policy of its worker's operator, when a run opens it, and each request for a model. */
 import { fatal } from "../contract/failures.ts";
-import { policyRefusal } from "../config/operator-policy.ts";
+import { modelRefusal, policyRefusal } from "../config/operator-policy.ts";
 import { othersOfOwner } from "../store/owners.ts";
 import type { Session } from "../store/sessions.ts";
 import type { AgentDeps } from "./deps.ts";
@@ -19,8 +19,21 @@ export async function holdToPolicy({ policy, store }: AgentDeps, session: Sessio
   throw refused("max.sessionsPerUser", `${who} may have ${most} at once, and that many are running`);
 }
 
+/**
+ * Holds each request to the rule on models: a person may give another model to a session that runs, and a delegate has one of its
+ * own.
+ * @throws PolicyRefused (fatal) that names the rule
+ */
+export function holdToModels(
+  { policy }: Pick<AgentDeps, "policy">,
+  { config }: Pick<Session, "config">,
+): void {
+  const refusal = policy && modelRefusal(policy, config);
+  if (refusal !== undefined) throw refused(refusal.rule, refusal.why);
+}
+
 const refused = (rule: string, why: string) =>
   fatal(
     "PolicyRefused",
-    `The operator's policy refuses this session (${rule}): ${why}. Nothing was run, and what there was is kept.`,
+    `The operator's policy refuses this session (${rule}): ${why}. Nothing was asked or run for it, and what there was is kept.`,
   );

@@ -2,10 +2,11 @@
 import { onTestFinished, expect, it } from "vitest";
 import { operatorPolicySchema } from "../../activities/config/operator-policy.ts";
 import { createSession, findSession } from "../../activities/store/sessions.ts";
+import { switchModel } from "../../activities/store/switch-model.ts";
 import { sendGuidance } from "../../client/sessions/send-guidance.ts";
 import { runConfig, useAgent } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
-import { scriptedModel } from "../support/scripted-model.ts";
+import { call, scriptedModel } from "../support/scripted-model.ts";
 
 const agent = useAgent();
 
@@ -47,4 +48,33 @@ it("what goes beyond a rule is refused when its run opens, by the rule's name, a
   await expect(second.result()).rejects.toThrow();
   expect((await refusalOf(second.id)).message).toContain("(max.sessionsPerUser)");
   expect(await findSession(db, "one-more")).toMatchObject({ status: "active" });
+});
+
+it("a model that is not allowed is refused at the start, and before a running session asks it", async () => {
+  Object.assign(agent.deps, { policy: operatorPolicySchema.parse({ models: ["openai/gpt-4o"] }) });
+  onTestFinished(() => void Object.assign(agent.deps, { policy: undefined }));
+  const { store } = agent.database;
+  const other = (config: ReturnType<typeof runConfig>) => ({ ...config, model: "openai/other" });
+
+  const never = await agent.start(scriptedModel().says("Never."), { config: other });
+  await expect(never.result()).rejects.toThrow();
+  expect((await sessionRow(agent, never.id)).error).toMatchObject({ type: "PolicyRefused" });
+  expect(never.model.requests).toHaveLength(0);
+
+  let id = "";
+  const running = await agent.start(
+    scriptedModel()
+      .replies(async () => {
+        await switchModel(store, id, other((await findSession(store.db, id))!.config));
+        return { parts: [call("bash", { command: "true" })] };
+      })
+      .says("Never."),
+    { named: (given) => (id = given) },
+  );
+  await expect(running.result()).rejects.toThrow();
+  expect((await sessionRow(agent, running.id)).error).toMatchObject({
+    type: "PolicyRefused",
+    message: expect.stringContaining("(models): a model is openai/other") as string,
+  });
+  expect(running.model.requests).toHaveLength(1);
 });

@@ -3,11 +3,12 @@ import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 import { operatorPolicySchema, policyRefusal } from "../../activities/config/operator-policy.ts";
 import { exitCodeOf } from "../../client/console/errors.ts";
 
-type Asked = Partial<Record<"sandbox" | "limits", Record<string, unknown>>>;
+type Asked = Partial<Record<"sandbox" | "limits" | "run", Record<string, unknown>>>;
 
-function ruleAgainst(policy: object, asked: Asked = {}): string | undefined {
+/** @param asked `run`: what else a session's resolved settings have */
+function ruleAgainst(policy: object, { run, ...asked }: Asked = {}): string | undefined {
   const { sandbox, limits } = agentConfigSchema.parse(asked);
-  const session = { sandbox: { ...sandbox, ...asked.sandbox }, limits };
+  const session = { model: "openai/gpt-x", sandbox: { ...sandbox, ...asked.sandbox }, limits, ...run };
   return policyRefusal(operatorPolicySchema.parse(policy), session as never)?.rule;
 }
 
@@ -15,6 +16,9 @@ test("an empty policy allows what the defaults ask for, and everything else", ()
   expect(ruleAgainst({})).toBeUndefined();
   expect(ruleAgainst({}, { sandbox: { memory: "64g", network: "bridge" } })).toBeUndefined();
 });
+
+const GPT = { models: ["openai/gpt-*"] };
+const MCP = { mcp: ["db-*", "*.example.com"] };
 
 test.each<[string, object, Asked, Asked]>([
   [
@@ -48,6 +52,53 @@ test.each<[string, object, Asked, Asked]>([
   ["max.disk", { max: { disk: "5g" } }, { sandbox: { disk: "6g" } }, { sandbox: { disk: "5g" } }],
   ["max.steps", { max: { steps: 300 } }, {}, { limits: { maxSteps: 300 } }],
   ["max.costUsd", { max: { costUsd: 5 } }, {}, { limits: { maxCostUsd: 5 } }],
+  ["models", { models: ["openai/gpt-*"] }, { run: { model: "anthropic/claude-x" } }, {}],
+  [
+    "models",
+    GPT,
+    { run: { fallback: [{ model: "groq/llama" }] } },
+    { run: { fallback: [{ model: "gpt-y" }] } },
+  ],
+  [
+    "models",
+    GPT,
+    { run: { summariser: { model: "groq/llama" } } },
+    { run: { summariser: { model: "gpt-y" } } },
+  ],
+  ["models", GPT, { run: { delegate: { target: { model: "groq/llama" } } } }, { run: { delegate: {} } }],
+  // Under an allowed name another one, somewhere else, or both.
+  [
+    "models",
+    GPT,
+    { run: { modelName: "o9", provider: { name: "openai" } } },
+    { run: { modelName: "gpt-9", provider: { name: "openai" } } },
+  ],
+  ["models", GPT, { run: { provider: { name: "openai", baseUrl: "https://gpt.example.com/v1" } } }, {}],
+  ["models", GPT, { run: { body: { model: "o9" } } }, { run: { body: { user: "me" } } }],
+  [
+    "models",
+    { models: ["models.example.com/*", "groq/*"] },
+    {},
+    { run: { provider: { name: "ours", baseUrl: "https://models.example.com/v1" } } },
+  ],
+  [
+    "models",
+    { models: ["groq/*"] },
+    { run: { model: "groq/a", provider: { name: "groq", baseUrl: "https://x.example.com/v1" } } },
+    { run: { model: "groq/a", provider: { name: "groq", baseUrl: "https://api.groq.com/openai/v1" } } },
+  ],
+  [
+    "mcp",
+    MCP,
+    { run: { mcpServers: { other: { command: "x" } } } },
+    { run: { mcpServers: { "db-a": { command: "x" } } } },
+  ],
+  [
+    "mcp",
+    MCP,
+    { run: { mcpServers: { "db-a": { url: "https://x.example.org" } } } },
+    { run: { mcpServers: { any: { url: "https://a.example.com/mcp" } } } },
+  ],
 ])("%s refuses what goes beyond it, and takes what does not", (rule, policy, beyond, within) => {
   expect(ruleAgainst(policy, beyond)).toBe(rule);
   expect(ruleAgainst(policy, within)).toBeUndefined();
