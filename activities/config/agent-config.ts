@@ -11,7 +11,7 @@ import { gitConfigSchema, sessionGitSchema } from "./git-settings.ts";
 import { outputSchemaSchema } from "./output-schema.ts";
 import { permissionsSchema, questionsSchema } from "./question-settings.ts";
 import { mcpServersSchema } from "./mcp-settings.ts";
-import { inheritedSchema, sandboxConfigSchema } from "./sandbox-settings.ts";
+import { inheritedSchema, sandboxConfigSchema, sizeSchema } from "./sandbox-settings.ts";
 import { sessionSkillsSchema, skillsSchema } from "./skill-settings.ts";
 import { strategyNames } from "../contract/strategies.ts";
 import { modelConfigSchema, modelTargetSchema, providerConfigSchema } from "./model-target.ts";
@@ -97,6 +97,8 @@ const limitsConfigSchema = z.strictObject({
   silenceTimeout: ms.default(90_000),
   /** USD that a session may cost; then it ends after a wrap-up step. Default: no limit. */
   maxCostUsd: z.number().positive().optional(),
+  /** Saved files of a session in Postgres; beyond it only the newest are kept. Source: ours, sixteen of the largest saves. */
+  maxSaved: sizeSchema.default("4g"),
   /** How long a run may take, in ms, also while it waits; then it ends after a last answer. Default: no limit. */
   deadline: z.number().int().min(MIN_DEADLINE_MS).max(MAX_DEADLINE_MS).optional(),
   /** So long before the deadline that last answer is asked for, in ms; a quarter of the deadline at most. Source: ours, two minutes. */

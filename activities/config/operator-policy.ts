@@ -32,6 +32,8 @@ export const operatorPolicySchema = z.strictObject({
       pids: z.number().int().positive().optional(),
       disk: sizeSchema.optional(),
       steps: z.number().int().positive().optional(),
+      /** Saved files of a session, as `limits.maxSaved`. */
+      saved: sizeSchema.optional(),
       costUsd: z.number().positive().optional(),
       /** Sessions of one owner that run or wait at once; those without an owner count as one person's. */
       sessionsPerUser: z.number().int().positive().optional(),
@@ -73,6 +75,7 @@ export function policyRefusal(policy: OperatorPolicy, config: RunConfig): Refusa
     above("max.pids", "sandbox.pids", sandbox.pids, max.pids) ??
     above("max.disk", "sandbox.disk", sandbox.disk, max.disk, megabytes) ??
     above("max.steps", "limits.maxSteps", limits.maxSteps, max.steps) ??
+    above("max.saved", "limits.maxSaved", limits.maxSaved, max.saved, megabytes) ??
     // Without a limit a session may cost anything.
     above("max.costUsd", "limits.maxCostUsd", limits.maxCostUsd ?? Infinity, max.costUsd)
   );

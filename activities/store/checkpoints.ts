@@ -88,6 +88,21 @@ export async function latestCheckpoint(
   sessionId: string,
   options: { readonly atStep?: number } = {},
 ): Promise<Checkpoint | undefined> {
+  return newestOf(
+    db,
+    and(
+      eq(checkpoints.sessionId, sessionId),
+      isNull(checkpoints.supersededEpoch),
+      options.atStep === undefined ? undefined : lte(checkpoints.step, options.atStep),
+    ),
+  );
+}
+
+/** Undefined where there is none. */
+export const checkpointById = (db: Queryable, id: number): Promise<Checkpoint | undefined> =>
+  newestOf(db, eq(checkpoints.id, id));
+
+async function newestOf(db: Queryable, fits: SQL | undefined): Promise<Checkpoint | undefined> {
   const [row] = await db
     .select({
       id: checkpoints.id,
@@ -99,13 +114,7 @@ export async function latestCheckpoint(
       version: sql<string>`${checkpoints}.xmin::text`,
     })
     .from(checkpoints)
-    .where(
-      and(
-        eq(checkpoints.sessionId, sessionId),
-        isNull(checkpoints.supersededEpoch),
-        options.atStep === undefined ? undefined : lte(checkpoints.step, options.atStep),
-      ),
-    )
+    .where(fits)
     .orderBy(desc(checkpoints.step), desc(checkpoints.epoch))
     .limit(1);
   return row === undefined ? undefined : { ...row, depth: (await chainIds(db, row.id)).length };

@@ -129,6 +129,8 @@ export const eventData = {
   "sandbox:saved": of({ files: number, bytes: number }),
   /** Files that the save does not hold, each told once; at most 20 are named. */
   "sandbox:left-out": of({ count: number, files: list(of({ path: text, bytes: number, reason: text })) }),
+  /** The session's saves take all that it may store: from the next one on, each takes the place of the one before. */
+  "sandbox:saves-full": of({ bytes: number, maxBytes: number }),
   /** Only a person is waited for: it comes back, with the saved files, when it is needed. */
   "sandbox:parked": of({ container: text }),
   "sandbox:removed": of({ container: text }),

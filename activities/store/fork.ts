@@ -3,6 +3,7 @@ import { sql } from "drizzle-orm";
 import { estimateMessage } from "../transcript/tokens.ts";
 import type { Message } from "../contract/message.ts";
 import type { Store } from "./db.ts";
+import { filesAsOf } from "./saved-bytes.ts";
 import { insertMessage, takeSequences } from "./transcript.ts";
 
 export interface Fork {
@@ -117,7 +118,8 @@ async function copyFiles(tx: Transaction, { from, to, beforeStep }: Fork): Promi
 }
 
 async function tellModel(tx: Transaction, { from, to, beforeStep }: Fork): Promise<void> {
-  const text = `[This conversation goes on from an earlier point of session ${from}. The files in /workspace are as they were then; processes that were started are not there.]`;
+  const filesAre = await filesAsOf(tx, from, beforeStep);
+  const text = `[This conversation goes on from an earlier point of session ${from}. The files in /workspace are ${filesAre}; processes that were started are not there.]`;
   const message: Message = { role: "user", content: [{ type: "text", text }] };
   const { rows } = await tx.execute<{ epoch: number }>(sql`select epoch from sessions where id = ${to}`);
   await insertMessage(tx, to, await takeSequences(tx, to, 1), {

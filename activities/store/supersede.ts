@@ -4,6 +4,7 @@ import { estimateMessage } from "../transcript/tokens.ts";
 import type { Message } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
 import { supersedeDelegations } from "./delegations.ts";
+import { filesAsOf } from "./saved-bytes.ts";
 import { insertMessage, takeSequences } from "./transcript.ts";
 
 /** Where a run stands when it first writes: what comes from here on in the rows belongs to another line. */
@@ -22,8 +23,8 @@ export interface Standpoint {
 }
 
 /** Where somebody went back to this point, the model is told in front of the step that follows. */
-const RESET_NOTICE =
-  "[The conversation was taken back to this point. The files in /workspace are as they were then; processes that were started are gone.]";
+const resetNotice = (filesAre: string) =>
+  `[The conversation was taken back to this point. The files in /workspace are ${filesAre}; processes that were started are gone.]`;
 
 /**
  * Marks what a run finds of another line as superseded in the epoch that begins with it. Rounds and prunes from there
@@ -120,7 +121,8 @@ async function supersedeQuestions(tx: Queryable, id: string, epoch: number, at: 
 }
 
 async function tellModel(tx: Queryable, id: string, epoch: number, step: number): Promise<void> {
-  const message: Message = { role: "user", content: [{ type: "text", text: RESET_NOTICE }] };
+  const text = resetNotice(await filesAsOf(tx, id, step));
+  const message: Message = { role: "user", content: [{ type: "text", text }] };
   await insertMessage(tx, id, await takeSequences(tx, id, 1), {
     epoch,
     step,

@@ -6,6 +6,7 @@ import type { AgentDeps } from "../runtime/deps.ts";
 import { retryable } from "../contract/failures.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import { keepWorkspace, type WorkspaceSave } from "./workspace.ts";
+import { roomFor, settleRoom, type Room } from "./saved-room.ts";
 import { withoutLost, type SessionSandboxes } from "./session-sandbox.ts";
 import {
   addNotice,
@@ -64,12 +65,15 @@ export async function saveFiles(
   const { db } = deps.store;
   const at = { sessionId: session.id, epoch: session.epoch, step };
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-    const { latest, base } = await checkpointBase(db, at);
+    const found = await checkpointBase(db, at);
+    const { latest } = found;
     if (latest !== undefined && latest.step > step) return NOTHING_SAVED;
+    const room = await roomFor(db, session, found);
+    const { base } = room;
     const facts = await countedSave(db, session.id, () =>
       keepWorkspace(sandbox, latest, base, async (save) => {
         if (save.saved || save.skipped.length > 0)
-          return db.transaction((tx) => keep(tx, { ...at, sandbox, latest, base, save }));
+          return db.transaction((tx) => keep(tx, { ...at, sandbox, latest, room, save }));
         await markUnchanged(db, at, sandbox.identity);
         return NOTHING_SAVED;
       }),
@@ -90,12 +94,12 @@ interface Save {
   readonly step: number;
   readonly sandbox: Sandbox;
   readonly latest: Checkpoint | undefined;
-  readonly base: Checkpoint | undefined;
+  readonly room: Room;
   readonly save: WorkspaceSave;
 }
 
 async function keep(tx: Queryable, one: Save): Promise<WorkspaceFacts | "changed meanwhile"> {
-  const { sessionId, epoch, step, sandbox, latest, base, save } = one;
+  const { sessionId, epoch, step, sandbox, latest, room, save } = one;
   // From here on saves are serialised, and no reset or other sandbox can intervene.
   const live = await lockEpoch(tx, sessionId);
   const row = await findSandbox(tx, sessionId);
@@ -106,9 +110,11 @@ async function keep(tx: Queryable, one: Save): Promise<WorkspaceFacts | "changed
   let facts = NOTHING_SAVED;
   if (save.saved) {
     const { manifest, pack, whole, changed, removed } = save.saved;
-    await saveCheckpoint(tx, { sessionId, epoch, step, manifest, pack, whole, base });
+    const { base } = room;
+    const id = await saveCheckpoint(tx, { sessionId, epoch, step, manifest, pack, whole, base });
     facts = { changed: changed + removed, bytes: pack.byteLength };
     events.push({ type: "sandbox:saved", step, data: { files: facts.changed, bytes: facts.bytes } });
+    events.push(...(await settleRoom(tx, { sessionId, step, id, bytes: pack.byteLength }, room)));
   }
   await markSaved(tx, sessionId, step);
   events.push(...(await reportSkipped(tx, sessionId, step, row, save)));

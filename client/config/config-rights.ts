@@ -78,9 +78,11 @@ export function wideningSettings(file: ConfigFile, own: AgentConfig): SettingPat
 /** Settings of a model that say what its provider keeps of a request, what it costs, and how much is asked of it. */
 const ASKED_FOR = ["body", "tier", "rate"] as const;
 
-/** What the person is ready to pay, and how long to wait, is theirs to say. */
+/** What the person is ready to pay and to store, and how long to wait, is theirs to say. */
 function spendsMore({ limits }: ConfigFile, own: AgentConfig): string[] {
-  return (["maxCostUsd", "deadline"] as const).filter(
+  const beyond = (["maxCostUsd", "deadline"] as const).filter(
     (key) => (limits?.[key] ?? 0) > (own.limits[key] ?? Infinity),
   );
+  const maxSaved = limits?.maxSaved;
+  return maxSaved !== undefined && larger(maxSaved, own.limits.maxSaved) ? [...beyond, "maxSaved"] : beyond;
 }

@@ -228,6 +228,10 @@ export class Renderer {
       const names = data.files.map(({ path }) => oneLine(path, 80)).join(", ");
       this.#warn(`! not saved as they are now (too large, too many or not readable): ${names}`);
     },
+    "sandbox:saves-full": (_event, { maxBytes }) =>
+      this.#warn(
+        `! saved files take ${Math.round(maxBytes / 2 ** 20)} MiB, all that the session may store: from now on only the newest are kept`,
+      ),
     "sandbox:removed": () => undefined,
     "sandbox:left": () => undefined,
     "sandbox:parked": () =>

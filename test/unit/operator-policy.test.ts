@@ -50,6 +50,7 @@ test.each<[string, object, Asked, Asked]>([
   ["max.cpus", { max: { cpus: 1 } }, { sandbox: { cpus: 1.5 } }, { sandbox: { cpus: 1 } }],
   ["max.pids", { max: { pids: 100 } }, {}, { sandbox: { pids: 100 } }],
   ["max.disk", { max: { disk: "5g" } }, { sandbox: { disk: "6g" } }, { sandbox: { disk: "5g" } }],
+  ["max.saved", { max: { saved: "3g" } }, {}, { limits: { maxSaved: "3072m" } }],
   ["max.steps", { max: { steps: 300 } }, {}, { limits: { maxSteps: 300 } }],
   ["max.costUsd", { max: { costUsd: 5 } }, {}, { limits: { maxCostUsd: 5 } }],
   ["models", { models: ["openai/gpt-*"] }, { run: { model: "anthropic/claude-x" } }, {}],

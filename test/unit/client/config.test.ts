@@ -192,6 +192,8 @@ describe("the person's own file", () => {
     expect(resolveConfig({}, environment(), folder).run.limits.maxCostUsd).toBe(1);
     file("limits: {maxCostUsd: 50}\n");
     expect(() => resolveConfig({}, environment(), folder)).toThrow(/limits\.maxCostUsd/);
+    file("limits: {maxSaved: 5g}\n");
+    expect(() => resolveConfig({}, environment(), folder)).toThrow(/limits\.maxSaved/);
   });
 
   it("may set everything, and lies beneath a project's", () => {

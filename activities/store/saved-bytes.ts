@@ -1,0 +1,46 @@
+/** How much of a session's files the database holds, and what gives way where that is all it may. */
+import { and, eq, ne, not, sql } from "drizzle-orm";
+import { checkpointById, type Checkpoint } from "./checkpoints.ts";
+import type { Queryable } from "./db.ts";
+import { checkpoints } from "./schema/index.ts";
+
+/** Of all saves, those of abandoned lines too, as they are stored. Reads no save. */
+export async function savedBytes(db: Queryable, sessionId: string): Promise<number> {
+  const size = (column: unknown) => sql`pg_column_size(${column})`;
+  const [row] = await db
+    .select({
+      bytes: sql<number>`coalesce(sum(${size(checkpoints.pack)} + ${size(checkpoints.manifest)}), 0)::float8`,
+    })
+    .from(checkpoints)
+    .where(eq(checkpoints.sessionId, sessionId));
+  return row?.bytes ?? 0;
+}
+
+/**
+ * What a save is made against that takes the place of the newest one.
+ * @returns undefined where that stays: it is what the session began with, or another save builds on it
+ */
+export async function besidesNewest(
+  db: Queryable,
+  newest: Checkpoint,
+): Promise<{ readonly base: Checkpoint | undefined } | undefined> {
+  if (newest.step < 1) return undefined;
+  const { rows } = await db.execute(sql`select 1 from checkpoints where parent_id = ${newest.id} limit 1`);
+  if (rows.length > 0) return undefined;
+  return { base: newest.parentId === null ? undefined : await checkpointById(db, newest.parentId) };
+}
+
+/** Removes a save whose place another one has taken, in the transaction that stores that; one that others build on stays. */
+export async function removeSave(tx: Queryable, { id }: Pick<Checkpoint, "id">, by: number): Promise<void> {
+  const isBuiltOn = sql`exists (select 1 from checkpoints child where child.parent_id = ${id})`;
+  await tx.delete(checkpoints).where(and(eq(checkpoints.id, id), ne(checkpoints.id, by), not(isBuiltOn)));
+}
+
+/** What the model is told of its files where somebody went back to before a step: then saves may have given way. */
+export async function filesAsOf(tx: Queryable, sessionId: string, step: number): Promise<string> {
+  const { rows } = await tx.execute(sql`select 1 from events
+    where session_id = ${sessionId} and type = 'sandbox:saves-full' and step < ${step} limit 1`);
+  return rows.length === 0
+    ? "as they were then"
+    : "as they were at the last save before that, which may be some steps earlier, so look at them";
+}

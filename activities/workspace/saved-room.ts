@@ -1,0 +1,52 @@
+/**
+ * How much a session's saves may take in Postgres (`limits.maxSaved`). Once they take that, a save takes the place of the one
+ * before: the newest files are kept whatever happens, and what can no longer be gone back to is some steps in between.
+ */
+import { megabytes } from "../config/sandbox-settings.ts";
+import type { Checkpoint } from "../store/checkpoints.ts";
+import type { Queryable } from "../store/db.ts";
+import type { NewEvent } from "../store/event.ts";
+import { besidesNewest, removeSave, savedBytes } from "../store/saved-bytes.ts";
+import { addNotice } from "../store/sandboxes.ts";
+import type { Session } from "../store/sessions.ts";
+
+export interface Room {
+  /** What the save is made against. */
+  readonly base: Checkpoint | undefined;
+  /** The save whose place this one takes. */
+  readonly replaced: Checkpoint | undefined;
+  readonly savedBytes: number;
+  readonly maxBytes: number;
+}
+
+/** Whether there is room for one more save, which may be larger than what is left. */
+export async function roomFor(
+  db: Queryable,
+  { id, config }: Pick<Session, "id" | "config">,
+  found: { readonly latest: Checkpoint | undefined; readonly base: Checkpoint | undefined },
+): Promise<Room> {
+  const { latest, base } = found;
+  const maxBytes = megabytes(config.limits.maxSaved) * 2 ** 20;
+  const room = { base, replaced: undefined, savedBytes: await savedBytes(db, id), maxBytes };
+  // A step that is saved again takes the place of its own row anyway.
+  if (room.savedBytes < maxBytes || latest === undefined || latest !== base) return room;
+  const before = await besidesNewest(db, latest);
+  return before === undefined ? room : { ...room, base: before.base, replaced: latest };
+}
+
+/** Removes what the save replaces, and tells the model and watchers when there is no more room, as it begins. */
+export async function settleRoom(
+  tx: Queryable,
+  save: { readonly sessionId: string; readonly step: number; readonly id: number; readonly bytes: number },
+  { replaced, savedBytes: before, maxBytes }: Room,
+): Promise<NewEvent[]> {
+  if (replaced !== undefined) await removeSave(tx, replaced, save.id);
+  const bytes = before + save.bytes;
+  if (replaced !== undefined || before >= maxBytes || bytes < maxBytes) return [];
+  await addNotice(tx, save.sessionId, fullNotice(maxBytes));
+  return [{ type: "sandbox:saves-full", step: save.step, data: { bytes, maxBytes } }];
+}
+
+function fullNotice(maxBytes: number): string {
+  return `[The saves of this workspace take ${Math.round(maxBytes / 2 ** 20)} MiB, which is all that a session may store. From now on only its newest files are saved, and there is no going back to single steps. Put what can be made again, such as build output and downloads, into /tmp.]`;
+}
