@@ -18,5 +18,8 @@ COPY scripts scripts
 # The workflow bundle is built here, so that no container has to build it when it starts.
 RUN node --import ./scripts/quick-start.mjs scripts/build-bundle.ts && chown -R root:root /app && chmod -R a+rX /app
 
+# An engine whose runc has known ways out of a sandbox is refused, unless who runs the image says `warn`.
+ENV LONGHAUL_OLD_RUNC=refuse
+
 USER node
 CMD ["node", "--import", "./scripts/quick-start.mjs", "worker/main.ts"]

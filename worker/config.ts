@@ -30,6 +30,8 @@ const schema = z.object({
   LONGHAUL_GUARD_IMAGE: text,
   LONGHAUL_HOST: text,
   LONGHAUL_ALLOW_CONTAINERS: text,
+  DOCKER_HOST: text,
+  LONGHAUL_OLD_RUNC: optional(z.enum(["warn", "refuse"]).default("warn")),
   LONGHAUL_BUILD_ID: text,
   LONGHAUL_TASK_QUEUE: optional(z.string().default("longhaul")),
   LONGHAUL_MODELS_QUEUE: text,
@@ -77,6 +79,10 @@ export interface WorkerConfig {
   readonly host: string;
   /** Whether sessions may work in containers of others on this machine's engine. */
   readonly allowContainers: boolean;
+  /** Undefined: the default socket. */
+  readonly dockerHost: string | undefined;
+  /** Whether it starts on an engine whose runc lacks the fixes of known ways out of a sandbox. */
+  readonly oldRunc: "warn" | "refuse";
   readonly buildId: string;
   readonly queues: TaskQueues;
   /**
@@ -165,6 +171,8 @@ export function readWorkerConfig(
     guardImage: e.LONGHAUL_GUARD_IMAGE ?? DEFAULT_IMAGE,
     host: e.LONGHAUL_HOST ?? hostname(),
     allowContainers: e.LONGHAUL_ALLOW_CONTAINERS === "1",
+    dockerHost: e.DOCKER_HOST,
+    oldRunc: e.LONGHAUL_OLD_RUNC,
     buildId: e.LONGHAUL_BUILD_ID ?? "local",
     queues: {
       workflows,

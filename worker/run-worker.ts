@@ -5,12 +5,15 @@ import { flushCompileCache } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeTelemetryFilterString, NativeConnection, Runtime, Worker } from "@temporalio/worker";
 import { createSanitizer } from "../activities/redaction/sanitizer.ts";
+import { connectDocker } from "../activities/sandbox/docker/connect-docker.ts";
+import { runcOf } from "../activities/sandbox/docker/known-escapes.ts";
 import { createActivities } from "../activities/index.ts";
 import { loadWorkflowBundle } from "./bundle.ts";
 import { holdLease } from "../activities/store/worker-lease.ts";
 import type { WorkerConfig } from "./config.ts";
 import { bindDeps } from "./deps.ts";
 import { probeDocker, probePostgres, temporalMissing } from "./connect/probe.ts";
+import { ServiceMissing } from "./connect/service-missing.ts";
 import { withTimeout } from "./connect/with-timeout.ts";
 import { createLogger, type Logger, temporalLogger } from "./logger.ts";
 import { watchForLostWorkers } from "./lost-workers.ts";
@@ -46,7 +49,7 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
     connect(options),
     loadWorkflowBundle(undefined, { encrypts: config.codecKeys.length > 0 }),
     probePostgres(config.databaseUrl),
-    probeDocker(),
+    probeDocker(config.dockerHost).then(() => checkRuntime(config, logger)),
   ]);
   if ("notKept" in bundle)
     logger.warn(
@@ -113,6 +116,26 @@ export async function runWorker(config: WorkerConfig): Promise<void> {
       );
     logger.info("worker ended");
   }
+}
+
+/** @throws ServiceMissing where its engine's runtime has known ways out of a sandbox, and the operator wants none */
+async function checkRuntime({ oldRunc, dockerHost }: WorkerConfig, logger: Logger): Promise<void> {
+  const runc = await withTimeout(runcOf(connectDocker()), CONNECT_MS).catch(() => undefined);
+  if (runc !== undefined && runc.open.length === 0) return;
+  const problem =
+    runc === undefined
+      ? "does not say which runc it starts sandboxes with"
+      : `starts sandboxes with runc ${runc.version}, which by its number has known ways out (${runc.open.join(", ")})`;
+  if (oldRunc === "warn") {
+    logger.warn({ runc }, `the Docker engine ${problem}`);
+    return;
+  }
+  throw new ServiceMissing({
+    service: "The Docker engine",
+    address: dockerHost ?? "its socket",
+    problem,
+    fix: "Update runc (1.2.8, 1.3.3 or newer has all fixes), or set LONGHAUL_OLD_RUNC=warn to take the risk.",
+  });
 }
 
 /** The native client's own words for a server that is not there are long and without a fix. */

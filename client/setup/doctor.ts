@@ -13,7 +13,7 @@ import {
 import { describeDifference, isDifferent } from "./fingerprint.ts";
 import { findOnPath } from "./processes.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
-import { checkSandbox, runcFinding, runcVersion, type Finding } from "./sandbox-check.ts";
+import { checkRunc, checkSandbox, type Finding } from "./sandbox-check.ts";
 import { findServices, type LocalServices, projectHome, settingOf } from "./services.ts";
 import { cacheFolder } from "./temporal-binary.ts";
 import { configuredTemporal } from "./temporal.ts";
@@ -92,7 +92,7 @@ async function sandboxChecks(services: LocalServices, sandbox: AgentConfig["sand
   const image = services.sandboxImage ?? sandbox.image;
   const [{ network, isolation }, runtime] = await Promise.all([
     checkSandbox({ image, guardImage: settingOf("LONGHAUL_GUARD_IMAGE"), sandbox }),
-    runcVersion().then(runcFinding, () => ({ ok: true, warning: true as const, found: "unknown" })),
+    checkRunc(),
   ]);
   return [
     { name: "container runtime", ...runtime },

@@ -4,6 +4,7 @@ import { connectDocker } from "../../activities/sandbox/docker/connect-docker.ts
 import type { AgentConfig } from "../../activities/config/agent-config.ts";
 import { type Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
+import { runcOf, type Runc } from "../../activities/sandbox/docker/known-escapes.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { reasonOf } from "../../activities/contract/reason-of.ts";
 
@@ -115,33 +116,24 @@ function isolationFinding(
   return guard === "best-effort" ? { ok: true, warning: true, found, fix } : { ok: false, found, fix };
 }
 
-/** Versions with the fixes of CVE-2025-31133, -52565 and -52881, by which a sandbox could get at its host. */
-const FIXED: readonly (readonly [number, number, number])[] = [
-  [1, 2, 8],
-  [1, 3, 3],
-];
+/** Never rejects. */
+export const checkRunc = (): Promise<Finding> =>
+  withTimeout(runcOf(connectDocker()), TIMEOUT_MS).then(runcFinding, () => ({
+    ok: true,
+    warning: true,
+    found: "unknown",
+  }));
 
-/** @param version as the engine tells it, such as `1.1.5+ds1-1+deb12u1`; undefined where it has no runc */
-export function runcFinding(version: string | undefined): Finding {
-  const numbers = /^v?(\d+)\.(\d+)\.(\d+)/.exec(version ?? "");
-  if (version === undefined || numbers === null)
+/** @param runc undefined where the engine has another runtime, or does not say */
+export function runcFinding(runc: Runc | undefined): Finding {
+  if (runc === undefined)
     return { ok: true, warning: true, found: "another runtime than runc: its version was not judged" };
-  const [major = 0, minor = 0, patch = 0] = numbers.slice(1).map(Number);
-  const fixed =
-    major > 1 || minor > 3 || FIXED.some(([, series, least]) => minor === series && patch >= least);
-  if (fixed) return { ok: true, found: `runc ${version}` };
+  const { version, open } = runc;
+  if (open.length === 0) return { ok: true, found: `runc ${version}` };
   return {
     ok: true,
     warning: true,
-    found: `runc ${version}, by its number without the fixes of CVE-2025-31133, -52565 and -52881`,
-    fix: "update to runc 1.2.8, 1.3.3 or newer, unless your distribution has put them in",
+    found: `runc ${version}, by its number without the fixes of ${open.join(", ")}`,
+    fix: "update runc (1.2.8, 1.3.3 or newer has them all); a worker with LONGHAUL_OLD_RUNC=refuse does not start with it",
   };
-}
-
-/** @returns undefined where the engine does not answer */
-export async function runcVersion(): Promise<string | undefined> {
-  const { Components: parts } = (await withTimeout(connectDocker().version(), TIMEOUT_MS)) as {
-    Components?: readonly { readonly Name: string; readonly Version: string }[];
-  };
-  return parts?.find(({ Name: name }) => name === "runc")?.Version;
 }

@@ -7,7 +7,7 @@ import { childEnvironment } from "./environment.ts";
 import { findOnPath, run } from "./processes.ts";
 import { type Say, slowly } from "./progress.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
-import { downloadTemporal, TEMPORAL_RELEASE } from "./temporal-download.ts";
+import { downloadTemporal, TEMPORAL_RELEASE, type Release } from "./temporal-download.ts";
 import { innermostReason } from "../../activities/contract/reason-of.ts";
 
 const CLI_VERSION = `v${TEMPORAL_RELEASE.version}`;
@@ -70,12 +70,22 @@ async function build(go: string, cache: string, failures: string[]): Promise<str
       timeout: BUILD_MS,
       maxBuffer: 64 * 1024 * 1024,
     });
-    return join(folder, "temporal");
+    const file = join(folder, "temporal");
+    // Whatever checks the machine's own settings (GONOSUMDB, GOFLAGS) leave out. What it builds on is in this module's go.sum.
+    const { stdout } = await run(go, ["version", "-m", file]);
+    if (!hasModule(stdout, TEMPORAL_RELEASE.module)) throw new Error("it was built from other sources");
+    return file;
   } catch (error) {
-    failures.push(`go install: ${lastLine((error as { stderr?: string }).stderr)}`);
+    const { stderr, message } = error as { stderr?: string; message?: string };
+    failures.push(`go install: ${lastLine(stderr || message)}`);
     rmSync(folder, { recursive: true, force: true });
     return undefined;
   }
+}
+
+/** @param buildInfo as `go version -m` prints it */
+export function hasModule(buildInfo: string, { path, version, sum }: Release["module"]): boolean {
+  return buildInfo.split("\n").some((line) => line.trim() === `mod\t${path}\t${version}\t${sum}`);
 }
 
 /** Out of a folder of its own, which goes. */

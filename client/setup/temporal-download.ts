@@ -14,11 +14,14 @@ export interface Release {
   readonly version: string;
   /** SHA-256 of each archive, in hex, by `os_arch`. */
   readonly checksums: Readonly<Record<string, string>>;
+  /** The same release as sources, with their sum as sum.golang.org has it. */
+  readonly module: { readonly path: string; readonly version: string; readonly sum: string };
 }
 
 /**
  * Version 1.5.1 is the newest that also builds with `go install` (the go.mod of 1.9.1 has replace lines). The checksums
- * are those of the release's own checksums.txt, as two package collections repeat them (read 2026-11-22).
+ * are those of the release's own checksums.txt, as two package collections repeat them (read 2026-11-22); the module's is of Go's
+ * checksum database, which `go install` had asked (2026-11-23).
  */
 export const TEMPORAL_RELEASE: Release = {
   address: "https://github.com/temporalio/cli/releases/download/v1.5.1",
@@ -28,6 +31,11 @@ export const TEMPORAL_RELEASE: Release = {
     linux_arm64: "bd1b0db9f18b051026de8bf6cc1505f2510f14bbb7a8b9a4a91fff46c77454f5",
     darwin_amd64: "bbb73e2a31135abe50a1f1cdb35030c42961df618e8ce9c60ae89f201540c5d9",
     darwin_arm64: "cca01b7ea35ad56e2a328d9ae596bf716bd22313ef63c7a761c88354457c2415",
+  },
+  module: {
+    path: "github.com/temporalio/cli",
+    version: "v1.5.1",
+    sum: "h1:0RZMk14BWxz44Xg6ciDQvpfAMffoG3J7/K03ql80teY=",
   },
 };
 
@@ -39,7 +47,7 @@ const MAX_ARCHIVE_BYTES = 300_000_000;
  * @throws Error where there is no such archive or its checksum differs; `folder` is removed then
  */
 export async function downloadTemporal(
-  release: Release,
+  release: Omit<Release, "module">,
   folder: string,
   signal: AbortSignal,
   platform = `${process.platform}_${process.arch === "x64" ? "amd64" : process.arch}`,

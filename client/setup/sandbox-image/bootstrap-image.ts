@@ -133,6 +133,8 @@ function debootstrapArguments(root: string, packages: readonly string[], source:
     "--variant=minbase",
     `--include=${packages.join(",")}`,
     ...(components === undefined ? [] : [`--components=${components.join(",")}`]),
+    // Without it packages that nobody signed are taken where the keys are not there.
+    ...(findOnPath("gpgv") === undefined ? [] : ["--force-check-gpg"]),
     ...(keyring !== undefined && existsSync(keyring) ? [`--keyring=${keyring}`] : []),
     suite,
     root,

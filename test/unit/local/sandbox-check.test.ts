@@ -1,18 +1,31 @@
 import { expect, it } from "vitest";
+import { judgeRunc } from "../../../activities/sandbox/docker/known-escapes.ts";
 import { networkFinding, runcFinding } from "../../../client/setup/sandbox-check.ts";
 
-it.each([
-  ["1.1.5+ds1-1+deb12u1", true],
-  ["1.2.7", true],
-  ["1.2.8", false],
-  ["1.3.2", true],
-  ["1.3.3", false],
-  ["1.4.0", false],
-  ["v2.0.0", false],
-])("of runc %s it says whether known ways out of a sandbox are open: %s", (version, open) => {
-  const finding = runcFinding(version);
-  expect(finding.fix !== undefined).toBe(open);
-  expect(finding.warning === true).toBe(open);
+const OF_2024 = "CVE-2024-21626";
+const OF_2025 = "CVE-2025-52881";
+
+it.each<[version: string, packaged: string, open: readonly string[]]>([
+  ["1.1.5", "v1.1.5-0-gf19387a6", [OF_2024, OF_2025]],
+  // Debian's number says that it has put a fix in.
+  ["1.1.5+ds1", "1.1.5+ds1-1", [OF_2024, OF_2025]],
+  ["1.1.5+ds1", "1.1.5+ds1-1+deb12u1", [OF_2025]],
+  ["1.1.12", "", [OF_2025]],
+  ["1.2.7", "", [OF_2025]],
+  ["1.2.8", "", []],
+  ["1.3.2", "", [OF_2025]],
+  ["1.3.3-0ubuntu1~24.04.2", "", []],
+  ["1.4.0-rc.2", "", [OF_2025]],
+  ["1.4.0-rc.3", "", []],
+  ["1.4.0", "", []],
+  ["v2.0.0", "", []],
+  ["unknown", "", [OF_2024, OF_2025]],
+])("of runc %s (%s) it says which known ways out of a sandbox are open: %s", (version, packaged, open) => {
+  const runc = judgeRunc(version, packaged);
+  for (const name of [OF_2024, OF_2025]) expect(runc.open.includes(name), name).toBe(open.includes(name));
+  const finding = runcFinding(runc);
+  expect(finding.fix !== undefined).toBe(open.length > 0);
+  expect(finding.warning === true).toBe(open.length > 0);
   expect(finding.found).toContain(version);
 });
 

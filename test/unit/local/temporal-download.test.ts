@@ -8,6 +8,7 @@ import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { pack } from "tar-stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { hasModule } from "../../../client/setup/temporal-binary.ts";
 import { downloadTemporal, TEMPORAL_RELEASE } from "../../../client/setup/temporal-download.ts";
 
 const PROGRAM = "#!/bin/sh\necho temporal\n";
@@ -64,4 +65,13 @@ test("a platform without a release, and an archive that is not there, are said a
 
 test("each release has the checksum of an archive", () => {
   for (const sum of Object.values(TEMPORAL_RELEASE.checksums)) expect(sum).toMatch(/^[0-9a-f]{64}$/);
+});
+
+test("what Go has built counts as the release only where its sources have the known sum", () => {
+  const { module } = TEMPORAL_RELEASE;
+  const info = (sum: string) =>
+    `temporal: go1.26.8\n\tpath\tgithub.com/temporalio/cli/cmd/temporal\n\tmod\t${module.path}\t${module.version}\t${sum}\t\n`;
+  expect(hasModule(info(module.sum), module)).toBe(true);
+  expect(hasModule(info("h1:AAAA="), module)).toBe(false);
+  expect(hasModule(info(""), module)).toBe(false);
 });

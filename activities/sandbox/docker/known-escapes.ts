@@ -1,0 +1,89 @@
+/** Whether the runtime that starts sandboxes has the fixes of the known ways out of one. */
+import type Dockerode from "dockerode";
+
+/** What the engine says of its runc. */
+export interface Runc {
+  /** With the distribution's own number where the engine tells it: `1.1.5+ds1 (1.1.5+ds1-1+deb12u1)`. */
+  readonly version: string;
+  /** Known ways out of a container, by CVE, that it is not known to have the fixes of. */
+  readonly open: readonly string[];
+}
+
+interface Escape {
+  readonly names: readonly string[];
+  /** The first release of each series with the fix; a series after the last has it. */
+  readonly fixed: readonly string[];
+  /** Distributions' packages that have it at an older number. */
+  readonly backports: readonly RegExp[];
+}
+
+/**
+ * Sources: runc's own advisories GHSA-xr7r-f8xq-vfvv (2024) and GHSA-9493-h29p-rfm2, -qw9x-cqr3-wc7r, -cgrx-mc8f-2prm (2025);
+ * the changelog of Debian's package, whose newest for bookworm has the fix of 2024 alone (looked up 2026-11-23).
+ */
+const ESCAPES: readonly Escape[] = [
+  {
+    names: ["CVE-2024-21626"],
+    fixed: ["1.1.12", "1.2.0"],
+    backports: [/^1\.1\.5\+ds1-1\+deb12u[1-9]/],
+  },
+  {
+    names: ["CVE-2025-31133", "CVE-2025-52565", "CVE-2025-52881"],
+    fixed: ["1.2.8", "1.3.3", "1.4.0-rc.3"],
+    backports: [],
+  },
+];
+
+/** @returns undefined where the engine does not say that it has runc. @throws Error where it does not answer */
+export async function runcOf(docker: Dockerode): Promise<Runc | undefined> {
+  const { Components: parts = [] } = (await docker.version()) as {
+    Components?: readonly {
+      readonly Name: string;
+      readonly Version: string;
+      readonly Details?: { readonly GitCommit?: string };
+    }[];
+  };
+  const runc = parts.find(({ Name: name }) => name === "runc");
+  return runc && judgeRunc(runc.Version, runc.Details?.GitCommit);
+}
+
+/** @param packaged what stands in the place of the commit: Debian's number of the package */
+export function judgeRunc(version: string, packaged = ""): Runc {
+  const isPackage = packaged.startsWith(version) && packaged !== version;
+  const open = ESCAPES.filter(
+    ({ fixed, backports }) =>
+      !hasFix(version, fixed) && !backports.some((each) => each.test(packaged) || each.test(version)),
+  );
+  return {
+    version: isPackage ? `${version} (${packaged})` : version,
+    open: open.flatMap(({ names }) => names),
+  };
+}
+
+function hasFix(version: string, fixed: readonly string[]): boolean {
+  const own = parsed(version);
+  if (own === undefined) return false;
+  const releases = fixed.map(parsed).filter((each) => each !== undefined);
+  const series = releases.find(([major, minor]) => major === own[0] && minor === own[1]);
+  const last = releases.at(-1);
+  return series === undefined ? last !== undefined && compare(own, last) > 0 : compare(own, series) >= 0;
+}
+
+type Numbers = readonly [major: number, minor: number, patch: number, candidate: number];
+
+/** A release stands after all its candidates. */
+function parsed(version: string): Numbers | undefined {
+  const [, major, minor, patch, candidate] = /^v?(\d+)\.(\d+)\.(\d+)(?:[-~]rc\.?(\d+))?/.exec(version) ?? [];
+  if (major === undefined) return undefined;
+  return [
+    Number(major),
+    Number(minor),
+    Number(patch),
+    candidate === undefined ? Infinity : Number(candidate),
+  ];
+}
+
+function compare(one: Numbers, other: Numbers): number {
+  const at = one.findIndex((number, index) => number !== other[index]);
+  return at === -1 ? 0 : (one[at] ?? 0) - (other[at] ?? 0);
+}

@@ -1,0 +1,42 @@
+/** The real worker, at an engine that says of itself what a test wants. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { expect, inject, onTestFinished, test } from "vitest";
+import { workerArgs } from "../support/program.ts";
+import { useDatabase } from "../support/test-database.ts";
+
+const database = useDatabase();
+
+/** @returns what DOCKER_HOST names it by */
+async function engineWith(runc: string): Promise<string> {
+  const components = [{ Name: "runc", Version: runc, Details: { GitCommit: `v${runc}` } }];
+  const server = createServer((_request, response) =>
+    response.end(JSON.stringify({ Version: "28.0.0", ApiVersion: "1.41", Components: components })),
+  );
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  return `tcp://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+test("a worker that refuses a runc with known ways out does not start with one, and says which and what to do", async () => {
+  const worker = spawn(process.execPath, workerArgs(), {
+    env: {
+      PATH: process.env["PATH"],
+      HOME: process.env["HOME"],
+      DATABASE_URL: database.url,
+      TEMPORAL_ADDRESS: inject("temporalAddress"),
+      LONGHAUL_TASK_QUEUE: "old-runtime",
+      DOCKER_HOST: await engineWith("1.2.7"),
+      LONGHAUL_OLD_RUNC: "refuse",
+    },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  const [said, [code]] = await Promise.all([text(worker.stderr), once(worker, "exit")]);
+  expect(said).toContain("runc 1.2.7");
+  expect(said).toContain("CVE-2025-52881");
+  expect(said).toContain("LONGHAUL_OLD_RUNC=warn");
+  expect(code).toBe(4);
+});
