@@ -9,6 +9,7 @@ import {
 import { ownerOfRole } from "../../activities/store/client-roles.ts";
 import { openStore, type Store } from "../../activities/store/db.ts";
 import { withoutPassword } from "../../worker/connect/probe.ts";
+import { poolerRefusal, refusePooler } from "../../worker/connect/probe-pooler.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { clientUser } from "../config/config.ts";
@@ -53,16 +54,22 @@ export async function openServices(services: LocalServices = findServices()): Pr
   const store = openStore({ url: services.databaseUrl, maxConnections: 4 });
   let owner: string | undefined;
   try {
+    await withTimeout(answers(store, services.databaseUrl), CONNECT_MS);
     owner = await withTimeout(ownerOfRole(store), CONNECT_MS);
   } catch (error) {
     await store.close().catch(() => undefined);
-    throw new ServiceMissing({
-      service: "Postgres",
-      address: withoutPassword(services.databaseUrl),
-      reason: innermostReason(error),
-      fix: fixOf("DATABASE_URL"),
-      cause: error,
-    });
+    if (error instanceof ServiceMissing) throw error;
+    const refusal = poolerRefusal(error, withoutPassword(services.databaseUrl));
+    throw (
+      refusal ??
+      new ServiceMissing({
+        service: "Postgres",
+        address: withoutPassword(services.databaseUrl),
+        reason: innermostReason(error),
+        fix: fixOf("DATABASE_URL"),
+        cause: error,
+      })
+    );
   }
   const named = clientUser();
   if (owner !== undefined && named !== undefined && named !== owner) {
@@ -86,6 +93,16 @@ export async function openServices(services: LocalServices = findServices()): Pr
       await Promise.allSettled([temporal.close(), store.close()]);
     },
   };
+}
+
+/** @throws ServiceMissing where a pooler is in between that we cannot work with */
+async function answers(store: Store, url: string): Promise<void> {
+  const client = await store.pool.connect();
+  try {
+    await refusePooler(client, url, withoutPassword(url), CONNECT_MS);
+  } finally {
+    client.release();
+  }
 }
 
 const usualRetries = defaultGrpcRetryOptions();

@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { Connection } from "@temporalio/client";
 import pg from "pg";
 import { temporalConnection } from "./temporal-connection.ts";
+import { refusePooler } from "./probe-pooler.ts";
 import { ServiceMissing } from "./service-missing.ts";
 import { withTimeout } from "./with-timeout.ts";
 import { innermostReason } from "../../activities/contract/reason-of.ts";
@@ -12,7 +13,7 @@ import { innermostReason } from "../../activities/contract/reason-of.ts";
 const PROBE_MS = 7_000;
 const DEFAULT_SOCKET = "unix:///var/run/docker.sock";
 
-/** @returns such as `PostgreSQL 18.4`. @throws ServiceMissing */
+/** @returns such as `PostgreSQL 18.4`. @throws ServiceMissing, also where a pooler is in between that we cannot work with */
 export async function probePostgres(url: string, timeoutMs = PROBE_MS): Promise<string> {
   const client = new pg.Client({
     connectionString: url,
@@ -25,8 +26,10 @@ export async function probePostgres(url: string, timeoutMs = PROBE_MS): Promise<
     const { rows } = await client.query<{ version: string }>(
       "select current_setting('server_version') as version",
     );
+    await refusePooler(client, url, withoutPassword(url), timeoutMs);
     return `PostgreSQL ${rows[0]?.version ?? "?"}`;
   } catch (error) {
+    if (error instanceof ServiceMissing) throw error;
     throw new ServiceMissing({
       service: "Postgres",
       address: withoutPassword(url),

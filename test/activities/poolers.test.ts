@@ -1,0 +1,103 @@
+/** A real PgBouncer before a real Postgres: what cannot work is refused at the start, with the reason. */
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { existsSync } from "node:fs";
+import { openServices } from "../../client/connect/connection.ts";
+import { endProcess, freePort, launch, tail } from "../../client/setup/processes.ts";
+import { findServices } from "../../client/setup/services.ts";
+import { probePostgres } from "../../worker/connect/probe.ts";
+import { ServiceMissing } from "../../worker/connect/service-missing.ts";
+import { eventually } from "../support/eventually.ts";
+import { useDatabase } from "../support/test-database.ts";
+
+const database = useDatabase();
+const PROGRAM = "/usr/sbin/pgbouncer";
+const LETS_IN = "ignore_startup_parameters = options,idle_in_transaction_session_timeout";
+
+/** @returns the database's address through the pooler */
+async function startPooler(mode: "transaction" | "session", ...settings: string[]): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), "longhaul-pooler-"));
+  chmodSync(folder, 0o755);
+  const port = await freePort();
+  const server = new URL(database.url);
+  const [user, password] = [server.username, server.password].map(decodeURIComponent);
+  const file = join(folder, "pgbouncer.ini");
+  writeFileSync(
+    file,
+    [
+      "[databases]",
+      `* = host=${server.hostname} port=${server.port} user=${user} password=${password}`,
+      "[pgbouncer]",
+      "listen_addr = 127.0.0.1",
+      `listen_port = ${port}`,
+      "unix_socket_dir =",
+      "auth_type = any",
+      `pool_mode = ${mode}`,
+      ...settings,
+    ].join("\n"),
+  );
+  const log = join(folder, "log");
+  // It refuses to run as root.
+  const as = process.getuid?.() === 0 ? ["--user=nobody"] : [];
+  const mark = await launch({ command: PROGRAM, args: [...as, file], log });
+  onTestFinished(async () => {
+    await endProcess(mark);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const pooled = new URL(database.url);
+  pooled.host = `127.0.0.1:${port}`;
+  await eventually("it listens", () => tail(log, 20).includes("process up"), 20_000);
+  return pooled.href;
+}
+
+const refusal = (work: Promise<unknown>) =>
+  work.then(
+    () => "none",
+    (error: unknown) => {
+      expect(error).toBeInstanceOf(ServiceMissing);
+      return (error as Error).message;
+    },
+  );
+
+const open = async (url: string) => {
+  const services = await openServices({ ...findServices(), databaseUrl: url });
+  await services.close();
+};
+
+describe.skipIf(!existsSync(PROGRAM))(`behind a pooler (${PROGRAM}, of the package pgbouncer)`, () => {
+  it("that lends connections by the transaction, worker and client end with the reason and a fix", async () => {
+    const url = await startPooler("transaction", LETS_IN);
+    for (const message of [await refusal(probePostgres(url)), await refusal(open(url))]) {
+      expect(message).toContain("is behind a pooler in transaction mode at");
+      expect(message).toContain("LISTEN");
+      expect(message).toContain(
+        "Set DATABASE_URL to the server's own address, or to a pool in session mode.",
+      );
+      expect(message).not.toContain(decodeURIComponent(new URL(url).password));
+    }
+  });
+
+  it("also with one connection for all, and with many that are lent in turn", async () => {
+    for (const settings of [["default_pool_size = 1"], ["server_round_robin = 1", "min_pool_size = 6"]]) {
+      const url = await startPooler("transaction", LETS_IN, ...settings);
+      expect(await refusal(probePostgres(url, 3_000))).toContain("transaction mode");
+    }
+  });
+
+  it("that lends them for as long as they are open, nothing is refused", async () => {
+    const url = await startPooler("session", LETS_IN);
+    expect(await probePostgres(url)).toContain("PostgreSQL");
+    await open(url);
+  });
+
+  it("that does not let our connections in, the setting that would is named", async () => {
+    const url = await startPooler("session");
+    expect(await refusal(open(url))).toContain("ignore_startup_parameters = options");
+  });
+});
+
+it("a server itself is no pooler", async () => {
+  expect(await probePostgres(database.url)).toContain("PostgreSQL");
+});

@@ -1,0 +1,75 @@
+/** Whether a pooler stands before Postgres that hands each transaction to another of its connections. */
+import pg from "pg";
+import { ServiceMissing } from "./service-missing.ts";
+
+/** What a client is known by. Postgres tells each its backend's process; a pooler tells a number of its own. */
+type Known = Pick<pg.ClientBase, "query"> & { readonly processID?: number | null };
+
+/** So often two clients are compared: a pooler may happen to give one the same connection again. Source: ours. */
+const ROUNDS = 5;
+
+/** @param address of the server, without a password. @throws ServiceMissing where a pooler lends connections by the transaction */
+export async function refusePooler(
+  client: Known,
+  url: string,
+  address: string,
+  timeoutMs: number,
+): Promise<void> {
+  if ((await backendOf(client)) === client.processID) return;
+  const other = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: timeoutMs,
+    query_timeout: timeoutMs,
+  });
+  other.on("error", () => {});
+  try {
+    await other.connect();
+    if (await shareBackends(client, other)) throw pooled(address);
+  } finally {
+    await other.end().catch(() => {});
+  }
+}
+
+/** Whether two clients are seen on one connection, or one of them on two. */
+async function shareBackends(client: Known, other: Known): Promise<boolean> {
+  const own = await backendOf(client);
+  for (let round = 0; round < ROUNDS; round += 1) {
+    await other.query("begin");
+    try {
+      // While it rests in its transaction, its connection is nobody else's.
+      if ((await backendOf(other)) === own || (await backendOf(client)) !== own) return true;
+    } finally {
+      await other.query("rollback");
+    }
+  }
+  return false;
+}
+
+async function backendOf(client: Known): Promise<number | undefined> {
+  const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
+  return rows[0]?.pid;
+}
+
+const pooled = (address: string, cause?: unknown) =>
+  new ServiceMissing({
+    service: "Postgres",
+    address,
+    problem: `is behind a pooler in transaction mode at ${address}`,
+    reason:
+      "LISTEN, locks and settings of a connection do not outlive a transaction there, and Longhaul needs them",
+    fix: "Set DATABASE_URL to the server's own address, or to a pool in session mode.",
+    cause,
+  });
+
+/** @returns what to say of a pooler that lets a connection of ours not in for what it asks; undefined for any other error */
+export function poolerRefusal(error: unknown, address: string): ServiceMissing | undefined {
+  if (!(error instanceof Error) || !/unsupported startup parameter/.test(error.message)) return undefined;
+  return new ServiceMissing({
+    service: "Postgres",
+    address,
+    problem: `is behind a pooler that refuses our connections at ${address}`,
+    reason: error.message,
+    fix: "Set DATABASE_URL to the server's own address, or to a pool in session mode with ignore_startup_parameters = options,idle_in_transaction_session_timeout.",
+    cause: error,
+  });
+}
