@@ -1,144 +1,22 @@
 /** A Postgres of a test's own, with a migrated database: to be stopped, killed, starved and filled. */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { migrateStore, openStore, type Store } from "../../activities/store/db.ts";
-import { findBinaries } from "../../client/setup/postgres.ts";
-import { postgresOwner } from "../../client/setup/postgres-owner.ts";
-import { probePostgres } from "../../worker/connect/probe.ts";
-import { endProcess, freePort, launch, type ProcessMark, run, tail } from "../../client/setup/processes.ts";
-import { eventually } from "./eventually.ts";
+import { type PostgresServer, type PostgresServerOptions, startPostgresServer } from "./postgres-server.ts";
 
-export interface OwnPostgres {
-  readonly url: string;
-  readonly port: number;
-  /** The folder of its data. */
-  readonly data: string;
+export interface OwnPostgres extends PostgresServer {
   /** The test's own way in; outlives restarts like the product's. */
   readonly store: Store;
-  /** `fast` ends its clients at once, `immediate` does not even write what it has in memory. */
-  stop(how?: "fast" | "immediate"): Promise<void>;
-  /** On the same port, with the same data. */
-  start(): Promise<void>;
-  /** It accepts connections and answers nothing, until what is returned is called. */
-  pause(): Promise<() => void>;
-  /** Ends it and removes its data. */
-  close(): Promise<void>;
 }
 
-export interface OwnPostgresOptions {
-  /** As in postgresql.conf, such as `max_connections=20`. */
-  readonly settings?: readonly string[];
-  /** Where its data go; default a new temporary folder. */
-  readonly folder?: string;
-  /** Where its log of changes goes; default with the data. */
-  readonly walFolder?: string;
-}
-
-const START_MS = 60_000;
-
-export async function startOwnPostgres(options: OwnPostgresOptions = {}): Promise<OwnPostgres> {
-  const home = mkdtempSync(join(tmpdir(), "longhaul-postgres-"));
-  const data = join(options.folder ?? home, "data");
-  const log = join(home, "postgres.log");
-  const { initdb, postgres } = await findBinaries();
-  mkdirSync(data, { recursive: true });
-  const places = [postgres, data, ...(options.walFolder === undefined ? [] : [options.walFolder])];
-  const owner = await postgresOwner(places, () => undefined);
-  owner.own(data);
-  const wal = options.walFolder === undefined ? undefined : join(options.walFolder, "wal");
-  if (wal !== undefined) {
-    mkdirSync(wal, { recursive: true });
-    owner.own(wal);
-  }
-  const init = owner.wrap(initdb, [
-    `--pgdata=${data}`,
-    "--username=postgres",
-    "--auth=trust",
-    "--encoding=UTF8",
-    "--locale=C",
-    "--no-sync",
-    "--wal-segsize=1",
-    ...(wal === undefined ? [] : [`--waldir=${wal}`]),
-  ]);
-  await run(init.command, init.args, { cwd: "/", ...ids(init) });
-  const port = await freePort();
-  const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
-  const values = [
-    "listen_addresses=127.0.0.1",
-    "unix_socket_directories=",
-    "fsync=off",
-    "full_page_writes=off",
-    ...(options.settings ?? []),
-  ];
-  const server = owner.wrap(postgres, [
-    "-D",
-    data,
-    "-p",
-    String(port),
-    ...values.flatMap((value) => ["-c", value]),
-  ]);
-  let mark: ProcessMark | undefined;
-  const start = async () => {
-    mark = await launch({ ...server, log, cwd: "/" });
-    await eventually(
-      `Postgres answers at ${port}`,
-      () =>
-        probePostgres(url, 1_000).then(
-          () => true,
-          () => false,
-        ),
-      START_MS,
-    ).catch((error: unknown) => {
-      throw new Error(`${String(error)}\n${tail(log)}`, { cause: error });
-    });
-  };
-  let resume: (() => void) | undefined;
-  const stop = async (how: "fast" | "immediate" = "fast") => {
-    resume?.();
-    if (mark) await endProcess(mark, { signal: how === "fast" ? "SIGINT" : "SIGQUIT" });
-    mark = undefined;
-  };
-  await start();
-  const store = openStore({ url, maxConnections: 4 });
+export async function startOwnPostgres(options: PostgresServerOptions = {}): Promise<OwnPostgres> {
+  const server = await startPostgresServer(options);
+  const store = openStore({ url: server.url, maxConnections: 4 });
   await migrateStore(store);
   return {
-    url,
-    port,
-    data,
+    ...server,
     store,
-    start,
-    stop,
-    async pause() {
-      resume = await pauseAll(mark?.pid ?? 0);
-      return resume;
-    },
     async close() {
       await store.close().catch(() => undefined);
-      await stop();
-      rmSync(home, { recursive: true, force: true });
+      await server.close();
     },
   };
-}
-
-/** Stops a process and its children. The kernel goes on accepting connections for it. */
-async function pauseAll(pid: number): Promise<() => void> {
-  process.kill(pid, "SIGSTOP");
-  const { stdout } = await run("ps", ["-o", "pid=", "--ppid", String(pid)]).catch(() => ({ stdout: "" }));
-  const all = [pid, ...stdout.split("\n").map(Number).filter(Boolean)];
-  const send = (signal: NodeJS.Signals) => {
-    for (const each of all) {
-      try {
-        process.kill(each, signal);
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
-      }
-    }
-  };
-  send("SIGSTOP");
-  return () => send("SIGCONT");
-}
-
-function ids(of: { uid?: number; gid?: number }): { uid?: number; gid?: number } {
-  return of.uid === undefined || of.gid === undefined ? {} : { uid: of.uid, gid: of.gid };
 }

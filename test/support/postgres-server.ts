@@ -1,0 +1,141 @@
+/** A Postgres server of a test's own, with nothing in it: to be stopped, killed, starved and filled. */
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { findBinaries } from "../../client/setup/postgres.ts";
+import { postgresOwner } from "../../client/setup/postgres-owner.ts";
+import { probePostgres } from "../../worker/connect/probe.ts";
+import { endProcess, freePort, launch, type ProcessMark, run, tail } from "../../client/setup/processes.ts";
+import { eventually } from "./eventually.ts";
+
+export interface PostgresServer {
+  /** Of its superuser, to the database `postgres`. */
+  readonly url: string;
+  readonly port: number;
+  /** The folder of its data. */
+  readonly data: string;
+  /** Of its first process; 0 while it is stopped. */
+  pid(): number;
+  /** `fast` ends its clients at once, `immediate` does not even write what it has in memory. */
+  stop(how?: "fast" | "immediate"): Promise<void>;
+  /** On the same port, with the same data. */
+  start(): Promise<void>;
+  /** It accepts connections and answers nothing, until what is returned is called. */
+  pause(): Promise<() => void>;
+  /** Ends it and removes its data. */
+  close(): Promise<void>;
+}
+
+export interface PostgresServerOptions {
+  /** As in postgresql.conf, such as `max_connections=20`; a later one counts. By default nothing is flushed to the disk. */
+  readonly settings?: readonly string[];
+  /** Where its data go; default a new temporary folder. */
+  readonly folder?: string;
+  /** Where its log of changes goes; default with the data. */
+  readonly walFolder?: string;
+}
+
+const START_MS = 60_000;
+
+export async function startPostgresServer(options: PostgresServerOptions = {}): Promise<PostgresServer> {
+  const home = mkdtempSync(join(tmpdir(), "longhaul-postgres-"));
+  const data = join(options.folder ?? home, "data");
+  const log = join(home, "postgres.log");
+  const { initdb, postgres } = await findBinaries();
+  mkdirSync(data, { recursive: true });
+  const places = [postgres, data, ...(options.walFolder === undefined ? [] : [options.walFolder])];
+  const owner = await postgresOwner(places, () => undefined);
+  owner.own(data);
+  const wal = options.walFolder === undefined ? undefined : join(options.walFolder, "wal");
+  if (wal !== undefined) {
+    mkdirSync(wal, { recursive: true });
+    owner.own(wal);
+  }
+  const init = owner.wrap(initdb, [
+    `--pgdata=${data}`,
+    "--username=postgres",
+    "--auth=trust",
+    "--encoding=UTF8",
+    "--locale=C",
+    "--no-sync",
+    "--wal-segsize=1",
+    ...(wal === undefined ? [] : [`--waldir=${wal}`]),
+  ]);
+  await run(init.command, init.args, { cwd: "/", ...ids(init) });
+  const port = await freePort();
+  const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
+  const values = [
+    "listen_addresses=127.0.0.1",
+    "unix_socket_directories=",
+    "fsync=off",
+    "full_page_writes=off",
+    ...(options.settings ?? []),
+  ];
+  const server = owner.wrap(postgres, [
+    "-D",
+    data,
+    "-p",
+    String(port),
+    ...values.flatMap((value) => ["-c", value]),
+  ]);
+  let mark: ProcessMark | undefined;
+  const start = async () => {
+    mark = await launch({ ...server, log, cwd: "/" });
+    await eventually(
+      `Postgres answers at ${port}`,
+      () =>
+        probePostgres(url, 1_000).then(
+          () => true,
+          () => false,
+        ),
+      START_MS,
+    ).catch((error: unknown) => {
+      throw new Error(`${String(error)}\n${tail(log)}`, { cause: error });
+    });
+  };
+  let resume: (() => void) | undefined;
+  const stop = async (how: "fast" | "immediate" = "fast") => {
+    resume?.();
+    if (mark) await endProcess(mark, { signal: how === "fast" ? "SIGINT" : "SIGQUIT" });
+    mark = undefined;
+  };
+  await start();
+  return {
+    url,
+    port,
+    data,
+    pid: () => mark?.pid ?? 0,
+    start,
+    stop,
+    async pause() {
+      resume = await pauseAll(mark?.pid ?? 0);
+      return resume;
+    },
+    async close() {
+      await stop();
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Stops a process and its children. The kernel goes on accepting connections for it. */
+async function pauseAll(pid: number): Promise<() => void> {
+  process.kill(pid, "SIGSTOP");
+  const { stdout } = await run("ps", ["-o", "pid=", "--ppid", String(pid)]).catch(() => ({ stdout: "" }));
+  const all = [pid, ...stdout.split("\n").map(Number).filter(Boolean)];
+  const send = (signal: NodeJS.Signals) => {
+    for (const each of all) {
+      try {
+        process.kill(each, signal);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+      }
+    }
+  };
+  send("SIGSTOP");
+  return () => send("SIGCONT");
+}
+
+function ids(of: { uid?: number; gid?: number }): { uid?: number; gid?: number } {
+  return of.uid === undefined || of.gid === undefined ? {} : { uid: of.uid, gid: of.gid };
+}

@@ -1,0 +1,161 @@
+/** Temporal as a company runs it: its server, with its state in a Postgres of its own, both ended together. */
+import { randomInt } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Connection } from "@temporalio/client";
+import { cutChars } from "../../../activities/contract/cut-text.ts";
+import {
+  endProcess,
+  freePort,
+  isAlive,
+  launch,
+  type ProcessMark,
+  run,
+  tail,
+} from "../../../client/setup/processes.ts";
+import type { Say } from "../../../client/setup/progress.ts";
+import { probeTemporal } from "../../../worker/connect/probe.ts";
+import { succeeds } from "../../../worker/connect/until.ts";
+import { createClosers } from "../closers.ts";
+import { eventually } from "../eventually.ts";
+import type { OwnTemporal } from "../own-temporal.ts";
+import { type PostgresServer, startPostgresServer } from "../postgres-server.ts";
+import { DATABASES, serverConfig, type ServicePorts, SERVICES } from "./config.ts";
+import { type ServerPrograms, temporalServerPrograms } from "./programs.ts";
+
+export interface PostgresTemporal extends OwnTemporal {
+  /** 0 while it is stopped. */
+  pid(): number;
+  /** What it keeps its state in. */
+  readonly postgres: PostgresServer;
+}
+
+const DYNAMIC_CONFIG = fileURLToPath(new URL("../../../docs/compose/dynamic-config.yaml", import.meta.url));
+/** A busy machine's first start, with the caches of namespaces that it fills every 10 s. */
+const START_MS = 120_000;
+/** Its lines carry a stack each. */
+const LOG_CHARS = 800;
+const RETENTION_SECONDS = 24 * 60 * 60;
+
+/**
+ * With a namespace `default`; the workers add its search attributes.
+ * @param options.durable what is committed is flushed to the disk, as where nothing may be lost
+ * @throws ServiceMissing where it can neither be found nor built
+ */
+export async function startPostgresTemporal(options: {
+  durable: boolean;
+  say: Say;
+}): Promise<PostgresTemporal> {
+  const programs = await temporalServerPrograms(options.say);
+  const home = mkdtempSync(join(tmpdir(), "longhaul-temporal-server-"));
+  const { add, close } = createClosers(async () => rmSync(home, { recursive: true, force: true }));
+  try {
+    const flushed = options.durable ? ["fsync=on", "full_page_writes=on"] : [];
+    const postgres = await startPostgresServer({ settings: ["max_connections=100", ...flushed] });
+    add(() => postgres.close());
+    await makeTables(programs, postgres.port);
+    const ports = await freePorts();
+    const address = `127.0.0.1:${ports.frontend.grpc}`;
+    const config = join(home, "config.yaml");
+    const settings = { ports, postgres: `127.0.0.1:${postgres.port}`, dynamicConfig: DYNAMIC_CONFIG };
+    writeFileSync(config, serverConfig(settings));
+    const server = serverProcess(programs.server, config, join(home, "temporal.log"));
+    add(() => server.stop());
+    await server.start(() => succeeds(connected(address)));
+    await registerNamespace(address);
+    const answers = () => succeeds(probeTemporal(address, 1_500));
+    await server.until(answers);
+    return {
+      address,
+      postgres,
+      pid: server.pid,
+      stop: () => server.stop(),
+      start: () => server.start(answers),
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function makeTables({ sql }: ServerPrograms, port: number): Promise<void> {
+  for (const [schema, database] of Object.entries(DATABASES)) {
+    const server = [
+      "--plugin",
+      "postgres12",
+      "--endpoint",
+      "127.0.0.1",
+      "--port",
+      String(port),
+      "--user",
+      "postgres",
+    ];
+    const tool = (...args: string[]) => run(sql, [...server, "--database", database, ...args]);
+    await tool("create-database");
+    await tool("setup-schema", "--version", "0.0");
+    await tool("update-schema", "--schema-name", `postgresql/v12/${schema}`);
+  }
+}
+
+/** The server stores its ports as 16 bits with a sign, and others are taken from 32,768 on by whoever asks for any. */
+const PORTS = { from: 20_000, to: 32_000 } as const;
+
+async function freePorts(): Promise<ServicePorts> {
+  const taken = new Set<number>();
+  const next = async (): Promise<number> => {
+    const wanted = randomInt(PORTS.from, PORTS.to);
+    if (taken.has(wanted) || (await freePort(wanted)) !== wanted) return next();
+    taken.add(wanted);
+    return wanted;
+  };
+  const ports: Partial<Record<keyof ServicePorts, { grpc: number; membership: number }>> = {};
+  for (const name of SERVICES) ports[name] = { grpc: await next(), membership: await next() };
+  return ports as ServicePorts;
+}
+
+function serverProcess(command: string, config: string, log: string) {
+  let mark: ProcessMark | undefined;
+  const until = async (answers: () => Promise<boolean>) => {
+    const answersWhileAlive = async () => {
+      if (mark && !(await isAlive(mark))) throw new Error("Temporal's server ended");
+      return answers();
+    };
+    try {
+      await eventually("Temporal's server answers", answersWhileAlive, START_MS);
+    } catch (error) {
+      throw new Error(`${String(error)}\n${cutChars(tail(log, 1), LOG_CHARS)}`, { cause: error });
+    }
+  };
+  return {
+    until,
+    pid: () => mark?.pid ?? 0,
+    async start(answers: () => Promise<boolean>) {
+      mark = await launch({ command, args: ["--config-file", config, "--allow-no-auth", "start"], log });
+      await until(answers);
+    },
+    async stop() {
+      if (mark) await endProcess(mark);
+      mark = undefined;
+    },
+  };
+}
+
+async function connected(address: string): Promise<void> {
+  const connection = await Connection.connect({ address, connectTimeout: 1_500 });
+  await connection.close();
+}
+
+async function registerNamespace(address: string): Promise<void> {
+  const connection = await Connection.connect({ address });
+  try {
+    await connection.workflowService.registerNamespace({
+      namespace: "default",
+      workflowExecutionRetentionPeriod: { seconds: RETENTION_SECONDS as never },
+    });
+  } finally {
+    await connection.close();
+  }
+}
