@@ -19,6 +19,7 @@ import { measureWaiting } from "./groups/waiting.ts";
 import { measureWake } from "./groups/wake.ts";
 import { measureWorkspace } from "./groups/workspace.ts";
 import { type BenchOptions, readOptions, USAGE } from "./options.ts";
+import { measureScale } from "./scale/scale.ts";
 import { bringUpStand } from "./stand/stand.ts";
 import { type Figure, renderTable, verdictOf } from "./table.ts";
 
@@ -38,12 +39,18 @@ const GROUPS: Readonly<Record<string, Group>> = {
   context: measureContext,
 };
 
-/** Groups that need no services: they compute, or ask Docker alone. */
-const PURE_GROUPS: Readonly<Record<string, (options: BenchOptions) => Promise<Figure[]>>> = {
+type LoneGroup = (options: BenchOptions, say: (line: string) => void) => Promise<Figure[]>;
+
+/** Groups that need no stand: they compute, ask Docker alone, or have one of their own. */
+const PURE_GROUPS: Readonly<Record<string, LoneGroup>> = {
   tokens: measureTokens,
   policies: measurePolicies,
   workspace: measureWorkspace,
+  scale: measureScale,
 };
+
+/** Too long for a run of all. */
+const NAMED_ONLY: readonly string[] = ["scale"];
 
 function scaleOf({ quick, long }: BenchOptions): Scale {
   const usual = quick ? { lateStep: 100, manySteps: 160 } : { lateStep: 200, manySteps: 400 };
@@ -87,11 +94,12 @@ async function main(): Promise<number> {
     return 2;
   }
   const { only } = options;
-  const isChosen = ([name]: readonly [string, unknown]) => only === undefined || only.includes(name);
+  const isChosen = ([name]: readonly [string, unknown]) =>
+    only === undefined ? !NAMED_ONLY.includes(name) : only.includes(name);
   const chosen = Object.entries(GROUPS).filter(isChosen);
   const pure = Object.entries(PURE_GROUPS).filter(isChosen);
   const taken: Taken = { figures: [], failures: [], notes: [] };
-  await measure(pure, (group) => group(options), taken, options);
+  await measure(pure, (group) => group(options, say), taken, options);
   if (chosen.length > 0) await onStand(chosen, options, taken);
   if (pure.some(([name]) => name === "policies")) taken.notes.push(policyNote(options));
   tell(taken, options);

@@ -12,15 +12,19 @@ export interface BenchOptions {
   readonly only: readonly string[] | undefined;
   /** An exported session, which the policies replay in the recorded one's place. */
   readonly file: string | undefined;
+  /** Of the group scale: how many sessions at once, one level after another; undefined = its own. */
+  readonly sessions: readonly number[] | undefined;
 }
 
-export const USAGE = `npm run bench -- [--quick] [--long] [--json FILE] [--only GROUP,GROUP] [--trajectory FILE]
+export const USAGE = `npm run bench -- [--quick] [--long] [--json FILE] [--only GROUP,GROUP] [--trajectory FILE] [--sessions N,N]
   --quick   fewer repeats, below 3 minutes
   --long    compares step 1,000 (else 200) with step 10, and the ends of a session of 5,000 steps (else 400)
   --json    writes the figures to FILE
   --only    of: steps, memory, growth, runs, fleet, waiting, wake, start, sandbox, cancel, context;
-            tokens and policies compute only, and need no service; workspace needs Docker alone
+            tokens and policies compute only, and need no service; workspace needs Docker alone;
+            scale builds Temporal's server with Go, takes 40 minutes, and is only taken where it is named
   --trajectory FILE   the policies replay what \`longhaul export\` wrote (gzip or plain), not the recorded session
+  --sessions N,N      of scale: how many at once, one after another (else 10,50,100,200,400; with --quick 10,50)
 `;
 
 /** @throws TypeError naming what was not understood */
@@ -33,11 +37,15 @@ export function readOptions(args: readonly string[], groups: readonly string[]):
       json: { type: "string" },
       only: { type: "string" },
       trajectory: { type: "string" },
+      sessions: { type: "string" },
     },
   });
   const only = values.only?.split(",");
   const unknown = only?.find((name) => !groups.includes(name));
   if (unknown !== undefined) throw new TypeError(`There is no group "${unknown}".`);
   const { quick, long, json, trajectory: file } = values;
-  return { quick, long, json, only, file };
+  const sessions = values.sessions?.split(",").map(Number);
+  if (sessions?.some((count) => !Number.isInteger(count) || count < 1))
+    throw new TypeError(`--sessions: "${values.sessions}" are not numbers above 0.`);
+  return { quick, long, json, only, file, sessions };
 }

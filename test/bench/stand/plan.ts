@@ -25,8 +25,8 @@ export const SMALL_WINDOW_TOKENS = 32_000;
 
 const MARK = "bench ";
 /** Source: the 40 tokens a second, of a usual length. */
-const TOKEN = "abc ";
-const TOKEN_MS = 25;
+export const TOKEN = "abc ";
+export const TOKEN_MS = 25;
 
 export function taskOf(plan: Plan): string {
   return MARK + JSON.stringify(plan);

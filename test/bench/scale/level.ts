@@ -1,0 +1,128 @@
+/** So many sessions at once on so many workers: brought to work, measured for a while, ended. Every wait has its end. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { WorkerProcess } from "../../support/worker-process.ts";
+import { availableBytes, residentBytes, spentUntilNow, type Spent } from "./counters.ts";
+import type { Pause } from "./pacing-model-process.ts";
+import type { ScaleStand } from "./stand.ts";
+
+export interface Level {
+  readonly sessions: number;
+  readonly workers: number;
+}
+
+export interface Measured extends Level {
+  /** Sessions that were at work when the measuring began. */
+  readonly atWork: number;
+  /** From the end of each answer to the session's next request, in ms. */
+  readonly overheadMs: readonly number[];
+  /** Of pauses that went on when the measuring ended, in ms so far. */
+  readonly openMs: readonly number[];
+  /** How long the answers took of which 10 s were planned, in ms. */
+  readonly streamedMs: readonly number[];
+  readonly seconds: number;
+  readonly spent: Spent;
+  /** Of a worker's memory and of the whole machine's, what each session took, in bytes. */
+  readonly workerBytes: number;
+  readonly machineBytes: number;
+}
+
+const PROGRESS_MS = 10_000;
+/** For all to be at work, beside a share for each: containers are made one after another. */
+const RAMP_MS = 60_000;
+const RAMP_EACH_MS = 2_500;
+
+/**
+ * @param windowMs how long is measured
+ * @throws Error where fewer than nine in ten sessions come to work in time
+ */
+export async function measureLevel(
+  stand: ScaleStand,
+  level: Level,
+  windowMs: number,
+  say: (line: string) => void,
+): Promise<Measured> {
+  const workers: WorkerProcess[] = [];
+  const ids: string[] = [];
+  try {
+    for (let count = 0; count < level.workers; count += 1) workers.push(await stand.startWorker());
+    await stand.model.ask.pauses();
+    const before = { machine: availableBytes(), worker: residentOf(workers) };
+    const starting = Promise.all(
+      Array.from({ length: level.sessions }, async () => void ids.push(await stand.startSession())),
+    );
+    starting.catch(() => undefined);
+    const atWork = await ramp(stand, level, say);
+    await starting;
+    return { ...level, atWork, ...(await measureWindow(stand, workers, { level, windowMs, before, say })) };
+  } finally {
+    say("ending its sessions");
+    await Promise.all(workers.map(end));
+    await stand.endSessions(ids);
+    await stand.model.ask.forget();
+  }
+}
+
+/** Waits until each session has had a whole step: with its first one it opens its sandbox. */
+async function ramp(stand: ScaleStand, { sessions }: Level, say: (line: string) => void): Promise<number> {
+  const deadline = performance.now() + RAMP_MS + RAMP_EACH_MS * sessions;
+  for (let told = performance.now(); ;) {
+    const atWork = await stand.model.ask.stepped();
+    if (atWork >= sessions) return atWork;
+    if (performance.now() > deadline) {
+      if (atWork >= sessions * 0.9) return atWork;
+      throw new Error(`only ${atWork} of ${sessions} sessions came to work in time`);
+    }
+    if (performance.now() - told > PROGRESS_MS) {
+      told = performance.now();
+      say(`${atWork} of ${sessions} at work`);
+    }
+    await sleep(500);
+  }
+}
+
+interface Window {
+  readonly level: Level;
+  readonly windowMs: number;
+  readonly before: { readonly machine: number; readonly worker: number };
+  readonly say: (line: string) => void;
+}
+
+async function measureWindow(
+  stand: ScaleStand,
+  workers: readonly WorkerProcess[],
+  { level, windowMs, before, say }: Window,
+): Promise<Omit<Measured, keyof Level | "atWork">> {
+  await stand.model.ask.pauses();
+  const from = await spentUntilNow(stand, workers);
+  const began = performance.now();
+  const ended: Pause[] = [];
+  for (let left = windowMs; left > 0; left = windowMs - (performance.now() - began)) {
+    await sleep(Math.min(left, PROGRESS_MS));
+    ended.push(...(await stand.model.ask.pauses()).ended);
+    say(`${ended.length} steps, ${await stand.model.ask.streaming()} answers on their way`);
+  }
+  const { now, open } = await stand.model.ask.pauses();
+  const to = await spentUntilNow(stand, workers);
+  const kinds = Object.keys(from) as (keyof Spent)[];
+  return {
+    overheadMs: ended.map((pause) => (pause.to ?? now) - pause.from),
+    openMs: open.map((pause) => now - pause.from),
+    streamedMs: ended.map((pause) => pause.streamedMs),
+    seconds: (performance.now() - began) / 1_000,
+    spent: Object.fromEntries(kinds.map((kind) => [kind, to[kind] - from[kind]])) as unknown as Spent,
+    workerBytes: (residentOf(workers) - before.worker) / level.sessions,
+    machineBytes: (before.machine - availableBytes()) / level.sessions,
+  };
+}
+
+function residentOf(workers: readonly WorkerProcess[]): number {
+  return workers.reduce((sum, { pid }) => sum + residentBytes(pid), 0);
+}
+
+const END_MS = 20_000;
+
+/** One that hangs is killed. */
+async function end(worker: WorkerProcess): Promise<void> {
+  const late = sleep(END_MS, "late" as const, { ref: false });
+  if ((await Promise.race([worker.terminate(), late])) === "late") await worker.kill();
+}

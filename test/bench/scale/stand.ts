@@ -1,0 +1,107 @@
+/** What hundreds of sessions stand on: Postgres, Temporal with its state in another, Docker, a model, all on this machine. */
+import { randomBytes } from "node:crypto";
+import { Client, Connection } from "@temporalio/client";
+import type Dockerode from "dockerode";
+import { createSession } from "../../../activities/store/sessions.ts";
+import { connectDocker } from "../../../activities/sandbox/docker/connect-docker.ts";
+import { removeSandbox } from "../../../activities/sandbox/docker/docker-containers.ts";
+import { bringUp } from "../../../client/setup/services.ts";
+import { dataConverter } from "../../../worker/connect/data-converter.ts";
+import type { codingAgent } from "../../../workflows/index.ts";
+import { WORKFLOW_TYPE } from "../../../workflows/messages.ts";
+import { createClosers } from "../../support/closers.ts";
+import { type OwnPostgres, startOwnPostgres } from "../../support/own-postgres.ts";
+import { endServices, newTestHome, sweepOldRuns } from "../../support/services.ts";
+import { type PostgresTemporal, startPostgresTemporal } from "../../support/temporal-server/start.ts";
+import { startWorkerProcess, type WorkerProcess } from "../../support/worker-process.ts";
+import { type RemoteProcess, startProcess } from "../stand/channel.ts";
+import { lanes } from "../stand/lanes.ts";
+import { runConfig } from "../stand/stand.ts";
+import type { PacingModelVerbs } from "./pacing-model-process.ts";
+
+export interface ScaleStand {
+  readonly postgres: OwnPostgres;
+  readonly temporal: PostgresTemporal;
+  readonly model: RemoteProcess<PacingModelVerbs>;
+  /** As it is deployed. */
+  startWorker(): Promise<WorkerProcess>;
+  /** @returns its id */
+  startSession(): Promise<string>;
+  /** Ends sessions without a word, and removes their sandboxes. */
+  endSessions(ids: readonly string[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+const TASK_QUEUE = "bench-scale";
+/** More than any level's sessions on one worker: none is to wait for another's stream. */
+const ACTIVITY_SLOTS = 1_000;
+/** Of starts and ends: containers come and go no faster, and the pool of connections is small. */
+const AT_ONCE = 8;
+
+/** @throws ServiceMissing */
+export async function bringUpScale(say: (line: string) => void): Promise<ScaleStand> {
+  await sweepOldRuns();
+  const home = newTestHome();
+  const { add, close } = createClosers(() => endServices(home));
+  try {
+    const { sandboxImage: image } = await bringUp({ home, ports: "free", say, need: ["docker", "image"] });
+    if (image === undefined) throw new Error("There is no sandbox image.");
+    // Durable: what a commit costs is part of what is measured.
+    const settings = ["max_connections=200", "fsync=on", "full_page_writes=on"];
+    const postgres = await startOwnPostgres({ settings });
+    add(() => postgres.close());
+    const temporal = await startPostgresTemporal({ durable: true, say });
+    add(() => temporal.close());
+    const model = await startProcess<PacingModelVerbs>(new URL("./pacing-model-process.ts", import.meta.url));
+    add(() => model.end());
+    const connection = await Connection.connect({ address: temporal.address });
+    add(() => connection.close());
+    const client = new Client({ connection, dataConverter });
+    const docker = connectDocker();
+    const inTurn = lanes(AT_ONCE);
+    const environment = {
+      DATABASE_URL: postgres.url,
+      TEMPORAL_ADDRESS: temporal.address,
+      OPENAI_API_KEY: "sk-bench-0123456789abcdef",
+      OPENAI_BASE_URL: await model.ask.url(),
+      SANDBOX_IMAGE: image,
+      LONGHAUL_TASK_QUEUE: TASK_QUEUE,
+      LONGHAUL_ACTIVITY_SLOTS: String(ACTIVITY_SLOTS),
+      LONGHAUL_LOG_LEVEL: "warn",
+      LONGHAUL_SHUTDOWN_GRACE_MS: "500",
+    };
+    return {
+      postgres,
+      temporal,
+      model,
+      startWorker: () => startWorkerProcess(environment),
+      startSession: () =>
+        inTurn(async () => {
+          const id = `scale-${randomBytes(5).toString("hex")}`;
+          await createSession(postgres.store, { id, task: "Go on.", config: runConfig(image) });
+          await client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, {
+            workflowId: id,
+            taskQueue: TASK_QUEUE,
+            args: [{}],
+          });
+          return id;
+        }),
+      async endSessions(ids) {
+        const end = (id: string) => inTurn(() => endSession(client, docker, id));
+        await Promise.all(ids.map(end));
+      },
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function endSession(client: Client, docker: Dockerode, id: string): Promise<void> {
+  await client.workflow
+    .getHandle(id)
+    .terminate("The benchmark is over.")
+    .catch(() => undefined);
+  await removeSandbox(docker, id).catch(() => undefined);
+}
