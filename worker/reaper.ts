@@ -8,6 +8,7 @@ import type { GitAccess } from "../activities/git/git-access.ts";
 import { removeUnusedRelays } from "../activities/git/relay.ts";
 import type { SandboxHost } from "../activities/sandbox/sandbox-host.ts";
 import { closeSandbox } from "../activities/workspace/close-sandbox.ts";
+import { sandboxOwners, type SandboxOwner } from "../activities/store/sandboxes.ts";
 import { createSessionSandboxes } from "../activities/workspace/session-sandbox.ts";
 import { removeStray } from "../activities/workspace/stray-sandbox.ts";
 import type { Store } from "../activities/store/db.ts";
@@ -24,6 +25,7 @@ import type { OperatorPolicy } from "../activities/config/operator-policy.ts";
 import { retain } from "./retention.ts";
 import { removeDeleted, removeDeletedRelays } from "./clean-deleted.ts";
 import type { CodecKey } from "./connect/codec.ts";
+import { listedAsRunning } from "./connect/running-sessions.ts";
 import { temporalClient } from "./connect/temporal-client.ts";
 import type { Logger } from "./logger.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
@@ -80,18 +82,16 @@ export function startReaper(options: ReaperOptions): () => Promise<void> {
  * @returns the sessions whose sandboxes were removed
  */
 export async function reapSandboxes(options: RoundOptions): Promise<string[]> {
-  const { host, store } = options;
+  const { host, store, client } = options;
   const removed: string[] = [];
-  for (const id of await host.sessions()) {
+  const owners = await sandboxOwners(store.db, await host.sessions());
+  const running = await listedAsRunning(client);
+  for (const owner of owners) {
+    const { id } = owner;
+    // A session we have no row of is another installation's, or was deleted.
+    if (owner.isGone && !owner.isDeleted) continue;
     await apart(options, id, async () => {
-      // A session we have no row of is another installation's, or was deleted.
-      if ((await findSession(store.db, id)) === undefined) {
-        if (!(await removeDeleted(store, host, id))) return;
-        removed.push(id);
-        options.logger.info({ session: id }, "removed the sandbox of a session that was deleted");
-        return;
-      }
-      const why = await reap(options, id);
+      const why = owner.isGone ? await reapDeleted(options, id) : await reap(options, owner, running);
       if (why === undefined) return;
       removed.push(id);
       options.logger.info({ session: id }, why);
@@ -111,11 +111,23 @@ async function reapRelays({
   for (const line of await removeUnusedRelays(git)) logger.info(line);
 }
 
+async function reapDeleted({ store, host }: RoundOptions, id: string): Promise<string | undefined> {
+  return (await removeDeleted(store, host, id))
+    ? "removed the sandbox of a session that was deleted"
+    : undefined;
+}
+
 /** @returns why the session's sandbox was removed, where it was */
-async function reap(options: RoundOptions, id: string): Promise<string | undefined> {
+async function reap(
+  options: RoundOptions,
+  { id, volume }: SandboxOwner,
+  running: ReadonlySet<string>,
+): Promise<string | undefined> {
   const { host, store, notifier } = options;
-  if (await lockedSession(store, id, (tx) => removeStray(tx, host, id)))
+  const isStray = (await host.volume(id)) !== volume;
+  if (isStray && (await lockedSession(store, id, (tx) => removeStray(tx, host, id))))
     return "removed a sandbox of a session that has another one, or none yet";
+  if (running.has(id)) return undefined;
   const session = await endedSession(options, id);
   if (session === undefined) return undefined;
   const deps = { store, notifier, sandboxHost: host, taskQueues: {} };
@@ -129,16 +141,10 @@ async function reap(options: RoundOptions, id: string): Promise<string | undefin
  */
 async function endLeftSessions(options: RoundOptions): Promise<void> {
   const { store, client } = options;
-  for (const id of await activeSessionIds(store.db)) {
-    await apart(options, id, async () => {
-      // Nearly all run: for those one question is enough.
-      const { status } = await client.workflow
-        .getHandle(id)
-        .describe()
-        .catch(() => ({ status: { name: "RUNNING" } }));
-      if (status.name !== "RUNNING") await endedSession(options, id);
-    });
-  }
+  const open = await activeSessionIds(store.db);
+  const running = await listedAsRunning(client);
+  for (const id of open)
+    if (!running.has(id)) await apart(options, id, async () => void (await endedSession(options, id)));
 }
 
 /** What goes wrong with one session is said of it, tried again in the next round, and keeps no other waiting. */

@@ -15,8 +15,7 @@ export async function sessionSizes(
   ids: readonly string[],
 ): Promise<Map<string, NextInputEstimate>> {
   if (ids.length === 0) return new Map();
-  const known = await loadSettings(db, ids);
-  const views = new Map(await Promise.all(ids.map(async (id) => [id, await loadViewSizes(db, id)] as const)));
+  const [known, views] = await Promise.all([loadSettings(db, ids), loadViewSizes(db, ids)]);
   const sizes = new Map<string, NextInputEstimate>();
   for (const { id, config, learnt, ...prompt } of known) {
     const parsed = runConfigSchema.safeParse(config);

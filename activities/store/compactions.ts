@@ -1,5 +1,5 @@
 /** Compaction rounds and prune marks. Rows are marked, never deleted (invariant 5). */
-import { and, desc, eq, inArray, isNull, max, ne, sql, type Placeholder } from "drizzle-orm";
+import { and, desc, eq, inArray, isNull, max, ne, sql, type Placeholder, type SQL } from "drizzle-orm";
 import { QueryBuilder } from "drizzle-orm/pg-core";
 import type { Queryable, Store } from "./db.ts";
 import type { NewEvent } from "./event.ts";
@@ -43,7 +43,7 @@ export interface RecentRound {
 }
 
 /** The sequences that the rounds in force have taken out of a session's view: a query of one row, a multirange. */
-export function outOfView(sessionId: string | Placeholder) {
+export function outOfView(sessionId: string | Placeholder | SQL) {
   return new QueryBuilder()
     .select({ sequences: sql<string>`coalesce(range_agg(part), '{}')`.as("sequences") })
     .from(sql`${compactionEvents}, unnest(${compactionEvents.replaced}) as part`)

@@ -1,5 +1,17 @@
 /** The view of a session: the rows that the model is to see, neither replaced by a round nor superseded. */
-import { and, eq, getTableColumns, gte, inArray, isNull, lt, ne, sql, type SQL } from "drizzle-orm";
+import {
+  and,
+  eq,
+  getTableColumns,
+  gte,
+  inArray,
+  isNull,
+  lt,
+  ne,
+  type Placeholder,
+  sql,
+  type SQL,
+} from "drizzle-orm";
 import { unionAll } from "drizzle-orm/pg-core";
 import { MAX_HEAD_MESSAGES } from "../transcript/boundary.ts";
 import type { StoredMessage } from "../contract/message.ts";
@@ -21,46 +33,47 @@ const {
 const { content, position, role, kind, sequence, prunedStep } = columns;
 
 /** What the model sees, in order. O(rows in view), however many were ever stored. */
-export function loadView(db: Queryable, sessionId: string): Promise<StoredMessage[]> {
-  return run(views, db, sessionId, () => viewOf(db, sql`${content}`).prepare("load_view"));
-}
-
-/**
- * The view with empty contents, whose tokens are known: what a list needs. Only what a person said and was cut is there,
- * because its size is worked out from it.
- */
-export function loadViewSizes(db: Queryable, sessionId: string): Promise<StoredMessage[]> {
-  return run(sizes, db, sessionId, () => {
-    const isCut = sql`${role} = 'user' and ${prunedStep} is not null`;
-    const empty = sql`case when ${role} = 'tool' then '[{"type":"tool-result","text":""}]' else '[]' end`;
-    const contents = sql`case when ${isCut} then ${content} else (${empty})::json end`;
-    return viewOf(db, contents).prepare("load_view_sizes");
-  });
-}
-
-type Prepared = ReturnType<ReturnType<typeof viewOf>["prepare"]>;
-
-/** By store: a step asks the same each time, and writing and planning the query took a third of it. */
-const views = new WeakMap<Queryable, Prepared>();
-const sizes = new WeakMap<Queryable, Prepared>();
-
-async function run(
-  prepared: WeakMap<Queryable, Prepared>,
-  db: Queryable,
-  sessionId: string,
-  prepare: () => Prepared,
-): Promise<StoredMessage[]> {
-  const query = prepared.get(db) ?? prepare();
+export async function loadView(db: Queryable, sessionId: string): Promise<StoredMessage[]> {
+  const query =
+    prepared.get(db) ?? viewOf(db, sql`${content}`, sql.placeholder("sessionId")).prepare("load_view");
   prepared.set(db, query);
   return (await query.execute({ sessionId })).map(toStoredMessage);
+}
+
+/** By store: a step asks the same each time, and writing and planning the query took a third of it. */
+const prepared = new WeakMap<Queryable, ReturnType<ReturnType<typeof viewOf>["prepare"]>>();
+
+/**
+ * The views of several sessions with empty contents, whose tokens are known, by one query: what a list needs. Only what a
+ * person said and was cut is there, because its size is worked out from it. A session without a view has no entry.
+ */
+export async function loadViewSizes(
+  db: Queryable,
+  ids: readonly string[],
+): Promise<Map<string, StoredMessage[]>> {
+  const isCut = sql`${role} = 'user' and ${prunedStep} is not null`;
+  const empty = sql`case when ${role} = 'tool' then '[{"type":"tool-result","text":""}]' else '[]' end`;
+  const contents = sql`case when ${isCut} then ${content} else (${empty})::json end`;
+  const view = viewOf(db, contents, sql`asked.id`).as("view");
+  const rows = await db
+    .select({ asked: sql<string>`asked.id`, ...view._.selectedFields })
+    .from(sql`unnest(${sql.param([...ids])}::text[]) as asked(id)`)
+    .crossJoinLateral(view)
+    .orderBy(view.position);
+  const found = new Map<string, StoredMessage[]>();
+  for (const { asked, ...row } of rows) {
+    const messages = found.get(asked);
+    if (messages === undefined) found.set(asked, [toStoredMessage(row)]);
+    else messages.push(toStoredMessage(row));
+  }
+  return found;
 }
 
 /**
  * Behind the newest summary everything is in view; in front of it only what a person said and the head. So the rows are
  * found by indexes, without asking of each that was ever stored whether a round replaced it.
  */
-function viewOf(db: Queryable, contents: SQL) {
-  const sessionId = sql.placeholder("sessionId");
+function viewOf(db: Queryable, contents: SQL, sessionId: SQL | Placeholder) {
   // The system prompt is not one of the messages that are sent.
   const live = and(eq(session, sessionId), isNull(supersededEpoch), ne(role, "system"));
   const gone = db.$with("gone").as(outOfView(sessionId));

@@ -11,7 +11,6 @@ import {
   compactionEvents,
   cursors,
   delegations,
-  events,
   messages,
   modelCalls,
   sessions,
@@ -187,14 +186,15 @@ export async function readFigures(
   );
 }
 
-/** The step of the live line that was begun last, of each session. */
-function latestSteps(db: Database, ids: readonly string[]) {
-  return db
-    .selectDistinctOn([events.sessionId], { id: events.sessionId, step: events.step })
-    .from(events)
-    .innerJoin(sessions, and(eq(sessions.id, events.sessionId), eq(sessions.epoch, events.epoch)))
-    .where(and(inArray(events.sessionId, [...ids]), eq(events.type, "step:started" satisfies EventType)))
-    .orderBy(events.sessionId, desc(events.seq));
+/** The step of the live line that was begun last, of each session: looked for from its newest event back. */
+async function latestSteps(db: Database, ids: readonly string[]): Promise<{ id: string; step: number }[]> {
+  const begun = "step:started" satisfies EventType;
+  const { rows } = await db.execute<{ id: string; step: number }>(sql`
+    select s.id, e.step from sessions s cross join lateral (
+      select step from events where session_id = s.id and epoch = s.epoch and type = ${begun}
+      order by seq desc limit 1) as e
+    where s.id = any(${sql.param([...ids])}::text[])`);
+  return rows;
 }
 
 /** Everything of one session, superseded and compacted rows too, in order. */

@@ -19,6 +19,35 @@ export async function findSandbox(db: Queryable, sessionId: string): Promise<San
   return row;
 }
 
+export interface SandboxOwner {
+  readonly id: string;
+  /** The volume with the session's files, if any is known. */
+  readonly volume: string | undefined;
+  /** No row of a session of this id is there. */
+  readonly isGone: boolean;
+  readonly isDeleted: boolean;
+}
+
+/** What is known of these sessions' sandboxes, by one query, in this order. */
+export async function sandboxOwners(db: Queryable, ids: readonly string[]): Promise<SandboxOwner[]> {
+  const { rows } = await db.execute<{
+    readonly id: string;
+    readonly volume: string | null;
+    readonly gone: boolean;
+    readonly deleted: boolean;
+  }>(sql`
+    select asked.id, b.volume, s.id is null as gone, d.id is not null as deleted
+    from unnest(${sql.param([...ids])}::text[]) with ordinality as asked(id, place)
+    left join sessions s on s.id = asked.id left join boxes b on b.session_id = asked.id
+    left join deleted_sessions d on d.id = asked.id order by asked.place`);
+  return rows.map(({ id, volume, gone: isGone, deleted: isDeleted }) => ({
+    id,
+    volume: volume ?? undefined,
+    isGone,
+    isDeleted,
+  }));
+}
+
 /** Says which sandbox has the session's files now. `savedStep` undefined leaves it as it is. */
 export async function recordSandbox(
   db: Queryable,

@@ -15,9 +15,11 @@ import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
 import type { SandboxSpec } from "../../activities/sandbox/spec.ts";
 import { sandboxSpec } from "../../activities/workspace/sandbox-spec.ts";
+import { listedAsRunning } from "../../worker/connect/running-sessions.ts";
 import { reapSandboxes, startReaper } from "../../worker/reaper.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";
+import { eventually } from "../support/eventually.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 import { nobodyCalls } from "../support/nobody-calls.ts";
 
@@ -66,6 +68,14 @@ async function openRecorded(spec: SandboxSpec, volume?: string): Promise<Sandbox
   return sandbox;
 }
 
+/** The list of what runs lags behind by moments; a session that is still in it waits for the next round. */
+async function untilListedAsEnded(...ids: readonly string[]): Promise<void> {
+  await eventually("Temporal lists them as ended", async () => {
+    const running = await listedAsRunning(client);
+    return ids.every((id) => !running.has(id));
+  });
+}
+
 const isThere = ({ sessionId }: SandboxSpec) =>
   sandboxes.docker
     .getContainer(sandboxName(sessionId))
@@ -101,6 +111,7 @@ it("sandboxes of runs that are over go, also those that never ran; of running, u
   });
   await runs[0]?.terminate("from the Web UI");
   await runs[1]?.terminate("from the Web UI");
+  await untilListedAsEnded(over.sessionId, created.sessionId);
 
   const options = optionsOf(host);
   const removed = await reapSandboxes(options);
@@ -130,6 +141,7 @@ it("the newest files of a session that is over are saved before its sandbox goes
   const runs = await Promise.all(specs.map(({ sessionId }) => running(sessionId)));
   for (const spec of specs) await bash(await openRecorded(spec), "echo newest > n.txt");
   await Promise.all(runs.map((run) => run.terminate("from the Web UI")));
+  await untilListedAsEnded(...specs.map(({ sessionId }) => sessionId));
   const { db } = database.store;
   await db
     .update(sessions)
@@ -167,6 +179,7 @@ it("the row of a run that was terminated is ended also while the engine is away"
   const { sessionId } = sandboxes.spec();
   const run = await running(sessionId);
   await run.terminate("from the Web UI");
+  await untilListedAsEnded(sessionId);
   const host: SandboxHost = {
     ...sandboxes.host,
     sessions: () => Promise.reject(new Error("The engine is away.")),

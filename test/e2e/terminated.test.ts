@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { findSession } from "../../activities/store/sessions.ts";
 import { parkGuidance, parkedGuidance } from "../../activities/store/guidance.ts";
 import { sendGuidance } from "../../client/sessions/send-guidance.ts";
+import { listedAsRunning } from "../../worker/connect/running-sessions.ts";
 import { startReaper } from "../../worker/reaper.ts";
 import { startAgent, type AgentHarness, type RunningSession } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
@@ -49,8 +50,10 @@ async function heard(session: RunningSession, type: string): Promise<void> {
   );
 }
 
-/** One round of it, as every worker makes at its start and every ten minutes. */
-async function reap(): Promise<void> {
+/** One round of it, as every worker makes at its start and every ten minutes, once the list knows that the run is over. */
+async function reap({ id }: RunningSession): Promise<void> {
+  const isListed = async () => (await listedAsRunning(agent.client)).has(id);
+  await eventually("Temporal lists it as ended", async () => !(await isListed()));
   const stop = startReaper({
     host: agent.deps.sandboxHost,
     store: store(),
@@ -110,7 +113,7 @@ it.each([
     await park(session);
     await session.handle.terminate("by hand");
     expect(await boxOf(session)).toBe("there");
-    await reap();
+    await reap(session);
     await expectCleanedAndTakenUp(session);
   },
 );
@@ -125,7 +128,7 @@ it("a session whose run was terminated works on with its newest files, in the sa
   await untilItRuns(agent, session, "sleep 600");
   await park(session);
   await session.handle.terminate("by hand");
-  await reap();
+  await reap(session);
   await expectCleanedAndTakenUp(session);
   expect((await resultTexts(store(), session.id)).at(-1)).toBe("newest");
 });
@@ -151,7 +154,7 @@ it("a run that is terminated while its summary is written leaves no sandbox, an 
   );
   await park(session);
   await session.handle.terminate("by hand");
-  await reap();
+  await reap(session);
   await expectCleanedAndTakenUp(session);
 });
 
@@ -170,7 +173,7 @@ it.each([
     await session.handle.terminate("by hand");
     await hold.release(fate);
     await eventually("the attempt is over", async () => !(await hold.reached()), 60_000);
-    await reap();
+    await reap(session);
     await expectCleanedAndTakenUp(session, status);
   },
 );
@@ -186,7 +189,7 @@ it("what a step had delivered when its run was terminated is heard by the run th
   });
   await heard(session, "llm:chunk");
   await session.handle.terminate("by hand");
-  await reap();
+  await reap(session);
   await sendGuidance(clientServices(agent), await sessionRow(agent, session.id), {
     id: "resume",
     text: "go on",
