@@ -4,6 +4,7 @@
  * Idempotency key: the batch, which is the workflow's, and the item. Side effects: rows of sessions, of items and of the batch;
  * cancels of sessions. Heartbeat: by timer. Retry class: Postgres, Temporal. Cancel: nothing to undo.
  */
+import { precedenceOf } from "./config/precedence.ts";
 import { inScope } from "./runtime/activity-scope.ts";
 import {
   batchOfWorkflow,
@@ -99,11 +100,13 @@ async function begin({ store, sanitizer }: AgentDeps, batch: Batch, item: NextIt
     });
     await beginItem(store.db, batch.id, itemId);
   }
+  const precedence = precedenceOf(start?.config ?? item.config ?? {});
   const [line = ""] = (start?.task ?? itemId).trim().split("\n", 1);
   return {
     ordinal,
     sessionId,
     about: sanitizer.clean(shorten(line, ABOUT_CHARS)),
+    ...(precedence === undefined ? {} : { precedence }),
     ...(isBegun ? { begun: true as const } : {}),
   };
 }

@@ -3,7 +3,13 @@ import type { NativeConnection } from "@temporalio/worker";
 import type { Logger } from "./logger.ts";
 import { reasonOf } from "../activities/contract/reason-of.ts";
 
-export const SEARCH_ATTRIBUTES = ["AgentPhase", "AgentModel", "AgentOutcome", "AgentBatch"] as const;
+export const SEARCH_ATTRIBUTES = [
+  "AgentPhase",
+  "AgentModel",
+  "AgentOutcome",
+  "AgentBatch",
+  "AgentTenant",
+] as const;
 
 /** temporal.api.enums.v1.IndexedValueType */
 const KEYWORD = 2;

@@ -271,5 +271,6 @@ export function setSearchAttributes(run: Run, status: SessionStatus): void {
     AgentPhase: [status],
     AgentModel: [run.policy?.model ?? ""],
     ...(status === "active" ? {} : { AgentOutcome: [status] }),
+    ...(run.policy?.tenant === undefined ? {} : { AgentTenant: [run.policy.tenant] }),
   });
 }

@@ -51,10 +51,15 @@ export function activityOptions(
     | "heartbeatTimeoutMs"
     | "hostTimeoutMs"
     | "setupTimeoutMs"
+    | "takesTurns"
   >,
   sandboxQueue: string | undefined,
 ) {
-  const common = { ...COMMON, heartbeatTimeout: policy.heartbeatTimeoutMs ?? HEARTBEAT_TIMEOUT_MS };
+  const common = {
+    ...COMMON,
+    heartbeatTimeout: policy.heartbeatTimeoutMs ?? HEARTBEAT_TIMEOUT_MS,
+    ...(policy.takesTurns ? { allowEagerDispatch: false } : {}),
+  };
   const models = queue(policy.taskQueues.models);
   const admin = queue(policy.taskQueues.admin);
   // Of a host's own queue: where nobody takes the call, the host is gone. Never retried by the server.

@@ -116,7 +116,7 @@ async function lookAt(batch: Batch, cancel?: true): Promise<BatchLook> {
 /** Starts the session of an item; one that was started before is followed. */
 async function begin(
   batch: Batch,
-  { sessionId, ordinal, about, begun }: TakenItem,
+  { sessionId, ordinal, about, begun, precedence }: TakenItem,
   { searchAttributes }: BatchLook,
 ): Promise<void> {
   batch.open = [...batch.open, sessionId];
@@ -131,6 +131,7 @@ async function begin(
       parentClosePolicy: ParentClosePolicy.ABANDON,
       cancellationType: ChildWorkflowCancellationType.ABANDON,
       staticSummary: boundedSummary(about),
+      ...(precedence === undefined ? {} : { priority: precedence }),
       ...(searchAttributes ? { searchAttributes: { AgentBatch: [batch.name] } } : {}),
     });
     const wake = () => void (batch.woken = true);

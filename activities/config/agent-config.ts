@@ -9,6 +9,7 @@ import { containerSchema } from "./container-settings.ts";
 import { delegateConfigSchema, sessionDelegateSchema } from "./delegate-settings.ts";
 import { gitConfigSchema, sessionGitSchema } from "./git-settings.ts";
 import { outputSchemaSchema } from "./output-schema.ts";
+import { prioritySchema, tenantSchema } from "./precedence.ts";
 import { permissionsSchema, questionsSchema } from "./question-settings.ts";
 import { mcpServersSchema } from "./mcp-settings.ts";
 import { inheritedSchema, sandboxConfigSchema, sizeSchema } from "./sandbox-settings.ts";
@@ -205,5 +206,7 @@ export const runConfigSchema = z.object({
   plan: z.boolean().optional(),
   /** Its last answer is JSON by this schema. */
   outputSchema: outputSchemaSchema.optional(),
+  priority: prioritySchema.optional(),
+  tenant: tenantSchema.optional(),
 });
 export type RunConfig = z.infer<typeof runConfigSchema>;

@@ -4,6 +4,7 @@ import { questionSettings } from "./question-settings.ts";
 import { budgetFor, type Budget } from "../contract/budget.ts";
 import type { RunPolicy } from "../contract/run-policy.ts";
 import { strategies, type StrategyTrigger } from "../contract/strategies.ts";
+import { precedenceOf } from "./precedence.ts";
 import { setupOf, setupTimeoutOf } from "./setup-settings.ts";
 import { defaultLimits } from "./tool-limits.ts";
 import type { ToolLimits } from "../contract/tools.ts";
@@ -133,6 +134,8 @@ export function runPolicyOf(
     keepsInterrupt: true,
     announcesQueued: true,
     needsStop: true,
+    ...(config.tenant === undefined ? {} : { tenant: config.tenant }),
+    ...(precedenceOf(config) === undefined ? {} : { takesTurns: true as const }),
     ...(config.outputSchema === undefined ? {} : { checksAnswer: true as const }),
     parkAfterMs: questionSettings(config.questions).parkAfter,
     ...fixed,

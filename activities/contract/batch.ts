@@ -1,4 +1,5 @@
 /** What a batch's workflow and its activities say to each other. Pure. */
+import type { Precedence } from "./precedence.ts";
 
 /** Name under which the workflow is registered. */
 export const BATCH_WORKFLOW_TYPE = "sessionBatch";
@@ -58,6 +59,8 @@ export interface TakenItem {
   readonly sessionId: string;
   /** The task on one line, bounded. */
   readonly about: string;
+  /** Whose work goes first; absent means as others'. */
+  readonly precedence?: Precedence;
   /** It has had a run already: it is followed, not started. */
   readonly begun?: true;
 }

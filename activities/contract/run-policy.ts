@@ -69,6 +69,10 @@ export interface RunPolicy {
   readonly takesTools?: "worker" | "sandbox" | false;
   /** The run's trace, where its worker sends any. A reset run has this from the run before it: `run` tells them apart. */
   readonly trace?: { readonly id: string; readonly run: string };
+  /** For whom it works: the search attribute `AgentTenant`. */
+  readonly tenant?: string;
+  /** Its activities all go through their queue, where priorities and turns hold, and none straight back to its worker. */
+  readonly takesTurns?: true;
   /** How long a call may wait for the host that has the sandbox before the host counts as lost. */
   readonly hostTimeoutMs?: number;
 }

@@ -1,5 +1,6 @@
 /** Batches and their items. */
 import { and, asc, eq, gt, inArray, sql } from "drizzle-orm";
+import type { RunConfig } from "../config/agent-config.ts";
 import type { BatchFigures, EndedItem } from "../contract/batch.ts";
 import type { Queryable } from "./db.ts";
 import { batches, batchItems, modelCalls, sessions } from "./schema/index.ts";
@@ -114,6 +115,8 @@ export interface NextItem {
   readonly sessionId: string;
   /** Null where its session was made already. */
   readonly start: ItemStart | null;
+  /** What that runs by. */
+  readonly config: RunConfig | null;
   /** Its session has had a run. */
   readonly isBegun: boolean;
 }
@@ -130,6 +133,7 @@ export async function nextItems(
       ordinal: batchItems.ordinal,
       sessionId: sql<string>`coalesce(${batchItems.sessionId}, '')`,
       start: batchItems.start,
+      config: sessions.config,
       isBegun: sql<boolean>`coalesce(${sessions.runId} is not null or ${sessions.endedAt} is not null, false)`,
     })
     .from(batchItems)
@@ -143,7 +147,11 @@ export async function nextItems(
     )
     .orderBy(asc(batchItems.ordinal))
     .limit(count);
-  return rows.map((row) => ({ ...row, start: row.start as ItemStart | null }));
+  return rows.map((row) => ({
+    ...row,
+    start: row.start as ItemStart | null,
+    config: row.config as RunConfig | null,
+  }));
 }
 
 /** The first files of an item that has not begun: read one by one, as they may be large. */

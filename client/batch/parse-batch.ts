@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
 import { z } from "zod";
+import { prioritySchema, tenantSchema } from "../../activities/config/precedence.ts";
 import { cutChars } from "../../activities/contract/cut-text.ts";
 import { usageError } from "../console/errors.ts";
 import { plural } from "../console/format.ts";
@@ -30,6 +31,8 @@ const lineSchema = z
     workspace: text.optional(),
     model: text.optional(),
     config: text.optional(),
+    priority: prioritySchema.optional(),
+    tenant: tenantSchema.optional(),
   })
   .refine(({ repo, workspace }) => repo === undefined || workspace === undefined, {
     message: "repo and workspace exclude each other",

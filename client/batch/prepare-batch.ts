@@ -59,7 +59,7 @@ function readText(path: string): string {
 
 /** What a line says beats what is said of all; its paths begin at the file's folder. */
 function itemFlags(item: BatchItem, flags: RunFlags, folder: string): RunFlags {
-  const { repo, ref, workspace, model, config } = item;
+  const { repo, ref, workspace, model, config, priority, tenant } = item;
   const { repo: _repo, ref: _ref, branch: _branch, push: _push, pr: _pr, ...withoutGit } = flags;
   const { workspace: _workspace, ...withoutFolder } = flags;
   const withoutOther = repo === undefined ? flags : withoutFolder;
@@ -71,6 +71,8 @@ function itemFlags(item: BatchItem, flags: RunFlags, folder: string): RunFlags {
     ...(workspace === undefined ? {} : { workspace: resolve(folder, workspace) }),
     ...(model === undefined ? {} : { model }),
     ...(config === undefined ? {} : { config: resolve(folder, config) }),
+    ...(priority === undefined ? {} : { priority }),
+    ...(tenant === undefined ? {} : { tenant }),
     questions: flags.questions ?? "deny",
   };
   if (flags.maxCost === undefined) return merged;

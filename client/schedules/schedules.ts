@@ -68,7 +68,7 @@ export async function makeSchedule(services: Services, order: ScheduleOrder): Pr
   const { name, cron, timeZone, overlap, task, config } = order;
   const client = await services.temporal.client();
   if (!(await createSchedule(db, { name, task, config, owner: services.user }))) throw taken(name);
-  const { staticSummary, memo } = workflowOptions(services.taskQueue, name, { task, config });
+  const { staticSummary, memo, ...more } = workflowOptions(services.taskQueue, name, { task, config });
   try {
     await client.schedule.create({
       scheduleId: name,
@@ -82,6 +82,8 @@ export async function makeSchedule(services: Services, order: ScheduleOrder): Pr
         args: [{ schedule: name } satisfies CodingAgentInput],
         staticSummary,
         memo,
+        // The SDK passes it on, and its types leave it out.
+        ...(more.priority === undefined ? {} : { priority: more.priority }),
       },
       policies: { overlap: POLICIES[overlap], catchupWindow: CATCH_UP },
       memo: { cron, timeZone: timeZone ?? "UTC" },

@@ -1,6 +1,7 @@
 /** The API: what the library does, by method and path. Described in docs/openapi.yaml. */
 import type { IncomingMessage } from "node:http";
 import { z } from "zod";
+import { prioritySchema, tenantSchema } from "../../activities/config/precedence.ts";
 import { MAX_ANSWER_CHARS } from "../../activities/contract/questions.ts";
 import type { Longhaul } from "../library/types.ts";
 import { parse, readBody } from "./http.ts";
@@ -44,6 +45,8 @@ const newSession = z.strictObject({
   maxCostUsd: z.number().positive().optional(),
   questions: z.enum(["ask", "default", "deny"]).optional(),
   outputSchema: z.record(z.string(), z.unknown()).optional(),
+  priority: prioritySchema.optional(),
+  tenant: tenantSchema.optional(),
 });
 
 const message = z.strictObject({ text: z.string(), id: z.string().optional() });

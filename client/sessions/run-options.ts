@@ -1,6 +1,8 @@
 /** The flags that `run` and `start` share, and what they come to before anything is started. */
 import { resolve } from "node:path";
 import { InvalidArgumentError, Option, type Command } from "commander";
+import { z } from "zod";
+import { prioritySchema, tenantSchema } from "../../activities/config/precedence.ts";
 import { resolveConfig, type ConfigFlags, type ResolvedConfig } from "../config/config.ts";
 import { readDevcontainer, type Devcontainer } from "../config/devcontainer.ts";
 import { usageError } from "../console/errors.ts";
@@ -34,6 +36,8 @@ export interface RunFlags extends GitFlags, SandboxFlags, ContainerFlags {
   readonly setup: boolean;
   readonly questions?: QuestionMode;
   readonly plan?: boolean;
+  readonly priority?: number;
+  readonly tenant?: string;
   /** A file's name; of the library the schema itself. */
   readonly outputSchema?: string | OutputSchema;
 }
@@ -66,6 +70,16 @@ export function withSettingFlags(command: Command): Command {
     .option("--deadline <when>", "end within a time such as 90m or 8h, or by an ISO time", (text) =>
       parseDeadline(text, Date.now()),
     )
+    .option(
+      "--priority <1-5>",
+      "1 goes first where workers are short (default: 3)",
+      checked(prioritySchema, Number),
+    )
+    .option(
+      "--tenant <name>",
+      "for whom it works: tenants take turns where workers are short",
+      checked(tenantSchema),
+    )
     .option("--output-schema <file>", "JSON Schema: the last answer is JSON by it, alone on stdout")
     .addOption(
       new Option(
@@ -93,6 +107,15 @@ export function positiveInteger(text: string): number {
   if (!Number.isSafeInteger(value) || value < 1)
     throw new InvalidArgumentError("Expected a positive integer.");
   return value;
+}
+
+/** @returns what reads a flag's value by a schema of the settings */
+function checked<T>(schema: z.ZodType<T>, read: (text: string) => unknown = String): (text: string) => T {
+  return (text) => {
+    const result = schema.safeParse(read(text));
+    if (result.success) return result.data;
+    throw new InvalidArgumentError(result.error.issues.map(({ message }) => message).join("; "));
+  };
 }
 
 export function positiveAmount(text: string): number {
@@ -152,10 +175,26 @@ export async function prepareStart(
     ...own,
     ...(flags.plan === true ? { plan: true } : {}),
     ...(outputSchema === undefined ? {} : { outputSchema }),
+    ...precedenceFlags(flags),
   };
   if (git === undefined) return { start: { id, task, config: run, attachments, folder }, config };
   await check(git, flags);
   return { start: { id, task, config: { ...run, repository: git }, attachments, folder }, config };
+}
+
+/** Of programs, too, which no command line has checked. @throws ClientError (usage) */
+function precedenceFlags({ priority, tenant }: RunFlags) {
+  const result = z
+    .object({ priority: prioritySchema.optional(), tenant: tenantSchema.optional() })
+    .safeParse({ priority, tenant });
+  if (!result.success)
+    throw usageError(
+      result.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; "),
+    );
+  return {
+    ...(priority === undefined ? {} : { priority }),
+    ...(tenant === undefined ? {} : { tenant }),
+  };
 }
 
 /** @throws ClientError (usage) */

@@ -1,5 +1,6 @@
 /** A new session: stored first, then started, so that its workflow finds all it needs. */
 import { WorkflowExecutionAlreadyStartedError, type Client } from "@temporalio/client";
+import { precedenceOf } from "../../activities/config/precedence.ts";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { cleanDeep } from "../../activities/redaction/clean-deep.ts";
 import type { FilePart } from "../../activities/contract/message.ts";
@@ -168,6 +169,7 @@ export function workflowOptions(
   session: { readonly task: string; readonly config: RunConfig; readonly folder?: Start["folder"] },
 ) {
   const { config } = session;
+  const precedence = precedenceOf(config);
   const task = idsOnly() ? `session ${id}` : session.task;
   return {
     workflowId: id,
@@ -182,5 +184,6 @@ export function workflowOptions(
       workspace: session.folder?.path,
     }),
     memo: { task: taskSummary(task), model: config.model, image: config.sandbox.image },
+    ...(precedence === undefined ? {} : { priority: precedence }),
   };
 }

@@ -1,0 +1,25 @@
+/** Whose work goes first where there is more than the workers take at once. Pure. */
+import { z } from "zod";
+import type { Precedence } from "../contract/precedence.ts";
+
+/** Of Temporal's five: 1 goes first, 3 is the default. */
+export const prioritySchema = z.number().int().min(1).max(5);
+/** For whom a session works: tenants take turns. Temporal takes 64 bytes. */
+export const tenantSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, {
+  error: "begins with a letter or digit and has at most 64 letters, digits, dots, dashes and underscores",
+});
+
+/** What a run of the session is started with; undefined where its settings say nothing of it. */
+export function precedenceOf({
+  priority,
+  tenant,
+}: {
+  readonly priority?: number | undefined;
+  readonly tenant?: string | undefined;
+}): Precedence | undefined {
+  if (priority === undefined && tenant === undefined) return undefined;
+  return {
+    ...(priority === undefined ? {} : { priorityKey: priority }),
+    ...(tenant === undefined ? {} : { fairnessKey: tenant }),
+  };
+}

@@ -1,0 +1,168 @@
+/** Priorities and turns of tenants on a server that knows them, with one slot for all activities. */
+import { Context } from "@temporalio/activity";
+import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
+import { NativeConnection, Worker } from "@temporalio/worker";
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, expect, inject, it, onTestFinished } from "vitest";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { precedenceOf } from "../../activities/config/precedence.ts";
+import { workflowOptions } from "../../client/sessions/start-session.ts";
+import { readWorkerConfig } from "../../worker/config.ts";
+import { dataConverter } from "../../worker/connect/data-converter.ts";
+import { SEARCH_ATTRIBUTES } from "../../worker/search-attributes.ts";
+import { workerOptions } from "../../worker/worker-options.ts";
+import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
+import { runConfig } from "../support/agent-harness.ts";
+import { eventually } from "../support/eventually.ts";
+import { answered, fakeActivities } from "../support/fake-activities.ts";
+import { startOwnTemporal, type OwnTemporal } from "../support/own-temporal.ts";
+import { quietRuntime } from "../support/quiet-runtime.ts";
+
+let temporal: OwnTemporal;
+let native: NativeConnection;
+let client: Client;
+
+beforeAll(async () => {
+  quietRuntime();
+  temporal = await startOwnTemporal([
+    "matching.useNewMatcher=true",
+    "matching.enableFairness=true",
+    // Turns are taken by partition; the server has four of each queue otherwise.
+    "matching.numTaskqueueReadPartitions=1",
+    "matching.numTaskqueueWritePartitions=1",
+  ]);
+  const { address } = temporal;
+  native = await NativeConnection.connect({ address });
+  const connection = await Connection.connect({ address });
+  client = new Client({ connection, dataConverter });
+  const searchAttributes = Object.fromEntries(SEARCH_ATTRIBUTES.map((name) => [name, 2]));
+  await native.operatorService.addSearchAttributes({ namespace: "default", searchAttributes });
+});
+afterAll(async () => {
+  await client.connection.close();
+  await native.close();
+  await temporal.close();
+});
+
+type Precedence = Pick<RunConfig, "priority" | "tenant">;
+
+/** A worker with one slot for activities, whose model answers only while its gate is open. */
+async function slowWorker() {
+  const taskQueue = `turns-${randomUUID()}`;
+  const order: string[] = [];
+  let places = 0;
+  const waiting: (() => void)[] = [];
+  const known = new Map<string, Precedence>();
+  const sessionId = () => Context.current().info.workflowExecution?.workflowId ?? "";
+  const fake = fakeActivities({
+    steps: [
+      async () => {
+        order.push(sessionId());
+        if (places > 0) places -= 1;
+        else await Promise.race([new Promise<void>((go) => waiting.push(go)), Context.current().cancelled]);
+        return answered();
+      },
+    ],
+  });
+  const activities = { ...fake.activities };
+  activities.openSession = async (input) => {
+    const opened = await fake.activities.openSession(input);
+    const { tenant } = known.get(sessionId()) ?? {};
+    const policy = { ...opened.policy, searchAttributes: true, ...(tenant === undefined ? {} : { tenant }) };
+    return { ...opened, policy: { ...policy, takesTurns: true, modelTimeoutMs: 120_000 } };
+  };
+  const [options] = workerOptions({
+    config: readWorkerConfig({
+      DATABASE_URL: "postgres://unused",
+      LONGHAUL_TASK_QUEUE: taskQueue,
+      LONGHAUL_SHUTDOWN_GRACE_MS: "100",
+      LONGHAUL_ACTIVITY_SLOTS: "1",
+    }),
+    connection: native,
+    namespace: "default",
+    bundle: { codePath: inject("workflowBundle") },
+    activities,
+  });
+  if (options === undefined) throw new Error("no worker");
+  const worker = await Worker.create(options);
+  const running = worker.run();
+  onTestFinished(async () => {
+    for (const go of waiting) go();
+    places = Infinity;
+    worker.shutdown();
+    await running;
+  });
+  return {
+    order,
+    /** So many steps end. */
+    let: (count: number) => {
+      const now = waiting.splice(0, count);
+      places += count - now.length;
+      for (const go of now) go();
+    },
+    async start(name: string, precedence: Precedence) {
+      const id = `${name}-${randomUUID().slice(0, 8)}`;
+      known.set(id, precedence);
+      const config = { ...runConfig(), ...precedence };
+      return client.workflow.start(WORKFLOW_TYPE, {
+        ...workflowOptions(taskQueue, id, { task: name, config }),
+        args: [{}],
+      });
+    },
+  };
+}
+
+/** Lets one step after the other end until the session's own first step waits in the queue. */
+async function untilQueued({ let: allow }: Awaited<ReturnType<typeof slowWorker>>, session: WorkflowHandle) {
+  await eventually(
+    "its step is in the queue",
+    async () => {
+      const { raw } = await session.describe();
+      if (raw.pendingActivities?.some(({ activityType }) => activityType?.name === "modelStep")) return true;
+      allow(1);
+      return false;
+    },
+    60_000,
+  );
+}
+
+/**
+ * How many steps of others begin before the session's own once that is in the queue, behind those of fifty others.
+ * @param others what those ask for
+ */
+async function stepsBefore(others: Precedence, own: Precedence): Promise<number> {
+  const worker = await slowWorker();
+  for (let each = 0; each < 50; each += 1) await worker.start("other", others);
+  await eventually("a step is under way", () => worker.order.length === 1, 60_000);
+  worker.let(5);
+  await eventually("steps go on", () => worker.order.length === 6, 60_000);
+  const session = await worker.start("own", own);
+  await untilQueued(worker, session);
+  const before = worker.order.length;
+  worker.let(60);
+  const place = () => worker.order.slice(before).findIndex((id) => id.startsWith("own"));
+  await eventually("it was its turn", () => place() !== -1, 60_000);
+  if (own.tenant !== undefined) {
+    const { searchAttributes } = await session.describe();
+    expect(searchAttributes).toMatchObject({ AgentTenant: [own.tenant] });
+  }
+  return place();
+}
+
+it("a session of priority 1 is the next at a model after fifty of priority 5 [F3]", async () => {
+  // The one slot may have its next task already.
+  expect(await stepsBefore({ priority: 5 }, { priority: 1 })).toBeLessThanOrEqual(1);
+});
+
+it("a tenant's one session is among the next three after fifty of another tenant [F2]", async () => {
+  expect(await stepsBefore({ tenant: "a" }, { tenant: "b" })).toBeLessThan(3);
+});
+
+it("a session of the same tenant waits behind them all", async () => {
+  expect(await stepsBefore({ tenant: "a" }, { tenant: "a" })).toBeGreaterThan(20);
+});
+
+it("what a session asks for is what Temporal is told, and nothing where it asks for nothing", () => {
+  expect(precedenceOf({})).toBeUndefined();
+  expect(precedenceOf({ priority: 1, tenant: "a" })).toEqual({ priorityKey: 1, fairnessKey: "a" });
+});
