@@ -12,6 +12,7 @@ import { fatal, superseded } from "./contract/failures.ts";
 import type { ToolCallPart } from "./contract/message.ts";
 import type { AskedPerson, QuestionKind, Settlement } from "./contract/questions.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
+import { readState } from "./mcp/call-state.ts";
 import { enterSession } from "./runtime/enter-session.ts";
 import { inputHash, questionId, standingVerdict } from "./permissions/approval.ts";
 import type { Queryable } from "./store/db.ts";
@@ -20,8 +21,9 @@ import { appendEvents } from "./store/events.ts";
 import { openQuestion, openQuestions, type QuestionOption, type QuestionRow } from "./store/questions.ts";
 import { holdRun } from "./store/runs.ts";
 import type { Session } from "./store/sessions.ts";
-import { findCall } from "./store/tool-calls.ts";
+import { findCall, type LedgerRow } from "./store/tool-calls.ts";
 import { requestedCalls } from "./store/transcript.ts";
+import { hasEnded } from "./step/ended-call.ts";
 import { exitPlan, type ExitPlanInput } from "./tools/exit-plan.ts";
 import { askUser, optionsOf, type AskUserInput } from "./tools/ask-user.ts";
 
@@ -44,11 +46,11 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
   ]);
   const call = calls[index];
   if (!row || !call) throw fatal("NoSuchCall", `Step ${step} of session ${session.id} has no call ${index}.`);
-  const asks = await asksNow(db, session, { input, isPending: row.status === "pending", call });
+  const asks = await asksNow(db, session, { input, row, call });
   if (asks === undefined) return { kind: "passed" };
 
   const settings = questionSettings(session.config.questions);
-  const id = questionId(input);
+  const id = input.question ?? questionId(input);
   const asked = await db.transaction(async (tx) => {
     if (!(await holdRun(tx, session.id, scope.runId))) throw superseded("the question was not asked");
     const isTooMuch = (await openQuestions(tx, session.id)).filter((open) => open.id !== id).length;
@@ -66,6 +68,8 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
     return { question, isTooMuch: isTooMuch >= settings.maxOpen };
   });
   deps.notifier.wake(session.id);
+  // A run that was reset finds what people answered the line before it.
+  if (asks.kind === "mcp" && asked.question.status !== "open") return { kind: "passed" };
   const settled = unattended(asked.question, settings, asked.isTooMuch);
   return {
     kind: "asked",
@@ -81,12 +85,21 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
 async function asksNow(
   db: Queryable,
   session: Session,
-  of: { readonly input: RunToolInput; readonly isPending: boolean; readonly call: ToolCallPart },
+  of: { readonly input: RunToolInput; readonly row: LedgerRow; readonly call: ToolCallPart },
 ): Promise<Asks | undefined> {
-  const { step, about } = of.input;
-  if (about === undefined) return of.isPending ? questionOf(db, session, of.call) : undefined;
+  const { step, about, question } = of.input;
+  if (about === undefined) return of.row.status === "pending" ? questionOf(db, session, of.call) : undefined;
+  if (about === "server") return hasEnded(of.row) ? undefined : serverQuestion(of.row, question);
   const names = await namesToAsk(db, { sessionId: session.id, epoch: session.epoch, step });
   return names.length === 0 ? undefined : { ...EGRESS, text: egressText(names) };
+}
+
+/** What the call's server wants to know, in its words. */
+function serverQuestion({ mcpState }: LedgerRow, id: string | undefined): Asks | undefined {
+  const asked = readState(mcpState).asked?.questions.find((question) => question.id === id);
+  if (asked === undefined) return undefined;
+  const options = asked.options?.map((label) => ({ label })) ?? null;
+  return { kind: "mcp", text: asked.text, options, defaultText: null, timeoutMs: undefined };
 }
 
 const EGRESS = { kind: "egress", options: null, defaultText: null, timeoutMs: undefined } as const;

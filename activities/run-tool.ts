@@ -39,6 +39,7 @@ import { toolLimitsOf } from "./config/run-policy.ts";
 import { findTool } from "./tools/index.ts";
 import { sessionTools } from "./tools/session-tools.ts";
 import { LeaveRunning } from "./tools/failure.ts";
+import type { ServerAsks } from "./tools/tool.ts";
 import { mcpCalls } from "./step/mcp-calls.ts";
 import { invokeTool, type InvokedTool } from "./tools/invoke.ts";
 
@@ -100,9 +101,10 @@ async function runTool(
     refused ??
     (await saves.around(session.id, { changes, save }, (saved) =>
       withoutLost(sandboxes, session.id, () =>
-        invoke(deps, sandboxes, scope, { session, call, row: before, resumed, saved }),
+        invoke(deps, sandboxes, scope, { session, call, row: before, fence, resumed, saved }),
       ),
     ));
+  if (invoked.asks !== undefined) return waitsFor(deps, invoked.asks);
   const durationMs = Math.round(performance.now() - begun);
   const notes =
     refused === undefined && (invoked.outcome === "completed" || invoked.outcome === "error")
@@ -127,7 +129,14 @@ async function invoke(
   deps: AgentDeps,
   sandboxes: SessionSandboxes,
   scope: ActivityScope,
-  { session, call, row, resumed, saved }: CallInHand & { resumed: boolean; saved: Promise<void> },
+  {
+    session,
+    call,
+    row,
+    fence,
+    resumed,
+    saved,
+  }: CallInHand & { fence: number; resumed: boolean; saved: Promise<void> },
 ): Promise<Invoked> {
   const tools = sessionTools(deps.tools, session);
   const tool = findTool(tools, call.toolName);
@@ -163,7 +172,7 @@ async function invoke(
     signal: stop.signal,
     memory: createSessionMemory(deps.store.db, session.id),
     maskWindow: (text: string, from: number, to: number) => deps.sanitizer.maskWindow(text, from, to),
-    mcp: mcpCalls(deps, session, row),
+    mcp: mcpCalls(deps, session, { row, fence, runId: scope.runId }),
     onProgress: (bytes: number, line: string | undefined) =>
       scope.note(progressNote(callKey(row), bytes, line)),
   };
@@ -183,6 +192,19 @@ async function invoke(
   } finally {
     egress.stop();
   }
+}
+
+/** It has no result yet: whoever asks people goes on from here. */
+function waitsFor({ idsOnly }: AgentDeps, { server, questions }: ServerAsks): ToolFacts {
+  const serverAsks = {
+    server,
+    questions: questions.map(({ id, about, isOptional }) => ({
+      id,
+      about: idsOnly === true ? "" : about,
+      ...(isOptional ? { isOptional } : {}),
+    })),
+  };
+  return { outcome: "error", tokens: 0, ms: 0, hash: "", serverAsks };
 }
 
 const interrupted = (text: string): InvokedTool => ({

@@ -61,6 +61,10 @@ async function settle(
       return { kind: "result", facts: await endedBefore(tx, row, call) };
     }
     if (hasEnded(row)) return { kind: "result", facts: await endedBefore(tx, row, call) };
+    if (question.kind === "mcp") {
+      await noteAnswer(tx, session, question, settlement, scope.attempt);
+      return { kind: "noted", how: settlement.how };
+    }
     const result = resultFor(question, settlement);
     const isNew = await closeQuestion(
       tx,
@@ -84,6 +88,27 @@ async function settle(
   });
   deps.notifier.wake(session.id);
   return settled;
+}
+
+/** The call is made again with it, and tells its server. */
+async function noteAnswer(
+  tx: Queryable,
+  session: Session,
+  question: QuestionRow,
+  settlement: Settlement,
+  attempt: number,
+): Promise<void> {
+  const { id, step } = question;
+  const isNew = await closeQuestion(
+    tx,
+    { sessionId: session.id, epoch: session.epoch, id },
+    closingOf(question, settlement),
+  );
+  if ((await openQuestions(tx, session.id)).length === 0) await setWaiting(tx, session.id, false);
+  if (isNew)
+    await appendEvents(tx, session.id, session.epoch, [
+      { ...settledEvent(question, settlement), step, attempt },
+    ]);
 }
 
 /** Names for the rest of the session; the call that asked for them has its result, so the model is told by a notice. */

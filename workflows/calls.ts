@@ -18,7 +18,7 @@ import { callGroups } from "./loop-policy.ts";
 import { onHost } from "./lost-host.ts";
 import { titled } from "./presentation.ts";
 import { perform } from "./proxies.ts";
-import { askAbout, restWhileWaiting } from "./questions.ts";
+import { askAbout, askForServer, restWhileWaiting } from "./questions.ts";
 
 /** All calls of a step, at once where they may; returns when each has its result. @returns true where the agent is stuck for good */
 export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<boolean> {
@@ -67,7 +67,8 @@ export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<b
 
 /** All calls; beside those that may wait for a person, the run rests when nothing else is left of them. */
 async function withRests<T>(run: Run, calls: readonly CallFacts[], perform: () => Promise<T>): Promise<T> {
-  if (run.policy?.asksForDomains !== true && !calls.some(asksPerson)) return perform();
+  const mayAsk = run.policy?.asksForDomains === true || run.policy?.serversAsk === true;
+  if (!mayAsk && !calls.some(asksPerson)) return perform();
   let isOver = false;
   const rests = restWhileWaiting(run, () => isOver);
   rests.catch(() => undefined);
@@ -100,9 +101,14 @@ async function performCall(run: Run, call: CallFacts, input: RunToolInput): Prom
     if (settled) return settled;
     if (asks) await (run.opening ??= openSandbox(run));
     const facts = await runTool(run, call, input);
-    if (facts.needsApproval !== true) return facts;
+    const { serverAsks } = facts;
+    if (serverAsks === undefined && facts.needsApproval !== true) return facts;
+    if (serverAsks) {
+      await askForServer(run, call, input, serverAsks);
+      await (run.opening ??= openSandbox(run));
+    }
     // What was allowed is not any more: the run was reset, or goes by other rules.
-    asks = true;
+    asks = serverAsks === undefined;
   }
 }
 

@@ -2,6 +2,7 @@
 import type { SessionStatus } from "../activities/contract/activities.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import { BREAKDOWN_PARTS, barOf, breakdownOf } from "../activities/contract/breakdown.ts";
+import { wantsWords } from "../activities/contract/questions.ts";
 import { cutChars } from "../activities/contract/cut-text.ts";
 import type { AgentState } from "./agent-state.ts";
 import type { OpenQuestion } from "./asking.ts";
@@ -66,16 +67,16 @@ export function currentDetails(
 
 /** What is asked, and the exact signal to send. */
 function questionLines({ id, kind, text, options }: OpenQuestion): string[] {
-  const answer =
-    kind === "ask"
-      ? { question: id, ...(options ? { option: 1 } : { text: "…" }) }
-      : { question: id, action: "allow" };
+  const isQuestion = wantsWords(kind);
+  const answer = isQuestion
+    ? { question: id, ...(options ? { option: 1 } : { text: "…" }) }
+    : { question: id, action: "allow" };
   return [
-    `**${kind === "ask" ? "Question" : "Leave to give"}** ${plain(text)}`,
+    `**${isQuestion ? "Question" : "Leave to give"}** ${plain(text)}`,
     "",
     ...(options ?? []).map((label, place) => `${place + 1}. ${plain(label)}`),
     ...(options ? [""] : []),
-    `Send the signal \`answer\` with ${code(JSON.stringify(answer))}${kind === "ask" ? "" : ` or ${code(JSON.stringify({ question: id, action: "deny" }))}`}`,
+    `Send the signal \`answer\` with ${code(JSON.stringify(answer))}${isQuestion ? "" : ` or ${code(JSON.stringify({ question: id, action: "deny" }))}`}`,
     "",
   ];
 }

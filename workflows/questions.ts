@@ -1,10 +1,16 @@
 /** Waiting for people: state of the run, never an activity. Asking and settling are two short activities around it. */
 import { CancellationScope, condition } from "@temporalio/workflow";
-import type { CallFacts, RunToolInput, ToolFacts } from "../activities/contract/activities.ts";
+import type {
+  CallFacts,
+  RunToolInput,
+  ServerAsksFacts,
+  ToolFacts,
+} from "../activities/contract/activities.ts";
 import {
   readAnswer,
   type NotifyInput,
   type ReadAnswer,
+  type SettledQuestion,
   type Settlement,
 } from "../activities/contract/questions.ts";
 import { lasted, unanswered, type OpenQuestion } from "./asking.ts";
@@ -41,10 +47,35 @@ export async function askAbout(
   call: CallFacts,
   input: RunToolInput,
 ): Promise<ToolFacts | undefined> {
+  const settled = await ask(run, call, input, call.by === "person" ? "asks" : asksFor(input));
+  return settled?.kind === "result" ? settled.facts : undefined;
+}
+
+/** Asks what a call's server wants to know, one thing after the other; the first that is not answered is the last. */
+export async function askForServer(
+  run: Run,
+  call: CallFacts,
+  input: RunToolInput,
+  { server, questions }: ServerAsksFacts,
+): Promise<void> {
+  for (const { id, about, isOptional } of questions) {
+    const asked = { ...input, about: "server", question: id } as const;
+    const settled = await ask(run, { ...call, about }, asked, `${server} asks`);
+    const isLeftOut = isOptional === true && settled?.kind === "noted" && settled.how === "declined";
+    if (settled?.kind === "noted" && settled.how !== "answered" && !isLeftOut) return;
+  }
+}
+
+/** @returns how it ended; undefined where there was nothing to ask */
+async function ask(
+  run: Run,
+  call: CallFacts,
+  input: RunToolInput,
+  asks: string,
+): Promise<SettledQuestion | undefined> {
   const { asking } = run;
   const { step, index } = input;
   const { messages } = asking;
-  const asks = call.by === "person" ? "asks" : asksFor(input);
   asking.storing += 1;
   const asked = await perform(
     "askPerson",
@@ -62,8 +93,7 @@ export async function askAbout(
   const after = asked.settled ? "" : ` after ${lasted(Date.now() - question.askedAtMs)}`;
   const summary = titled(`step ${step} · ${settlement.how}${after}`, call);
   const { id } = question;
-  const settled = await perform("settleQuestion", optionsOf(run), summary, { step, index, id, settlement });
-  return settled.kind === "result" ? settled.facts : undefined;
+  return perform("settleQuestion", optionsOf(run), summary, { step, index, id, settlement });
 }
 
 const asksFor = ({ about }: RunToolInput) => (about === "egress" ? "asks for the network" : "asks for leave");

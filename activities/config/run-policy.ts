@@ -126,6 +126,7 @@ export function runPolicyOf(
       ? {}
       : { deadlineMs: config.limits.deadline, wrapUpMs: config.limits.wrapUp }),
     ...(config.sandbox.askForDomains === true ? { asksForDomains: true as const } : {}),
+    ...(Object.keys(config.mcpServers ?? {}).length === 0 ? {} : { serversAsk: true as const }),
     ...(setup === undefined ? {} : { setupTimeoutMs: setupTimeoutOf(setup, config.sandbox) }),
     maxFutileRounds: MAX_FUTILE_ROUNDS,
     maxHistoryEvents: config.limits.maxHistoryEvents,

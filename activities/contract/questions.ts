@@ -3,12 +3,15 @@ import { cleanText } from "./clean-text.ts";
 import { cutChars } from "./cut-text.ts";
 import type { RunToolInput, ToolFacts } from "./tool-facts.ts";
 
-/** `egress`: names that the sandbox may not reach. */
-export type QuestionKind = "ask" | "approval" | "plan" | "egress";
+/** `egress`: names that the sandbox may not reach. `mcp`: what a server wants to know. */
+export type QuestionKind = "ask" | "approval" | "plan" | "egress" | "mcp";
+
+/** Whether words answer it, or one of its options; the other kinds want leave. */
+export const wantsWords = (kind: string): boolean => kind === "ask" || kind === "mcp";
 
 /** What the workflow keeps of a question while it is open; all of its text is in its row. */
 export interface QuestionFacts {
-  /** Named by its call: `s12c0`; `s12c0e` of kind `egress`. */
+  /** Named by its call: `s12c0`; `s12c0e` of kind `egress`, `s12c0q1` and so on of kind `mcp`. */
   readonly id: string;
   readonly kind: QuestionKind;
   /** At most 200 characters. */
@@ -45,9 +48,10 @@ export interface SettleQuestionInput extends RunToolInput {
   readonly settlement: Settlement;
 }
 
-/** `allowed`: the call is to be run now. */
+/** `allowed`: the call is to be run now. `noted`: of a server's question, whose end the call finds when it is run. */
 export type SettledQuestion =
   | { readonly kind: "allowed" }
+  | { readonly kind: "noted"; readonly how: Settlement["how"] }
   | { readonly kind: "result"; readonly facts: ToolFacts };
 
 /** What the operator is told of. */
@@ -131,7 +135,7 @@ function settlementOf({ kind, options }: Open, { text, option, action }: AnswerM
   if (text !== undefined && text.length > MAX_ANSWER_CHARS)
     return `the answer has more than ${MAX_ANSWER_CHARS} characters; say it as a message`;
   if (action === "decline") return { how: "declined" };
-  if (kind !== "ask") return leaveOf(kind, text, action);
+  if (kind !== "ask" && kind !== "mcp") return leaveOf(kind, text, action);
   if (action !== undefined)
     return `${action} answers an approval, and this is a question: answer it in words`;
   const chosen = option ?? text;
@@ -147,7 +151,7 @@ function settlementOf({ kind, options }: Open, { text, option, action }: AnswerM
 }
 
 function leaveOf(
-  kind: Exclude<QuestionKind, "ask">,
+  kind: Exclude<QuestionKind, "ask" | "mcp">,
   text: string | undefined,
   action: AnswerMessage["action"],
 ): Said | string {

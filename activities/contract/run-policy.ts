@@ -50,6 +50,8 @@ export interface RunPolicy {
   readonly parkAfterMs?: number;
   /** A person is asked about names that the sandbox may not reach. */
   readonly asksForDomains?: true;
+  /** It has MCP servers, which may want to know something of a person in the middle of a call. */
+  readonly serversAsk?: true;
   /** The operator is told of questions and of the end. */
   readonly notifies?: true;
   /** Of a session that works on a repository. Absent in all others. */

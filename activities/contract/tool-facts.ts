@@ -7,8 +7,10 @@ export interface RunToolInput {
   readonly index: number;
   /** As in `ModelStepInput`: the result is to fit that model's window. */
   readonly fallback?: number;
-  /** Of a question: not the call itself, but the names that its command was refused. */
-  readonly about?: "egress";
+  /** Of a question: not the call itself, but the names that its command was refused, or what its server wants to know. */
+  readonly about?: "egress" | "server";
+  /** Of what its server wants to know: which question. */
+  readonly question?: string;
 }
 
 export interface ToolFacts {
@@ -24,4 +26,17 @@ export interface ToolFacts {
   readonly needsApproval?: true;
   /** Its command asked for names that are not listed, and a person is to be asked about them. */
   readonly asksForDomains?: true;
+  /** It has no result yet: its MCP server wants to know something of a person first. */
+  readonly serverAsks?: ServerAsksFacts;
+}
+
+/** What is asked stands in rows; `about` is for people, at most 60 characters. */
+export interface ServerAsksFacts {
+  readonly server: string;
+  readonly questions: readonly {
+    readonly id: string;
+    readonly about: string;
+    /** Declining it leaves it out; declining another one declines all. */
+    readonly isOptional?: true;
+  }[];
 }

@@ -2,9 +2,8 @@
 import { LeaveRunning } from "../tools/failure.ts";
 import type { ToolContext, ToolResult } from "../tools/tool.ts";
 import { failedCall, unknownEnd } from "./call-outcome.ts";
+import { converse, type Line } from "./converse.ts";
 import type { McpCall } from "./mcp.ts";
-import { callTool } from "./protocol-client.ts";
-import { toolResult } from "./results.ts";
 import {
   clientFor,
   greetNew,
@@ -19,14 +18,14 @@ import {
  * program that got the call is gone.
  */
 export async function callInSandbox(call: McpCall, context: ToolContext): Promise<ToolResult> {
-  const { server, era, isRepeatable } = call;
+  const { server, era, isRepeatable, state, task } = call;
   const { signal } = context;
   const of: SandboxServer = { ...server, sandbox: await context.sandbox() };
   let program: Program;
   try {
     program = await runningProgram(of);
-    const isOther = call.state !== undefined && call.state !== program.key;
-    if (isOther && !isRepeatable)
+    const isOther = state.sent !== undefined && state.sent !== program.key;
+    if ((isOther && !isRepeatable) || (task !== undefined && program.isNew))
       return unknownEnd(
         call,
         `the program of the server ${server.name} that got it is gone, and a new one was started`,
@@ -35,40 +34,33 @@ export async function callInSandbox(call: McpCall, context: ToolContext): Promis
   } catch (error) {
     return notSent(call, error, signal);
   }
-  await call.keepState(program.key);
-  const result = await exchanged(call, of, program, context);
-  return program.isNew ? withNotice(server.name, result) : result;
+  const result = await converse(call, context, lineTo(of, program, call, context));
+  return program.isNew && result.asks === undefined ? withNotice(server.name, result) : result;
 }
 
-async function exchanged(
-  call: McpCall,
-  of: SandboxServer,
-  program: Program,
-  context: ToolContext,
-): Promise<ToolResult> {
-  const { server, entry, input, era } = call;
-  const { signal, onProgress } = context;
-  // An answer to an earlier attempt may be there already.
-  const from = call.state === program.key ? 0 : program.printed;
-  let opened: Awaited<ReturnType<typeof clientFor>>;
-  try {
-    opened = await clientFor(of, program, { prefix: context.callKey, from, era, signal });
-  } catch (error) {
-    return notSent(call, error, signal);
-  }
-  const { client, transport } = opened;
-  try {
-    const limits = { settings: server.settings, signal, onProgress: (note: string) => onProgress(0, note) };
-    return await toolResult(await callTool(client, entry, input, limits), context);
-  } catch (error) {
-    if (signal.reason instanceof LeaveRunning) throw signal.reason;
-    if (isLost(transport.failure)) throw transport.failure;
-    const reason =
-      transport.failure === undefined ? error : await told(of.sandbox, program.id, transport.failure);
-    return failedCall(call, reason, { isSent: true, isStopped: signal.aborted });
-  } finally {
-    await client.close();
-  }
+function lineTo(of: SandboxServer, program: Program, { era, state }: McpCall, { signal }: ToolContext): Line {
+  let isConnected = false;
+  return {
+    mark: program.key,
+    async exchange(prefix, body) {
+      // An answer to an earlier attempt may be there already.
+      const from = state.sent === program.key ? 0 : program.printed;
+      const { client, transport } = await clientFor(of, program, { prefix, from, era, signal });
+      isConnected = true;
+      try {
+        return await body(client);
+      } catch (error) {
+        if (transport.failure === undefined || signal.aborted) throw error;
+        throw isLost(transport.failure)
+          ? transport.failure
+          : await told(of.sandbox, program.id, transport.failure);
+      } finally {
+        await client.close();
+      }
+    },
+    isLost,
+    isUnsent: () => !isConnected,
+  };
 }
 
 function notSent(call: McpCall, error: unknown, signal: AbortSignal): ToolResult {

@@ -1,13 +1,10 @@
 /** A call to a server over HTTP. */
-import type { CallToolResult, Client } from "@modelcontextprotocol/client";
-import { LeaveRunning } from "../tools/failure.ts";
 import type { ToolContext, ToolResult } from "../tools/tool.ts";
-import { failedCall, unknownEnd } from "./call-outcome.ts";
+import { unknownEnd } from "./call-outcome.ts";
+import { converse } from "./converse.ts";
 import type { HttpServers } from "./http-servers.ts";
 import type { McpCall } from "./mcp.ts";
 import { isStaleSession, reasonOf } from "./mcp-failure.ts";
-import { callTool } from "./protocol-client.ts";
-import { toolResult } from "./results.ts";
 
 const SENT = "sent";
 
@@ -20,42 +17,26 @@ export async function callOverHttp(
   call: McpCall,
   context: ToolContext,
 ): Promise<ToolResult> {
-  const { server, isRepeatable } = call;
+  const { server, isRepeatable, state, task } = call;
   const { signal } = context;
-  if (context.resumed && call.state === SENT && !isRepeatable)
+  if (state.sent === SENT && task === undefined && !isRepeatable)
     return unknownEnd(call, "the worker that made it was lost before the answer was stored");
-  let client: Client;
-  try {
-    client = await http.client(server, signal);
-  } catch (error) {
-    if (signal.reason instanceof LeaveRunning) throw signal.reason;
-    return failedCall(call, error, { isSent: false, isStopped: signal.aborted });
-  }
-  if (!isRepeatable) await call.keepState(SENT);
-  try {
-    return await toolResult(await sent(http, call, client, context), context);
-  } catch (error) {
-    if (signal.reason instanceof LeaveRunning) throw signal.reason;
-    return failedCall(call, error, { isSent: !isUnsent(error), isStopped: signal.aborted });
-  }
+  let isConnected = false;
+  return converse(call, context, {
+    mark: isRepeatable ? undefined : SENT,
+    async exchange(_name, body) {
+      const client = await http.client(server, signal);
+      isConnected = true;
+      try {
+        return await body(client);
+      } catch (error) {
+        if (!isStaleSession(error)) throw error;
+        const fresh = await http.client(server, signal, client);
+        await call.onReconnected();
+        return body(fresh);
+      }
+    },
+    // Nobody took the request.
+    isUnsent: (error) => !isConnected || /ECONNREFUSED|ENOTFOUND|EAI_AGAIN/.test(reasonOf(error)),
+  });
 }
-
-async function sent(
-  http: HttpServers,
-  { server, entry, input, onReconnected }: McpCall,
-  client: Client,
-  { signal, onProgress }: ToolContext,
-): Promise<CallToolResult> {
-  const limits = { settings: server.settings, signal, onProgress: (note: string) => onProgress(0, note) };
-  try {
-    return await callTool(client, entry, input, limits);
-  } catch (error) {
-    if (!isStaleSession(error)) throw error;
-    const fresh = await http.client(server, signal, client);
-    await onReconnected();
-    return callTool(fresh, entry, input, limits);
-  }
-}
-
-/** Nobody took the request. */
-const isUnsent = (error: unknown): boolean => /ECONNREFUSED|ENOTFOUND|EAI_AGAIN/.test(reasonOf(error));

@@ -11,6 +11,7 @@ import type { ListedTools, Mcp, ServerOf } from "./mcp.ts";
 import { McpFailure, reasonOf } from "./mcp-failure.ts";
 import { listTools } from "./protocol-client.ts";
 import { greetNew } from "./sandbox-servers.ts";
+import { cancelTask } from "./tasks.ts";
 
 export function createLoadedMcp(access: McpAccess, store: Pick<Store, "db"> | undefined): Mcp {
   const logins = store && createLogins(store, access.credentialsKey);
@@ -30,6 +31,11 @@ export function createLoadedMcp(access: McpAccess, store: Pick<Store, "db"> | un
     },
     call: (call, context) =>
       isRemote(call.server.settings) ? callOverHttp(http, call, context) : callInSandbox(call, context),
+    async cancelTask(server, task) {
+      if (!isRemote(server.settings)) return;
+      const client = await http.client(server, AbortSignal.timeout(server.settings.startTimeout));
+      await cancelTask(client, task);
+    },
     close: () => http.close(),
   };
 }

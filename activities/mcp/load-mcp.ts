@@ -11,6 +11,7 @@ export function createMcp(access: McpAccess, store?: Pick<Store, "db">): Mcp {
   return {
     list: async (...given) => (await load()).list(...given),
     call: async (...given) => (await load()).call(...given),
+    cancelTask: async (...given) => (await load()).cancelTask(...given),
     close: async () => (await loaded)?.close(),
   };
 }

@@ -3,6 +3,8 @@ import type { McpServer } from "../config/mcp-settings.ts";
 import type { McpToolEntry } from "../contract/mcp.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { ToolContext, ToolResult } from "../tools/tool.ts";
+import type { CallState } from "./call-state.ts";
+import type { Answer } from "./elicitation.ts";
 
 export interface ServerOf {
   readonly sessionId: string;
@@ -25,9 +27,19 @@ export interface McpCall {
   /** May be called again when nobody knows how it ended. */
   readonly isRepeatable: boolean;
   /** What `keepState` kept for an earlier attempt. */
-  readonly state: string | undefined;
-  /** Kept before anything is sent. */
-  readonly keepState: (state: string) => Promise<void>;
+  readonly state: CallState;
+  /** The server's task that does it, where an earlier attempt was told of one. */
+  readonly task: string | undefined;
+  /** How its questions ended, by their ids. */
+  readonly answers: ReadonlyMap<string, Answer>;
+  /** Differs for each attempt at this call. */
+  readonly attempt: string;
+  /** Of the call's span, as the protocol passes it on; absent where there is no trace. */
+  readonly traceparent: string | undefined;
+  /** Names the questions of a call, by their number from 1. */
+  readonly questionId: (number: number) => string;
+  /** Kept before anything is sent. @throws CallTaken (retryable) where another attempt has the call by now */
+  readonly keepState: (state: CallState, task?: string) => Promise<void>;
   /** The server had forgotten us and was greeted again. */
   readonly onReconnected: () => Promise<void>;
 }
@@ -37,5 +49,7 @@ export interface Mcp {
   list(server: ServerOf, sandbox: Sandbox | undefined, signal: AbortSignal): Promise<ListedTools>;
   /** What goes wrong is a result. @throws SandboxLost, LeaveRunning */
   call(call: McpCall, context: ToolContext): Promise<ToolResult>;
+  /** Asks a server over HTTP to cancel a task that nobody waits for any more. */
+  cancelTask(server: ServerOf, task: string): Promise<void>;
   close(): Promise<void>;
 }

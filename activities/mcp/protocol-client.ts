@@ -1,9 +1,16 @@
 /** The protocol's client, set up as we use it. */
-import { Client, type CallToolResult, type Transport } from "@modelcontextprotocol/client";
+import {
+  Client,
+  TRACEPARENT_META_KEY,
+  type CallToolResult,
+  type InputRequiredResult,
+  type Transport,
+} from "@modelcontextprotocol/client";
 import { cutChars } from "../contract/cut-text.ts";
 import type { McpServer } from "../config/mcp-settings.ts";
 import type { McpToolEntry } from "../contract/mcp.ts";
 import { McpFailure } from "./mcp-failure.ts";
+import { admitTasks, TASKS } from "./task-answers.ts";
 
 const CLIENT = { name: "longhaul", version: "1" };
 
@@ -14,14 +21,25 @@ const MAX_SCHEMA_CHARS = 20_000;
 /** Tools of one server. Source: ours, ten times the largest that people complain about. */
 const MAX_TOOLS = 1_000;
 
+/** Questions that servers of the older revisions asked while a call was open, by client. */
+const unanswered = new WeakMap<Client, number>();
+
 /** @param probeMs how long a server may take to say whether it speaks the revision without sessions */
 export function createProtocolClient(mode: "auto" | "legacy", probeMs: number): Client {
-  return new Client(CLIENT, {
-    // Whoever wants to ask a person is told by this that nobody answers.
-    capabilities: {},
+  const client = new Client(CLIENT, {
+    capabilities: { elicitation: { form: {}, url: {} }, extensions: { [TASKS]: {} } },
     versionNegotiation: { mode, probe: { timeoutMs: probeMs } },
   });
+  // They wait for the answer on a connection that a person's time would outlast. The newer ones ask by their results.
+  client.setRequestHandler("elicitation/create", () => {
+    unanswered.set(client, questionsTo(client) + 1);
+    return { action: "cancel" };
+  });
+  return client;
 }
+
+/** How many of them there were so far. */
+export const questionsTo = (client: Client): number => unanswered.get(client) ?? 0;
 
 export interface Listed {
   /** Revision of the protocol. */
@@ -69,19 +87,36 @@ export interface CallLimits {
   readonly onProgress: (note: string) => void;
 }
 
+/** What goes back with an answer: a new request of the same call. */
+export interface Continued {
+  readonly inputResponses: Readonly<Record<string, object>>;
+  readonly requestState?: string;
+}
+
+export interface Requested {
+  readonly entry: McpToolEntry;
+  readonly input: Record<string, unknown>;
+  readonly continued?: Continued | undefined;
+  readonly traceparent?: string | undefined;
+}
+
 /** @throws the library's errors */
-export function callTool(
+export async function callTool(
   client: Client,
-  { name, inputSchema }: McpToolEntry,
-  input: Record<string, unknown>,
+  { entry, input, continued, traceparent }: Requested,
   { settings, signal, onProgress }: CallLimits,
-): Promise<CallToolResult> {
-  return client.callTool(
-    { name, arguments: input },
+): Promise<CallToolResult | InputRequiredResult> {
+  const { name, inputSchema } = entry;
+  const before = questionsTo(client);
+  const meta = traceparent === undefined ? {} : { _meta: { [TRACEPARENT_META_KEY]: traceparent } };
+  const result: CallToolResult | InputRequiredResult = await client.callTool(
+    { name, arguments: input, ...continued, ...meta },
     {
       timeout: settings.timeout,
       maxTotalTimeout: settings.maxTimeout,
       resetTimeoutOnProgress: true,
+      // What it wants to know, a person is asked for by whoever makes the call.
+      allowInputRequired: true,
       signal,
       onprogress: ({ progress, total, message }) =>
         onProgress(message ?? `${progress}${total === undefined ? "" : ` of ${total}`}`),
@@ -89,7 +124,13 @@ export function callTool(
       toolDefinition: { name, inputSchema: { ...inputSchema, type: "object" } },
     },
   );
+  if (questionsTo(client) === before || !("content" in result)) return result;
+  const { content } = result as CallToolResult;
+  return { ...result, content: [{ type: "text", text: NOT_ASKED }, ...content] };
 }
+
+const NOT_ASKED =
+  "[While this call was open, the server wanted to ask a person something. Servers of its revision get no answer to that here: it was told so.]";
 
 /** @throws the library's errors; the client is closed then */
 export async function connected(
@@ -98,7 +139,7 @@ export async function connected(
   options: NonNullable<Parameters<Client["connect"]>[1]>,
 ): Promise<Client> {
   try {
-    await client.connect(transport, options);
+    await client.connect(admitTasks(transport), options);
     return client;
   } catch (error) {
     await client.close().catch(() => undefined);

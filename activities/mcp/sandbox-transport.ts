@@ -63,13 +63,19 @@ export class SandboxTransport implements Transport {
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    const { command, prefix } = this.#exchange;
+    const { command } = this.#exchange;
     const isRequest = "method" in message && "id" in message;
     const named = isRequest ? this.#named(message.id as Id) : undefined;
-    const once = named ?? `${prefix}-n${this.#notifications++}`;
+    const once = named ?? this.#onceFor(message);
     const line = Buffer.from(`${JSON.stringify(this.#outward(message))}\n`);
     const goesOn = await this.#sandbox.feed(command, { once }, line, { last: false });
     if (!goesOn) throw new McpFailure("its program has ended");
+  }
+
+  /** Every exchange hears what the program asks of its client: the first answer is passed on. */
+  #onceFor(message: JSONRPCMessage): string {
+    if (!("method" in message)) return `answer-${String(message.id)}`;
+    return `${this.#exchange.prefix}-n${this.#notifications++}`;
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,7 @@
 /** Whether a call may be run: by the session's rules, and by what people answered. */
 import { createHash } from "node:crypto";
 import type { RunConfig } from "../config/agent-config.ts";
+import type { RunToolInput } from "../contract/tool-facts.ts";
 import type { ToolCallPart } from "../contract/message.ts";
 import type { Queryable } from "../store/db.ts";
 import { grantsOf, isApproved } from "../store/questions.ts";
@@ -41,15 +42,9 @@ export async function verdictNow(db: Queryable, asked: Asked): Promise<Verdict> 
   return (await isApproved(db, leave)) ? { action: "allow" } : verdict;
 }
 
-export const questionId = ({
-  step,
-  index,
-  about,
-}: {
-  readonly step: number;
-  readonly index: number;
-  readonly about?: "egress";
-}): string => `s${step}c${index}${about === undefined ? "" : "e"}`;
+/** A server's questions have the call's name with a number behind. */
+export const questionId = ({ step, index, about }: Pick<RunToolInput, "step" | "index" | "about">): string =>
+  `s${step}c${index}${about === "egress" ? "e" : ""}`;
 
 /** Leave is given for exactly this call. */
 export function inputHash({ toolName, input }: Pick<ToolCallPart, "toolName" | "input">): string {

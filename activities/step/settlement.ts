@@ -1,7 +1,7 @@
 /** How a question ended, in words for the model, for its row and for watchers. Pure. */
 import { shorten } from "../contract/cut-text.ts";
 import type { ToolOutcome } from "../contract/message.ts";
-import type { Settlement } from "../contract/questions.ts";
+import { wantsWords, type Settlement } from "../contract/questions.ts";
 import type { EventData } from "../store/event.ts";
 import type { QuestionRow, QuestionStatus } from "../store/questions.ts";
 
@@ -12,7 +12,7 @@ export function resultFor(
   { kind, defaultText }: Question,
   end: Settlement,
 ): { readonly outcome: ToolOutcome; readonly text: string } | undefined {
-  const isLeave = kind !== "ask";
+  const isLeave = !wantsWords(kind);
   if (kind === "plan") return planResult(end);
   switch (end.how) {
     case "allowed":

@@ -97,18 +97,30 @@ export async function keepFound(
     .where(and(eq(mcpCatalogues.sessionId, sessionId), eq(mcpCatalogues.server, server)));
 }
 
-/** Notes where a call is before it is sent, once: a later attempt then knows whether it may have happened. */
-export async function noteMcpState(db: Queryable, call: LedgerRow, state: string): Promise<void> {
-  await db
+/**
+ * Notes where a call is before it is sent: a later attempt then knows whether it may have happened.
+ * @param fence of the attempt that has the call
+ * @returns false where another one has it, or it has ended
+ */
+export async function noteMcpState(
+  db: Queryable,
+  call: LedgerRow,
+  fence: number,
+  kept: { readonly state: string; readonly task: string | undefined },
+): Promise<boolean> {
+  const rows = await db
     .update(toolCalls)
-    .set({ mcpState: state })
+    .set({ mcpState: kept.state, ...(kept.task === undefined ? {} : { mcpTask: kept.task }) })
     .where(
       and(
         eq(toolCalls.sessionId, call.sessionId),
         eq(toolCalls.epoch, call.epoch),
         eq(toolCalls.step, call.step),
         eq(toolCalls.index, call.index),
-        isNull(toolCalls.mcpState),
+        eq(toolCalls.fence, fence),
+        inArray(toolCalls.status, ["pending", "running"]),
       ),
-    );
+    )
+    .returning({ index: toolCalls.index });
+  return rows.length > 0;
 }

@@ -123,6 +123,31 @@ export interface Grant {
   readonly match: string | null;
 }
 
+/** How the questions of a call's server ended so far, by their ids. */
+export async function serverAnswers(
+  db: Queryable,
+  call: {
+    readonly sessionId: string;
+    readonly epoch: number;
+    readonly step: number;
+    readonly index: number;
+  },
+): Promise<Map<string, { readonly status: string; readonly answer: string | null }>> {
+  const rows = await db
+    .select({ id: questions.id, status: questions.status, answer: questions.answer })
+    .from(questions)
+    .where(
+      and(
+        eq(questions.sessionId, call.sessionId),
+        eq(questions.epoch, call.epoch),
+        eq(questions.step, call.step),
+        eq(questions.callIndex, call.index),
+        eq(questions.kind, "mcp"),
+      ),
+    );
+  return new Map(rows.map(({ id, ...end }) => [id, end]));
+}
+
 /** What a person allowed for the rest of the session. */
 export async function grantsOf(db: Queryable, sessionId: string): Promise<Grant[]> {
   return db

@@ -84,17 +84,22 @@ async function supersedeRounds(tx: Queryable, id: string, epoch: number, at: Sta
   return gone.rowCount ?? 0;
 }
 
-/** Calls of the standpoint's own step are made again as new ones, since their answers are superseded. */
+/**
+ * Calls of the standpoint's own step are made again as new ones, since their answers are superseded. One whose server waits for
+ * an answer goes on from there.
+ */
 async function supersedeCalls(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<void> {
   if (at.phase === "tools") {
     await tx.execute(sql`with again as (
-        select step, index, call_id, name, row_number() over (order by index) as place, count(*) over () as total from tool_calls
+        select step, index, call_id, name, mcp_server, read_only, case when mcp_state like '{"asked"%' then mcp_state end as mcp_state,
+          case when mcp_state like '{"asked"%' then mcp_task end as mcp_task, row_number() over (order by index) as place, count(*) over () as total from tool_calls
         where session_id = ${id} and superseded_epoch is null and step = ${at.step} and status <> 'pending'
       ), c as (
         update cursors set message_sequence = message_sequence + (select count(*) from again) where session_id = ${id} returning message_sequence
       )
-      insert into tool_calls (session_id, epoch, step, index, call_id, name, sequence)
-      select ${id}, ${epoch}, step, index, call_id, name, c.message_sequence - total + place from again, c`);
+      insert into tool_calls (session_id, epoch, step, index, call_id, name, sequence, mcp_server, read_only, mcp_state, mcp_task)
+      select ${id}, ${epoch}, step, index, call_id, name, c.message_sequence - total + place, mcp_server, read_only, mcp_state, mcp_task
+      from again, c`);
   }
   await tx.execute(sql`update tool_calls set superseded_epoch = ${epoch}
     where session_id = ${id} and superseded_epoch is null and epoch < ${epoch}

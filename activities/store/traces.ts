@@ -26,6 +26,9 @@ export const spanIdOf = (...parts: readonly unknown[]): string => hash(["span", 
 export const callSpanId = (sessionId: string, runId: string, callKey: string): string =>
   spanIdOf(sessionId, runId, callKey);
 
+/** As other services are told of it (W3C): sampled, since what is not sent has no trace. */
+export const traceparentOf = ({ traceId }: Trace, spanId: string): string => `00-${traceId}-${spanId}-01`;
+
 export async function traceOf(
   db: Queryable,
   { id: sessionId, parentId }: { readonly id: string; readonly parentId?: string | null | undefined },

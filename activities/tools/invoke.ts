@@ -7,7 +7,7 @@ import { describeInput } from "./describe-input.ts";
 import { ToolFailure } from "./failure.ts";
 import { findTool, MAX_RESULT_CHARS, type ToolRegistry } from "./index.ts";
 import { oneLine } from "./paths.ts";
-import type { Tool, ToolContext, ToolResult } from "./tool.ts";
+import type { ServerAsks, Tool, ToolContext, ToolResult } from "./tool.ts";
 
 export interface ToolCall {
   readonly name: string;
@@ -22,6 +22,8 @@ export interface InvokedTool {
   readonly files: readonly FilePart[];
   readonly exitCode: number | undefined;
   readonly truncated: boolean;
+  /** It has no result yet. */
+  readonly asks?: ServerAsks;
   /** The whole output where `text` is not all of it. `chars` is exact, or the number of bytes where that is cheaper. */
   readonly whole?: NonNullable<ToolResult["whole"]>;
 }
@@ -55,6 +57,7 @@ export async function invokeTool(
     files: result.files ?? [],
     exitCode: result.exitCode,
     truncated: cut.truncated,
+    ...(result.asks === undefined ? {} : { asks: result.asks }),
     ...(whole === undefined ? {} : { whole }),
   };
 }

@@ -63,6 +63,16 @@ export interface McpCalls {
   keepFound(found: readonly { readonly server: string; readonly name: string }[]): Promise<void>;
 }
 
+/** What a server asks before it goes on with a call. */
+export interface ServerAsks {
+  readonly server: string;
+  readonly questions: readonly {
+    readonly id: string;
+    readonly about: string;
+    readonly isOptional?: true;
+  }[];
+}
+
 export interface ToolResult {
   /** What the model is to see, before truncation. For a very long output: its head, the middle left out. */
   readonly text: string;
@@ -73,6 +83,8 @@ export interface ToolResult {
   readonly interrupted?: boolean;
   /** It was started, and nobody can say how it ended. */
   readonly unknown?: boolean;
+  /** It has no result yet: its server wants to know something of a person first. */
+  readonly asks?: ServerAsks;
   /** The whole output where `text` is only a part of it; it is stored behind the call's handle. */
   readonly whole?: { readonly chars: number; readonly pieces: () => AsyncIterable<string> };
 }

@@ -1,5 +1,6 @@
 /** `longhaul questions [ID]`: what sessions ask of people. */
 import type { Command } from "commander";
+import { wantsWords } from "../../activities/contract/questions.ts";
 import { listQuestions, type ListedQuestion } from "../../activities/store/questions.ts";
 import { ago, oneLine } from "../console/format.ts";
 import type { Output, Style } from "../console/output.ts";
@@ -54,7 +55,7 @@ function questionText(question: ListedQuestion, style: Style, now: Date): string
       ...(question.answer === null ? [] : [`  → ${oneLine(question.answer, 400)}${by}`]),
     ].join("\n");
   }
-  const asks = { id, isAsk: kind === "ask", hasOptions: options !== null, isPlan: kind === "plan" };
+  const asks = { id, isAsk: wantsWords(kind), hasOptions: options !== null, isPlan: kind === "plan" };
   return [
     ...lines,
     ...(question.default === null

@@ -1,4 +1,5 @@
 /** Lines about questions to people. */
+import { wantsWords } from "../../activities/contract/questions.ts";
 import type { EventData } from "../../activities/store/event.ts";
 import type { Style } from "../console/output.ts";
 import { oneLine } from "../console/format.ts";
@@ -10,7 +11,7 @@ export function askedLines(
   style: Style,
   columns: number,
 ): string[] {
-  const isAsk = kind === "ask";
+  const isAsk = wantsWords(kind);
   const title = TITLES[kind] ?? "asks for leave";
   return [
     "",
@@ -31,6 +32,7 @@ export function askedLines(
 
 const TITLES: Readonly<Record<string, string>> = {
   ask: "question",
+  mcp: "question of a server",
   plan: "plan",
   egress: "asks for the network",
 };

@@ -2,7 +2,6 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout } from "node:timers/promises";
-import { inputRequired } from "@modelcontextprotocol/server";
 import type { WorkflowFailedError } from "@temporalio/client";
 import type Dockerode from "dockerode";
 import { expect, test } from "vitest";
@@ -104,7 +103,7 @@ test("a program in the sandbox keeps its state between calls, and its end is tol
   expect(failed?.data).toMatchObject({ server: "none", message: expect.stringContaining("not started") });
 });
 
-test("a session that is forgotten, progress, silence, a question to a person, and an interrupt [M8] [M9]", async () => {
+test("a session that is forgotten, progress, silence, and an interrupt [M8] [M9]", async () => {
   const rows = await startMcpServer((server) => {
     server.registerTool("get", { description: "Gets a row." }, () => text("a row"));
   }, "old");
@@ -124,13 +123,6 @@ test("a session that is forgotten, progress, silence, a question to a person, an
       reached.resolve(context.mcpReq.signal);
       return new Promise<never>(() => undefined);
     });
-    server.registerTool("ask", { description: "Asks." }, () =>
-      inputRequired({
-        inputRequests: {
-          which: inputRequired.elicit({ message: "Which?", requestedSchema: z.object({ name: z.string() }) }),
-        },
-      }),
-    );
   });
   const session = await agent.start(
     scriptedModel()
@@ -140,29 +132,21 @@ test("a session that is forgotten, progress, silence, a question to a person, an
       })
       .calls("slow__work", {})
       .calls("slow__hang", {})
-      .calls("slow__ask", {})
       .calls("slow__endless", {})
       .says("Done."),
     { config: withServers({ rows: { url: rows.url }, slow: { url: slow.url, timeout: 2_000 } }) },
   );
   const signal = await reached.promise;
   await session.handle.signal("interrupt", {});
-  expect(await session.result()).toMatchObject({ status: "completed", steps: 6 });
+  expect(await session.result()).toMatchObject({ status: "completed", steps: 5 });
   expect(signal.aborted).toBe(true);
-  const [got, worked, hung, asked, stopped] = await resultTexts(agent.database.store, session.id);
+  const [got, worked, hung, stopped] = await resultTexts(agent.database.store, session.id);
   expect([got, worked]).toEqual(["a row", "worked"]);
   expect(hung).toContain("no sign of life for 2 s");
-  expect(asked).toContain("do not declare the required capability");
   expect(stopped).toMatch(/user stopped this call\. The server slow was told/);
   expect(rows.methods.filter((method) => method === "initialize")).toHaveLength(2);
   const calls = await callRows(agent.database.store, session.id);
-  expect(calls.map(({ status }) => status)).toEqual([
-    "completed",
-    "completed",
-    "unknown",
-    "error",
-    "interrupted",
-  ]);
+  expect(calls.map(({ status }) => status)).toEqual(["completed", "completed", "unknown", "interrupted"]);
   expect(calls.map(({ mcpServer, isReadOnly }) => [mcpServer, isReadOnly])[1]).toEqual(["slow", false]);
   const events = await session.events();
   const connected = events

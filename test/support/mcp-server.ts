@@ -7,6 +7,8 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { afterAll } from "vitest";
 
 export interface TestMcpServer {
+  /** Of the requests, in order. */
+  readonly bodies: unknown[];
   readonly url: string;
   /** Methods of the requests, in order. */
   readonly methods: string[];
@@ -27,6 +29,7 @@ export async function startMcpServer(
     return server;
   };
   const methods: string[] = [];
+  const bodies: unknown[] = [];
   let headers: IncomingMessage["headers"] = {};
   const sessions = new Map<string, NodeStreamableHTTPServerTransport>();
   const modern = toNodeHandler(createMcpHandler(make, { legacy: "reject" }));
@@ -54,6 +57,7 @@ export async function startMcpServer(
       headers = request.headers;
       const { method } = (body ?? {}) as { method?: string };
       if (method !== undefined) methods.push(method);
+      if (method !== undefined) bodies.push(body);
       await (era === "old" ? old(request, answer, body) : modern(request as NodeRequest, answer, body));
     })();
   });
@@ -65,6 +69,7 @@ export async function startMcpServer(
   return {
     url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`,
     methods,
+    bodies,
     headers: () => headers,
     forgetSessions: () => sessions.clear(),
   };

@@ -43,11 +43,15 @@ function showQuestions(questions) {
   $("questions").replaceChildren(...questions.map(questionPart));
 }
 
+const KINDS = { ask: "Question", mcp: "Question of a server" };
+
 function questionPart({ session, id, kind, text, options, default: fallback, expiresAt }) {
+  // The other kinds want leave.
+  const wantsWords = kind in KINDS;
   const part = make("div", "question");
   const from = session === open.id ? "" : ` · ${session}`;
   part.append(
-    make("div", "faint", `${kind === "ask" ? "Question" : kind} ${id}${from}`),
+    make("div", "faint", `${KINDS[kind] ?? kind} ${id}${from}`),
     make("div", "words", text),
   );
   if (fallback)
@@ -65,7 +69,7 @@ function questionPart({ session, id, kind, text, options, default: fallback, exp
   (options ?? []).forEach(({ label, description }, place) => {
     choice(description ? `${label} – ${description}` : label, { option: place + 1 }, "main");
   });
-  if (kind === "ask") choice("Decline", { action: "decline" });
+  if (wantsWords) choice("Decline", { action: "decline" });
   else {
     choice("Allow", { action: "allow" }, "main");
     if (kind === "approval") choice("Allow always", { action: "allow-always" });
@@ -74,14 +78,14 @@ function questionPart({ session, id, kind, text, options, default: fallback, exp
   part.append(choices);
   const form = make("form");
   const words = make("input");
-  const button = make("button", "", kind === "ask" ? "Answer" : "Deny with a reason");
+  const button = make("button", "", wantsWords ? "Answer" : "Deny with a reason");
   words.setAttribute("aria-label", "Answer in your own words");
-  words.placeholder = kind === "ask" ? "In your own words" : "Why not, or what instead";
+  words.placeholder = wantsWords ? "In your own words" : "Why not, or what instead";
   form.append(words, button);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const own = words.value.trim();
-    if (own) void send(button, kind === "ask" ? { text: own } : { action: "deny", text: own });
+    if (own) void send(button, wantsWords ? { text: own } : { action: "deny", text: own });
   });
   part.append(form);
   return part;

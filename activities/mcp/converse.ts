@@ -1,0 +1,190 @@
+/** A call from what is known of it to its result: sent, continued with answers, or followed as a task. */
+import { isInputRequiredResult, type Client } from "@modelcontextprotocol/client";
+import { LeaveRunning } from "../tools/failure.ts";
+import { oneLine } from "../tools/paths.ts";
+import type { ToolContext, ToolResult } from "../tools/tool.ts";
+import { failedCall, unknownEnd } from "./call-outcome.ts";
+import type { Asked, CallState } from "./call-state.ts";
+import { answersTo, questionsFor } from "./elicitation.ts";
+import type { McpCall } from "./mcp.ts";
+import { callTool, type Continued } from "./protocol-client.ts";
+import { toolResult } from "./results.ts";
+import { taskOf } from "./task-answers.ts";
+import { cancelTask, followTask, updateTask } from "./tasks.ts";
+
+/** Of one call. Source: the protocol's own library. */
+const MAX_ROUNDS = 10;
+/** Of what a server wants back. Source: ours; it is stored with the call. */
+const MAX_ASKED_CHARS = 256_000;
+
+/** How a server is reached. */
+export interface Line {
+  /** What the ledger keeps of whom a call was sent to; undefined where it may be sent again anyway. */
+  readonly mark: string | undefined;
+  /**
+   * Does something with a client for one exchange. The same name means the same exchange, whose answer may be there already.
+   * @throws what the body throws, and what connecting does
+   */
+  exchange<T>(name: string, body: (client: Client) => Promise<T>): Promise<T>;
+  /** Whether what was thrown is to be passed on as it is; and as what else it is to be told. */
+  readonly isLost?: (error: unknown) => boolean;
+  readonly isUnsent: (error: unknown) => boolean;
+}
+
+/** @throws LeaveRunning; what the line says is lost */
+export async function converse(call: McpCall, context: ToolContext, line: Line): Promise<ToolResult> {
+  const { state, task } = call;
+  const nextId = (place: number) => call.questionId(state.questions + place);
+  const answered = state.asked && answersTo(state.asked, call.answers, nextId);
+  if (answered?.kind === "open" && state.asked) return asking(call, state.asked.questions);
+  if (answered?.kind === "unfit" && state.asked)
+    return askAgain(call, { ...state.asked, questions: reworded(state.asked, answered.questions) });
+  const given = answered?.kind === "ready" ? answered : undefined;
+  const result =
+    task === undefined
+      ? await send(call, context, line, given?.responses)
+      : await follow(call, context, line, { task, responses: given?.responses });
+  const notes = given?.notes ?? [];
+  if (notes.length === 0) return result;
+  if (result.asks !== undefined)
+    return {
+      text: `${notes.join("\n")}\nThe server then asked again, and nobody was asked for it.`,
+      isError: true,
+    };
+  return { ...result, text: [...notes, result.text].join("\n") };
+}
+
+/** Those that are asked again, in the place of those that they replace. */
+const reworded = ({ questions }: Asked, again: Asked["questions"]) =>
+  questions.map(
+    (question) =>
+      again.find((each) => each.request === question.request && each.field === question.field) ?? question,
+  );
+
+function asking({ server, answers }: McpCall, questions: Asked["questions"]): ToolResult {
+  const open = questions.filter(({ id }) => (answers.get(id)?.status ?? "open") === "open");
+  return { text: "", asks: { server: server.name, questions: open } };
+}
+
+async function askAgain(call: McpCall, asked: Asked): Promise<ToolResult> {
+  const { state } = call;
+  const again = asked.questions.filter(({ id }) => !call.answers.has(id));
+  await call.keepState({ ...state, asked, questions: state.questions + again.length });
+  return asking(call, asked.questions);
+}
+
+/** Keeps what the server wants to know; whoever has the answers sends them back. */
+async function ask(
+  call: McpCall,
+  { round, answered }: Pick<CallState, "round" | "answered">,
+  wants: Pick<Asked, "requests" | "requestState">,
+): Promise<ToolResult> {
+  const { server, state } = call;
+  const fail = (why: string) => ({
+    text: `The call was not carried on. ${server.name}: ${why}.`,
+    isError: true,
+  });
+  if (round > MAX_ROUNDS) return fail(`it asked for something ${MAX_ROUNDS} times over`);
+  if (JSON.stringify(wants).length > MAX_ASKED_CHARS) return fail("what it asks for is too long to be kept");
+  const questions = questionsFor(server.name, wants.requests, (place) =>
+    call.questionId(state.questions + place),
+  );
+  if (typeof questions === "string") return fail(questions);
+  await call.keepState({
+    round,
+    asked: { ...wants, questions },
+    questions: state.questions + questions.length,
+    ...(answered === undefined ? {} : { answered }),
+  });
+  return asking(call, questions);
+}
+
+async function send(
+  call: McpCall,
+  context: ToolContext,
+  line: Line,
+  responses: Continued["inputResponses"] | undefined,
+): Promise<ToolResult> {
+  const { server, entry, input, state, traceparent } = call;
+  const { signal, callKey, onProgress } = context;
+  const continued = responses && { inputResponses: responses, ...requestStateOf(state) };
+  if (line.mark !== undefined) await call.keepState({ ...state, sent: line.mark });
+  let result: Awaited<ReturnType<typeof callTool>>;
+  try {
+    const name = state.round === 0 ? callKey : `${callKey}r${state.round}`;
+    const limits = { settings: server.settings, signal, onProgress: (note: string) => onProgress(0, note) };
+    result = await line.exchange(name, (client) =>
+      callTool(client, { entry, input, continued, traceparent }, limits),
+    );
+  } catch (error) {
+    return failed(call, context, line, error);
+  }
+  if (isInputRequiredResult(result)) {
+    const { inputRequests = {}, requestState } = result;
+    const wants = { requests: inputRequests, ...(requestState === undefined ? {} : { requestState }) };
+    // It only wants to be asked again, with what it noted.
+    if (Object.keys(inputRequests).length === 0) {
+      if (state.round >= MAX_ROUNDS) return ask(call, { round: state.round + 1 }, wants);
+      const next = { ...state, round: state.round + 1, asked: { ...wants, questions: [] } };
+      await call.keepState(next);
+      return send({ ...call, state: next }, context, line, {});
+    }
+    return ask(call, { round: state.round + 1 }, wants);
+  }
+  const task = taskOf(result);
+  if (task === undefined) return toolResult(result, context);
+  await call.keepState({ round: state.round, questions: state.questions }, task.taskId);
+  const kept = { round: state.round, questions: state.questions };
+  return follow({ ...call, state: kept }, context, line, { task: task.taskId, responses: undefined });
+}
+
+const requestStateOf = ({ asked }: CallState) =>
+  asked?.requestState === undefined ? {} : { requestState: asked.requestState };
+
+async function follow(
+  call: McpCall,
+  context: ToolContext,
+  line: Line,
+  { task, responses }: { readonly task: string; readonly responses: Continued["inputResponses"] | undefined },
+): Promise<ToolResult> {
+  const { server, attempt, state } = call;
+  const { signal, callKey, onProgress } = context;
+  const { settings } = server;
+  const done = [...(state.answered ?? []), ...Object.keys(responses ?? {})];
+  try {
+    // Each attempt looks for itself.
+    const end = await line.exchange(`${callKey}t${attempt}`, async (client) => {
+      try {
+        if (responses !== undefined) {
+          await updateTask(client, task, responses, { timeout: settings.timeout, signal });
+          await call.keepState({ round: state.round, questions: state.questions, answered: done });
+        }
+        const note = (text: string) => onProgress(0, text);
+        return await followTask(client, task, { settings, answered: done, signal, onProgress: note });
+      } catch (error) {
+        if (signal.aborted && !(signal.reason instanceof LeaveRunning)) await cancelTask(client, task);
+        throw error;
+      }
+    });
+    switch (end.kind) {
+      case "completed":
+        return await toolResult(end.result, context);
+      case "asks":
+        return await ask(call, { round: state.round + 1, answered: done }, { requests: end.requests });
+      case "failed":
+      case "cancelled":
+        return { text: `The call failed. ${server.name}: ${end.reason}.`, isError: true };
+      case "lost":
+        return unknownEnd(call, `${server.name}: ${end.reason}; the task is ${oneLine(task, 200)}`);
+    }
+  } catch (error) {
+    // The server has the call, whether it can be reached just now or not.
+    return failed(call, context, { ...line, isUnsent: () => false }, error);
+  }
+}
+
+function failed(call: McpCall, { signal }: ToolContext, line: Line, error: unknown): ToolResult {
+  if (signal.reason instanceof LeaveRunning) throw signal.reason;
+  if (line.isLost?.(error) === true) throw error;
+  return failedCall(call, error, { isSent: !line.isUnsent(error), isStopped: signal.aborted });
+}

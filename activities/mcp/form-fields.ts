@@ -1,0 +1,113 @@
+/** Fields of a server's form: what can be chosen, what a person reads, and what an answer is worth. Pure. */
+import { z } from "zod";
+import { shorten } from "../contract/cut-text.ts";
+import { oneLine } from "../tools/paths.ts";
+
+/** A field's JSON schema, of the kinds that the protocol has. */
+export interface FieldSchema {
+  readonly type?: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly enum?: readonly string[];
+  readonly enumNames?: readonly string[];
+  readonly oneOf?: readonly Choice[];
+  readonly items?: { readonly enum?: readonly string[]; readonly anyOf?: readonly Choice[] };
+  readonly [more: string]: unknown;
+}
+
+interface Choice {
+  readonly const: string;
+  readonly title?: string;
+}
+
+/** Choices that are shown as options; of more, people write which. */
+const MAX_OPTIONS = 50;
+const MAX_LABEL_CHARS = 200;
+const MAX_WORDS_CHARS = 1_000;
+
+const BOOLEAN = [
+  { value: true, label: "yes" },
+  { value: false, label: "no" },
+];
+
+function choicesOf({ type, enum: values, enumNames, oneOf, items }: FieldSchema) {
+  if (type === "boolean") return BOOLEAN;
+  const choices =
+    oneOf ??
+    items?.anyOf ??
+    (values ?? items?.enum)?.map((value, place) => ({ const: value, title: enumNames?.[place] }));
+  return choices?.map(({ const: value, title }) => ({
+    value,
+    label: oneLine(title ?? value, MAX_LABEL_CHARS),
+  }));
+}
+
+/** What can be chosen, one of them; undefined where words are the answer. */
+export function optionsOf(schema: FieldSchema): string[] | undefined {
+  const choices = choicesOf(schema);
+  return choices === undefined || schema.type === "array" || choices.length > MAX_OPTIONS
+    ? undefined
+    : choices.map(({ label }) => label);
+}
+
+/** What a person is to fill in, and in which form. */
+export function fieldText(name: string, schema: FieldSchema, place: string): string {
+  const { title, description, type } = schema;
+  const words = shorten([title ?? name, description].filter(Boolean).join(": "), MAX_WORDS_CHARS);
+  const choices = optionsOf(schema) === undefined ? choicesOf(schema) : undefined;
+  const of = choices?.map(({ label }) => label).join(", ");
+  const how = [
+    ...(type === "array" ? ["several, with commas between them"] : []),
+    ...(type === "number" || type === "integer" ? ["a number"] : []),
+    ...(of === undefined ? [] : [`of: ${shorten(of, MAX_WORDS_CHARS)}`]),
+    ...(typeof schema["format"] === "string" ? [formatText(schema["format"])] : []),
+    ...(schema.default === undefined ? [] : [`by default ${oneLine(JSON.stringify(schema.default), 80)}`]),
+  ];
+  return `${place}${words}${how.length === 0 ? "" : ` (${how.join("; ")})`}`;
+}
+
+const formatText = (format: string) =>
+  ({
+    date: "as 2026-11-23",
+    "date-time": "as 2026-11-23T09:00:00Z",
+    uri: "an address",
+    email: "an e-mail address",
+  })[format] ?? oneLine(format, 40);
+
+/** A person's words as the field's value; or what is wrong with them, as a clause. */
+export function answerValue(
+  schema: FieldSchema,
+  words: string,
+): { readonly value: unknown } | { readonly problem: string } {
+  const value = valueOf(schema, words.trim());
+  if (value === undefined) return { problem: "it is none of the choices" };
+  try {
+    const read = z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]).safeParse(value);
+    if (read.success) return { value };
+    return { problem: shorten(read.error.issues.map(({ message }) => message).join("; "), 300) };
+  } catch {
+    // A schema that the library does not know is the server's own to check.
+    return { value };
+  }
+}
+
+function valueOf(schema: FieldSchema, words: string): unknown {
+  const choices = choicesOf(schema);
+  const chosen = (each: string) =>
+    choices?.find(({ label, value }) =>
+      [label, String(value)].some((one) => one.toLowerCase() === each.toLowerCase()),
+    )?.value;
+  if (schema.type === "array") {
+    const values = words
+      .split(/[,\n]/)
+      .map((each) => each.trim())
+      .filter((each) => each !== "")
+      .map((each) => (choices === undefined ? each : chosen(each)));
+    return values.includes(undefined) ? undefined : values;
+  }
+  if (choices !== undefined) return chosen(words);
+  if (schema.type !== "number" && schema.type !== "integer") return words;
+  // What is no number is for the schema to refuse.
+  return words !== "" && Number.isFinite(Number(words)) ? Number(words) : words;
+}

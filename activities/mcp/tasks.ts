@@ -1,0 +1,120 @@
+/** A server's task that does a call: followed to its end, whichever worker began it. */
+import { setTimeout } from "node:timers/promises";
+import {
+  isCallToolResult,
+  ProtocolError,
+  type CallToolResult,
+  type Client,
+} from "@modelcontextprotocol/client";
+import { z } from "zod";
+import type { McpServer } from "../config/mcp-settings.ts";
+import { oneLine } from "../tools/paths.ts";
+import { McpFailure, reasonOf } from "./mcp-failure.ts";
+
+/** Between two looks, where the server says nothing of it, and at the least and most. Source: the extension's own library, 1 s. */
+const POLL_MS = { usual: 1_000, least: 50, most: 60_000 };
+/** Source: ours; a call that a person stopped is waited for 5 s. */
+const CANCEL_MS = 2_000;
+
+const anything = z.looseObject({});
+const taskSchema = z.looseObject({
+  status: z.string(),
+  statusMessage: z.string().optional(),
+  pollIntervalMs: z.number().optional(),
+  inputRequests: z.record(z.string(), z.unknown()).optional(),
+});
+
+export type TaskEnd =
+  | { readonly kind: "completed"; readonly result: CallToolResult }
+  /** What was done until then, nobody says. */
+  | { readonly kind: "failed" | "cancelled"; readonly reason: string }
+  | { readonly kind: "asks"; readonly requests: Readonly<Record<string, unknown>> }
+  /** The server does not know it any more, or is silent, or it takes too long. */
+  | { readonly kind: "lost"; readonly reason: string };
+
+interface Follow {
+  readonly settings: Pick<McpServer, "timeout" | "maxTimeout">;
+  /** Requests of it that are answered. */
+  readonly answered: readonly string[];
+  readonly signal: AbortSignal;
+  readonly onProgress: (note: string) => void;
+}
+
+/** Looks until the task has ended or asks something. @throws the signal's reason */
+export async function followTask(
+  client: Client,
+  taskId: string,
+  { settings, answered, signal, onProgress }: Follow,
+): Promise<TaskEnd> {
+  const { timeout, maxTimeout } = settings;
+  const begun = performance.now();
+  let heard = begun;
+  let pause = 0;
+  for (;;) {
+    await setTimeout(pause, undefined, { signal }).catch(() => signal.throwIfAborted());
+    try {
+      const request = { method: "tasks/get", params: { taskId } };
+      const task = await client.request(request, taskSchema, { timeout, signal });
+      heard = performance.now();
+      onProgress(`task ${oneLine(`${task.status} ${task.statusMessage ?? ""}`, 150)}`);
+      const end = endOf(task, answered);
+      if (end !== undefined) return end;
+      pause = Math.min(POLL_MS.most, Math.max(POLL_MS.least, task.pollIntervalMs ?? POLL_MS.usual));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof ProtocolError) return { kind: "lost", reason: reasonOf(error) };
+      // A server that is away for a moment keeps its tasks.
+      if (performance.now() - heard > timeout) return { kind: "lost", reason: reasonOf(error) };
+      pause = POLL_MS.usual;
+    }
+    if (performance.now() - begun > maxTimeout) {
+      await cancelTask(client, taskId);
+      return {
+        kind: "lost",
+        reason: `its task took longer than ${maxTimeout / 1_000} s (maxTimeout of this server), and was told to end`,
+      };
+    }
+  }
+}
+
+function endOf(task: z.infer<typeof taskSchema>, answered: readonly string[]): TaskEnd | undefined {
+  const { status, statusMessage = "", inputRequests = {} } = task;
+  switch (status) {
+    case "completed": {
+      const { result } = task;
+      if (!isCallToolResult(result)) throw new McpFailure("its task has ended without a result");
+      return { kind: "completed", result };
+    }
+    case "failed": {
+      const { error } = task as { readonly error?: { readonly message?: unknown } };
+      return {
+        kind: "failed",
+        reason: `its task failed: ${oneLine(String(error?.message ?? statusMessage), 500)}`,
+      };
+    }
+    case "cancelled":
+      return { kind: "cancelled", reason: `its task was cancelled: ${oneLine(statusMessage, 500)}` };
+    case "input_required": {
+      const open = Object.entries(inputRequests).filter(([key]) => !answered.includes(key));
+      return open.length === 0 ? undefined : { kind: "asks", requests: Object.fromEntries(open) };
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** Hands over answers. The same ones twice are taken once: their keys are the task's own. */
+export async function updateTask(
+  client: Client,
+  taskId: string,
+  inputResponses: Readonly<Record<string, object>>,
+  limits: { readonly timeout: number; readonly signal: AbortSignal },
+): Promise<void> {
+  await client.request({ method: "tasks/update", params: { taskId, inputResponses } }, anything, limits);
+}
+
+/** Says that nobody waits for it; whether it ends is the server's to say. */
+export async function cancelTask(client: Client, taskId: string): Promise<void> {
+  const request = { method: "tasks/cancel", params: { taskId } };
+  await client.request(request, anything, { timeout: CANCEL_MS }).catch(() => undefined);
+}
