@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { afterAll, beforeAll, expect, inject, it, onTestFinished, vi } from "vitest";
 import { sql } from "drizzle-orm";
 import { sessionSizes } from "../../activities/context/session-sizes.ts";
-import type { SandboxHost } from "../../activities/sandbox/sandbox.ts";
+import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
 import { createNotifier } from "../../activities/store/events.ts";
 import { listSessions, readFigures } from "../../activities/store/reading.ts";
 import { recordSandbox, sandboxOwners } from "../../activities/store/sandboxes.ts";

@@ -50,10 +50,7 @@ function questionPart({ session, id, kind, text, options, default: fallback, exp
   const wantsWords = kind in KINDS;
   const part = make("div", "question");
   const from = session === open.id ? "" : ` · ${session}`;
-  part.append(
-    make("div", "faint", `${KINDS[kind] ?? kind} ${id}${from}`),
-    make("div", "words", text),
-  );
+  part.append(make("div", "faint", `${KINDS[kind] ?? kind} ${id}${from}`), make("div", "words", text));
   if (fallback)
     part.append(make("p", "note", `default: ${fallback}${expiresAt ? `, taken at ${expiresAt}` : ""}`));
   const send = (button, answer) =>
