@@ -11,6 +11,8 @@ export interface Sandbox {
     readonly container: string;
     /** Id of one start of the sandbox's processes. */
     readonly boot: string;
+    /** What it runs from: the image by digest, or its id where no registry has it. */
+    readonly image?: string | undefined;
   };
   /** True if /workspace was empty when the sandbox was opened. */
   readonly empty: boolean;

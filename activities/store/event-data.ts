@@ -121,6 +121,8 @@ export const eventData = {
     container: text,
     workspace: text,
     network: measuredNetwork.optional(),
+    /** By digest, or its id where no registry has it. */
+    image: text.optional(),
     /** Walls that do not hold, where the operator runs the sandbox all the same. */
     gaps: list(text).optional(),
   }),

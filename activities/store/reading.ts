@@ -8,6 +8,7 @@ import { hasWaitingDelegate } from "./delegations.ts";
 import type { EventType } from "./event.ts";
 import { costColumns, sessionBill } from "./model-calls.ts";
 import {
+  boxes,
   compactionEvents,
   cursors,
   delegations,
@@ -53,6 +54,8 @@ export interface SessionFigures {
   };
   readonly bill: SessionBill;
   readonly lastSeq: number;
+  /** What its newest sandbox runs, or ran, from: an image by digest or id. */
+  readonly image: string | null;
 }
 
 const sessionColumns = {
@@ -161,6 +164,10 @@ export async function readFigures(
     .select({ id: cursors.sessionId, seq: cursors.eventSeq })
     .from(cursors)
     .where(inArray(cursors.sessionId, list));
+  const images = await db
+    .select({ id: boxes.sessionId, image: boxes.image })
+    .from(boxes)
+    .where(inArray(boxes.sessionId, list));
   const begun = await latestSteps(db, list);
   const find = <Row extends { id: string }>(rows: Row[], id: string) => rows.find((row) => row.id === id);
   return new Map(
@@ -180,6 +187,7 @@ export async function readFigures(
           },
           bill: sessionBill(used),
           lastSeq: find(seqs, id)?.seq ?? 0,
+          image: find(images, id)?.image ?? null,
         },
       ];
     }),

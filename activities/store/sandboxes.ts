@@ -10,6 +10,8 @@ export interface SandboxIdentity {
   readonly volume: string;
   readonly container: string;
   readonly boot: string;
+  /** What it runs from: identity of nothing, for people. */
+  readonly image?: string | null | undefined;
 }
 
 export type SandboxRow = typeof boxes.$inferSelect;
@@ -58,7 +60,8 @@ export async function recordSandbox(
   },
 ): Promise<void> {
   const { host, volume, container, boot, savedStep } = sandbox;
-  const place = { host, volume, container, boot, taskQueue: sandbox.taskQueue ?? null, closedRun: null };
+  const [taskQueue, image] = [sandbox.taskQueue ?? null, sandbox.image ?? null];
+  const place = { host, volume, container, boot, taskQueue, image, closedRun: null };
   const set = savedStep === undefined ? place : { ...place, savedStep };
   await db
     .insert(boxes)

@@ -231,7 +231,11 @@ async function openIn(
   events.push(
     isSame
       ? { type: "sandbox:adopted", step, data: { container, network: sandbox.network } }
-      : { type: "sandbox:created", step, data: { container, workspace, network: sandbox.network, ...gaps } },
+      : {
+          type: "sandbox:created",
+          step,
+          data: { container, workspace, network: sandbox.network, ...imageOf(sandbox), ...gaps },
+        },
   );
   await appendEvents(tx, id, session.epoch, events);
   deps.notifier.wake(id);
@@ -259,3 +263,5 @@ async function restoreFrom(tx: Queryable, sandbox: ProgramSandbox, checkpointId:
   const manifest = await restoreWorkspace(sandbox, await checkpointChain(tx, checkpointId));
   await retimeCheckpoint(tx, checkpointId, manifest);
 }
+
+const imageOf = ({ identity: { image } }: Sandbox) => (image === undefined ? {} : { image });

@@ -63,6 +63,8 @@ export interface SessionStatusDocument {
   /** The run's status in Temporal, null where it could not be asked. */
   readonly workflowStatus: string | null;
   readonly lastSeq: number;
+  /** What its commands run in: the image as it was asked for, and as its newest sandbox has it, by digest or id; null until there is one. */
+  readonly image: { readonly name: string; readonly digest: string | null } | null;
   /** Null where the session works on no repository; `pushed` and `pullRequest` are null until there is one. */
   readonly git: SessionGitStatus | null;
   readonly delivery: DeliveryState;
@@ -151,6 +153,8 @@ export function statusDocument(
     trouble: run?.trouble ?? null,
     workflowStatus: run?.status ?? null,
     lastSeq: figures?.lastSeq ?? 0,
+    image:
+      config.sandbox === undefined ? null : { name: config.sandbox.image, digest: figures?.image ?? null },
     git: null,
     delivery: "none",
     parent: row.parentId === null ? null : { id: row.parentId, call: row.parentCall ?? "" },
@@ -226,6 +230,7 @@ interface KnownConfig {
   readonly tier?: string;
   readonly limits?: { readonly maxSteps?: number; readonly maxCostUsd?: number };
   readonly repository?: { readonly url: string; readonly branch?: string };
+  readonly sandbox?: { readonly image: string };
 }
 
 /** The row's configuration as far as it is there: an older version's row is shown, not refused. */

@@ -51,6 +51,14 @@ test("[R52] a sandbox is as the profile says, and from inside nothing can be gai
   ]);
 });
 
+test("an image that is named by its content is that one, and is told", async () => {
+  const { Id: image } = await sandboxes.docker.getImage(sandboxes.spec().image).inspect();
+  const sandbox = await sandboxes.host.open(sandboxes.spec({ image }));
+  expect(sandbox.identity.image).toBe(image);
+  const missing = sandboxes.spec({ image: `sha256:${"0".repeat(64)}` });
+  await expect(sandboxes.host.open(missing)).rejects.toMatchObject({ type: "ImageMissing" });
+});
+
 test("[R53] without a network nothing outside is reached", async () => {
   const sandbox = await sandboxes.host.open(sandboxes.spec({ network: "none" }));
   const { out } = await bash(

@@ -34,6 +34,9 @@ test("says where a running session stands, as text and as one JSON document with
 
 test("is the same session for Temporal: its search attributes, its queries and its details", async () => {
   const id = await finished("run: true\nsay: Done.");
+  expect(await printed(id)).toMatchObject({
+    image: { digest: expect.stringMatching(/^(sha256:[0-9a-f]{64}|.+@sha256:[0-9a-f]{64})$/) },
+  });
   const handle = (await temporal()).workflow.getHandle(id);
   const run = await handle.describe();
   expect(run.searchAttributes).toMatchObject({ AgentPhase: ["completed"], AgentModel: ["openai/gpt-4o"] });

@@ -82,7 +82,8 @@ class Attached {
     await this.#mark(sessionId, container.name, found.id);
     const { link, empty, boot } = await abortable(this.#connect(spec, found.id), signal);
     const volume = (await volumeIdentity(docker, sessionId)) ?? "";
-    const identity = { host: this.#host, volume, container: found.id.slice(0, SHORT_ID), boot };
+    const { image } = found;
+    const identity = { host: this.#host, volume, container: found.id.slice(0, SHORT_ID), boot, image };
     const network = { reach: "everything", why: NOT_OURS } as const;
     return createDockerSandbox(
       { container: container.name, identity, empty, network, gaps: [NOT_OURS] },
@@ -206,7 +207,7 @@ const unavailable = (name: string, why: string): Error =>
   );
 
 export type FoundContainer =
-  | { readonly id: string; readonly folder: string }
+  | { readonly id: string; readonly folder: string; readonly image: string }
   | { readonly id: undefined; readonly why: string };
 
 /** The running container of that name, with its own working folder. @throws SandboxUnavailable (retryable) */
@@ -223,7 +224,7 @@ export async function usableContainer(
     return { id: undefined, why: "it is a sandbox of Longhaul's own" };
   if (!found.State.Running || found.State.Paused)
     return { id: undefined, why: `it does not run (${found.State.Status})` };
-  return { id: found.Id, folder: found.Config.WorkingDir || "/" };
+  return { id: found.Id, folder: found.Config.WorkingDir || "/", image: found.Image };
 }
 
 /** Whether the supervisor's language is there. @returns why not */

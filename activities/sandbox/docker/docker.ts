@@ -118,7 +118,8 @@ export function createDockerHost({
       return connect(found, spec, undefined).catch((again: unknown) => endedWhileOpening(id, spec, again));
     });
     const { link, network, empty, boot, isolation } = await abortable(connecting, signal);
-    const identity = { host: name, volume, container: id.slice(0, SHORT_ID), boot };
+    const { image } = await surroundingsOf(found);
+    const identity = { host: name, volume, container: id.slice(0, SHORT_ID), boot, image };
     const gaps = [
       ...(network.reach === "everything" ? [network.why ?? ""] : []),
       ...(isolation === undefined ? [] : isolationGaps(isolation, spec.runtime)),

@@ -143,6 +143,8 @@ export interface Surroundings {
   readonly imageEnvironment: readonly string[];
   /** Of an image that keeps a set-up: the image that it was made from. */
   readonly madeFrom?: string | undefined;
+  /** The image by digest, or its id where no registry has it; undefined where it is gone. */
+  readonly image?: string | undefined;
   /** The volume with the egress proxy's socket. */
   readonly egressVolume?: string;
 }

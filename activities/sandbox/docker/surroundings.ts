@@ -13,6 +13,8 @@ interface EngineFacts {
   readonly SecurityOptions?: readonly string[] | null;
 }
 
+type ImageFacts = Pick<Surroundings, "imageEnvironment" | "madeFrom" | "image">;
+
 /** @returns a function that gives one container's surroundings; it throws SandboxUnavailable (retryable) */
 export function createSurroundings(
   docker: Dockerode,
@@ -20,7 +22,7 @@ export function createSurroundings(
 ): (found: ContainerInspectInfo) => Promise<Surroundings> {
   let engine: { readonly facts: Promise<EngineFacts | undefined>; readonly atMs: number } | undefined;
   /** By the image's id, which names its content. */
-  const images = new Map<string, Pick<Surroundings, "imageEnvironment" | "madeFrom">>();
+  const images = new Map<string, ImageFacts>();
 
   function engineFacts(): Promise<EngineFacts | undefined> {
     if (engine === undefined || performance.now() - engine.atMs > ENGINE_MS) {
@@ -31,12 +33,16 @@ export function createSurroundings(
     return engine.facts;
   }
 
-  async function imageFacts(id: string): Promise<Pick<Surroundings, "imageEnvironment" | "madeFrom">> {
+  async function imageFacts(id: string): Promise<ImageFacts> {
     const known = images.get(id);
     if (known !== undefined) return known;
     const image = await unless([404], () => docker.getImage(id).inspect());
     const labels: Record<string, string> = image?.Config.Labels ?? {};
-    const facts = { imageEnvironment: image?.Config.Env ?? [], madeFrom: labels[MADE_FROM_LABEL] };
+    const facts = {
+      imageEnvironment: image?.Config.Env ?? [],
+      madeFrom: labels[MADE_FROM_LABEL],
+      image: image && (image.RepoDigests?.[0] ?? image.Id),
+    };
     if (image !== undefined) images.set(id, facts);
     return facts;
   }

@@ -34,6 +34,7 @@ const DOCUMENT: SessionStatusDocument = {
   trouble: null,
   workflowStatus: "RUNNING",
   lastSeq: 9,
+  image: { name: "longhaul-sandbox:4", digest: null },
   git: null,
   delivery: "none",
   parent: null,
