@@ -1,11 +1,5 @@
 /** Postgres and Temporal as the client reaches them: bounded waiting, and exit code 4 with a fix where one is missing. */
-import {
-  type Client,
-  Connection,
-  defaultGrpcRetryOptions,
-  makeGrpcRetryInterceptor,
-  type GrpcRetryOptions,
-} from "@temporalio/client";
+import type { Client, Connection } from "@temporalio/client";
 import { ownerOfRole } from "../../activities/store/client-roles.ts";
 import { openStore, type Store } from "../../activities/store/db.ts";
 import { withoutPassword } from "../../worker/connect/probe.ts";
@@ -15,16 +9,11 @@ import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { clientUser } from "../config/config.ts";
 import { findServices, settingOf, type LocalServices } from "../setup/services.ts";
 import { codecKeysOf } from "../../worker/connect/codec.ts";
-import { temporalClient } from "../../worker/connect/temporal-client.ts";
 import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
 import { usageError } from "../console/errors.ts";
-import { isNamespaceMissing } from "./missing-service.ts";
 import { innermostReason } from "../../activities/contract/reason-of.ts";
 
 const CONNECT_MS = 3_000;
-/** A server that is starting answers before it has its namespaces; exit code 4 is promised within 10 s. */
-const NAMESPACE_TRIES = 2;
-const NAMESPACE_RETRY_MS = 1_000;
 
 export interface Services {
   readonly store: Store;
@@ -105,26 +94,17 @@ async function answers(store: Store, url: string): Promise<void> {
   }
 }
 
-const usualRetries = defaultGrpcRetryOptions();
-
-/** The SDK's own, and a namespace that is not there (yet) is asked for again. */
-export const retries: GrpcRetryOptions = {
-  delayFunction: (attempt, status) =>
-    isNamespaceMissing(status) ? NAMESPACE_RETRY_MS : usualRetries.delayFunction(attempt, status),
-  retryableDecider: (attempt, status) =>
-    isNamespaceMissing(status) ? attempt < NAMESPACE_TRIES : usualRetries.retryableDecider(attempt, status),
-};
-
 function lazyTemporal(address: string): Temporal & { close(): Promise<void> } {
   const { connection: options, namespace } = temporalConnection(address);
   const keys = codecKeysOf(settingOf("LONGHAUL_CODEC_KEYS"));
   let opened: Promise<{ connection: Connection; client: Client }> | undefined;
   const open = async () => {
-    const pending = Connection.connect({
-      ...options,
-      connectTimeout: CONNECT_MS,
-      interceptors: [makeGrpcRetryInterceptor(retries)],
-    });
+    // The SDK's client costs a start 0.2 s of a processor: what needs only Postgres does without.
+    const [{ connectTemporal }, { temporalClient }] = await Promise.all([
+      import("./connect-temporal.ts"),
+      import("../../worker/connect/temporal-client.ts"),
+    ]);
+    const pending = connectTemporal(options, CONNECT_MS);
     try {
       const connection = await withTimeout(pending, CONNECT_MS);
       return { connection, client: temporalClient({ connection, namespace }, keys) };

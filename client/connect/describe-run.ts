@@ -1,6 +1,6 @@
 /** A session's run as Temporal describes it. */
-import { WorkflowNotFoundError, type WorkflowExecutionDescription } from "@temporalio/client";
-import { defaultPayloadConverter, type Payload } from "@temporalio/common";
+import type { WorkflowExecutionDescription } from "@temporalio/client";
+import { defaultPayloadConverter, WorkflowNotFoundError, type Payload } from "@temporalio/common";
 import { parseProgress } from "../../activities/contract/call-progress.ts";
 import { oneLine } from "../console/format.ts";
 import type { Temporal } from "./connection.ts";

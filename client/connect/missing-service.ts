@@ -1,5 +1,4 @@
 /** Tells errors of services that went away in the middle of things from all others. */
-import { NamespaceNotFoundError } from "@temporalio/client";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { missing, notPossible, type ClientError } from "../console/errors.ts";
 
@@ -37,7 +36,8 @@ export function missingServiceOf(error: unknown): ClientError | undefined {
   for (let inner = error; inner instanceof Error; inner = inner.cause) {
     if (inner instanceof ServiceMissing)
       return missing(inner.message, "`longhaul doctor` shows what is there and what is not.", error);
-    if (inner instanceof NamespaceNotFoundError || isNamespaceMissing(inner as { code?: unknown }))
+    // By its name: to load Temporal's client for its class would cost each start a third of its time, `--help` too.
+    if (inner.name === "NamespaceNotFoundError" || isNamespaceMissing(inner as { code?: unknown }))
       return missing(
         `Temporal does not have the namespace that was asked for: ${inner.message}`,
         "A server that is starting has it in a few seconds: try again. Otherwise correct TEMPORAL_NAMESPACE.",

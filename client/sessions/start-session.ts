@@ -1,5 +1,6 @@
 /** A new session: stored first, then started, so that its workflow finds all it needs. */
-import { WorkflowExecutionAlreadyStartedError, type Client } from "@temporalio/client";
+import type { Client } from "@temporalio/client";
+import { WorkflowExecutionAlreadyStartedError } from "@temporalio/common";
 import { precedenceOf } from "../../activities/config/precedence.ts";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { cleanDeep } from "../../activities/redaction/clean-deep.ts";

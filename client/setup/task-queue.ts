@@ -1,6 +1,6 @@
 /** Which task queue this installation uses: `longhaul`, unless another one's worker serves that on the same server. */
 import { createHash } from "node:crypto";
-import { Connection } from "@temporalio/client";
+import type { Connection } from "@temporalio/client";
 import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
 import { withTimeout } from "../../worker/connect/with-timeout.ts";
 import type { Say } from "./progress.ts";
@@ -36,6 +36,7 @@ async function pollers(address: string, ownPid: number | undefined): Promise<str
   const { connection: options, namespace } = temporalConnection(address);
   let connection: Connection | undefined;
   try {
+    const { Connection } = await import("@temporalio/client");
     connection = await withTimeout(Connection.connect({ ...options, connectTimeout: ASK_MS }), ASK_MS);
     const identities = await pollersOf(connection, namespace, DEFAULT_QUEUE);
     return identities.filter((identity) => !identity.startsWith(`${ownPid}@`));

@@ -1,7 +1,7 @@
 /** Is it there? Each probe is bounded, names what it found, and fails with a fix. */
 import { request } from "node:http";
 import { connect } from "node:net";
-import { Connection } from "@temporalio/client";
+import type { Connection } from "@temporalio/client";
 import pg from "pg";
 import { temporalConnection } from "./temporal-connection.ts";
 import { refusePooler } from "./probe-pooler.ts";
@@ -51,6 +51,8 @@ export async function probeTemporal(address?: string, timeoutMs = PROBE_MS): Pro
   try {
     // A refused port is known at once; the client would go on asking until the time is up.
     await knock(where, timeoutMs);
+    // Loaded only here: it costs a start 0.2 s of a processor.
+    const { Connection } = await import("@temporalio/client");
     connection = await withTimeout(Connection.connect({ ...options, connectTimeout: timeoutMs }), timeoutMs);
     const service = connection.workflowService;
     const info = await connection.withDeadline(deadline, async () => {

@@ -1,0 +1,35 @@
+/** Connects to Temporal as a client does that somebody waits for. */
+import {
+  Connection,
+  defaultGrpcRetryOptions,
+  makeGrpcRetryInterceptor,
+  type GrpcRetryOptions,
+} from "@temporalio/client";
+import type { TemporalConnection } from "../../worker/connect/temporal-connection.ts";
+import { isNamespaceMissing } from "./missing-service.ts";
+
+/** A server that is starting answers before it has its namespaces; exit code 4 is promised within 10 s. */
+const NAMESPACE_TRIES = 2;
+const NAMESPACE_RETRY_MS = 1_000;
+
+const usualRetries = defaultGrpcRetryOptions();
+
+/** The SDK's own, and a namespace that is not there (yet) is asked for again. */
+export const retries: GrpcRetryOptions = {
+  delayFunction: (attempt, status) =>
+    isNamespaceMissing(status) ? NAMESPACE_RETRY_MS : usualRetries.delayFunction(attempt, status),
+  retryableDecider: (attempt, status) =>
+    isNamespaceMissing(status) ? attempt < NAMESPACE_TRIES : usualRetries.retryableDecider(attempt, status),
+};
+
+/** @throws Error where no server answers within the time */
+export function connectTemporal(
+  options: TemporalConnection["connection"],
+  timeoutMs: number,
+): Promise<Connection> {
+  return Connection.connect({
+    ...options,
+    connectTimeout: timeoutMs,
+    interceptors: [makeGrpcRetryInterceptor(retries)],
+  });
+}
