@@ -40,4 +40,5 @@ CREATE FUNCTION "longhaul_sees_session"(text) RETURNS boolean LANGUAGE sql STABL
   AS $$ select exists (select 1 from sessions where id = $1) $$;--> statement-breakpoint
 -- Volatile, so that it sees what the statement that asks has inserted.
 CREATE FUNCTION "longhaul_sees_checkpoint"(bigint) RETURNS boolean LANGUAGE sql VOLATILE SET search_path = public, pg_temp
-  AS $$ select exists (select 1 from checkpoints where id = $1) $$;
+  AS $$ select exists (select 1 from checkpoints where id = $1) $$;--> statement-breakpoint
+ALTER TABLE "boxes" ADD COLUMN "image" text;
