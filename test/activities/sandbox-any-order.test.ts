@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { type BreakingDocker, openTwoWays, type TwoWays } from "../support/breaking-docker.ts";
-import { bash, createTestSandboxes, newId, type TestSandboxes } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes, newId } from "../support/test-boxes.ts";
 
 /** By far the longest answer is a stream's making anew, some 0.2 s. */
 const ANSWER_MS = 20_000;
@@ -46,7 +46,7 @@ interface Asked {
   readonly request: Request;
 }
 
-let sandboxes: TestSandboxes;
+const sandboxes = useTestSandboxes();
 let ways: TwoWays;
 let breaking: BreakingDocker;
 let sandbox: Sandbox;
@@ -54,13 +54,11 @@ let sound: Sandbox;
 let broken = 0;
 
 beforeAll(async () => {
-  sandboxes = createTestSandboxes();
   ways = await openTwoWays(sandboxes);
   ({ breaking, sandbox, sound } = ways);
 });
 afterAll(async () => {
   await ways.close();
-  await sandboxes.dispose();
 });
 
 async function within<T>(what: string, answer: Promise<T>): Promise<T> {

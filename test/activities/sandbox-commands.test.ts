@@ -1,17 +1,15 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { bash, createTestSandboxes, newId, type TestSandboxes, waitUntil } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes, newId, type TestSandboxes, waitUntil } from "../support/test-boxes.ts";
 
-let sandboxes: TestSandboxes;
+const sandboxes = useTestSandboxes();
 let sandbox: Sandbox;
 const spec = (): ReturnType<TestSandboxes["spec"]> => sandboxes.spec();
 let opened: ReturnType<TestSandboxes["spec"]>;
 beforeAll(async () => {
-  sandboxes = createTestSandboxes();
   opened = spec();
   sandbox = await sandboxes.host.open(opened);
 });
-afterAll(() => sandboxes.dispose());
 
 const MIB = 1_048_576;
 

@@ -1,20 +1,18 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeAll, beforeEach, expect, test } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { SandboxSpec } from "../../activities/sandbox/spec.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
-import { bash, createTestSandboxes, newId, type TestSandboxes, waitUntil } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes, newId, waitUntil } from "../support/test-boxes.ts";
 import { callTool } from "../support/tool-context.ts";
 
 const MIB = 2 ** 20;
 const LIMIT = 96 * MIB;
 
-let sandboxes: TestSandboxes;
+const sandboxes = useTestSandboxes();
 let sandbox: Sandbox;
 beforeAll(async () => {
-  sandboxes = createTestSandboxes();
   sandbox = await open({ bytes: LIMIT, freeBytes: MIB });
 });
-afterAll(() => sandboxes.dispose());
 beforeEach(async () => {
   await bash(sandbox, "chmod -R u+rwx /workspace/* 2>/dev/null; rm -rf /workspace/* ~/fill /var/tmp/fill");
 });

@@ -1,14 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import type { CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { bash, createTestSandboxes, newId, type TestSandboxes, waitUntil } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes, newId, waitUntil } from "../support/test-boxes.ts";
 
-let sandboxes: TestSandboxes;
+const sandboxes = useTestSandboxes();
 let sandbox: Sandbox;
 beforeAll(async () => {
-  sandboxes = createTestSandboxes();
   sandbox = await sandboxes.host.open(sandboxes.spec());
 });
-afterAll(() => sandboxes.dispose());
 
 /** Processes of the tools' uid, apart from those of the question itself. */
 async function leftOver(pattern: string): Promise<string> {

@@ -1,17 +1,15 @@
 import { createHash } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import type { SandboxFiles, Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { bash, createTestSandboxes, newId, type TestSandboxes } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes, newId } from "../support/test-boxes.ts";
 
-let sandboxes: TestSandboxes;
+const sandboxes = useTestSandboxes();
 let sandbox: Sandbox;
 let files: SandboxFiles;
 beforeAll(async () => {
-  sandboxes = createTestSandboxes();
   sandbox = await sandboxes.host.open(sandboxes.spec());
   files = sandbox.files;
 });
-afterAll(() => sandboxes.dispose());
 
 const bytes = (text: string): Uint8Array => Buffer.from(text);
 const hashOf = (text: string): string => createHash("sha256").update(text).digest("hex");

@@ -1,12 +1,8 @@
 import { expect, test } from "vitest";
 import { prepareWork } from "../../activities/git/sandbox-git.ts";
-import { perFile } from "../support/per-file.ts";
-import { bash, createTestSandboxes } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes } from "../support/test-boxes.ts";
 
-const boxes = perFile(
-  () => Promise.resolve(createTestSandboxes()),
-  (made) => made.dispose(),
-);
+const boxes = useTestSandboxes();
 
 test("a file that Git LFS keeps is not delivered as a pointer to nothing", async () => {
   const sandbox = await boxes.host.open(boxes.spec());

@@ -1,15 +1,13 @@
 import { randomBytes } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes } from "../support/test-boxes.ts";
 
-let sandboxes: TestSandboxes;
+const sandboxes = useTestSandboxes();
 let sandbox: Sandbox;
 beforeAll(async () => {
-  sandboxes = createTestSandboxes();
   sandbox = await sandboxes.host.open(sandboxes.spec({ memoryBytes: 1_024 * 2 ** 20 }));
 });
-afterAll(() => sandboxes.dispose());
 
 test("the default image has what the system prompt says", async () => {
   const { out: said } = await bash(

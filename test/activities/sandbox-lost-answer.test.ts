@@ -2,22 +2,20 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { type BreakingDocker, openTwoWays, type TwoWays } from "../support/breaking-docker.ts";
-import { bash, createTestSandboxes, newId, type TestSandboxes } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes, newId } from "../support/test-boxes.ts";
 
-let sandboxes: TestSandboxes;
+const sandboxes = useTestSandboxes();
 let ways: TwoWays;
 let breaking: BreakingDocker;
 let sandbox: Sandbox;
 let sound: Sandbox;
 
 beforeAll(async () => {
-  sandboxes = createTestSandboxes();
   ways = await openTwoWays(sandboxes);
   ({ breaking, sandbox, sound } = ways);
 });
 afterAll(async () => {
   await ways.close();
-  await sandboxes.dispose();
 });
 
 /** What is answered to it where the first answer is lost. */

@@ -1,18 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
 import { DOT_PNG } from "../support/images.ts";
-import { bash, createTestSandboxes, newId, type TestSandboxes, waitUntil } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes, newId, waitUntil } from "../support/test-boxes.ts";
 import { callTool, createFakeMemory } from "../support/tool-context.ts";
 
-let sandboxes: TestSandboxes;
+const sandboxes = useTestSandboxes();
 let sandbox: Sandbox;
 beforeAll(async () => {
-  sandboxes = createTestSandboxes();
   sandbox = await sandboxes.host.open(sandboxes.spec());
 });
-afterAll(() => sandboxes.dispose());
 
 const { clean } = createSanitizer([]);
 const call = (name: string, input: object): Promise<InvokedTool> =>

@@ -1,13 +1,13 @@
 import { createConnection } from "node:net";
 import { buffer } from "node:stream/consumers";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import {
   forwardPort,
   listeningPorts,
   runningSandbox,
 } from "../../activities/sandbox/docker/sandbox-ports.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { createTestSandboxes, type TestSandboxes, waitUntil } from "../support/test-boxes.ts";
+import { useTestSandboxes, waitUntil } from "../support/test-boxes.ts";
 
 const SERVER = `
 const http = require("http"), net = require("net");
@@ -22,16 +22,14 @@ net.createServer({ allowHalfOpen: true }, (socket) => {
 }).listen(8081);
 `;
 
-let sandboxes: TestSandboxes;
+const sandboxes = useTestSandboxes();
 let sandbox: Sandbox;
 const sessionId = () => sandbox.container.replace(/^longhaul-/, "");
 
 beforeAll(async () => {
-  sandboxes = createTestSandboxes();
   sandbox = await sandboxes.host.open(sandboxes.spec({ network: "none" }));
   await sandbox.start({ id: "serve", argv: ["node", "-e", SERVER] });
 });
-afterAll(() => sandboxes.dispose());
 
 const container = async () => {
   const found = await runningSandbox(sandboxes.docker, sessionId());

@@ -1,18 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { SandboxSpec } from "../../activities/sandbox/spec.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
-import { bash, createTestSandboxes, type TestSandboxes, waitUntil } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes, waitUntil } from "../support/test-boxes.ts";
 import { callTool } from "../support/tool-context.ts";
 
 const MIB = 2 ** 20;
 
-let sandboxes: TestSandboxes;
+const sandboxes = useTestSandboxes();
 let spec: SandboxSpec;
 let sandbox: Sandbox;
 beforeAll(async () => {
-  sandboxes = createTestSandboxes();
   spec = sandboxes.spec({
     memoryBytes: 384 * MIB,
     pids: 96,
@@ -20,7 +19,6 @@ beforeAll(async () => {
   });
   sandbox = await sandboxes.host.open(spec);
 });
-afterAll(() => sandboxes.dispose());
 
 const call = (name: string, input: object): Promise<InvokedTool> => callTool(sandbox, name, input);
 const sh = (command: string, timeout_seconds = 20): Promise<InvokedTool> =>

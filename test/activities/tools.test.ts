@@ -1,22 +1,19 @@
 import { setImmediate } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
-import { createTestSandboxes, type TestSandboxes, waitUntil } from "../support/test-boxes.ts";
+import { useTestSandboxes, waitUntil } from "../support/test-boxes.ts";
 import { callTool } from "../support/tool-context.ts";
 
-let sandboxes: TestSandboxes;
+const sandboxes = useTestSandboxes();
 let sandbox: Sandbox;
 
 beforeAll(async () => {
-  sandboxes = createTestSandboxes();
   sandbox = await sandboxes.host.open(sandboxes.spec());
 });
-
-afterAll(() => sandboxes.dispose());
 
 const call = (
   name: string,

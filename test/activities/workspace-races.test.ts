@@ -13,20 +13,18 @@ import { recordSandbox } from "../../activities/store/sandboxes.ts";
 import { createSession, findSession, type Session } from "../../activities/store/sessions.ts";
 import type { SessionSandboxes } from "../../activities/workspace/session-sandbox.ts";
 import { runConfig } from "../support/agent-harness.ts";
-import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes } from "../support/test-boxes.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 
 const ROUNDS = 5;
 const STILL = 200;
 
-let sandboxes: TestSandboxes;
+const sandboxes = useTestSandboxes();
 let database: TestDatabase;
 beforeAll(async () => {
-  sandboxes = createTestSandboxes();
   database = await createTestDatabase(6);
 });
 afterAll(async () => {
-  await sandboxes.dispose();
   await database.drop();
 });
 

@@ -1,18 +1,14 @@
 /** Saves and restores in real sandboxes: names of any bytes, modes that close a folder to its owner, earlier versions' saves. */
 import { readFileSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { restoreWorkspace, type WorkspaceBase } from "../../activities/workspace/workspace.ts";
 import { readChain, type StoredPack } from "../../activities/store/workspace-pack.ts";
 import { chainOf } from "../support/chain-of.ts";
-import { asRoot, bash, createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";
+import { asRoot, bash, useTestSandboxes } from "../support/test-boxes.ts";
 import { saveWorkspace } from "../support/save-workspace.ts";
 
-let sandboxes: TestSandboxes;
-beforeAll(() => {
-  sandboxes = createTestSandboxes();
-});
-afterAll(() => sandboxes.dispose());
+const sandboxes = useTestSandboxes();
 
 const open = (): Promise<Sandbox> => sandboxes.host.open(sandboxes.spec());
 

@@ -18,24 +18,22 @@ import { sandboxSpec } from "../../activities/workspace/sandbox-spec.ts";
 import { listedAsRunning } from "../../worker/connect/running-sessions.ts";
 import { reapSandboxes, startReaper } from "../../worker/reaper.ts";
 import { runConfig } from "../support/agent-harness.ts";
-import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes } from "../support/test-boxes.ts";
 import { eventually } from "../support/eventually.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 import { nobodyCalls } from "../support/nobody-calls.ts";
 
-let sandboxes: TestSandboxes;
+const sandboxes = useTestSandboxes();
 let database: TestDatabase;
 let connection: Connection;
 let client: Client;
 beforeAll(async () => {
-  sandboxes = createTestSandboxes();
   database = await createTestDatabase(4);
   connection = await Connection.connect({ address: inject("temporalAddress") });
   client = new Client({ connection });
 });
 afterAll(async () => {
   await connection.close();
-  await sandboxes.dispose();
   await database.drop();
 });
 

@@ -6,6 +6,7 @@ import { createDockerHost, type DockerHostOptions } from "../../activities/sandb
 import type { CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
 import type { SandboxSpec } from "../../activities/sandbox/spec.ts";
+import { perFile } from "./per-file.ts";
 
 export interface TestSandboxes {
   readonly docker: Dockerode;
@@ -73,6 +74,14 @@ export function createTestSandboxes(egress?: DockerHostOptions["egress"]): TestS
       await Promise.all(hosts.map((each) => each.close()));
     },
   };
+}
+
+/** Those of a test file. @param egress as above */
+export function useTestSandboxes(egress?: DockerHostOptions["egress"]): TestSandboxes {
+  return perFile(
+    async () => createTestSandboxes(egress),
+    (made) => made.dispose(),
+  );
 }
 
 let commands = 0;
