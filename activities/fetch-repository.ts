@@ -7,18 +7,13 @@
  */
 import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
 import { projectFiles, type ProjectFiles } from "./config/project-files.ts";
-import { branchOf, type SessionGit } from "./config/git-settings.ts";
+import { branchOf } from "./config/git-settings.ts";
 import type { FetchedRepository } from "./contract/delivery.ts";
-import { fatal, retryable } from "./contract/failures.ts";
+import { fatal } from "./contract/failures.ts";
 import type { GitAccess } from "./git/git-access.ts";
+import { fetchForSession, layOut } from "./git/lay-out.ts";
 import { projectFilesIn } from "./git/project-files.ts";
-import { updateMirror } from "./git/mirror.ts";
 import { cleanDeep } from "./redaction/clean-deep.ts";
-import { lsRemote, troubleOf } from "./git/remote.ts";
-import { GitFailed } from "./git/run-git.ts";
-import { checkOut } from "./git/sandbox-git.ts";
-import { findStartPoint, withPack } from "./git/start-point.ts";
-import type { RemoteTrouble } from "./git/trouble.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession } from "./runtime/enter-session.ts";
 import { latestCheckpoint } from "./store/checkpoints.ts";
@@ -29,8 +24,6 @@ import { setPrompt } from "./store/stored-prompt.ts";
 import { lockRun } from "./store/transcript.ts";
 import { saveFiles } from "./workspace/save-files.ts";
 import { withoutLost, type SessionSandboxes } from "./workspace/session-sandbox.ts";
-
-const ASK_MS = 30_000;
 
 export function createFetchRepository(deps: AgentDeps, sandboxes: SessionSandboxes) {
   return (input: { readonly step: number }): Promise<FetchedRepository> =>
@@ -51,18 +44,13 @@ async function fetchRepository(
   if (known !== undefined && (await latestCheckpoint(db, session.id)) !== undefined)
     return { commit: known.baseCommit, bytes: 0 };
   const access = accessOf(deps);
-  const { mirror, start } = await fetchStart(access, repository, session.id, scope.signal);
+  const fetched = await fetchForSession(access, repository, session.id, scope.signal);
+  const { mirror, start } = fetched;
   const branch = branchOf(repository, session.id);
   return withoutLost(sandboxes, session.id, async () => {
     const { sandbox } = await sandboxes.open(session, step, scope.signal);
-    const { url, author, depth } = repository;
-    const bytes = await withPack(access, mirror, { start, depth, signal: scope.signal }, (pack) =>
-      checkOut(
-        sandbox,
-        { url, branch, commit: start.commit, defaultBranch: start.defaultBranch, author },
-        pack,
-      ),
-    );
+    const { url } = repository;
+    const bytes = await layOut(access, sandbox, fetched, { repository, branch, signal: scope.signal });
     await saveFiles(deps, sandbox, session, 0);
     const files = await projectFilesIn(access, mirror, start.commit, session.config);
     const project = cleanDeep(projectFiles(files, session.config), deps.sanitizer.clean) as ProjectFiles;
@@ -96,37 +84,4 @@ export function accessOf({ git: access }: Pick<AgentDeps, "git">): GitAccess {
       "This worker was given no folder for repositories; another one is needed.",
     );
   return access;
-}
-
-async function fetchStart(access: GitAccess, repository: SessionGit, sessionId: string, signal: AbortSignal) {
-  const { url, ref } = repository;
-  const remote = await lsRemote(access, url, ["refs/heads/*"], { signal, timeoutMs: ASK_MS });
-  if ("trouble" in remote) throw unavailable(remote.trouble);
-  const { defaultBranch } = remote;
-  if (
-    repository.push !== "never" &&
-    branchOf(repository, sessionId) === defaultBranch &&
-    !repository.allowDefaultBranch
-  )
-    throw fatal(
-      "BadConfiguration",
-      `${defaultBranch} is the default branch of ${url}, and nothing is pushed there. Choose another --branch, or set git.allowDefaultBranch.`,
-    );
-  const mirror = await updateMirror(access, url, { signal }).catch((error: unknown) => {
-    throw error instanceof GitFailed ? unavailable(troubleOf(url, error.result)) : error;
-  });
-  const start = await findStartPoint(access, mirror, { ref, defaultBranch });
-  if (start === undefined)
-    throw fatal(
-      "RepositoryUnavailable",
-      ref === undefined
-        ? `The repository ${url} is empty: there is nothing to start from.`
-        : `The repository ${url} has no branch, tag or commit ${ref}.`,
-    );
-  return { mirror, start };
-}
-
-function unavailable({ kind, message, fix }: RemoteTrouble) {
-  const text = `${message}. ${fix}`;
-  return kind === "away" ? retryable("RepositoryUnavailable", text) : fatal("RepositoryUnavailable", text);
 }

@@ -12,10 +12,14 @@ import { fatal, retryable } from "./contract/failures.ts";
 import type { Publication, PublishInput } from "./contract/delivery.ts";
 import { accessOf } from "./fetch-repository.ts";
 import { deliverPullRequest } from "./git/deliver-pull-request.ts";
+import { pushLfs } from "./git/lfs-push.ts";
+import { LfsFailed } from "./git/lfs-store.ts";
 import { hasCommit, updateMirror } from "./git/mirror.ts";
 import { pushCommit } from "./git/push.ts";
-import { commitsSince, openRelay, receive } from "./git/relay.ts";
+import { unpushedSubmodule } from "./git/fetch-parts.ts";
+import { commitsSince, openRelay, receive, type Relay } from "./git/relay.ts";
 import { GitFailed } from "./git/run-git.ts";
+import type { GitSandbox } from "./git/sandbox-command.ts";
 import { prepareWork, type Prepared } from "./git/sandbox-git.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession } from "./runtime/enter-session.ts";
@@ -72,7 +76,7 @@ async function push(work: Work, sandboxes: SessionSandboxes): Promise<Publicatio
   return withoutLost(sandboxes, session.id, async () => {
     const { sandbox } = await sandboxes.open(session, input.step + 1, scope.signal);
     const commit = input.end === true ? { message: COMMIT_MESSAGE, author: git.author } : undefined;
-    const prepared = await prepareWork(sandbox, { base, commit });
+    const prepared = await prepareWork(sandbox, { base, commit, lfs: git.lfs });
     if ("trouble" in prepared) return refuse(work, { branch, commit: "", reason: prepared.trouble });
     await tellLeftOut(work, prepared);
     const { head } = prepared;
@@ -99,6 +103,8 @@ async function push(work: Work, sandboxes: SessionSandboxes): Promise<Publicatio
       signal: scope.signal,
     });
     if ("refused" in received) return refuse(work, { branch, commit: head, reason: received.refused });
+    const further = await deliverFurther(work, { relay, sandbox, mirror, commit: received.commit });
+    if (further !== undefined) return refuse(work, { branch, commit: received.commit, reason: further });
     const result = await pushCommit(relay, {
       url,
       branch,
@@ -129,6 +135,43 @@ async function push(work: Work, sandboxes: SessionSandboxes): Promise<Publicatio
     );
     return { outcome: "done", branch, commit: received.commit, commits };
   });
+}
+
+/**
+ * What the commits name and do not hold: content in Git LFS, which goes to its store first, and commits of submodules, which have to
+ * be on their remotes.
+ * @returns why the commits cannot be pushed
+ */
+async function deliverFurther(
+  { scope, git, repository }: Work,
+  from: {
+    readonly relay: Relay;
+    readonly sandbox: GitSandbox;
+    readonly mirror: string;
+    readonly commit: string;
+  },
+): Promise<string | undefined> {
+  const { relay, sandbox, mirror, commit } = from;
+  const { url, baseCommit: base } = repository;
+  const { signal } = scope;
+  const again = (isPassing: boolean, reason: string) => {
+    if (isPassing && scope.attempt < PUBLISH_ATTEMPTS)
+      throw retryable("RepositoryUnavailable", `${reason}. It is tried again.`);
+    return reason;
+  };
+  if (git.submodules) {
+    const missing = await unpushedSubmodule(relay, { url, base, commit }, signal);
+    if (missing !== undefined) return again(missing.isPassing, missing.refused);
+  }
+  if (!git.lfs) return undefined;
+  try {
+    const maxBytes = bytesOf(git.maxBundle);
+    await pushLfs(relay, sandbox, { url, base, commit, mirror, maxBytes, signal });
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof LfsFailed)) throw error;
+    return again(error.isPassing, `files in Git LFS are not pushed: ${error.message}`);
+  }
 }
 
 async function pullRequest(work: Work): Promise<Publication> {

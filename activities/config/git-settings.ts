@@ -16,9 +16,6 @@ export const refName = z
   .max(200)
   .refine((name) => BRANCH.test(name), "a branch, tag or commit");
 
-const notYet = (what: string) =>
-  z.literal(false, `${what} are not supported yet: leave it out`).default(false);
-
 export const gitConfigSchema = z.strictObject({
   /** What the session's work is pushed to; `{id}` is the session's. */
   branch: branchName.default("longhaul/{id}"),
@@ -33,8 +30,10 @@ export const gitConfigSchema = z.strictObject({
     .prefault({}),
   /** Commits that the sandbox gets of the history; 0 means all. */
   depth: z.number().int().min(0).default(0),
-  lfs: notYet("files in Git LFS"),
-  submodules: notYet("submodules"),
+  /** Whether files in Git LFS come with their content, and go out with it. */
+  lfs: z.boolean().default(false),
+  /** Whether submodules are checked out, of all levels. */
+  submodules: z.boolean().default(false),
   /** Whether `branch` may be the remote's default branch. */
   allowDefaultBranch: z.boolean().default(false),
   /** The most that one push takes out of a sandbox. */

@@ -1,6 +1,7 @@
 /** Calls of a forge's interface: where it is, what it answers, and which answers may be others later. */
 import type { GitConfig } from "../config/git-settings.ts";
 import { shorten } from "../contract/cut-text.ts";
+import { gitFetch } from "./outgoing.ts";
 
 /** The forge answered, and not with what was asked for. */
 export class ForgeRefusal extends Error {
@@ -65,7 +66,7 @@ export async function askForge(
 ): Promise<unknown> {
   let response: Response;
   try {
-    response = await fetch(`${place.api}${path}`, {
+    response = await gitFetch(`${place.api}${path}`, {
       method,
       redirect: "error",
       signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),

@@ -14,6 +14,13 @@ export interface GitAccess {
    * @throws CredentialUnavailable where the GitHub App gets none
    */
   readonly tokenFor: (url: string, signal?: AbortSignal) => Promise<string | undefined>;
+  /**
+   * The same for what a repository names itself (submodules, a store for LFS): the token for all hosts is given to the
+   * repository's own server alone.
+   */
+  readonly within: (repository: string) => GitAccess;
+  /** Whether the address is on the server that the person named: false within a repository for every other one. */
+  readonly isOwn: (url: string) => boolean;
   /** Whether anything that gives a token for the address is configured. */
   readonly hasToken: (url: string) => boolean;
   /** Secrets that this process was given since it began: another list after each change. */
@@ -35,24 +42,39 @@ export function gitAccessOf(environment: Environment, now: () => Date = () => ne
   );
   const settings = gitHubAppSettings(environment);
   const app = settings && createGitHubApp(settings, now);
-  const sources = (url: string) => {
+  const sources = (url: string, isOwn: (url: string) => boolean) => {
     const address = repositoryAddress(url);
     if ("wrong" in address || address.host === undefined) return undefined;
     const variable = tokenVariable(address.host);
     const own = [...tokens].find(([name]) => name.toUpperCase() === variable)?.[1];
-    return { own, app: app?.covers(url) === true ? app : undefined, all: tokens.get("LONGHAUL_GIT_TOKEN") };
+    return {
+      own,
+      app: app?.covers(url) === true ? app : undefined,
+      all: isOwn(url) ? tokens.get("LONGHAUL_GIT_TOKEN") : undefined,
+    };
   };
   const data = environment["XDG_DATA_HOME"] || join(environment["HOME"] || "/tmp", ".local", "share");
   const passed = Object.entries(environment).filter(([name, value]) => PASSED.test(name) && value);
-  return {
+  const accessWhere = (isOwn: (url: string) => boolean): GitAccess => ({
+    isOwn,
     folder: environment["LONGHAUL_GIT_FOLDER"] || join(data, "longhaul", "git"),
     async tokenFor(url, signal) {
-      const from = sources(url);
+      const from = sources(url, isOwn);
       return from?.own ?? (await from?.app?.tokenFor(url, signal)) ?? from?.all;
     },
-    hasToken: (url) => Object.values(sources(url) ?? {}).some((source) => source !== undefined),
+    within: (repository) => accessWhere((url) => isOwn(url) && isSameServer(repository, url)),
+    hasToken: (url) => Object.values(sources(url, isOwn) ?? {}).some((source) => source !== undefined),
     madeSecrets: () => app?.made() ?? NONE,
     sshKeyFile: environment["LONGHAUL_GIT_SSH_KEY_FILE"] || undefined,
     environment: Object.fromEntries(passed) as Record<string, string>,
-  };
+  });
+  return accessWhere(() => true);
+}
+
+/** Over HTTP also the same scheme and port, so that nothing goes to a lesser one of the same name. */
+export function isSameServer(one: string, other: string): boolean {
+  const [a, b] = [repositoryAddress(one), repositoryAddress(other)];
+  if ("wrong" in a || "wrong" in b || a.host === undefined || b.host === undefined) return false;
+  if (a.kind === "http" && b.kind === "http") return new URL(one).origin === new URL(other).origin;
+  return a.host === b.host;
 }

@@ -6,7 +6,8 @@ import { exists, folderOf, inTurn, makeWhole } from "./folders.ts";
 import type { GitAccess } from "./git-access.ts";
 import { hasCommit } from "./mirror.ts";
 import { git, lastWords, runGit } from "./run-git.ts";
-import { readBundle, type GitSandbox } from "./sandbox-git.ts";
+import type { GitSandbox } from "./sandbox-command.ts";
+import { readBundle } from "./sandbox-git.ts";
 
 /**
  * Without a push for so long, a relay goes: a later one takes the commits from the session's files again. What is lost are commits

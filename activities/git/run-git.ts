@@ -53,6 +53,9 @@ const SETTINGS: readonly (readonly [string, string])[] = [
   ["http.lowSpeedTime", "60"],
 ];
 
+/** Nobody looked at where such a server sends us. */
+const NAMED_SETTINGS = [["http.followRedirects", "false"]] as const;
+
 /** @throws Error where git is not there, or was stopped */
 export async function runGit(
   access: GitAccess,
@@ -68,7 +71,7 @@ export async function runGit(
     return { code: 128, out: "", err: error.message, trouble: error.trouble };
   }
   const options = {
-    env: gitEnvironment(access, credential),
+    env: gitEnvironment(access, credential, isNamed(access, call.url) ? NAMED_SETTINGS : []),
     encoding: "utf8" as const,
     maxBuffer: MAX_OUTPUT_BYTES,
     timeout: timeoutMs,
@@ -137,8 +140,16 @@ export async function credentialFor(
   return { origin: new URL(url).origin, user, password: token.slice(colon > 0 ? colon + 1 : 0) };
 }
 
-export function gitEnvironment(access: GitAccess, credential?: Credential): NodeJS.ProcessEnv {
-  const settings = [...SETTINGS];
+/** Whether a repository named this server, and not the person. */
+const isNamed = (access: GitAccess, url: string | undefined): boolean =>
+  url !== undefined && !access.isOwn(url);
+
+export function gitEnvironment(
+  access: GitAccess,
+  credential?: Credential,
+  more: readonly (readonly [string, string])[] = [],
+): NodeJS.ProcessEnv {
+  const settings = [...SETTINGS, ...more];
   const secret: Record<string, string> = {};
   if (credential !== undefined) {
     secret["LONGHAUL_GIT_USER"] = credential.user;
@@ -169,7 +180,7 @@ export function gitEnvironment(access: GitAccess, credential?: Credential): Node
   };
 }
 
-function sshCommand({ folder, sshKeyFile }: GitAccess): string {
+export function sshCommand({ folder, sshKeyFile }: GitAccess): string {
   const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
   const key = sshKeyFile === undefined ? "" : ` -i ${quoted(sshKeyFile)} -o IdentitiesOnly=yes`;
   return `ssh -F /dev/null -o BatchMode=yes -o ConnectTimeout=10 -o StrictHostKeyChecking=accept-new -o UserKnownHostsFile=${quoted(`${folder}/known_hosts`)}${key}`;

@@ -16,11 +16,13 @@ test("a file that Git LFS keeps is not delivered as a pointer to nothing", async
   );
   const author = { name: "Ada", email: "ada@example.org" };
   await shell("echo plain > plain.txt");
-  expect(await prepareWork(sandbox, { base, commit: { message: "Plain", author } })).toMatchObject({
+  expect(
+    await prepareWork(sandbox, { base, lfs: false, commit: { message: "Plain", author } }),
+  ).toMatchObject({
     ahead: 1,
   });
   await shell("head -c 5000 /dev/urandom > large.bin");
-  expect(await prepareWork(sandbox, { base, commit: { message: "Large", author } })).toEqual({
+  expect(await prepareWork(sandbox, { base, lfs: false, commit: { message: "Large", author } })).toEqual({
     trouble: expect.stringMatching(/^1 files are kept by Git LFS, .*\(large.bin\)/),
   });
 });

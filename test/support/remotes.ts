@@ -32,15 +32,30 @@ export interface Remote {
   readonly url: string;
   /** A reference's commit; undefined where it has none. */
   at(ref: string): string | undefined;
-  /** Somebody else commits on a branch. @returns the commit */
-  commit(branch: string, files: Readonly<Record<string, string>>): string;
+  /**
+   * Somebody else commits on a branch. @returns the commit
+   * @param links commits of submodules by their paths
+   */
+  commit(
+    branch: string,
+    files: Readonly<Record<string, string>>,
+    links?: Readonly<Record<string, string>>,
+  ): string;
   remove(): void;
 }
 
-/** A repository with one commit on `main`. */
-export function makeRemote(files: Readonly<Record<string, string>> = { "README.md": "# Here\n" }): Remote {
-  const root = mkdtempSync(join(tmpdir(), "longhaul-remote-"));
-  const folder = join(root, "acme", "app.git");
+/**
+ * A repository with one commit on `main`: `acme/app.git` of a folder of its own.
+ * @param place another name, and the repository beside which it is
+ */
+export function makeRemote(
+  files: Readonly<Record<string, string>> = { "README.md": "# Here\n" },
+  place: { readonly name?: string; readonly beside?: Remote } = {},
+): Remote {
+  const { beside, name = "acme/app.git" } = place;
+  const root =
+    beside === undefined ? mkdtempSync(join(tmpdir(), "longhaul-remote-")) : dirname(dirname(beside.folder));
+  const folder = join(root, name);
   mkdirSync(folder, { recursive: true });
   gitIn(folder, "init", "-q", "--bare", "-b", "main");
   const remote: Remote = {
@@ -53,7 +68,7 @@ export function makeRemote(files: Readonly<Record<string, string>> = { "README.m
         return undefined;
       }
     },
-    commit: (branch, changed) => {
+    commit: (branch, changed, links = {}) => {
       const work = mkdtempSync(join(root, "work-"));
       gitIn(work, "clone", "-q", folder, ".");
       gitIn(
@@ -69,6 +84,8 @@ export function makeRemote(files: Readonly<Record<string, string>> = { "README.m
         writeFileSync(join(work, path), text);
       }
       gitIn(work, "add", "-A");
+      for (const [path, commit] of Object.entries(links))
+        gitIn(work, "update-index", "--add", "--cacheinfo", `160000,${commit},${path}`);
       gitIn(work, "commit", "-q", "-m", `Change ${Object.keys(changed).join(", ")}`);
       gitIn(work, "push", "-q", "origin", branch);
       return gitIn(work, "rev-parse", "HEAD");

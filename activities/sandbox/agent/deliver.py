@@ -1,6 +1,6 @@
 """Commits what is left in the workspace, and tells where its HEAD is. Runs as a command, with the tools' rights.
 
-Input: one JSON document {base, commit?: {message, author: {name, email}}}.
+Input: one JSON document {base, lfs, commit?: {message, author: {name, email}}}.
 Output: {head, ahead, committed?, leftOut, leftOutCount} or {trouble}.
 """
 import json
@@ -48,6 +48,29 @@ def size_of(name):
     return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
+def submodules():
+    """Paths of commits in the index: what is in them is another repository's."""
+    return {line.split(b"\t", 1)[1] for line in names("ls-files", "-z", "--stage") if line.startswith(b"160000 ")}
+
+
+def changed_submodules():
+    """Those with work in them that no commit here can hold."""
+    links = sorted(submodules())
+    if not links:
+        return []
+    return names("diff", "--name-only", "-z", "--ignore-submodules=none", "--diff-filter=d", "HEAD", "--", *links)
+
+
+def too_large(paths, order):
+    """Files that no commit takes; of one in Git LFS, where its content is pushed too, a commit holds the pointer alone."""
+    found = [name for name in paths if size_of(name) > MAX_FILE_BYTES]
+    if not found or not order.get("lfs"):
+        return found
+    told = git("check-attr", "-z", "--stdin", "filter", given=b"\0".join(found) + b"\0").stdout.split(b"\0")
+    filters = dict(zip(told[0::3], told[2::3]))
+    return [name for name in found if filters.get(name) != b"lfs"]
+
+
 def commit_rest(order):
     folder = git("rev-parse", "--git-dir").stdout.strip()
     for mark in UNDER_WAY:
@@ -55,34 +78,35 @@ def commit_rest(order):
             raise Trouble("a merge or rebase is not finished in the workspace (%s)" % mark)
     if names("ls-files", "-z", "--unmerged"):
         raise Trouble("a merge with conflicts is not finished in the workspace")
-    left = {}
+    left = {name: (0, "submodule") for name in changed_submodules()}
+    links = submodules()
     add = []
-    for name in sorted(set(names("ls-files", "-z", "--others", "--modified", "--exclude-standard"))):
+    changed = sorted(set(names("ls-files", "-z", "--others", "--modified", "--exclude-standard")))
+    large = too_large(changed, order)
+    for name in changed:
+        if name in links:
+            continue
         if name.endswith(b"/"):
             left[name] = (0, "repository")
-        elif size_of(name) > MAX_FILE_BYTES:
+        elif name in large:
             left[name] = (size_of(name), "too-large")
         else:
             add.append(name)
     if add:
         git("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul", given=b"\0".join(add))
-    staged = [
-        name
-        for name in names("diff", "--cached", "--name-only", "-z", "--no-renames", "--diff-filter=d", "HEAD")
-        if size_of(name) > MAX_FILE_BYTES
-    ]
+    staged = too_large(names("diff", "--cached", "--name-only", "-z", "--no-renames", "--diff-filter=d", "HEAD"), order)
     for name in staged:
         left[name] = (size_of(name), "too-large")
     if staged:
         git("reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul", given=b"\0".join(staged))
     committed = None
     if git("diff", "--cached", "--quiet", "HEAD", ok=(0, 1)).returncode == 1:
-        author = order["author"]
+        message, author = order["commit"]["message"], order["commit"]["author"]
         env = {}
         for who in ("AUTHOR", "COMMITTER"):
             env["GIT_%s_NAME" % who] = author["name"]
             env["GIT_%s_EMAIL" % who] = author["email"]
-        git("commit", "-q", "--no-verify", "-F", "-", given=order["message"].encode(), env=env)
+        git("commit", "-q", "--no-verify", "-F", "-", given=message.encode(), env=env)
         committed = git("rev-parse", "HEAD").stdout.decode().strip()
     return committed, left
 
@@ -108,15 +132,15 @@ def main():
         raise Trouble("/workspace is no Git repository any more")
     if git("rev-parse", "--verify", "-q", "HEAD", ok=(0, 1)).returncode != 0:
         raise Trouble("the workspace's repository has no commit")
-    committed, left = commit_rest(order["commit"]) if order.get("commit") else (None, {})
+    committed, left = commit_rest(order) if order.get("commit") else (None, {})
     base = order["base"]
     ahead = -1
     if git("cat-file", "-e", base + "^{commit}", ok=(0, 1, 128)).returncode == 0:
         ahead = int(git("rev-list", "--count", "HEAD", "^" + base).stdout)
-        pointers = of_lfs(base)
+        pointers = [] if order.get("lfs") else of_lfs(base)
         if pointers:
             raise Trouble(
-                "%d files are kept by Git LFS, whose content is not pushed yet (%s): take them out of LFS, or pull the work and push it"
+                "%d files are kept by Git LFS, whose content is not pushed yet (%s): take them out of LFS, set git.lfs, or pull the work and push it"
                 % (len(pointers), pointers[0].decode("utf-8", "replace")[:200])
             )
     answer = {

@@ -38,6 +38,9 @@ export const workspaceSource = ["tree", "survey", "save", "restore"].map(part).j
 /** Commits what is left of a session's work; runs as a command, with the tools' rights. */
 export const deliverSource = part("deliver");
 
+/** Puts files of Git LFS into a repository's store; runs as a command, with the tools' rights. */
+export const lfsSource = part("lfs");
+
 /** Keeps what a project's set-up made; runs as a command, with the tools' rights. */
 export const setupSource = part("setup");
 

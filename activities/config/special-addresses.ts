@@ -1,0 +1,59 @@
+/** Addresses outside the public internet, as data. Pure. */
+import { BlockList, isIP } from "node:net";
+
+/** Where clouds serve credentials and their platform: the link-local ranges, and addresses elsewhere. */
+export const METADATA = [
+  "169.254.0.0/16",
+  // Azure's platform, Alibaba's and Oracle's metadata services.
+  "168.63.129.16",
+  "100.100.100.200",
+  "192.0.0.192",
+  "fe80::/10",
+  // Amazon's and Google's over IPv6.
+  "fd00:ec2::/32",
+  "fd20:ce::254",
+];
+
+/**
+ * Outside the public internet: the registries of special-purpose addresses (RFC 6890), and the ranges that IBM's cloud
+ * reserves for its own services. Of IPv6 only ranges within 2000::/3: network.nft refuses all others.
+ */
+export const SPECIAL = [
+  "0.0.0.0/8",
+  "10.0.0.0/8",
+  "100.64.0.0/10",
+  "161.26.0.0/16",
+  "166.8.0.0/14",
+  "172.16.0.0/12",
+  "192.0.0.0/24",
+  "192.0.2.0/24",
+  "192.88.99.0/24",
+  "192.168.0.0/16",
+  "198.18.0.0/15",
+  "198.51.100.0/24",
+  "203.0.113.0/24",
+  "224.0.0.0/4",
+  "240.0.0.0/4",
+  "2001::/23",
+  "2001:db8::/32",
+  "2002::/16",
+  "3fff::/20",
+  // Loopback by NAT64.
+  "64:ff9b::7f00:0/104",
+];
+
+const known = new BlockList();
+for (const prefix of [...METADATA, ...SPECIAL, "127.0.0.0/8"]) {
+  const [address = "", length] = prefix.split("/");
+  const family = isIP(address) === 6 ? "ipv6" : "ipv4";
+  known.addSubnet(address, Number(length ?? (family === "ipv6" ? 128 : 32)), family);
+}
+const unicast = new BlockList();
+unicast.addSubnet("2000::", 3, "ipv6");
+
+/** Whether a literal address is one of the public internet. */
+export function isPublicAddress(address: string): boolean {
+  const family = isIP(address);
+  if (family === 4) return !known.check(address, "ipv4");
+  return family === 6 && unicast.check(address, "ipv6") && !known.check(address, "ipv6");
+}

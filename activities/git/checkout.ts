@@ -1,0 +1,120 @@
+/** A repository laid out in the sandbox's /workspace, with its submodules and with the content of files in Git LFS. */
+import { posix } from "node:path";
+import { lfsSource, pythonArguments } from "../sandbox/agent/sources.ts";
+import type { Part } from "./fetch-parts.ts";
+import { feedAll, must, shell, type GitSandbox } from "./sandbox-command.ts";
+import type { Pack } from "./start-point.ts";
+
+/** So that a checkpoint holds each pack: it leaves out files larger than 64 MiB. */
+const MAX_PACK_MIB = 48;
+
+export interface Checkout {
+  readonly url: string;
+  readonly branch: string;
+  readonly commit: string;
+  readonly defaultBranch: string | undefined;
+  readonly author: { readonly name: string; readonly email: string };
+}
+
+/** What a branch of a repository of ours begins with; `lfs.skipdownloaderrors`: an old commit's file is its pointer, no failure. */
+const SETTINGS = `git config user.name "$NAME"
+git config user.email "$EMAIL"
+git remote add origin "$URL"
+git config lfs.skipdownloaderrors true
+git config pack.packSizeLimit ${MAX_PACK_MIB}m`;
+
+const BEGIN = `find . -mindepth 1 -delete
+git init -q -b "$BRANCH" .
+${SETTINGS}`;
+
+/** As `git submodule update --init` leaves one: its repository below that of its parent, registered there. */
+const BEGIN_PART = `parent=$(git rev-parse --git-dir)
+git config "submodule.$SUBMODULE.url" "$URL"
+git config "submodule.$SUBMODULE.active" true
+own="$parent/modules/$SUBMODULE"
+mkdir -p "$FOLDER" "$own"
+own=$(realpath "$own")
+git init -q --bare "$own"
+git -C "$own" config core.bare false
+git -C "$own" config core.worktree "$(realpath --relative-to="$own" "$FOLDER")"
+printf 'gitdir: %s\\n' "$(realpath --relative-to="$FOLDER" "$own")" > "$FOLDER/.git"
+cd "$FOLDER"
+${SETTINGS}`;
+
+const END = `own=$(git rev-parse --git-dir)
+if [ -n "$SHALLOW" ]; then printf '%s\\n' "$SHALLOW" > "$own/shallow"; fi
+git update-ref --stdin
+if [ -n "$DEFAULT" ] && git rev-parse -q --verify "refs/remotes/origin/$DEFAULT" >/dev/null
+then git symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$DEFAULT"; fi
+if [ -n "$(find "$own/objects/pack" -name '*.pack' -size +60M)" ]; then git repack -adq; fi
+if [ -n "$BRANCH" ]; then git checkout -q -B "$BRANCH" "$COMMIT"; else git checkout -q --detach "$COMMIT"; fi`;
+
+/** Puts files in the place of their pointers; of an image that has git-lfs without its filter, the filter too. */
+const LFS = `git config --get filter.lfs.process >/dev/null || git lfs install --local --skip-repo >/dev/null
+git lfs checkout >/dev/null`;
+
+/**
+ * Makes /workspace a checkout on a branch of its own; what was there is removed. @returns how many bytes the pack had
+ * @throws SandboxUnavailable (retryable), SandboxLost
+ */
+export async function checkOut(sandbox: GitSandbox, checkout: Checkout, pack: Pack): Promise<number> {
+  const { branch, url, author, commit, defaultBranch = "" } = checkout;
+  const env = { BRANCH: branch, URL: url, NAME: author.name, EMAIL: author.email };
+  await must(sandbox, "prepare the checkout", { argv: shell(BEGIN), env });
+  return unpack(sandbox, pack, { cwd: ".", commit, branch, defaultBranch });
+}
+
+/** The same for a submodule, whose parent is checked out, with no branch. */
+export async function checkOutPart(
+  sandbox: GitSandbox,
+  { submodule, parent }: Part,
+  author: Checkout["author"],
+  pack: Pack,
+): Promise<number> {
+  const { name, path, url, commit } = submodule;
+  const env = { SUBMODULE: name, FOLDER: path, URL: url, NAME: author.name, EMAIL: author.email };
+  await must(sandbox, `prepare the submodule ${path}`, { argv: shell(BEGIN_PART), env, ...inFolder(parent) });
+  return unpack(sandbox, pack, { cwd: posix.join(parent, path), commit, branch: "", defaultBranch: "" });
+}
+
+async function unpack(
+  sandbox: GitSandbox,
+  pack: Pack,
+  to: {
+    readonly cwd: string;
+    readonly commit: string;
+    readonly branch: string;
+    readonly defaultBranch: string;
+  },
+): Promise<number> {
+  const place = inFolder(to.cwd);
+  const index = { argv: ["git", "index-pack", "--stdin"], ...place };
+  const bytes = await feedAll(sandbox, "unpack the repository", index, pack.bytes);
+  const refs = pack.refs.map(([name, object]) => `update ${name} ${object}\n`).join("");
+  await must(sandbox, "check the repository out", {
+    argv: shell(END),
+    env: { BRANCH: to.branch, COMMIT: to.commit, DEFAULT: to.defaultBranch, SHALLOW: pack.shallow.trim() },
+    stdin: Buffer.from(refs),
+    ...place,
+  });
+  return bytes;
+}
+
+/**
+ * Puts objects of Git LFS into a checkout's store, and their content in the place of its pointers.
+ * @param folder of the checkout, from /workspace
+ * @param frames for each object a line `oid size`, then its bytes
+ */
+export async function putLfs(
+  sandbox: GitSandbox,
+  folder: string,
+  frames: AsyncIterable<Uint8Array>,
+): Promise<void> {
+  const place = inFolder(folder);
+  const program = { argv: pythonArguments("LONGHAUL_LFS"), env: { LONGHAUL_LFS: lfsSource }, ...place };
+  await feedAll(sandbox, "take files of Git LFS", program, frames);
+  await must(sandbox, "check files of Git LFS out", { argv: shell(LFS), ...place });
+}
+
+const inFolder = (folder: string): { readonly cwd?: string } =>
+  folder === "" || folder === "." ? {} : { cwd: folder };

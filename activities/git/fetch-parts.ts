@@ -1,0 +1,123 @@
+/** All repositories that a checkout consists of: the session's own and, where they are asked for, its submodules. */
+import type { SessionGit } from "../config/git-settings.ts";
+import type { GitAccess } from "./git-access.ts";
+import { hasCommit, updateMirror } from "./mirror.ts";
+import { refusedRemote } from "./named-remote.ts";
+import type { Relay } from "./relay.ts";
+import { git, GitFailed } from "./run-git.ts";
+import type { StartPoint } from "./start-point.ts";
+import { linksIn, submodulesIn, type Submodule } from "./submodules.ts";
+import { troubleOf } from "./remote.ts";
+
+/** Of all levels together, and levels. Source: ours; the largest public projects have some hundred on three levels. */
+const MAX_SUBMODULES = 200;
+const MAX_LEVELS = 6;
+
+/** A submodule that was fetched. */
+export interface Part {
+  readonly submodule: Submodule;
+  /** Folder of the repository that names it, from /workspace; empty for the session's own. */
+  readonly parent: string;
+  readonly mirror: string;
+  readonly start: StartPoint;
+}
+
+/** What keeps a submodule away. `isPassing`: asking again may help. */
+export interface PartRefused {
+  readonly refused: string;
+  readonly isPassing: boolean;
+}
+
+/** Submodules of all levels, each behind the one that names it. */
+export async function fetchParts(
+  access: GitAccess,
+  { url: base }: Pick<SessionGit, "url">,
+  from: { readonly mirror: string; readonly commit: string },
+  signal: AbortSignal,
+): Promise<readonly Part[] | PartRefused> {
+  const within = access.within(base);
+  const parts: Part[] = [];
+  const level = async (
+    folder: string,
+    commit: string,
+    place: { readonly url: string; readonly parent: string; readonly depth: number },
+  ): Promise<PartRefused | undefined> => {
+    const { url, parent, depth } = place;
+    const submodules = await submodulesIn(within, folder, commit, url);
+    if ("refused" in submodules) return no(`${submodules.refused}${parent === "" ? "" : ` (in ${parent})`}`);
+    for (const submodule of submodules) {
+      if (depth > MAX_LEVELS || parts.length >= MAX_SUBMODULES)
+        return no(`there are more than ${MAX_SUBMODULES} submodules, or ${MAX_LEVELS} levels of them`);
+      const mirror = await fetchSubmodule(within, base, submodule, signal);
+      if (typeof mirror !== "string") return mirror;
+      const start = { commit: submodule.commit, refs: [], defaultBranch: undefined };
+      parts.push({ submodule, parent, mirror, start });
+      const path = parent === "" ? submodule.path : `${parent}/${submodule.path}`;
+      const inner = { url: submodule.url, parent: path, depth: depth + 1 };
+      const wrong = await level(mirror, submodule.commit, inner);
+      if (wrong !== undefined) return wrong;
+    }
+    return undefined;
+  };
+  return (await level(from.mirror, from.commit, { url: base, parent: "", depth: 1 })) ?? parts;
+}
+
+/**
+ * The mirror of a submodule, with its commit.
+ * @param access that of the session's repository, `base`, for what it names
+ */
+export async function fetchSubmodule(
+  access: GitAccess,
+  base: string,
+  { name, url, commit }: Submodule,
+  signal: AbortSignal,
+): Promise<string | PartRefused> {
+  const called = `the submodule ${JSON.stringify(name)}`;
+  const refused = await refusedRemote(access, base, url);
+  if (refused !== undefined) return no(`${called} is not fetched: ${refused}`);
+  try {
+    const mirror = await updateMirror(access, url, { wants: commit, signal });
+    if (!(await hasCommit(access, mirror, commit))) {
+      // Of no branch any more: many servers still give it.
+      const ref = `${commit}:refs/longhaul/wanted/${commit}`;
+      const args = ["fetch", "--quiet", "--no-write-fetch-head", "--", url, ref];
+      await git(access, ["-c", "fetch.fsckObjects=false", ...args], { cwd: mirror, url, signal });
+    }
+    return mirror;
+  } catch (error) {
+    if (!(error instanceof GitFailed)) throw error;
+    if (/not our ref|remote ref|unadvertised object/.test(error.result.err))
+      return no(`${called}: ${url} does not have the commit ${commit.slice(0, 12)}`);
+    const { kind, message, fix } = troubleOf(url, error.result);
+    return {
+      refused: `${called} with commit ${commit.slice(0, 12)}: ${message}. ${fix}`,
+      isPassing: kind === "away",
+    };
+  }
+}
+
+/** A submodule whose commit was changed since `base` to one that its remote does not have: nobody could check it out. */
+export async function unpushedSubmodule(
+  { access, folder }: Relay,
+  of: { readonly url: string; readonly base: string; readonly commit: string },
+  signal: AbortSignal,
+): Promise<PartRefused | undefined> {
+  const within = access.within(of.url);
+  const links = await linksIn(within, folder, of.commit);
+  if (links.size === 0) return undefined;
+  const before = (await hasCommit(within, folder, of.base)) ? await linksIn(within, folder, of.base) : links;
+  const submodules = await submodulesIn(within, folder, of.commit, of.url);
+  if ("refused" in submodules) return no(submodules.refused);
+  for (const submodule of submodules) {
+    if (before.get(submodule.path) === submodule.commit) continue;
+    const mirror = await fetchSubmodule(within, of.url, submodule, signal);
+    if (typeof mirror === "string") continue;
+    if (mirror.isPassing) return mirror;
+    return no(
+      `a commit of a submodule has to be on its own remote first, which Longhaul does not push to: ${mirror.refused}`,
+    );
+  }
+  return undefined;
+}
+
+const no = (refused: string): PartRefused => ({ refused, isPassing: false });

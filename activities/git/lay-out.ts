@@ -1,0 +1,123 @@
+/** From an address to files in the sandbox: what is fetched for a session, and how it is laid out. */
+import { posix } from "node:path";
+import { branchOf, type SessionGit } from "../config/git-settings.ts";
+import { fatal, retryable } from "../contract/failures.ts";
+import { checkOut, checkOutPart, putLfs } from "./checkout.ts";
+import { fetchParts, type Part } from "./fetch-parts.ts";
+import type { GitAccess } from "./git-access.ts";
+import { fetchLfs, lfsFrames } from "./lfs.ts";
+import type { LfsObject } from "./lfs-pointers.ts";
+import { LfsFailed } from "./lfs-store.ts";
+import { updateMirror } from "./mirror.ts";
+import { lsRemote, troubleOf } from "./remote.ts";
+import { GitFailed } from "./run-git.ts";
+import type { GitSandbox } from "./sandbox-command.ts";
+import { findStartPoint, withPack, type StartPoint } from "./start-point.ts";
+import type { RemoteTrouble } from "./trouble.ts";
+
+const ASK_MS = 30_000;
+
+export interface Fetched {
+  readonly mirror: string;
+  readonly start: StartPoint;
+  /** The submodules that are checked out. */
+  readonly parts: readonly Part[];
+  /** Files in Git LFS, by the folder of the checkout and its mirror. */
+  readonly lfs: readonly {
+    readonly folder: string;
+    readonly mirror: string;
+    readonly objects: readonly LfsObject[];
+  }[];
+}
+
+/** @throws RepositoryUnavailable (retryable where the remote is away), BadConfiguration */
+export async function fetchForSession(
+  access: GitAccess,
+  repository: SessionGit,
+  sessionId: string,
+  signal: AbortSignal,
+): Promise<Fetched> {
+  const { mirror, start } = await fetchStart(access, repository, sessionId, signal);
+  const { url: base } = repository;
+  const parts = repository.submodules
+    ? await fetchParts(access, repository, { mirror, commit: start.commit }, signal)
+    : [];
+  if ("refused" in parts) {
+    const text = `The submodules of ${base} cannot be fetched: ${parts.refused}. Leave git.submodules out to work without them.`;
+    throw parts.isPassing ? retryable("RepositoryUnavailable", text) : fatal("RepositoryUnavailable", text);
+  }
+  if (!repository.lfs) return { mirror, start, parts, lfs: [] };
+  const places = [
+    { folder: "", url: base, mirror, commit: start.commit },
+    ...parts.map(({ submodule, parent, mirror: own }) => ({
+      folder: posix.join(parent, submodule.path),
+      url: submodule.url,
+      mirror: own,
+      commit: submodule.commit,
+    })),
+  ];
+  const lfs = [];
+  for (const place of places) {
+    const objects = await fetchLfs(access, { base, ...place }, signal).catch((error: unknown) => {
+      if (!(error instanceof LfsFailed)) throw error;
+      const text = `The files that ${place.url} keeps in Git LFS cannot be fetched: ${error.message}. Leave git.lfs out to work with their pointers.`;
+      throw error.isPassing ? retryable("RepositoryUnavailable", text) : fatal("RepositoryUnavailable", text);
+    });
+    if (objects.length > 0) lfs.push({ folder: place.folder, mirror: place.mirror, objects });
+  }
+  return { mirror, start, parts, lfs };
+}
+
+/** Makes /workspace the session's checkout. @returns how many bytes of Git's packs went in */
+export async function layOut(
+  access: GitAccess,
+  sandbox: GitSandbox,
+  { mirror, start, parts, lfs }: Fetched,
+  to: { readonly repository: SessionGit; readonly branch: string; readonly signal: AbortSignal },
+): Promise<number> {
+  const { repository, branch, signal } = to;
+  const { url, author, depth } = repository;
+  const { commit, defaultBranch } = start;
+  let bytes = await withPack(access, mirror, { start, depth, signal }, (pack) =>
+    checkOut(sandbox, { url, branch, commit, defaultBranch, author }, pack),
+  );
+  for (const part of parts)
+    bytes += await withPack(access, part.mirror, { start: part.start, depth, signal }, (pack) =>
+      checkOutPart(sandbox, part, author, pack),
+    );
+  for (const { folder, mirror: own, objects } of lfs) await putLfs(sandbox, folder, lfsFrames(own, objects));
+  return bytes;
+}
+
+async function fetchStart(access: GitAccess, repository: SessionGit, sessionId: string, signal: AbortSignal) {
+  const { url, ref } = repository;
+  const remote = await lsRemote(access, url, ["refs/heads/*"], { signal, timeoutMs: ASK_MS });
+  if ("trouble" in remote) throw unavailable(remote.trouble);
+  const { defaultBranch } = remote;
+  if (
+    repository.push !== "never" &&
+    branchOf(repository, sessionId) === defaultBranch &&
+    !repository.allowDefaultBranch
+  )
+    throw fatal(
+      "BadConfiguration",
+      `${defaultBranch} is the default branch of ${url}, and nothing is pushed there. Choose another --branch, or set git.allowDefaultBranch.`,
+    );
+  const mirror = await updateMirror(access, url, { signal }).catch((error: unknown) => {
+    throw error instanceof GitFailed ? unavailable(troubleOf(url, error.result)) : error;
+  });
+  const start = await findStartPoint(access, mirror, { ref, defaultBranch });
+  if (start === undefined)
+    throw fatal(
+      "RepositoryUnavailable",
+      ref === undefined
+        ? `The repository ${url} is empty: there is nothing to start from.`
+        : `The repository ${url} has no branch, tag or commit ${ref}.`,
+    );
+  return { mirror, start };
+}
+
+function unavailable({ kind, message, fix }: RemoteTrouble) {
+  const text = `${message}. ${fix}`;
+  return kind === "away" ? retryable("RepositoryUnavailable", text) : fatal("RepositoryUnavailable", text);
+}

@@ -1,0 +1,72 @@
+/** Which files of commits Git LFS keeps: their pointers, found in a repository of ours. */
+import type { GitAccess } from "./git-access.ts";
+import { git } from "./run-git.ts";
+
+export interface LfsObject {
+  /** SHA-256 of the content, hex. */
+  readonly oid: string;
+  readonly size: number;
+}
+
+/** Pointers are smaller. Source: git-lfs, docs/spec.md. */
+const MAX_POINTER_BYTES = 1_024;
+/** The version's line and that of the hash are longer together. */
+const MIN_POINTER_BYTES = 110;
+/** At a time, so that their text stays far below what one call of git may write. */
+const BLOBS_AT_ONCE = 20_000;
+
+/** Of the files that a commit has. */
+export async function lfsObjectsOf(access: GitAccess, folder: string, commit: string): Promise<LfsObject[]> {
+  const listed = await git(access, ["ls-tree", "-r", "-l", "--full-tree", commit], { cwd: folder });
+  const small = [...listed.matchAll(/^100\d{3} blob ([0-9a-f]{40,64}) +(\d+)\t/gm)];
+  return readPointers(
+    access,
+    folder,
+    small.filter(([, , size]) => isPointerSize(Number(size))).map(([, blob = ""]) => blob),
+  );
+}
+
+/** Of all files that came with a commit's history and are not in that of `base`; undefined: of its whole history. */
+export async function lfsObjectsSince(
+  access: GitAccess,
+  folder: string,
+  commit: string,
+  base: string | undefined,
+): Promise<LfsObject[]> {
+  const range = base === undefined ? [commit] : [commit, `^${base}`];
+  const objects = await git(access, ["rev-list", "--objects", "--no-object-names", ...range], {
+    cwd: folder,
+  });
+  const check = ["cat-file", "--batch-check=%(objecttype) %(objectsize) %(objectname)"];
+  const checked = await git(access, check, { cwd: folder, input: `${objects}\n` });
+  const small = [...checked.matchAll(/^blob (\d+) ([0-9a-f]{40,64})$/gm)];
+  return readPointers(
+    access,
+    folder,
+    small.filter(([, size]) => isPointerSize(Number(size))).map(([, , blob = ""]) => blob),
+  );
+}
+
+const isPointerSize = (bytes: number): boolean => bytes >= MIN_POINTER_BYTES && bytes < MAX_POINTER_BYTES;
+
+async function readPointers(
+  access: GitAccess,
+  folder: string,
+  blobs: readonly string[],
+): Promise<LfsObject[]> {
+  const found = new Map<string, LfsObject>();
+  for (let at = 0; at < blobs.length; at += BLOBS_AT_ONCE) {
+    const input = `${blobs.slice(at, at + BLOBS_AT_ONCE).join("\n")}\n`;
+    const text = await git(access, ["cat-file", "--batch"], { cwd: folder, input });
+    for (const object of pointersIn(text)) found.set(object.oid, object);
+  }
+  return [...found.values()];
+}
+
+/** Of the output of `git cat-file --batch`: each blob begins on a line of its own, behind one with its hash. Pure. */
+export function pointersIn(batch: string): LfsObject[] {
+  const pointers = batch.matchAll(
+    /^[0-9a-f]{40,64} blob \d+\nversion https:\/\/git-lfs\.github\.com\/spec\/v1\n(?:ext-\d-[^\n]*\n)*oid sha256:([0-9a-f]{64})\nsize (\d{1,15})$/gm,
+  );
+  return [...pointers].map(([, oid = "", size]) => ({ oid, size: Number(size) }));
+}

@@ -1,0 +1,133 @@
+/** Files in Git LFS of a push: their content goes to the remote's store before the branch that names it. */
+import { createHash, randomUUID } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { open, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { exists } from "./folders.ts";
+import { lfsPath, SILENCE_MS } from "./lfs.ts";
+import { lfsObjectsSince, type LfsObject } from "./lfs-pointers.ts";
+import {
+  askBatch,
+  headersOf,
+  LfsFailed,
+  lfsStoreOf,
+  send,
+  type LfsOffer,
+  type LfsStore,
+} from "./lfs-store.ts";
+import { hasCommit } from "./mirror.ts";
+import { patience } from "./outgoing.ts";
+import type { Relay } from "./relay.ts";
+import type { GitSandbox } from "./sandbox-command.ts";
+import { readLfsObject } from "./sandbox-git.ts";
+
+export interface LfsPush {
+  readonly url: string;
+  /** Its history is on the remote; where the relay lacks it, that of the commit is looked through in full. */
+  readonly base: string;
+  readonly commit: string;
+  readonly mirror: string;
+  /** Of all objects together. */
+  readonly maxBytes: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Gives the remote's store what it lacks of the commits' files. A second attempt finds there what the first one brought.
+ * @throws LfsFailed, SandboxUnavailable (retryable), SandboxLost
+ */
+export async function pushLfs(relay: Relay, sandbox: GitSandbox, push: LfsPush): Promise<void> {
+  const { access, folder } = relay;
+  const { url, commit, signal } = push;
+  const base = (await hasCommit(access, folder, push.base)) ? push.base : undefined;
+  const objects = await lfsObjectsSince(access, folder, commit, base);
+  if (objects.length === 0) return;
+  const store = await lfsStoreOf(access, { base: url, url, folder, commit }, "upload", signal);
+  const offers = await askBatch(store, "upload", objects, signal);
+  const sizes = new Map(objects.map(({ oid, size }) => [oid, size]));
+  const refused = offers.find(({ oid, error }) => sizes.has(oid) && error !== undefined)?.error;
+  if (refused !== undefined) throw new LfsFailed(`the store refuses a file: ${refused.message}`);
+  const wanted = offers.filter(({ oid, actions }) => sizes.has(oid) && actions?.upload !== undefined);
+  const bytes = wanted.reduce((sum, { oid }) => sum + (sizes.get(oid) ?? 0), 0);
+  if (bytes > push.maxBytes)
+    throw new LfsFailed(
+      `the files are larger than git.maxBundle together (${Math.ceil(bytes / 2 ** 20)} of ${Math.floor(push.maxBytes / 2 ** 20)} MiB)`,
+    );
+  for (const offer of wanted) {
+    const object = { oid: offer.oid, size: sizes.get(offer.oid) ?? 0 };
+    const kept = lfsPath(push.mirror, object.oid);
+    if (await exists(kept)) await upload(store, offer, object, kept, signal);
+    else await withObject(relay, sandbox, object, (path) => upload(store, offer, object, path, signal));
+  }
+}
+
+/** The object out of the sandbox as a file of the relay, for as long as `use` takes. */
+async function withObject(
+  { folder }: Relay,
+  sandbox: GitSandbox,
+  { oid, size }: LfsObject,
+  use: (path: string) => Promise<void>,
+): Promise<void> {
+  const path = join(folder, `incoming-${randomUUID()}.lfs`);
+  const file = await open(path, "wx", 0o600);
+  try {
+    const hash = createHash("sha256");
+    const bytes = await readLfsObject(sandbox, oid, size, async (piece) => {
+      hash.update(piece);
+      await file.writeFile(piece);
+    });
+    await file.close();
+    if (bytes !== size || hash.digest("hex") !== oid)
+      throw new LfsFailed(
+        `the content of a file that Git LFS keeps is not in the workspace's store (object ${oid.slice(0, 12)}): commit the file again, or take it out of LFS`,
+      );
+    await use(path);
+  } finally {
+    await file.close().catch(() => undefined);
+    await rm(path, { force: true });
+  }
+}
+
+async function upload(
+  store: LfsStore,
+  { actions }: LfsOffer,
+  { oid, size }: LfsObject,
+  path: string,
+  signal: AbortSignal,
+): Promise<void> {
+  if (actions?.upload === undefined) return;
+  const wait = patience(signal, SILENCE_MS);
+  try {
+    await send(store, actions.upload.href, {
+      method: "PUT",
+      headers: {
+        "content-type": "application/octet-stream",
+        ...headersOf(store, actions.upload),
+        "content-length": String(size),
+      },
+      body: ReadableStream.from(heard(createReadStream(path), wait.heard)),
+      duplex: "half",
+      signal: wait.signal,
+    });
+    if (actions.verify === undefined) return;
+    await send(store, actions.verify.href, {
+      method: "POST",
+      headers: {
+        accept: "application/vnd.git-lfs+json",
+        "content-type": "application/vnd.git-lfs+json",
+        ...headersOf(store, actions.verify),
+      },
+      body: JSON.stringify({ oid, size }),
+      signal: wait.signal,
+    });
+  } finally {
+    wait.end();
+  }
+}
+
+async function* heard(pieces: AsyncIterable<Uint8Array>, tell: () => void): AsyncGenerator<Uint8Array> {
+  for await (const piece of pieces) {
+    tell();
+    yield piece;
+  }
+}

@@ -1,0 +1,205 @@
+/**
+ * A store of Git LFS, asked by its batch interface with the transfer `basic`. Source: git-lfs, docs/api/batch.md and
+ * docs/api/basic-transfers.md.
+ */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { shorten } from "../contract/cut-text.ts";
+import { repositoryAddress } from "../config/git-settings.ts";
+import { isSameServer, type GitAccess } from "./git-access.ts";
+import type { LfsObject } from "./lfs-pointers.ts";
+import { refusedRemote } from "./named-remote.ts";
+import { gitFetch } from "./outgoing.ts";
+import { credentialFor, gitEnvironment, lastWords, runGit, sshCommand } from "./run-git.ts";
+import { CredentialUnavailable } from "./trouble.ts";
+
+export type LfsOperation = "download" | "upload";
+
+/** Where to ask, and as whom. */
+export interface LfsStore {
+  readonly endpoint: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Whether an address of an action may be asked; else why not. */
+  readonly refused: (url: string) => Promise<string | undefined>;
+}
+
+/** What the store offers for an object; without actions there is nothing to do. */
+export interface LfsOffer extends LfsObject {
+  readonly actions?: Partial<Record<LfsOperation | "verify", LfsAction>>;
+  readonly error?: { readonly code: number; readonly message: string };
+}
+
+export interface LfsAction {
+  readonly href: string;
+  readonly header?: Readonly<Record<string, string>>;
+}
+
+/** The store did not do what was asked for. `isPassing`: it may later. */
+export class LfsFailed extends Error {
+  override readonly name = "LfsFailed";
+  readonly isPassing: boolean;
+
+  constructor(message: string, isPassing = false) {
+    super(message);
+    this.isPassing = isPassing;
+  }
+}
+
+const JSON_TYPE = "application/vnd.git-lfs+json";
+const ASK_MS = 60_000;
+const SSH_MS = 30_000;
+/** Source: git-lfs asks for as many at once. */
+const OBJECTS_AT_ONCE = 100;
+const MAX_HOPS = 3;
+const MAX_WORDS_CHARS = 300;
+
+/**
+ * The store of a repository: the one that `.lfsconfig` of the commit names, else the one that its address implies.
+ * @param access with the rights of the repository that `base` is
+ * @throws LfsFailed where there is none that may be asked
+ */
+export async function lfsStoreOf(
+  access: GitAccess,
+  from: { readonly base: string; readonly url: string; readonly folder: string; readonly commit: string },
+  operation: LfsOperation,
+  signal: AbortSignal,
+): Promise<LfsStore> {
+  const { base, url, folder, commit } = from;
+  const within = access.within(base);
+  const refused = (address: string) => refusedRemote(within, base, address);
+  const named = await runGit(within, ["config", "--blob", `${commit}:.lfsconfig`, "lfs.url"], {
+    cwd: folder,
+  });
+  const own = named.code === 0 ? named.out.trim() : "";
+  const address = repositoryAddress(own === "" ? url : own);
+  const wrong = "wrong" in address ? address.wrong : await refused(address.url);
+  if (wrong !== undefined) throw new LfsFailed(`its store is not asked: ${wrong}`);
+  if ("wrong" in address || address.kind === "file")
+    throw new LfsFailed("a repository in a folder has no store that could be asked");
+  if (address.kind === "ssh") return { ...(await overSsh(within, address.url, operation, signal)), refused };
+  // A credential is found by the repository, of which the store is part where nothing else is said.
+  const credential = await credentialFor(within, own === "" ? url : own, signal).catch((error: unknown) => {
+    if (!(error instanceof CredentialUnavailable)) throw error;
+    throw new LfsFailed(error.message, error.trouble.kind === "away");
+  });
+  const endpoint =
+    own === "" ? `${url.replace(/\/+$/, "").replace(/\.git$/, "")}.git/info/lfs` : own.replace(/\/+$/, "");
+  const basic = credential && Buffer.from(`${credential.user}:${credential.password}`).toString("base64");
+  return { endpoint, headers: basic === undefined ? {} : { authorization: `Basic ${basic}` }, refused };
+}
+
+/** An ssh server says where its store is, and lets us in there. Source: git-lfs, docs/api/server-discovery.md. */
+async function overSsh(
+  access: GitAccess,
+  url: string,
+  operation: LfsOperation,
+  signal: AbortSignal,
+): Promise<Omit<LfsStore, "refused">> {
+  const parsed = URL.parse(url);
+  const [, short = "", path = ""] = /^([^:/]+):(.+)$/.exec(parsed?.protocol === "ssh:" ? "" : url) ?? [];
+  const user = parsed?.username ? `${parsed.username}@` : "";
+  const where = short === "" ? `${user}${parsed?.hostname ?? ""}` : short;
+  const port = parsed?.port ? ["-p", parsed.port] : [];
+  const order = `git-lfs-authenticate '${(short === "" ? (parsed?.pathname ?? "") : path).replaceAll("'", `'\\''`)}' ${operation}`;
+  const script = `exec ${sshCommand(access)} "$@"`;
+  const options = { env: gitEnvironment(access), signal, timeout: SSH_MS };
+  try {
+    const words = ["-c", script, "sh", ...port, where, order];
+    const { stdout } = await promisify(execFile)("sh", words, options);
+    const { href, header = {} } = JSON.parse(stdout) as LfsAction;
+    return { endpoint: href.replace(/\/+$/, ""), headers: header };
+  } catch (error) {
+    signal.throwIfAborted();
+    const { stderr = "", message } = error as { stderr?: string; message: string };
+    throw new LfsFailed(`its ssh server does not say where the store is: ${lastWords(stderr || message)}`);
+  }
+}
+
+/** What is to be done for each object. @throws LfsFailed */
+export async function askBatch(
+  store: LfsStore,
+  operation: LfsOperation,
+  objects: readonly LfsObject[],
+  signal: AbortSignal,
+): Promise<LfsOffer[]> {
+  const offers: LfsOffer[] = [];
+  for (let at = 0; at < objects.length; at += OBJECTS_AT_ONCE) {
+    const body = JSON.stringify({
+      operation,
+      transfers: ["basic"],
+      hash_algo: "sha256",
+      objects: objects.slice(at, at + OBJECTS_AT_ONCE),
+    });
+    const headers = { ...store.headers, accept: JSON_TYPE, "content-type": JSON_TYPE };
+    const response = await send(store, `${store.endpoint}/objects/batch`, {
+      method: "POST",
+      headers,
+      body,
+      signal: AbortSignal.any([signal, AbortSignal.timeout(ASK_MS)]),
+    });
+    const answer = (await response.json().catch(() => ({}))) as { objects?: LfsOffer[] };
+    if (!Array.isArray(answer.objects))
+      throw new LfsFailed(`${store.endpoint} did not answer in the form of Git LFS`);
+    offers.push(...answer.objects);
+  }
+  return offers;
+}
+
+/** The headers of an action: those that it names and, on the store's own server, ours where it names none that let us in. */
+export function headersOf(store: LfsStore, { href, header = {} }: LfsAction): Record<string, string> {
+  const letsIn = Object.keys(header).some((name) => name.toLowerCase() === "authorization");
+  return { ...(!letsIn && isSameServer(store.endpoint, originOf(href)) ? store.headers : {}), ...header };
+}
+
+/** Addresses of actions may hold a query that lets one in: they are never shown. */
+const originOf = (href: string): string => URL.parse(href)?.origin ?? "";
+
+/** A request to the store or where it sends us, each of which may be asked. @throws LfsFailed for every answer but 2xx */
+export async function send(
+  store: LfsStore,
+  url: string,
+  init: RequestInit & { duplex?: "half" },
+): Promise<Response> {
+  let at = url;
+  for (let hop = 0; ; hop += 1) {
+    const origin = originOf(at);
+    const wrong = await store.refused(origin === "" ? at : `${origin}/`);
+    if (wrong !== undefined) throw new LfsFailed(`its store leads to an address that is not asked: ${wrong}`);
+    // Elsewhere nobody is told who we are.
+    const headers = hop === 0 || origin === originOf(url) ? init.headers : undefined;
+    const { headers: _own, ...rest } = init;
+    const response = await gitFetch(at, {
+      ...rest,
+      ...(headers ? { headers } : {}),
+      redirect: "manual",
+    }).catch((error: unknown) => {
+      init.signal?.throwIfAborted();
+      const { cause, message } = error as Error;
+      throw new LfsFailed(
+        `${origin} does not answer: ${cause instanceof Error ? cause.message : message}`,
+        true,
+      );
+    });
+    if (response.ok) return response;
+    const next = response.headers.get("location");
+    if (
+      response.status >= 300 &&
+      response.status < 400 &&
+      next !== null &&
+      init.method === "GET" &&
+      hop < MAX_HOPS
+    ) {
+      await response.body?.cancel();
+      at = new URL(next, at).href;
+      continue;
+    }
+    const { status } = response;
+    const words = shorten(
+      (await response.text().catch(() => "")).replaceAll(/\p{Cc}+/gu, " "),
+      MAX_WORDS_CHARS,
+    );
+    const why =
+      status === 401 || status === 403 ? " (the worker's credential for it does not let it in)" : "";
+    throw new LfsFailed(`${origin} answered ${status}${why}: ${words}`, status === 429 || status >= 500);
+  }
+}

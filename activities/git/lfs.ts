@@ -1,0 +1,104 @@
+/** Files in Git LFS on the worker: fetched into the mirror's own store. */
+import { createHash, randomUUID } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { mkdir, open, rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { exists } from "./folders.ts";
+import type { GitAccess } from "./git-access.ts";
+import { patience } from "./outgoing.ts";
+import { lfsObjectsOf, type LfsObject } from "./lfs-pointers.ts";
+import {
+  askBatch,
+  headersOf,
+  LfsFailed,
+  lfsStoreOf,
+  send,
+  type LfsAction,
+  type LfsStore,
+} from "./lfs-store.ts";
+
+/** A store may think for long before it answers. Source: ours. */
+export const SILENCE_MS = 300_000;
+
+/** Where a repository of ours has an object. */
+export const lfsPath = (folder: string, oid: string): string =>
+  join(folder, "lfs", "objects", oid.slice(0, 2), oid.slice(2, 4), oid);
+
+/**
+ * Fetches what the files of a commit need and the mirror does not have yet.
+ * @param base address of the session's repository, where `url` is a submodule's
+ * @returns the objects of the commit
+ * @throws LfsFailed
+ */
+export async function fetchLfs(
+  access: GitAccess,
+  from: { readonly base: string; readonly url: string; readonly mirror: string; readonly commit: string },
+  signal: AbortSignal,
+): Promise<readonly LfsObject[]> {
+  const { mirror, commit } = from;
+  const objects = await lfsObjectsOf(access, mirror, commit);
+  const missing: LfsObject[] = [];
+  for (const object of objects) if (!(await exists(lfsPath(mirror, object.oid)))) missing.push(object);
+  if (missing.length === 0) return objects;
+  const store = await lfsStoreOf(access, { ...from, folder: mirror }, "download", signal);
+  const sizes = new Map(missing.map(({ oid, size }) => [oid, size]));
+  for (const { oid, actions, error } of await askBatch(store, "download", missing, signal)) {
+    const size = sizes.get(oid);
+    if (size === undefined) continue;
+    if (actions?.download === undefined)
+      throw new LfsFailed(
+        `the store does not have the object ${oid.slice(0, 12)} that a file of this commit is (${error?.message ?? "no reason was given"})`,
+      );
+    await download(store, actions.download, { oid, size }, lfsPath(mirror, oid), signal);
+    sizes.delete(oid);
+  }
+  if (sizes.size > 0) throw new LfsFailed(`the store answered nothing for ${sizes.size} objects`);
+  return objects;
+}
+
+/** Whole and of the right content, or not at all. */
+async function download(
+  store: LfsStore,
+  action: LfsAction,
+  object: LfsObject,
+  path: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const wait = patience(signal, SILENCE_MS);
+  await mkdir(dirname(path), { recursive: true });
+  const part = `${path}.${randomUUID().slice(0, 8)}.part`;
+  const file = await open(part, "wx", 0o600);
+  try {
+    const init = { method: "GET", headers: headersOf(store, action), signal: wait.signal };
+    const response = await send(store, action.href, init);
+    const hash = createHash("sha256");
+    let bytes = 0;
+    for await (const piece of response.body ?? []) {
+      wait.heard();
+      bytes += (piece as Uint8Array).byteLength;
+      if (bytes > object.size) break;
+      hash.update(piece as Uint8Array);
+      await file.writeFile(piece as Uint8Array);
+    }
+    if (bytes !== object.size || hash.digest("hex") !== object.oid)
+      throw new LfsFailed(`the store sent another content for the object ${object.oid.slice(0, 12)}`);
+    await file.close();
+    await rename(part, path);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof LfsFailed) throw error;
+    throw new LfsFailed(`an object was not received in full: ${(error as Error).message}`, true);
+  } finally {
+    wait.end();
+    await file.close().catch(() => undefined);
+    await rm(part, { force: true });
+  }
+}
+
+/** The objects as `putLfs` takes them. */
+export async function* lfsFrames(mirror: string, objects: readonly LfsObject[]): AsyncGenerator<Uint8Array> {
+  for (const { oid, size } of objects) {
+    yield Buffer.from(`${oid} ${size}\n`);
+    yield* createReadStream(lfsPath(mirror, oid)) as AsyncIterable<Uint8Array>;
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * Where the worker goes because a repository says so (submodules, a store for LFS), and not the person: no program, no folder of
+ * the worker, no lesser protocol, no address inside its network.
+ */
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import { repositoryAddress, tokenVariable } from "../config/git-settings.ts";
+import { shorten } from "../contract/cut-text.ts";
+import { isPublicAddress } from "../config/special-addresses.ts";
+import { isSameServer, type GitAccess } from "./git-access.ts";
+
+const MAX_SHOWN_CHARS = 200;
+
+/**
+ * Why the address is not taken; undefined where it is. A host in a private network is taken where it is the repository's own, or
+ * the worker has a token for it.
+ * @param base the address that the person gave
+ */
+export async function refusedRemote(
+  access: GitAccess,
+  base: string,
+  url: string,
+): Promise<string | undefined> {
+  const [address, own] = [repositoryAddress(url), repositoryAddress(base)];
+  if ("wrong" in address) return `${shown(url)} is no address that is taken: ${address.wrong}`;
+  if ("wrong" in own) return own.wrong;
+  if (address.kind === "file")
+    return own.kind === "file"
+      ? undefined
+      : `${shown(url)} is a folder, and the repository's own address is none`;
+  if (address.kind === "http" && new URL(url).protocol === "http:" && !base.startsWith("http:"))
+    return `${shown(url)} is not encrypted, and the repository's own address is not of that kind`;
+  const host = address.host ?? "";
+  if (isSameServer(base, url) || host === own.host || access.within(base).hasToken(url)) return undefined;
+  if (await isPublicHost(host)) return undefined;
+  return `${host} is in a private network; set ${tokenVariable(host)} where the worker runs to let it be reached`;
+}
+
+/** A name that does not resolve here is left to the proxy, or to git's own words. */
+async function isPublicHost(host: string): Promise<boolean> {
+  const literal = host.replace(/^\[|\]$/g, "");
+  if (isIP(literal) !== 0) return isPublicAddress(literal);
+  const found = await lookup(host, { all: true }).catch(() => []);
+  return found.every(({ address }) => isPublicAddress(address));
+}
+
+const shown = (url: string): string => JSON.stringify(shorten(url, MAX_SHOWN_CHARS));

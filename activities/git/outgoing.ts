@@ -1,0 +1,29 @@
+/** The way out to forges and stores: through the environment's proxies, as git itself goes. */
+import { createOutgoing, type Fetch, type Outgoing } from "../network/outgoing-fetch.ts";
+
+let made: Promise<Outgoing> | undefined;
+
+/** No time limit but the caller's. */
+export const gitFetch: Fetch = async (input, init) => {
+  made ??= createOutgoing();
+  return (await made).fetch(input, init);
+};
+
+/** What nothing comes of for so long is given up. */
+export interface Patience {
+  readonly signal: AbortSignal;
+  /** Something came. */
+  readonly heard: () => void;
+  readonly end: () => void;
+}
+
+export function patience(signal: AbortSignal, silenceMs: number): Patience {
+  const silent = new AbortController();
+  const why = new Error(`nothing came for ${silenceMs / 1_000} s`);
+  const timer = setTimeout(() => silent.abort(why), silenceMs);
+  return {
+    signal: AbortSignal.any([signal, silent.signal]),
+    heard: () => void timer.refresh(),
+    end: () => clearTimeout(timer),
+  };
+}

@@ -1,0 +1,118 @@
+/** What `.gitmodules` of a commit says, and where its relative addresses lead. What could do harm is refused. */
+import { shorten } from "../contract/cut-text.ts";
+import type { GitAccess } from "./git-access.ts";
+import { git, runGit } from "./run-git.ts";
+
+const MAX_SHOWN_CHARS = 200;
+
+export interface Submodule {
+  /** Of its own repository below `.git/modules`. */
+  readonly name: string;
+  /** Of its folder, from the repository's root. */
+  readonly path: string;
+  readonly url: string;
+  readonly commit: string;
+}
+
+/**
+ * The submodules of a commit that are to be checked out. Entries without a commit in the tree, commits without an entry and those
+ * with `update = none` are none, as with Git.
+ * @param folder a repository that has the commit
+ * @param url its address
+ * @throws GitFailed where the file cannot be read
+ */
+export async function submodulesIn(
+  access: GitAccess,
+  folder: string,
+  commit: string,
+  url: string,
+): Promise<readonly Submodule[] | { readonly refused: string }> {
+  const file = `${commit}:.gitmodules`;
+  if ((await runGit(access, ["cat-file", "-e", file], { cwd: folder })).code !== 0) return [];
+  const listed = await git(access, ["config", "--blob", file, "--null", "--list"], { cwd: folder });
+  const entries = readEntries(listed);
+  const wrong = [...entries.keys()].find((name) => !isSafePath(name));
+  if (wrong !== undefined) return { refused: `.gitmodules has a submodule of the name ${shown(wrong)}` };
+  const links = await linksIn(access, folder, commit);
+  const found: Submodule[] = [];
+  for (const [name, { path, url: written, update }] of entries) {
+    const linked = path === undefined ? undefined : links.get(path);
+    if (path === undefined || linked === undefined || update === "none") continue;
+    if (!isSafePath(path)) return { refused: `the submodule ${shown(name)} has the path ${shown(path)}` };
+    const resolved = written === undefined ? undefined : resolveUrl(url, written);
+    if (resolved === undefined)
+      return {
+        refused: `the submodule ${shown(name)} has no address that leads anywhere (${shown(written ?? "")})`,
+      };
+    found.push({ name, path, url: resolved, commit: linked });
+  }
+  return found;
+}
+
+/** Commits that stand for submodules in a tree, by path. */
+export async function linksIn(
+  access: GitAccess,
+  folder: string,
+  commit: string,
+): Promise<ReadonlyMap<string, string>> {
+  const listed = await git(access, ["ls-tree", "-r", "-z", "--full-tree", commit], { cwd: folder });
+  return new Map(
+    [...listed.matchAll(/(?:^|\0)160000 commit ([0-9a-f]{40,64})\t([^\0]+)/g)].map(
+      ([, linked = "", path = ""]) => [path, linked] as const,
+    ),
+  );
+}
+
+interface Entry {
+  path?: string;
+  url?: string;
+  update?: string;
+}
+
+/** Of `git config --null --list`: the last of several values counts, as with Git. Pure. */
+export function readEntries(listed: string): ReadonlyMap<string, Entry> {
+  const entries = new Map<string, Entry>();
+  for (const line of listed.split("\0")) {
+    const end = line.indexOf("\n");
+    const [key, value] = end < 0 ? [line, ""] : [line.slice(0, end), line.slice(end + 1)];
+    const [, name, field] = /^submodule\.([^]+)\.([a-z]+)$/.exec(key) ?? [];
+    if (name === undefined || (field !== "path" && field !== "url" && field !== "update")) continue;
+    entries.set(name, { ...entries.get(name), [field]: value });
+  }
+  return entries;
+}
+
+/** Names and paths become folders: neither may lead out of the one they are in, nor into a repository's own. Pure. */
+export function isSafePath(path: string): boolean {
+  if (path === "" || path.length > 500 || /[\p{Cc}\\]/u.test(path)) return false;
+  return path
+    .split("/")
+    .every(
+      (part) => part !== "" && part !== "." && part !== ".." && !part.startsWith("-") && !isGitFolder(part),
+    );
+}
+
+/** In the spellings that some file system takes for `.git`. */
+const isGitFolder = (part: string): boolean =>
+  /^(\.git|git~1)[ .]*(::.*)?$/i.test(
+    part.replaceAll(/[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g, ""),
+  );
+
+/** An address that begins with `./` or `../` is one beside the repository's. @returns undefined where it leads above the host */
+export function resolveUrl(repository: string, url: string): string | undefined {
+  if (!/^\.\.?\//.test(url)) return url;
+  const [, place = "", path = ""] =
+    /^([a-z]+:\/\/[^/]*)(\/.*)$/i.exec(repository) ?? /^([^@/]+@[^:/]+:)(.*)$/.exec(repository) ?? [];
+  if (place === "") return undefined;
+  const parts = path.replace(/^\/+|\/+$/g, "").split("/");
+  for (const part of url.split("/")) {
+    if (part === "." || part === "") continue;
+    if (part !== "..") parts.push(part);
+    else if (parts.pop() === undefined) return undefined;
+  }
+  if (parts.length === 0) return undefined;
+  const root = path.startsWith("/") ? "/" : "";
+  return `${place}${root}${parts.join("/")}`;
+}
+
+const shown = (text: string): string => JSON.stringify(shorten(text, MAX_SHOWN_CHARS));

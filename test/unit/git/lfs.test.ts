@@ -1,0 +1,139 @@
+import { execFileSync } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { gitAccessOf } from "../../../activities/git/git-access.ts";
+import { fetchLfs } from "../../../activities/git/lfs.ts";
+import { lfsObjectsOf, lfsObjectsSince } from "../../../activities/git/lfs-pointers.ts";
+import { lfsStoreOf, send } from "../../../activities/git/lfs-store.ts";
+import { updateMirror } from "../../../activities/git/mirror.ts";
+import { createLfsServer, pointerOf } from "../../support/lfs-server.ts";
+import { makeRemote, serveGit, type Remote } from "../../support/remotes.ts";
+
+const { signal } = new AbortController();
+let root: string;
+let remote: Remote;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "longhaul-lfs-"));
+  remote = makeRemote();
+});
+afterEach(() => {
+  remote.remove();
+  rmSync(root, { recursive: true, force: true });
+});
+
+const access = (own: Readonly<Record<string, string>> = {}) =>
+  gitAccessOf({ PATH: process.env["PATH"], LONGHAUL_GIT_FOLDER: root, ...own });
+
+it("finds the pointers of a commit, and of all commits since another", async () => {
+  const [one, two, three] = ["one", "two", "three"].map(pointerOf);
+  const base = remote.commit("main", { "one.bin": one?.text ?? "", "text.txt": "version https://git-lfs\n" });
+  remote.commit("main", { "two.bin": two?.text ?? "" });
+  const head = remote.commit("main", { "two.bin": three?.text ?? "", "quoted.md": `> ${one?.text}` });
+  const mirror = await updateMirror(access(), remote.url);
+  const oids = (found: readonly { readonly oid: string }[]) => found.map(({ oid }) => oid).toSorted();
+  const expected = (...pointers: (typeof one)[]) => pointers.map((pointer) => pointer?.oid ?? "").toSorted();
+  expect(oids(await lfsObjectsOf(access(), mirror, head))).toEqual(expected(one, three));
+  expect(oids(await lfsObjectsSince(access(), mirror, head, base))).toEqual(expected(two, three));
+  expect(oids(await lfsObjectsSince(access(), mirror, head, undefined))).toEqual(expected(one, two, three));
+});
+
+it("fetches an object once, and one that was not received in full not at all", async () => {
+  const { text, oid } = pointerOf("content");
+  const commit = remote.commit("main", { "a.bin": text });
+  const store = createLfsServer("password");
+  store.objects.set(oid, Buffer.from("content"));
+  const server = await serveGit(remote, "password", store.handle);
+  try {
+    const url = `${server.origin}/acme/app`;
+    const git = access({ LONGHAUL_GIT_TOKEN: "me:password" });
+    const mirror = await updateMirror(git, `${url}.git`);
+    const from = { base: url, url, mirror, commit };
+    store.lies = true;
+    await expect(fetchLfs(git, from, signal)).rejects.toThrow("another content");
+    store.lies = false;
+    expect(await fetchLfs(git, from, signal)).toEqual([{ oid, size: 7 }]);
+    await fetchLfs(git, from, signal);
+    expect(store.seen.filter((line) => line.startsWith("GET"))).toHaveLength(2);
+    await expect(
+      fetchLfs(access(), { ...from, mirror: await updateMirror(git, remote.url) }, signal),
+    ).rejects.toThrow(/answered 401 \(the worker's credential/);
+  } finally {
+    await server.close();
+  }
+});
+
+it("asks the store that .lfsconfig names only where it may, and with that host's token alone", async () => {
+  const storeFor = async (lfsUrl: string) => {
+    const commit = remote.commit("main", { ".lfsconfig": `[lfs]\n\turl = ${lfsUrl}\n` });
+    const git = access({ LONGHAUL_GIT_TOKEN: "all", LONGHAUL_GIT_TOKEN_10_0_0_7: "own" });
+    const folder = await updateMirror(access(), remote.url);
+    const url = "https://8.8.8.8/acme/app";
+    return lfsStoreOf(git, { base: url, url, folder, commit }, "download", signal);
+  };
+  const basic = (token: string) => `Basic ${Buffer.from(`x-access-token:${token}`).toString("base64")}`;
+  expect(await storeFor("https://8.8.4.4/store/")).toMatchObject({
+    endpoint: "https://8.8.4.4/store",
+    headers: {},
+  });
+  expect((await storeFor("https://10.0.0.7/store")).headers).toEqual({ authorization: basic("own") });
+  expect((await storeFor("https://8.8.8.8/store")).headers).toEqual({ authorization: basic("all") });
+  for (const wrong of [
+    `file://${remote.folder}`,
+    "http://8.8.8.8/store",
+    "https://127.0.0.1/x",
+    "ext::sh -c id",
+  ])
+    await expect(storeFor(wrong)).rejects.toThrow("is not asked");
+});
+
+it("follows the store to no address inside the worker's network", async () => {
+  const asked: string[] = [];
+  const inner = createServer((request, response) => {
+    asked.push(request.url ?? "");
+    response.end("secret");
+  });
+  await new Promise<void>((resolve) => inner.listen(0, "127.0.0.1", resolve));
+  const outer = createServer((request, response) => {
+    const { port } = inner.address() as AddressInfo;
+    response.writeHead(302, { location: `http://127.0.0.1:${port}${request.url}` }).end();
+  });
+  await new Promise<void>((resolve) => outer.listen(0, "localhost", resolve));
+  try {
+    const origin = `http://localhost:${(outer.address() as AddressInfo).port}`;
+    const url = `${origin}/acme/app`;
+    const folder = await updateMirror(access(), remote.url);
+    const from = { base: url, url, folder, commit: remote.at("main") ?? "" };
+    const store = await lfsStoreOf(access(), from, "download", signal);
+    const init = { method: "GET", signal };
+    await expect(send(store, `${origin}/x`, init)).rejects.toThrow("leads to an address that is not asked");
+    expect(asked).toEqual([]);
+  } finally {
+    inner.close();
+    outer.close();
+  }
+});
+
+it("asks an ssh server where its store is", async () => {
+  mkdirSync(join(root, "bin"));
+  const answer = JSON.stringify({ href: "https://8.8.8.8/lfs/", header: { Authorization: "RemoteAuth x" } });
+  writeFileSync(
+    join(root, "bin", "ssh"),
+    `#!/bin/sh\nprintf '%s\\n' "$@" > "$(dirname "$0")/seen"\nprintf '%s' '${answer}'\n`,
+  );
+  chmodSync(join(root, "bin", "ssh"), 0o755);
+  const git = access({ PATH: `${join(root, "bin")}:${process.env["PATH"]}` });
+  const folder = await updateMirror(access(), remote.url);
+  const url = "git@host.test:acme/app.git";
+  const from = { base: url, url, folder, commit: remote.at("main") ?? "" };
+  const store = await lfsStoreOf(git, from, "upload", signal);
+  expect(store).toMatchObject({
+    endpoint: "https://8.8.8.8/lfs",
+    headers: { Authorization: "RemoteAuth x" },
+  });
+  const seen = execFileSync("tail", ["-2", join(root, "bin", "seen")], { encoding: "utf8" });
+  expect(seen).toBe("git@host.test\ngit-lfs-authenticate 'acme/app.git' upload\n");
+});

@@ -1,0 +1,141 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { fetchSubmodule } from "../../../activities/git/fetch-parts.ts";
+import { gitAccessOf } from "../../../activities/git/git-access.ts";
+import { refusedRemote } from "../../../activities/git/named-remote.ts";
+import { isSafePath, readEntries, resolveUrl } from "../../../activities/git/submodules.ts";
+import { makeRemote, serveGit } from "../../support/remotes.ts";
+import { isPublicAddress } from "../../../activities/config/special-addresses.ts";
+
+it.each([
+  ["https://host.test/acme/app.git", "../lib.git", "https://host.test/acme/lib.git"],
+  ["https://host.test/acme/app.git/", "../../other/lib", "https://host.test/other/lib"],
+  ["git@host.test:acme/app.git", "../lib.git", "git@host.test:acme/lib.git"],
+  ["git@host.test:acme/app.git", "../../lib.git", "git@host.test:lib.git"],
+  ["ssh://git@host.test:22/acme/app", "./lib", "ssh://git@host.test:22/acme/app/lib"],
+  ["file:///srv/app.git", "../lib.git", "file:///srv/lib.git"],
+  ["https://host.test/app.git", "../../../evil.test/lib", undefined],
+  ["https://host.test/app.git", "..//evil.test/lib", "https://host.test/evil.test/lib"],
+  ["https://host.test/app.git", "https://other.test/lib.git", "https://other.test/lib.git"],
+])("beside %s, %s is %s", (repository, url, expected) => {
+  expect(resolveUrl(repository, url)).toBe(expected);
+});
+
+it("takes no name or path that leads elsewhere", () => {
+  const wrong = [
+    "",
+    "..",
+    "../x",
+    "a/../b",
+    "a//b",
+    "/etc",
+    "-x",
+    "a/-x",
+    ".git",
+    "a/.GIT/hooks",
+    "git~1",
+    ".git ",
+  ];
+  expect([...wrong, ".g\u200cit", "a\\..\\b", "a\nb"].filter(isSafePath)).toEqual([]);
+  expect(["lib", "libs/one two", ".github", "a.git"].filter((path) => !isSafePath(path))).toEqual([]);
+});
+
+it("reads entries as Git does: the last value counts", () => {
+  const listed =
+    "submodule.a.b.path\na\0submodule.a.b.url\n../one\0submodule.a.b.url\n../two\0core.editor\nx\0";
+  expect([...readEntries(listed)]).toEqual([["a.b", { path: "a", url: "../two" }]]);
+});
+
+describe("an address that a repository names", () => {
+  const access = gitAccessOf({ LONGHAUL_GIT_TOKEN: "all", LONGHAUL_GIT_TOKEN_10_0_0_7: "own" });
+  const base = "https://192.168.1.5/acme/app.git";
+  const why = (url: string, from = base) => refusedRemote(access, from, url);
+
+  it.each([
+    "ext::sh -c id",
+    "--upload-pack=x",
+    "file:///etc",
+    "/etc",
+    "http://192.168.1.5/acme/lib.git",
+    "https://user:token@192.168.1.5/lib.git",
+    "https://127.0.0.1/lib.git",
+    "https://[::1]/lib.git",
+    "https://[::ffff:10.0.0.1]/lib.git",
+    "https://169.254.169.254/latest",
+    "https://0x7f000001/lib.git",
+    "https://localhost/lib.git",
+    "git@10.0.0.8:lib.git",
+  ])("%s is refused", async (url) => {
+    expect(await why(url)).toEqual(expect.any(String));
+  });
+
+  it("is taken where it is the repository's host, public, or one that the worker has a token for", async () => {
+    expect(await why("https://192.168.1.5/other/lib.git")).toBeUndefined();
+    expect(await why("git@192.168.1.5:other/lib.git")).toBeUndefined();
+    expect(await why("https://8.8.8.8/lib.git")).toBeUndefined();
+    expect(await why("https://10.0.0.7/lib.git")).toBeUndefined();
+    expect(await why("file:///srv/lib.git", "file:///srv/app.git")).toBeUndefined();
+  });
+
+  it("gets the token for all hosts only on the repository's own server", async () => {
+    const within = access.within(base);
+    expect(await within.tokenFor("https://192.168.1.5/other/lib.git")).toBe("all");
+    expect(await within.tokenFor("http://192.168.1.5/other/lib.git")).toBeUndefined();
+    expect(await within.tokenFor("https://192.168.1.5:8443/other/lib.git")).toBeUndefined();
+    expect(await within.tokenFor("https://gitlab.com/acme/lib.git")).toBeUndefined();
+    expect(
+      await within.within("https://gitlab.com/x/y").tokenFor("https://gitlab.com/acme/lib.git"),
+    ).toBeUndefined();
+    expect(await within.tokenFor("https://10.0.0.7/lib.git")).toBe("own");
+  });
+});
+
+it("knows addresses of the public internet", () => {
+  expect(["8.8.8.8", "2606:4700::1111"].every(isPublicAddress)).toBe(true);
+  const others = [
+    "10.1.2.3",
+    "127.0.0.1",
+    "::1",
+    "fd00::1",
+    "::ffff:8.8.8.8",
+    "2002::1",
+    "100.100.100.200",
+    "name",
+  ];
+  expect(others.filter(isPublicAddress)).toEqual([]);
+});
+
+it("a submodule's server sends the worker to no other one", async () => {
+  const remote = makeRemote();
+  const root = mkdtempSync(join(tmpdir(), "longhaul-submodule-"));
+  const inner = await serveGit(remote, () => true);
+  const outer = createServer((request, response) => {
+    response.writeHead(302, { location: `${inner.origin}${request.url}` }).end();
+  });
+  await new Promise<void>((resolve) => outer.listen(0, "localhost", resolve));
+  onTestFinished(async () => {
+    outer.close();
+    await inner.close();
+    remote.remove();
+    rmSync(root, { recursive: true, force: true });
+  });
+  const base = "http://192.0.2.1/acme/app.git";
+  const access = gitAccessOf({
+    PATH: process.env["PATH"],
+    LONGHAUL_GIT_FOLDER: root,
+    LONGHAUL_GIT_TOKEN_LOCALHOST: "own-password",
+  });
+  const { port } = outer.address() as AddressInfo;
+  const url = `http://localhost:${port}/acme/app.git`;
+  const submodule = { name: "lib", path: "lib", url, commit: remote.at("main") ?? "" };
+  const { signal } = new AbortController();
+  const fetched = await fetchSubmodule(access.within(base), base, submodule, signal);
+  expect(fetched).toMatchObject({ refused: expect.stringContaining("the submodule") as string });
+  expect(inner.seen).toEqual({ allowed: 0, refused: 0 });
+  // What the person named may send us on, as a renamed repository does.
+  expect(await fetchSubmodule(access.within(url), url, submodule, signal)).toEqual(expect.any(String));
+});
