@@ -5,7 +5,7 @@
 import { type Client, WorkflowNotFoundError } from "@temporalio/client";
 import type { NativeConnection } from "@temporalio/worker";
 import type { GitAccess } from "../activities/git/git-access.ts";
-import { removeUnusedRelays } from "../activities/git/relay.ts";
+import { removeUnusedRepositories } from "../activities/git/unused.ts";
 import type { SandboxHost } from "../activities/sandbox/sandbox-host.ts";
 import { closeSandbox } from "../activities/workspace/close-sandbox.ts";
 import { sandboxOwners, type SandboxOwner } from "../activities/store/sandboxes.ts";
@@ -108,7 +108,7 @@ async function reapRelays({
 }: Pick<ReaperOptions, "git" | "logger" | "store">): Promise<void> {
   if (git === undefined) return;
   await removeDeletedRelays(store, git.folder);
-  for (const line of await removeUnusedRelays(git)) logger.info(line);
+  for (const line of await removeUnusedRepositories(git)) logger.info(line);
 }
 
 async function reapDeleted({ store, host }: RoundOptions, id: string): Promise<string | undefined> {

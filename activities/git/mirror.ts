@@ -1,4 +1,5 @@
 /** A cached clone for each address: what sessions start from, and what their relays borrow objects of. */
+import { utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { exists, folderOf, inTurn, makeWhole } from "./folders.ts";
 import type { GitAccess } from "./git-access.ts";
@@ -29,6 +30,9 @@ export async function updateMirror(
     } else if (wants === undefined || !(await hasCommit(access, folder, wants))) {
       await fetchAll(access, folder, url, signal);
     }
+    // Used now: see unused.ts.
+    const now = new Date();
+    await utimes(folder, now, now);
     return folder;
   });
 }

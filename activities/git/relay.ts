@@ -1,6 +1,6 @@
 /** The bare repository through which a session's commits go out. It keeps every commit that came through it, while it is used. */
 import { randomUUID } from "node:crypto";
-import { open, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { open, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { exists, folderOf, inTurn, makeWhole } from "./folders.ts";
 import type { GitAccess } from "./git-access.ts";
@@ -9,37 +9,11 @@ import { git, lastWords, runGit } from "./run-git.ts";
 import type { GitSandbox } from "./sandbox-command.ts";
 import { readBundle } from "./sandbox-git.ts";
 
-/**
- * Without a push for so long, a relay goes: a later one takes the commits from the session's files again. What is lost are commits
- * that a reset abandoned. Source: ours, thirty days as Git keeps what nothing refers to.
- */
-const UNUSED_MS = 30 * 24 * 3_600_000;
-
 const INCOMING = "refs/longhaul/incoming";
 
 export interface Relay {
   readonly folder: string;
   readonly access: GitAccess;
-}
-
-/** Removes those that no push has used for long. @returns a line for each */
-export async function removeUnusedRelays(
-  access: Pick<GitAccess, "folder">,
-  now: Date = new Date(),
-): Promise<string[]> {
-  const parent = join(access.folder, "relays");
-  const removed: string[] = [];
-  for (const name of await readdir(parent).catch(() => [])) {
-    const folder = join(parent, name);
-    await inTurn(folder, async () => {
-      // Each bundle that comes in is a file of the folder for a moment.
-      const found = await stat(folder).catch(() => undefined);
-      if (found === undefined || now.getTime() - found.mtimeMs < UNUSED_MS) return;
-      await rm(folder, { recursive: true, force: true });
-      removed.push(`removed the relay ${name}, unused since ${found.mtime.toISOString()}`);
-    });
-  }
-  return removed;
 }
 
 export type Received = { readonly commit: string } | { readonly refused: string };

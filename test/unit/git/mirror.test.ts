@@ -1,10 +1,11 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { gitAccessOf, type GitAccess } from "../../../activities/git/git-access.ts";
 import { hasCommit, updateMirror } from "../../../activities/git/mirror.ts";
+import { removeUnusedRepositories } from "../../../activities/git/unused.ts";
 import { findStartPoint, withPack } from "../../../activities/git/start-point.ts";
 import { gitIn, makeRemote, type Remote } from "../../support/remotes.ts";
 
@@ -90,4 +91,19 @@ it.each([
   expect(gitIn(box, "rev-list", "--count", "HEAD")).toBe(commits);
   expect(readdirSync(box).toSorted()).toEqual([".git", "README.md", "a", "b"]);
   gitIn(box, "fsck", "--strict");
+});
+
+it("goes when no session has used it for a month, and is cloned again by the next one", async () => {
+  const mirror = await updateMirror(access, remote.url);
+  const longAgo = new Date(Date.now() - 31 * 86_400_000);
+  utimesSync(mirror, longAgo, longAgo);
+  // Whoever uses it needs nothing new of the remote.
+  await updateMirror(access, remote.url, { wants: remote.at("main") ?? "" });
+  expect(await removeUnusedRepositories(access)).toEqual([]);
+  utimesSync(mirror, longAgo, longAgo);
+  expect(await removeUnusedRepositories(access)).toEqual([
+    expect.stringContaining("removed the clone") as string,
+  ]);
+  expect(existsSync(mirror)).toBe(false);
+  expect(await updateMirror(access, remote.url)).toBe(mirror);
 });

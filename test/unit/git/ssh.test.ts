@@ -14,7 +14,8 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { gitAccessOf, type GitAccess } from "../../../activities/git/git-access.ts";
 import { updateMirror } from "../../../activities/git/mirror.ts";
 import { pushCommit } from "../../../activities/git/push.ts";
-import { openRelay, removeUnusedRelays } from "../../../activities/git/relay.ts";
+import { openRelay } from "../../../activities/git/relay.ts";
+import { removeUnusedRepositories } from "../../../activities/git/unused.ts";
 import { lsRemote } from "../../../activities/git/remote.ts";
 import { makeRemote, type Remote } from "../../support/remotes.ts";
 
@@ -71,7 +72,7 @@ it("a relay that no push has used for a month is removed, and made again by the 
   const other = await openRelay(access, "b", mirror);
   const longAgo = new Date(Date.now() - 31 * 86_400_000);
   utimesSync(folder, longAgo, longAgo);
-  expect(await removeUnusedRelays(access)).toEqual([expect.stringContaining("removed the relay")]);
+  expect(await removeUnusedRepositories(access)).toEqual([expect.stringContaining("removed the relay")]);
   expect([existsSync(folder), existsSync(other.folder)]).toEqual([false, true]);
   const again = await openRelay(access, "a", mirror);
   const pushed = await pushCommit(again, { ...push, url: remote.url, commit, signal });
