@@ -1,5 +1,6 @@
 /** A repository laid out in the sandbox's /workspace, with its submodules and with the content of files in Git LFS. */
 import { posix } from "node:path";
+import { fatal } from "../contract/failures.ts";
 import { lfsSource, pythonArguments } from "../sandbox/agent/sources.ts";
 import type { Part } from "./fetch-parts.ts";
 import { feedAll, must, shell, type GitSandbox } from "./sandbox-command.ts";
@@ -48,6 +49,8 @@ if [ -n "$DEFAULT" ] && git rev-parse -q --verify "refs/remotes/origin/$DEFAULT"
 then git symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$DEFAULT"; fi
 if [ -n "$(find "$own/objects/pack" -name '*.pack' -size +60M)" ]; then git repack -adq; fi
 if [ -n "$BRANCH" ]; then git checkout -q -B "$BRANCH" "$COMMIT"; else git checkout -q --detach "$COMMIT"; fi`;
+
+const HAS_LFS = `if command -v git-lfs >/dev/null; then echo yes; fi`;
 
 /** Puts files in the place of their pointers; of an image that has git-lfs without its filter, the filter too. */
 const LFS = `git config --get filter.lfs.process >/dev/null || git lfs install --local --skip-repo >/dev/null
@@ -104,6 +107,7 @@ async function unpack(
  * Puts objects of Git LFS into a checkout's store, and their content in the place of its pointers.
  * @param folder of the checkout, from /workspace
  * @param frames for each object a line `oid size`, then its bytes
+ * @throws BadConfiguration where the image has no git-lfs
  */
 export async function putLfs(
   sandbox: GitSandbox,
@@ -111,6 +115,11 @@ export async function putLfs(
   frames: AsyncIterable<Uint8Array>,
 ): Promise<void> {
   const place = inFolder(folder);
+  if ((await must(sandbox, "look for git-lfs", { argv: shell(HAS_LFS) })) === "")
+    throw fatal(
+      "BadConfiguration",
+      "The sandbox's image has no git-lfs, which git.lfs needs: take an image that has it, such as the default one, or leave git.lfs out.",
+    );
   const program = { argv: pythonArguments("LONGHAUL_LFS"), env: { LONGHAUL_LFS: lfsSource }, ...place };
   await feedAll(sandbox, "take files of Git LFS", program, frames);
   await must(sandbox, "check files of Git LFS out", { argv: shell(LFS), ...place });

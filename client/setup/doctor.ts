@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type AgentConfig, agentConfigSchema } from "../../activities/config/agent-config.ts";
+import { gitHubAppSettings, gitHubAppTrouble } from "../../activities/git/github-app.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
 import {
   isPermissionDenied,
@@ -63,6 +64,7 @@ export async function diagnose(options: {
     worker,
     temporalProgram(),
     gitProgram(),
+    ...gitHubApp(),
   ];
   return { checks, settings: settingsOf(services, home) };
 }
@@ -165,4 +167,14 @@ function gitProgram(): Check {
   const program = findOnPath("git");
   if (program !== undefined) return { name: "git", ok: true, found: program };
   return { name: "git", ok: true, found: "not installed; sessions with --repo need it: apt-get install git" };
+}
+
+/** Only where one is named: most workers have none. */
+function gitHubApp(): Check[] {
+  const settings = gitHubAppSettings(process.env);
+  if (settings === undefined) return [];
+  const name = "GitHub App";
+  const wrong = gitHubAppTrouble(settings)?.trouble;
+  if (wrong !== undefined) return [{ name, ok: false, found: wrong.message, fix: wrong.fix }];
+  return [{ name, ok: true, found: `${settings.id} of ${settings.url}, its key can be read` }];
 }

@@ -26,3 +26,30 @@ test("a file that Git LFS keeps is not delivered as a pointer to nothing", async
     trouble: expect.stringMatching(/^1 files are kept by Git LFS, .*\(large.bin\)/),
   });
 });
+
+test("where Git LFS is delivered, a large file is in the commit, and one that a restore lost is not deleted", async () => {
+  const sandbox = await boxes.host.open(boxes.spec());
+  const shell = async (script: string) => {
+    const { state, out, err } = await bash(sandbox, `set -e; ${script}`);
+    expect({ state, err }).toMatchObject({ state: { kind: "exited", exitCode: 0 } });
+    return out.trim();
+  };
+  const base = await shell(
+    "git init -q . && git lfs track '*.bin' >/dev/null && echo a > a.bin && echo b > b.bin && git add -A && git commit -q -m start && git rev-parse HEAD",
+  );
+  const author = { name: "Ada", email: "ada@example.org" };
+  const commit = { message: "The rest", author };
+  const object = await shell("git show HEAD:a.bin | sed -n 's/^oid sha256://p'");
+  await shell(
+    `rm a.bin b.bin $(find .git/lfs/objects -name ${object}); head -c 11534336 /dev/zero > large.bin`,
+  );
+  await shell("head -c 11534336 /dev/zero > large.dat");
+  expect(await prepareWork(sandbox, { base, lfs: true, commit })).toMatchObject({
+    ahead: 1,
+    leftOut: [
+      { path: "large.dat", reason: "too-large" },
+      { path: "a.bin", reason: "not-restored" },
+    ].toSorted((one, other) => one.path.localeCompare(other.path)),
+  });
+  expect(await shell("git ls-tree -r --name-only HEAD")).toBe(".gitattributes\na.bin\nlarge.bin");
+});

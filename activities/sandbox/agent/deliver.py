@@ -5,6 +5,7 @@ Output: {head, ahead, committed?, leftOut, leftOutCount} or {trouble}.
 """
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -71,6 +72,33 @@ def too_large(paths, order):
     return [name for name in found if filters.get(name) != b"lfs"]
 
 
+def pointer_of(blob):
+    """The object that a blob stands for, where it is a pointer of Git LFS."""
+    size = git("cat-file", "-s", blob, ok=(0, 128)).stdout.strip()
+    if not size.isdigit() or int(size) > MAX_POINTER_BYTES:
+        return None
+    text = git("cat-file", "blob", blob).stdout
+    found = re.search(rb"^oid sha256:([0-9a-f]{64})$", text, re.M) if text.startswith(POINTER) else None
+    return found and found.group(1)
+
+
+def lost_of_lfs(paths):
+    """Files that are gone with their content: not deleted, but too large for the save that the workspace was restored from."""
+    store = lfs_store()
+    lost = []
+    for name in paths:
+        if os.path.lexists(name):
+            continue
+        oid = pointer_of(b":" + name)
+        if oid and not os.path.exists(os.path.join(store, oid[:2], oid[2:4], oid)):
+            lost.append(name)
+    return lost
+
+
+def lfs_store():
+    return os.path.join(git("rev-parse", "--git-common-dir").stdout.strip(), b"lfs", b"objects")
+
+
 def commit_rest(order):
     folder = git("rev-parse", "--git-dir").stdout.strip()
     for mark in UNDER_WAY:
@@ -83,8 +111,12 @@ def commit_rest(order):
     add = []
     changed = sorted(set(names("ls-files", "-z", "--others", "--modified", "--exclude-standard")))
     large = too_large(changed, order)
+    lost = lost_of_lfs(changed) if order.get("lfs") else []
     for name in changed:
         if name in links:
+            continue
+        if name in lost:
+            left[name] = (0, "not-restored")
             continue
         if name.endswith(b"/"):
             left[name] = (0, "repository")
@@ -113,16 +145,10 @@ def commit_rest(order):
 
 def of_lfs(base):
     """Files since the base whose content is in the workspace's Git LFS store alone: a push would leave a pointer to nothing."""
-    if not os.path.isdir(os.path.join(git("rev-parse", "--git-common-dir").stdout.strip(), b"lfs", b"objects")):
+    if not os.path.isdir(lfs_store()):
         return []
     changed = names("diff", "--name-only", "-z", "--no-renames", "--diff-filter=d", base, "HEAD")
-    found = []
-    for name in changed:
-        blob = b"HEAD:" + name
-        size = git("cat-file", "-s", blob, ok=(0, 128)).stdout.strip()
-        if size.isdigit() and int(size) <= MAX_POINTER_BYTES and git("cat-file", "blob", blob).stdout.startswith(POINTER):
-            found.append(name)
-    return found
+    return [name for name in changed if pointer_of(b"HEAD:" + name)]
 
 
 def main():
