@@ -6,7 +6,7 @@ import { buildSettingsSchema, type ImageBuild } from "../../activities/config/bu
 import { usageError } from "../console/errors.ts";
 
 /** Where it may lie, in this order. Source: containers.dev, the specification. */
-const PLACES = [".devcontainer/devcontainer.json", ".devcontainer.json"];
+export const PLACES = [".devcontainer/devcontainer.json", ".devcontainer.json"];
 
 const command = z.union([z.string(), z.array(z.string())]);
 const commands = z.union([command, z.record(z.string(), command)]);
@@ -135,7 +135,7 @@ function buildOf(given: Given, path: string, folder: string) {
   const [issue] = result.error.issues;
   throw usageError(
     `${path}: build.${issue?.path.join(".") ?? ""}: expected ${issue?.message ?? "something else"}.`,
-    "Dockerfile and context have to lie in the folder that --workspace names.",
+    "Dockerfile and context have to lie in the project.",
   );
 }
 

@@ -50,7 +50,7 @@ export function withRunFlags(command: Command): Command {
     .option("--image <file>", "image or PDF that belongs to the task; may be repeated", collect)
     .option("--container <name>", "work in this running container, as it is; it is never changed or removed")
     .option("--workspace-dir <dir>", "the folder of --container to work in (default: its own working folder)")
-    .option("--devcontainer", "take image, set-up and variables from the folder's devcontainer.json")
+    .option("--devcontainer", "take image, set-up and variables from the project's devcontainer.json")
     .option("--id <id>", "id of the session; the same id and task again attaches to it");
 }
 
@@ -153,7 +153,7 @@ export async function prepareStart(
   }: Sources = {},
 ): Promise<{ readonly start: Start; readonly config: ResolvedConfig }> {
   const id = flags.id === undefined ? undefined : parseSessionId(flags.id);
-  const fromDevcontainer = devcontainerFor(flags);
+  const fromDevcontainer = await devcontainerFor(flags);
   const config = await resolveAsking({ ...flags, fromDevcontainer });
   const container = await containerFor(flags);
   const outputSchema = await readOutputSchema(flags.outputSchema);
@@ -197,15 +197,18 @@ function precedenceFlags({ priority, tenant }: RunFlags) {
   };
 }
 
-/** @throws ClientError (usage) */
-function devcontainerFor({ devcontainer, workspace }: RunFlags): Devcontainer | undefined {
+/** @throws ClientError */
+async function devcontainerFor(flags: RunFlags): Promise<Devcontainer | undefined> {
+  const { devcontainer, workspace, repo, ref } = flags;
   if (devcontainer !== true) return undefined;
-  if (workspace === undefined)
+  if (workspace !== undefined) return readDevcontainer(resolve(workspace));
+  if (repo === undefined)
     throw usageError(
-      "--devcontainer reads the .devcontainer/devcontainer.json of a folder that is put in.",
-      "Add --workspace DIR. Of a repository (--repo), set sandbox.image and sandbox.setup in a file that --config names.",
+      "--devcontainer reads the devcontainer.json of a project, and none is named.",
+      "Add --workspace DIR or --repo URL.",
     );
-  return readDevcontainer(resolve(workspace));
+  const { devcontainerOfRepository } = await import("../setup/repository-devcontainer.ts");
+  return devcontainerOfRepository(repo, ref);
 }
 
 /** @throws ClientError where the repository does not let us in, or cannot be worked on */

@@ -1,0 +1,53 @@
+/** One file of a remote repository, read before anything of it is cloned. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { GitAccess } from "./git-access.ts";
+import { troubleOf } from "./remote.ts";
+import { git, runGit } from "./run-git.ts";
+import type { RemoteTrouble } from "./trouble.ts";
+
+/** Source: ours; such a file is written by hand. */
+const MAX_BYTES = 1024 * 1024;
+
+/**
+ * The first of the files that a commit has: of the trees alone where the server can do that, else of all its files, once.
+ * @param ref branch, tag or whole commit; undefined: the default branch
+ * @returns undefined where it has none of them
+ */
+export async function peekFile(
+  access: GitAccess,
+  url: string,
+  { ref, paths }: { readonly ref: string | undefined; readonly paths: readonly string[] },
+): Promise<
+  { readonly path: string; readonly text: string } | { readonly trouble: RemoteTrouble } | undefined
+> {
+  const cwd = await mkdtemp(join(tmpdir(), "longhaul-peek-"));
+  try {
+    await git(access, ["init", "--quiet", "--bare", "."], { cwd });
+    // What is missing is fetched from a remote with a name alone.
+    await git(access, ["remote", "add", "origin", url], { cwd });
+    await git(access, ["config", "remote.origin.promisor", "true"], { cwd });
+    const names = ref === undefined ? ["HEAD"] : [`refs/heads/${ref}`, `refs/tags/${ref}`, ref];
+    let fetched = { code: 1, out: "", err: "" };
+    for (const name of names) {
+      const args = ["fetch", "--quiet", "--no-tags", "--depth=1", "--filter=blob:none", "origin", name];
+      fetched = await runGit(access, ["-c", "fetch.fsckObjects=false", ...args], { cwd, url });
+      if (fetched.code === 0 || !/remote ref/.test(fetched.err)) break;
+    }
+    if (fetched.code !== 0) return { trouble: troubleOf(url, fetched) };
+    const listed = await git(access, ["ls-tree", "-z", "--full-tree", "FETCH_HEAD", "--", ...paths], { cwd });
+    for (const path of paths) {
+      // A link may lead anywhere.
+      const entry = listed.split("\0").find((line) => line.startsWith("100") && line.endsWith(`\t${path}`));
+      const blob = entry?.split(/[ \t]/)[2];
+      if (blob === undefined) continue;
+      const shown = await runGit(access, ["cat-file", "blob", blob], { cwd, url });
+      if (shown.code !== 0) return { trouble: troubleOf(url, shown) };
+      if (Buffer.byteLength(shown.out) <= MAX_BYTES) return { path, text: shown.out };
+    }
+    return undefined;
+  } finally {
+    await rm(cwd, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,30 @@
+/** The devcontainer.json of a repository that a session is to work on: this machine reads it, before anything is started. */
+import { repositoryAddress } from "../../activities/config/git-settings.ts";
+import { gitAccessOf } from "../../activities/git/git-access.ts";
+import { peekFile } from "../../activities/git/peek.ts";
+import { devcontainerOf, PLACES, type Devcontainer } from "../config/devcontainer.ts";
+import { missing, usageError } from "../console/errors.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** @throws ClientError: missing for a remote that does not let us in, usage where there is no such file, or it cannot be taken */
+export async function devcontainerOfRepository(
+  repo: string,
+  ref: string | undefined,
+  environment: Environment = process.env,
+): Promise<Devcontainer> {
+  const address = repositoryAddress(repo);
+  if ("wrong" in address) throw usageError(`--repo: ${address.wrong}`);
+  const found = await peekFile(gitAccessOf(environment), address.url, { ref, paths: PLACES });
+  if (found === undefined)
+    throw usageError(
+      `--devcontainer: ${address.url} has no ${PLACES.join(" and no ")}${ref === undefined ? "" : ` at ${ref}`}.`,
+    );
+  if ("trouble" in found)
+    throw missing(
+      `${found.trouble.message}. Nothing was started.`,
+      `${found.trouble.fix} With --devcontainer this machine reads the repository too.`,
+    );
+  const folder = found.path.includes("/") ? ".devcontainer" : ".";
+  return devcontainerOf(found.text, found.path, folder);
+}
