@@ -12,6 +12,8 @@ import { answerText } from "./contract/message.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterToClose } from "./runtime/enter-session.ts";
 import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
+import { endTasks } from "./step/end-tasks.ts";
+import type { LedgerRow } from "./store/tool-calls.ts";
 import { lostRates, sessionCostUsd } from "./config/cost.ts";
 import { checkAnswer } from "./config/output-schema.ts";
 import { cleanDeep } from "./redaction/clean-deep.ts";
@@ -56,9 +58,10 @@ async function closeSession(
   const ended = { status: input.status, result: text, error: error ?? limit };
   if (session) {
     let end: ReportedEnd | undefined;
+    let stopped: LedgerRow[] = [];
     await db.transaction(async (tx) => {
       if (!(await lockRun(tx, session.id, scope.runId))) return;
-      await interruptOpenCalls(tx, session.id, session.epoch);
+      stopped = await interruptOpenCalls(tx, session.id, session.epoch);
       await dropStoredChunks(tx, session.id);
       await recordLostCalls(tx, session.id, lostRates(session.config));
       const usage = await totalUsage(tx, session.id);
@@ -103,6 +106,7 @@ async function closeSession(
       ]);
     });
     deps.notifier.wake(session.id);
+    endTasks(deps, session, stopped);
     if (end !== undefined)
       reportEnd({ deps, scope, session }, end, {
         "gen_ai.input.messages": session.task,

@@ -25,6 +25,7 @@ import { withAskedModel } from "./step/asked-model.ts";
 import { tellSwitch } from "./store/switch-model.ts";
 import { createChunkWriter } from "./step/chunk-writer.ts";
 import { ModelError, type ModelAnswer } from "./model/model.ts";
+import { endTasks } from "./step/end-tasks.ts";
 import { takeServerTools } from "./step/server-tools.ts";
 import { holdToRate } from "./step/hold-to-rate.ts";
 import { failureOf, mayStepIn } from "./step/model-failure.ts";
@@ -197,16 +198,19 @@ async function takeStep(
 
 /** The view, in which each call has a result: those that an interrupt kept from beginning get theirs here. */
 async function loadAnswered(
-  { store }: Pick<AgentDeps, "store">,
+  deps: Pick<AgentDeps, "store" | "mcp">,
   { runId }: ActivityScope,
-  { id: sessionId, epoch }: Session,
+  session: Session,
   step: number,
 ): Promise<StoredMessage[]> {
+  const { store } = deps;
+  const { id: sessionId, epoch } = session;
   const rows = await loadView(store.db, sessionId);
   if (!hasOpenCalls(rows, step)) return rows;
-  await store.db.transaction(async (tx) => {
-    if (await lockRun(tx, sessionId, runId)) await interruptOpenCalls(tx, sessionId, epoch);
-  });
+  const stopped = await store.db.transaction(async (tx) =>
+    (await lockRun(tx, sessionId, runId)) ? interruptOpenCalls(tx, sessionId, epoch) : [],
+  );
+  endTasks(deps, session, stopped);
   return loadView(store.db, sessionId);
 }
 

@@ -18,6 +18,7 @@ import { cacheSeconds } from "./config/asked-model.ts";
 import type { RunConfig } from "./config/agent-config.ts";
 import { branchOf } from "./config/git-settings.ts";
 import { runPolicyOf } from "./config/run-policy.ts";
+import { endTasks } from "./step/end-tasks.ts";
 import { toolsToTake } from "./step/server-tools.ts";
 import { lastRound } from "./store/compactions.ts";
 import { retryFailed } from "./store/mcp.ts";
@@ -58,9 +59,10 @@ async function openSession(
   const session = await enterSession(deps, scope, at);
   // What goes on in a fresh history was allowed when it began.
   if (input.continuedStep === undefined) await holdToPolicy(deps, session);
-  await db.transaction(async (tx) => {
-    if (await lockRun(tx, session.id, scope.runId)) await interruptOpenCalls(tx, session.id, session.epoch);
-  });
+  const stopped = await db.transaction(async (tx) =>
+    (await lockRun(tx, session.id, scope.runId)) ? interruptOpenCalls(tx, session.id, session.epoch) : [],
+  );
+  endTasks(deps, session, stopped);
 
   if (session.catalogues !== undefined && input.continuedStep === undefined)
     await retryFailed(db, session.id);

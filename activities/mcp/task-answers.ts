@@ -21,7 +21,9 @@ export function admitTasks<T extends Transport>(transport: T): T {
   Object.defineProperty(transport, "onmessage", {
     configurable: true,
     get: (): Transport["onmessage"] => listener && ((message, extra) => listener?.(admitted(message), extra)),
-    set: (given: Transport["onmessage"]) => (listener = given),
+    set: (given: Transport["onmessage"]) => {
+      listener = given;
+    },
   });
   return transport;
 }

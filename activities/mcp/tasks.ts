@@ -62,7 +62,8 @@ export async function followTask(
       pause = Math.min(POLL_MS.most, Math.max(POLL_MS.least, task.pollIntervalMs ?? POLL_MS.usual));
     } catch (error) {
       signal.throwIfAborted();
-      if (error instanceof ProtocolError) return { kind: "lost", reason: reasonOf(error) };
+      if (error instanceof ProtocolError || error instanceof McpFailure)
+        return { kind: "lost", reason: reasonOf(error) };
       // A server that is away for a moment keeps its tasks.
       if (performance.now() - heard > timeout) return { kind: "lost", reason: reasonOf(error) };
       pause = POLL_MS.usual;
@@ -86,14 +87,17 @@ function endOf(task: z.infer<typeof taskSchema>, answered: readonly string[]): T
       return { kind: "completed", result };
     }
     case "failed": {
-      const { error } = task as { readonly error?: { readonly message?: unknown } };
+      const { error } = task as { readonly error?: { readonly message?: string } };
       return {
         kind: "failed",
-        reason: `its task failed: ${oneLine(String(error?.message ?? statusMessage), 500)}`,
+        reason: `its task failed: ${oneLine(error?.message ?? statusMessage, 500)}`,
       };
     }
     case "cancelled":
-      return { kind: "cancelled", reason: `its task was cancelled: ${oneLine(statusMessage, 500)}` };
+      return {
+        kind: "cancelled",
+        reason: `its task was cancelled${statusMessage === "" ? "" : `: ${oneLine(statusMessage, 500)}`}`,
+      };
     case "input_required": {
       const open = Object.entries(inputRequests).filter(([key]) => !answered.includes(key));
       return open.length === 0 ? undefined : { kind: "asks", requests: Object.fromEntries(open) };

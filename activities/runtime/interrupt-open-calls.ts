@@ -7,7 +7,7 @@ import type { NewEvent } from "../store/event.ts";
 import { appendEvents } from "../store/events.ts";
 import { withdrawOpen } from "../store/questions.ts";
 import { resultEvent } from "../store/call-events.ts";
-import { finishCall, openCalls } from "../store/tool-calls.ts";
+import { finishCall, openCalls, type LedgerRow } from "../store/tool-calls.ts";
 import { insertMessage } from "../store/transcript.ts";
 
 /**
@@ -16,10 +16,16 @@ import { insertMessage } from "../store/transcript.ts";
  * For a run that ends, and for one that takes up a session whose last run could not end itself: a result that came
  * later, when its call is compacted, would stand in the view alone.
  * @param epoch of the session now, which the events are of
+ * @returns those of them that a server's task does: nobody waits for it any more
  */
-export async function interruptOpenCalls(tx: Queryable, sessionId: string, epoch: number): Promise<void> {
+export async function interruptOpenCalls(
+  tx: Queryable,
+  sessionId: string,
+  epoch: number,
+): Promise<LedgerRow[]> {
+  const open = await openCalls(tx, sessionId);
   const events: NewEvent[] = [];
-  for (const call of await openCalls(tx, sessionId)) {
+  for (const call of open) {
     const begun = call.status === "running";
     const part: ToolResultPart = {
       type: "tool-result",
@@ -50,4 +56,5 @@ export async function interruptOpenCalls(tx: Queryable, sessionId: string, epoch
   if (events.length > 0) await failOpenDelegations(tx, sessionId);
   events.unshift(...(await withdrawOpen(tx, sessionId, "stopped")));
   await appendEvents(tx, sessionId, epoch, events);
+  return open.filter(({ mcpTask }) => mcpTask !== null);
 }

@@ -1,5 +1,5 @@
 /** The tools of MCP servers as sessions took them. */
-import { and, asc, eq, inArray, isNull, ne, sql } from "drizzle-orm";
+import { and, asc, eq, inArray, ne, sql } from "drizzle-orm";
 import type { McpCatalogue, McpToolEntry } from "../contract/mcp.ts";
 import type { Queryable } from "./db.ts";
 import type { LedgerRow } from "./tool-calls.ts";

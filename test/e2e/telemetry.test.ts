@@ -2,11 +2,13 @@
 import { expect, it, vi } from "vitest";
 import { eq } from "drizzle-orm";
 import { modelCalls } from "../../activities/store/schema/index.ts";
+import { mcpServersSchema } from "../../activities/config/mcp-settings.ts";
 import { createOpenTelemetry } from "../../worker/telemetry/open-telemetry.ts";
 import { readStatus } from "../../client/sessions/session-status.ts";
 import { CANARY, eventually, startAgent } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
 import { delegating } from "../support/delegating.ts";
+import { startMcpServer } from "../support/mcp-server.ts";
 import { startCollector, type CollectedSpan } from "../support/otlp-collector.ts";
 import { perFile } from "../support/per-file.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
@@ -116,4 +118,19 @@ it("links a run to the one that it continues, and hangs a delegate under the cal
   const child = spansOf(`${session.id}.s2c0`);
   expect(child.find(isRun)).toMatchObject({ traceId: delegated?.traceId, parentId: delegated?.spanId });
   expect(new Set(child.map(({ traceId }) => traceId))).toEqual(new Set([delegated?.traceId]));
+});
+
+it("tells MCP servers which span calls them", async () => {
+  const server = await startMcpServer((made) => {
+    made.registerTool("get", { description: "Gets." }, () => ({ content: [{ type: "text", text: "got" }] }));
+  });
+  const session = await stand.agent.start(scriptedModel().calls("rows__get", {}).says("Done."), {
+    config: (config) => ({ ...config, mcpServers: mcpServersSchema.parse({ rows: { url: server.url } }) }),
+  });
+  await session.result();
+  const span = (await untilRuns(session.id, 1)).find(({ name }) => name === "execute_tool rows__get");
+  const sent = server.bodies.find((body) => (body as { method: string }).method === "tools/call");
+  expect(sent).toMatchObject({
+    params: { _meta: { traceparent: `00-${span?.traceId}-${span?.spanId}-01` } },
+  });
 });

@@ -1,0 +1,117 @@
+/** Calls that an MCP server does as tasks of its own. */
+import { expect, test } from "vitest";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { mcpServersSchema } from "../../activities/config/mcp-settings.ts";
+import { useAgent } from "../support/agent-harness.ts";
+import { checkSession } from "../support/checker/check-session.ts";
+import { eventually } from "../support/eventually.ts";
+import { startKillableSession } from "../support/killable-session.ts";
+import { startMcpServer } from "../support/mcp-server.ts";
+import { questionRows, untilWaiting } from "../support/questions.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import { callRows, resultTexts } from "../support/stored.ts";
+import { addTasks, createTasks, done } from "../support/task-server.ts";
+
+const agent = useAgent();
+
+const withServers =
+  (servers: object) =>
+  (config: RunConfig): RunConfig => ({ ...config, mcpServers: mcpServersSchema.parse(servers) });
+
+const ASKS = {
+  status: "input_required",
+  inputRequests: {
+    sure: {
+      method: "elicitation/create",
+      params: {
+        mode: "form",
+        message: "Sure?",
+        requestedSchema: { type: "object", properties: { sure: { type: "boolean" } }, required: ["sure"] },
+      },
+    },
+  },
+};
+
+test("a task is followed to its end, asks people, and its failure and its end are told", async () => {
+  const tasks = createTasks();
+  const server = await startMcpServer((made) => addTasks(made, tasks));
+  const session = await agent.start(
+    scriptedModel()
+      .calls("jobs__work", {})
+      .calls("jobs__work", {})
+      .calls("jobs__work", {})
+      .calls("jobs__work", {})
+      .says("Done."),
+    { config: withServers({ jobs: { url: server.url } }) },
+  );
+  await eventually("it is followed", () => tasks.looked.length > 2);
+  tasks.states.set("task-1", ASKS);
+  tasks.states.set("task-2", { status: "completed", result: done("the second") });
+  tasks.states.set("task-3", { status: "failed", error: { code: -32_603, message: "out of paper" } });
+  tasks.states.set("task-4", { status: "cancelled" });
+  await session.until("question:asked", ({ data }) => data.id === "s1c0q1");
+  await untilWaiting(agent.database.store, session);
+  await session.handle.signal("answer", { question: "s1c0q1", option: "yes" });
+  expect(await session.result()).toMatchObject({ status: "completed" });
+  expect(tasks.updates).toEqual([{ sure: { action: "accept", content: { sure: true } } }]);
+  expect(await resultTexts(agent.database.store, session.id)).toEqual([
+    '{"sure":{"action":"accept","content":{"sure":true}}}',
+    "the second",
+    "The call failed. jobs: its task failed: out of paper.",
+    "The call failed. jobs: its task was cancelled.",
+  ]);
+  expect(tasks.begun).toBe(4);
+  expect(await questionRows(agent.database.store, session)).toMatchObject([
+    { id: "s1c0q1", kind: "mcp", status: "answered", answer: "yes" },
+  ]);
+  await checkSession(agent, session);
+});
+
+test("a person's stop reaches the server, while a task works and while it waits for an answer", async () => {
+  const tasks = createTasks();
+  const server = await startMcpServer((made) => addTasks(made, tasks));
+  const session = await agent.start(
+    scriptedModel().calls("jobs__work", {}).calls("jobs__work", {}).says("Done."),
+    { config: withServers({ jobs: { url: server.url } }) },
+  );
+  await eventually("it is followed", () => tasks.looked.length > 1);
+  await session.handle.signal("interrupt", {});
+  await eventually("the first is cancelled", () => tasks.cancelled.includes("task-1"));
+  await eventually("the second is followed", () => tasks.looked.includes("task-2"));
+  tasks.states.set("task-2", ASKS);
+  await session.until("question:asked");
+  await untilWaiting(agent.database.store, session);
+  await session.handle.cancel();
+  await expect(session.result()).rejects.toThrow();
+  await eventually("the second is cancelled", () => tasks.cancelled.includes("task-2"));
+  const [stopped] = await resultTexts(agent.database.store, session.id);
+  expect(stopped).toMatch(/user stopped this call\. The server jobs was told/);
+  const rows = await callRows(agent.database.store, session.id);
+  expect(rows.map(({ status }) => status)).toEqual(["interrupted", "unknown"]);
+  expect(await questionRows(agent.database.store, session)).toMatchObject([{ status: "withdrawn" }]);
+});
+
+test("a task outlives the worker that began it: the next one asks for the same", async ({
+  onTestFinished,
+}) => {
+  const tasks = createTasks();
+  const server = await startMcpServer((made) => addTasks(made, tasks));
+  const session = await startKillableSession(
+    agent.database,
+    scriptedModel().calls("jobs__work", {}).says("Done."),
+    { config: withServers({ jobs: { url: server.url } }) },
+  );
+  onTestFinished(() => session.close());
+  const first = await session.startWorker();
+  await eventually("it is followed", () => tasks.looked.length > 1, 120_000);
+  await first.kill();
+  const looks = tasks.looked.length;
+  await session.startWorker();
+  await eventually("the next one follows it", () => tasks.looked.length > looks + 1, 120_000);
+  tasks.states.set("task-1", { status: "completed", result: done("done once") });
+  expect(await session.handle.result()).toMatchObject({ status: "completed", steps: 2 });
+  expect(tasks.begun).toBe(1);
+  expect(new Set(tasks.looked)).toEqual(new Set(["task-1"]));
+  expect(await resultTexts(agent.database.store, session.id)).toEqual(["done once"]);
+  await checkSession(session.place, session, { kills: 1 });
+});
