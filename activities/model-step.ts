@@ -25,6 +25,7 @@ import { withAskedModel } from "./step/asked-model.ts";
 import { tellSwitch } from "./store/switch-model.ts";
 import { createChunkWriter } from "./step/chunk-writer.ts";
 import { ModelError, type ModelAnswer } from "./model/model.ts";
+import { withChangedTools } from "./step/changed-tools.ts";
 import { endTasks } from "./step/end-tasks.ts";
 import { takeServerTools } from "./step/server-tools.ts";
 import { holdToRate } from "./step/hold-to-rate.ts";
@@ -57,7 +58,8 @@ async function modelStep(
   holdToModels(deps, entered);
   const fallback = fallbackOf(entered.config, input);
   const asked = await withAskedModel(deps, entered, fallback);
-  const session = input.takeTools ? await takeServerTools(deps, scope, asked, input.step) : asked;
+  const current = await withChangedTools(deps, asked, input);
+  const session = input.takeTools ? await takeServerTools(deps, scope, current, input.step) : current;
   const prefix = prefixOf(session, deps.tools);
   const budget = budgetOf(session.config, prefix.tokens);
   // What compaction keeps word for word of a person's messages is what one step takes of them.
@@ -69,7 +71,7 @@ async function modelStep(
     ...outcome,
     ...(parked > 0 ? { parked } : {}),
     ...(fallback === input.fallback ? {} : { isOwn: true as const }),
-    ...(isSwitched || input.takeTools
+    ...(isSwitched || input.takeTools || current !== asked
       ? {
           policy: {
             model,

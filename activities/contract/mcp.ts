@@ -26,4 +26,12 @@ export interface McpCatalogue {
   readonly found: readonly string[];
   /** Why there are no tools of it. */
   readonly failed?: string;
+  /** It lists others by now. They are taken where the prompt changes anyway. */
+  readonly next?: {
+    readonly digest: string;
+    /** Compaction rounds when that was seen. */
+    readonly round: number;
+    /** Names, as the server calls them, that it does not list any more. */
+    readonly removed: readonly string[];
+  };
 }

@@ -4,6 +4,7 @@ import type { ToolContext, ToolResult } from "../tools/tool.ts";
 import { failedCall, unknownEnd } from "./call-outcome.ts";
 import { converse, type Line } from "./converse.ts";
 import type { McpCall } from "./mcp.ts";
+import { listTools } from "./protocol-client.ts";
 import {
   clientFor,
   greetNew,
@@ -30,12 +31,22 @@ export async function callInSandbox(call: McpCall, context: ToolContext): Promis
         call,
         `the program of the server ${server.name} that got it is gone, and a new one was started`,
       );
-    if (program.isNew) await (await greetNew(of, { era, signal })).close();
+    if (program.isNew) await greetAgain(of, call, signal);
   } catch (error) {
     return notSent(call, error, signal);
   }
   const result = await converse(call, context, lineTo(of, program, call, context));
   return program.isNew && result.asks === undefined ? withNotice(server.name, result) : result;
+}
+
+/** A new program may have other tools. */
+async function greetAgain(of: SandboxServer, { era, onListed }: McpCall, signal: AbortSignal): Promise<void> {
+  const client = await greetNew(of, { era, signal });
+  try {
+    await onListed(await listTools(client, { timeout: of.settings.startTimeout, signal }));
+  } finally {
+    await client.close();
+  }
 }
 
 function lineTo(of: SandboxServer, program: Program, { era, state }: McpCall, { signal }: ToolContext): Line {

@@ -1,10 +1,12 @@
 /** A call to a server over HTTP. */
+import type { Client } from "@modelcontextprotocol/client";
 import type { ToolContext, ToolResult } from "../tools/tool.ts";
 import { unknownEnd } from "./call-outcome.ts";
 import { converse } from "./converse.ts";
 import type { HttpServers } from "./http-servers.ts";
 import type { McpCall } from "./mcp.ts";
 import { isStaleSession, reasonOf } from "./mcp-failure.ts";
+import { isListDue, listTools } from "./protocol-client.ts";
 
 const SENT = "sent";
 
@@ -27,6 +29,7 @@ export async function callOverHttp(
     async exchange(_name, body) {
       const client = await http.client(server, signal);
       isConnected = true;
+      lookAtList(client, call);
       try {
         return await body(client);
       } catch (error) {
@@ -39,4 +42,13 @@ export async function callOverHttp(
     // Nobody took the request.
     isUnsent: (error) => !isConnected || /ECONNREFUSED|ENOTFOUND|EAI_AGAIN/.test(reasonOf(error)),
   });
+}
+
+/** Beside the call, which does not wait for it. */
+function lookAtList(client: Client, { server, onListed }: McpCall): void {
+  if (!isListDue(client)) return;
+  const options = { timeout: server.settings.timeout, signal: AbortSignal.timeout(server.settings.timeout) };
+  listTools(client, options)
+    .then(onListed)
+    .catch(() => undefined);
 }

@@ -5,7 +5,7 @@ import { createOutgoing, type Outgoing } from "../network/outgoing-fetch.ts";
 import { headersFor, type McpAccess } from "./access.ts";
 import type { Logins } from "./logins.ts";
 import { McpFailure } from "./mcp-failure.ts";
-import { connected, createProtocolClient } from "./protocol-client.ts";
+import { connected, createProtocolClient, hearChanges } from "./protocol-client.ts";
 
 /** Source: Temporal's own plug-in for MCP. */
 const IDLE_MS = 5 * 60_000;
@@ -86,7 +86,7 @@ async function connect(
       ? { authProvider: logins.providerFor(name, url) }
       : {}),
     requestInit: { headers: headersFor(access, name, settings) },
-    // A lost stream of notifications is no loss: nothing of them is used.
+    // A lost stream of notices is a small loss: a new connection looks at the server's list anyway.
     reconnectionOptions: {
       initialReconnectionDelay: 1_000,
       maxReconnectionDelay: 30_000,
@@ -94,5 +94,8 @@ async function connect(
       maxRetries: 2,
     },
   });
-  return connected(createProtocolClient("auto", startTimeout), transport, { timeout: startTimeout, signal });
+  const options = { timeout: startTimeout, signal };
+  const client = await connected(createProtocolClient("auto", startTimeout), transport, options);
+  hearChanges(client);
+  return client;
 }

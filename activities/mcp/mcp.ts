@@ -40,6 +40,8 @@ export interface McpCall {
   readonly questionId: (number: number) => string;
   /** Kept before anything is sent. @throws CallTaken (retryable) where another attempt has the call by now */
   readonly keepState: (state: CallState, task?: string) => Promise<void>;
+  /** What the server lists, where that was looked at anew: it may have changed. */
+  readonly onListed: (listed: ListedTools) => Promise<void>;
   /** The server had forgotten us and was greeted again. */
   readonly onReconnected: () => Promise<void>;
 }

@@ -41,6 +41,20 @@ export function createProtocolClient(mode: "auto" | "legacy", probeMs: number): 
 /** How many of them there were so far. */
 export const questionsTo = (client: Client): number => unanswered.get(client) ?? 0;
 
+/** Until when a server's list is good, by client, in ms of `performance.now()`. */
+const goodUntil = new WeakMap<Client, number>();
+
+/** Whether its list is to be looked at: on a new connection, after a notice that it changed, and when it is too old. */
+export const isListDue = (client: Client): boolean => (goodUntil.get(client) ?? 0) <= performance.now();
+
+/** Hears of changes. Where the server has to be asked for notices, nothing waits for that. */
+export function hearChanges(client: Client): void {
+  client.setNotificationHandler("notifications/tools/list_changed", () => void goodUntil.delete(client));
+  const isAsked = client.getProtocolEra() === "modern";
+  if (isAsked && client.getServerCapabilities()?.tools?.listChanged === true)
+    client.listen({ toolsListChanged: true }).catch(() => undefined);
+}
+
 export interface Listed {
   /** Revision of the protocol. */
   readonly era: string;
@@ -52,7 +66,11 @@ export async function listTools(
   client: Client,
   options: { timeout: number; signal: AbortSignal },
 ): Promise<Listed> {
-  const { tools } = await client.listTools(undefined, options);
+  // Noted before: what changes meanwhile makes it due again.
+  goodUntil.set(client, Infinity);
+  const { tools, ttlMs } = await client.listTools(undefined, { ...options, cacheMode: "refresh" });
+  if (typeof ttlMs === "number" && ttlMs > 0 && !isListDue(client))
+    goodUntil.set(client, performance.now() + ttlMs);
   if (tools.length > MAX_TOOLS)
     throw new McpFailure(`it lists ${tools.length} tools; at most ${MAX_TOOLS} are taken`);
   const names = tools.map(({ name }) => name);

@@ -11,10 +11,18 @@ import { serverAnswers } from "../store/questions.ts";
 import { callKey, type LedgerRow } from "../store/tool-calls.ts";
 import { callSpanId, traceOf, traceparentOf } from "../store/traces.ts";
 import type { McpCalls } from "../tools/tool.ts";
+import type { ListedTools } from "../mcp/mcp.ts";
+import { noteListed } from "./changed-tools.ts";
 import { connectedFacts } from "./server-tools.ts";
 
 export function mcpCalls(
-  { mcp, store, notifier, telemetry }: Pick<AgentDeps, "mcp" | "store" | "notifier" | "telemetry">,
+  {
+    mcp,
+    store,
+    notifier,
+    sanitizer,
+    telemetry,
+  }: Pick<AgentDeps, "mcp" | "store" | "notifier" | "sanitizer" | "telemetry">,
   session: Session,
   { row, fence, runId }: { readonly row: LedgerRow; readonly fence: number; readonly runId: string },
 ): McpCalls | undefined {
@@ -25,6 +33,11 @@ export function mcpCalls(
       const catalogue = session.catalogues?.find(({ server }) => server === name);
       if (settings === undefined || catalogue === undefined)
         return { text: `The session has no server ${name}.`, isError: true };
+      if (catalogue.next?.removed.includes(entry.name) === true)
+        return {
+          text: `The server ${name} does not offer ${entry.name} any more: it changed its tools, and the call was not made.`,
+          isError: true,
+        };
       const state = readState(row.mcpState);
       const call = {
         server: { sessionId: session.id, name, settings },
@@ -50,6 +63,8 @@ export function mcpCalls(
               "Another attempt has claimed this call; this one sent nothing more. It is tried again.",
             );
         },
+        onListed: (listed: ListedTools) =>
+          noteListed({ store, notifier, sanitizer }, session, catalogue, { ...listed, step: row.step }),
         onReconnected: async () => {
           const data = connectedFacts(name, settings, catalogue);
           await appendEvents(store.db, session.id, session.epoch, [

@@ -1,5 +1,5 @@
 /** The tools of a session's MCP servers, taken once: its prompt does not change when a server does. */
-import { createHash } from "node:crypto";
+import { digestOf } from "./changed-tools.ts";
 import { isRemote, type McpServer } from "../config/mcp-settings.ts";
 import type { McpCatalogue, McpToolEntry } from "../contract/mcp.ts";
 import { reasonOf } from "../contract/reason-of.ts";
@@ -140,6 +140,3 @@ function loginNeeded(server: string, message: string) {
   const command = `longhaul mcp login ${server}`;
   return message.includes(command) ? [{ server, command }] : [];
 }
-
-const digestOf = (tools: readonly McpToolEntry[]): string =>
-  createHash("sha256").update(JSON.stringify(tools)).digest("hex");

@@ -206,6 +206,8 @@ export const eventData = {
   "mcp:connected": of({ server: text, era: text, tools: number, tokens: number }),
   /** A person has to log in first; `command` does it. */
   "mcp:login-needed": of({ server: text, command: text }),
+  /** It lists other tools by now: taken after the next compaction, or when a person speaks. */
+  "mcp:changed": of({ server: text, added: list(text), removed: list(text) }),
   "mcp:failed": of({ server: text, message: text, required: flag }),
   "session:ended": of({
     status: text,

@@ -22,14 +22,20 @@ export async function loadCatalogues(db: Queryable, sessionId: string): Promise<
       era: mcpCatalogues.era,
       digest: mcpCatalogues.digest,
       found: mcpCatalogues.found,
+      next: sql<NonNullable<McpCatalogue["next"]> | null>`${mcpCatalogues.next}::jsonb - 'tools' - 'era'`,
     })
     .from(mcpCatalogues)
     .where(and(eq(mcpCatalogues.sessionId, sessionId), ne(mcpCatalogues.era, DUE)))
     .orderBy(asc(mcpCatalogues.server));
   const unread = rows.filter(({ digest }) => !known.has(digest)).map(({ server }) => server);
   if (unread.length > 0) await read(db, sessionId, unread);
-  return rows.map(({ server, era, digest, found }) => {
-    const shared = { server, digest, found: (found as string[] | null) ?? [] };
+  return rows.map(({ server, era, digest, found, next }) => {
+    const shared = {
+      server,
+      digest,
+      found: (found as string[] | null) ?? [],
+      ...(next === null ? {} : { next }),
+    };
     // A failed one has its reason where others have their digest.
     if (era === FAILED) return { ...shared, era: "", tools: [], failed: digest };
     return { ...shared, era, tools: known.get(digest) ?? [] };
@@ -69,6 +75,55 @@ export async function keepCatalogue(
     })
     .returning({ server: mcpCatalogues.server });
   return rows.length > 0;
+}
+
+/**
+ * Keeps what a server lists by now beside what the session has; null where that is the same again.
+ * @returns false where it is known, or the session has taken another list meanwhile
+ */
+export async function keepNext(
+  db: Queryable,
+  sessionId: string,
+  current: Pick<McpCatalogue, "server" | "digest">,
+  next:
+    | (NonNullable<McpCatalogue["next"]> & { readonly era: string; readonly tools: readonly McpToolEntry[] })
+    | null,
+): Promise<boolean> {
+  const known = sql`${mcpCatalogues.next}->>'digest'`;
+  const rows = await db
+    .update(mcpCatalogues)
+    .set({ next })
+    .where(
+      and(
+        eq(mcpCatalogues.sessionId, sessionId),
+        eq(mcpCatalogues.server, current.server),
+        eq(mcpCatalogues.digest, current.digest),
+        sql`${known} is distinct from ${next?.digest ?? null}`,
+      ),
+    )
+    .returning({ server: mcpCatalogues.server });
+  return rows.length > 0;
+}
+
+/** Takes what servers list by now in the place of what the session has. */
+export async function takeNext(db: Queryable, sessionId: string, servers: readonly string[]): Promise<void> {
+  const { next } = mcpCatalogues;
+  await db
+    .update(mcpCatalogues)
+    .set({
+      era: sql`${next}->>'era'`,
+      tools: sql`${next}->'tools'`,
+      digest: sql`${next}->>'digest'`,
+      takenAt: sql`now()`,
+      next: null,
+    })
+    .where(
+      and(
+        eq(mcpCatalogues.sessionId, sessionId),
+        inArray(mcpCatalogues.server, [...servers]),
+        sql`${next}->>'digest' is not null`,
+      ),
+    );
 }
 
 /** Servers that did not answer are asked again: a new run begins. */

@@ -35,6 +35,14 @@ export function compressedLine(data: EventData["context:compressed"], style: Sty
   return style("cyan", `◆ context compacted, round ${data.round}: ${sizes}, ${how}`);
 }
 
+const NAMES_CHARS = 200;
+
+export function changedTools({ server, added, removed }: EventData["mcp:changed"]): string {
+  const named = (sign: string, names: readonly string[]) => names.map((name) => `${sign}${name}`);
+  const names = oneLine([...named("+", added), ...named("−", removed)].join(" "), NAMES_CHARS);
+  return `${oneLine(server, 40)} changed its tools${names === "" ? "" : `: ${names}`}`;
+}
+
 export function queuedLine(data: EventData["message:queued"], style: Style, columns: number): string {
   const place = data.position > 1 ? ` (position ${data.position})` : "";
   return style("magenta", `✉ waits for the next step${place}: ${oneLine(data.excerpt, columns)}`);

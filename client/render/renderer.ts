@@ -7,7 +7,15 @@ import type { EventData, SessionEvent } from "../../activities/store/event.ts";
 import type { Style } from "../console/output.ts";
 import { doubtText, REFUSED_SUMMARY } from "../console/doubt-text.ts";
 import { contextText, dollars, duration, oneLine, plural, tokens } from "../console/format.ts";
-import { compressedLine, endLines, queuedLine, refusedLine, sandboxLine, startLine } from "./lines.ts";
+import {
+  changedTools,
+  compressedLine,
+  endLines,
+  queuedLine,
+  refusedLine,
+  sandboxLine,
+  startLine,
+} from "./lines.ts";
 import { delegateLines } from "./delegate-lines.ts";
 import { gitLines } from "./git-lines.ts";
 import { setupLines } from "./setup-lines.ts";
@@ -179,6 +187,7 @@ export class Renderer {
     "mcp:connected": (_event, { server, tools }) =>
       this.note(this.#style("dim", `  ${oneLine(server, 40)}: ${plural(tools, "tool")}`)),
     "mcp:login-needed": (_event, { command }) => this.#warn(`  → ${oneLine(command, 200)}`),
+    "mcp:changed": (_event, data) => this.note(this.#style("dim", `  ${changedTools(data)}`)),
     "mcp:failed": (_event, { server, message }) =>
       this.#warn(`! MCP server ${oneLine(server, 40)}: ${oneLine(message, 300)}`),
     "llm:error": (_event, { message, class: kind, final, retryInMs }) => {

@@ -14,6 +14,8 @@ export interface TestMcpServer {
   readonly methods: string[];
   /** Headers of the newest request. */
   headers(): IncomingMessage["headers"];
+  /** Tells those who listen that its tools changed; the older revisions tell of it by themselves. */
+  toolsChanged(): void;
   /** Sessions of the older revisions, which it then has forgotten. */
   forgetSessions(): void;
 }
@@ -32,7 +34,8 @@ export async function startMcpServer(
   const bodies: unknown[] = [];
   let headers: IncomingMessage["headers"] = {};
   const sessions = new Map<string, NodeStreamableHTTPServerTransport>();
-  const modern = toNodeHandler(createMcpHandler(make, { legacy: "reject" }));
+  const handler = createMcpHandler(make, { legacy: "reject" });
+  const modern = toNodeHandler(handler);
   type NodeRequest = Parameters<typeof modern>[0];
 
   async function old(request: IncomingMessage, answer: ServerResponse, body: unknown): Promise<void> {
@@ -71,6 +74,7 @@ export async function startMcpServer(
     methods,
     bodies,
     headers: () => headers,
+    toolsChanged: () => void handler.notify.toolsChanged(),
     forgetSessions: () => sessions.clear(),
   };
 }
