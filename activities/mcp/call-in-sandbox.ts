@@ -19,7 +19,7 @@ import {
  * program that got the call is gone.
  */
 export async function callInSandbox(call: McpCall, context: ToolContext): Promise<ToolResult> {
-  const { server, era, isRepeatable, state, task } = call;
+  const { server, isRepeatable, state, task } = call;
   const { signal } = context;
   const of: SandboxServer = { ...server, sandbox: await context.sandbox() };
   let program: Program;

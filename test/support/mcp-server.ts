@@ -74,7 +74,7 @@ export async function startMcpServer(
     methods,
     bodies,
     headers: () => headers,
-    toolsChanged: () => void handler.notify.toolsChanged(),
+    toolsChanged: () => handler.notify.toolsChanged(),
     forgetSessions: () => sessions.clear(),
   };
 }
