@@ -2,6 +2,7 @@
 import type { AgentActivities } from "./contract/activities.ts";
 import type { BatchActivities } from "./contract/batch.ts";
 import { createAskPerson } from "./ask-person.ts";
+import { createAskBudget } from "./ask-budget.ts";
 import { createBackgroundSaves } from "./workspace/background-save.ts";
 import { createCloseSession } from "./close-session.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
@@ -16,6 +17,7 @@ import { createPrune } from "./prune.ts";
 import { createPublish } from "./publish.ts";
 import { createRunTool } from "./run-tool.ts";
 import { createSandboxLifecycle } from "./sandbox-lifecycle.ts";
+import { createSettleBudget } from "./settle-budget.ts";
 import { createSettleQuestion } from "./settle-question.ts";
 import { createSessionSandboxes } from "./workspace/session-sandbox.ts";
 import { createSetUpSandbox } from "./set-up-sandbox.ts";
@@ -41,6 +43,8 @@ export function createActivities(deps: AgentDeps): AgentActivities & BatchActivi
     runTool: createRunTool(deps, withSetUp(sandboxes, setUps), saves),
     askPerson: createAskPerson(deps),
     settleQuestion: createSettleQuestion(deps),
+    askBudget: createAskBudget(deps),
+    settleBudget: createSettleBudget(deps),
     notify: createNotify(deps),
     markWaiting: createMarkWaiting(deps),
     openDelegate: createOpenDelegate(deps, sandboxes, saves),

@@ -4,19 +4,11 @@
  * Idempotency key: the session's status. Side effects: that. Heartbeat: by timer. Retry class: Postgres. Cancel: none needed.
  */
 import { inScope } from "./runtime/activity-scope.ts";
+import type { OpenBudget } from "./contract/budget-question.ts";
 import type { AgentDeps } from "./runtime/deps.ts";
-import { enterSession } from "./runtime/enter-session.ts";
-import { openQuestions, setWaiting } from "./store/questions.ts";
-import { holdRun } from "./store/runs.ts";
+import { enterWaiting } from "./step/waiting.ts";
 
 export function createMarkWaiting(deps: AgentDeps) {
-  return ({ step }: { readonly step: number }): Promise<void> =>
-    inScope(deps, async (scope) => {
-      const { id } = await enterSession(deps, scope, { step, phase: "tools" });
-      await deps.store.db.transaction(async (tx) => {
-        if (!(await holdRun(tx, id, scope.runId))) return;
-        if ((await openQuestions(tx, id)).length > 0) await setWaiting(tx, id, true);
-      });
-      deps.notifier.wake(id);
-    });
+  return (input: { readonly step: number; readonly budget?: OpenBudget }): Promise<void> =>
+    inScope(deps, async (scope) => void (await enterWaiting(deps, scope, input)));
 }

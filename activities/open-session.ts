@@ -27,7 +27,7 @@ import type { Queryable } from "./store/db.ts";
 import { chainStart, runInCharge, takeOver, type Standpoint } from "./store/runs.ts";
 import { findSchedule } from "./store/schedules.ts";
 import { createSession, lastUsedStep, type Session } from "./store/sessions.ts";
-import { isCold } from "./store/model-calls.ts";
+import { isCold, spentUsd } from "./store/model-calls.ts";
 import { findRepository } from "./store/repositories.ts";
 import { countParked } from "./store/guidance.ts";
 import { reportContinued, reportStart } from "./telemetry/report.ts";
@@ -79,13 +79,14 @@ async function openSession(
     ...(deps.notices === undefined ? {} : { notifies: true as const }),
     ...(deps.heartbeatTimeoutMs === undefined ? {} : { heartbeatTimeoutMs: deps.heartbeatTimeoutMs }),
   });
-  const [cold, rows, round, parked] = await Promise.all([
+  const [cold, rows, round, parked, costUsd] = await Promise.all([
     policy.budget.returnTokens !== undefined &&
       at.phase === "resume" &&
       isCold(db, session.id, cacheSeconds(session.config)),
     loadView(db, session.id),
     lastRound(db, session.id),
     countParked(db, session.id),
+    policy.asksAtLimit === true && policy.maxCostUsd !== undefined ? spentUsd(db, session.id) : undefined,
   ]);
   if (input.continuedStep === undefined && scope.attempt === 1 && !wentBack) {
     await appendEvents(db, session.id, session.epoch, [
@@ -112,6 +113,7 @@ async function openSession(
     context: contextSizeOf(rows, measureOf(session, prefix)),
     round,
     ...(cold ? { cold } : {}),
+    ...(costUsd === undefined ? {} : { costUsd }),
     ...(parked > 0 ? { parked: true } : {}),
     ...sandboxOf(session),
   };

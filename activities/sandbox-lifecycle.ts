@@ -13,7 +13,9 @@ import type { CloseSandboxInput, SandboxFacts, WorkspaceFacts } from "./contract
 import type { AgentDeps } from "./runtime/deps.ts";
 import { enterSession, enterToClose } from "./runtime/enter-session.ts";
 import { fatal, type FailureType } from "./contract/failures.ts";
+import { enterWaiting } from "./step/waiting.ts";
 import { takeSandboxTools } from "./step/server-tools.ts";
+import type { OpenBudget } from "./contract/budget-question.ts";
 import { SandboxLost } from "./sandbox/sandbox-lost.ts";
 import { closeSandbox, parkSandbox } from "./workspace/close-sandbox.ts";
 import { NOTHING_SAVED, saveSandbox } from "./workspace/save-files.ts";
@@ -49,9 +51,9 @@ export function createSandboxLifecycle(deps: AgentDeps, sandboxes: SessionSandbo
         return abortable(save, scope.signal);
       }),
 
-    parkSandbox: (input: { step: number; afterMs: number }): Promise<WorkspaceFacts> =>
+    parkSandbox: (input: { step: number; afterMs: number; budget?: OpenBudget }): Promise<WorkspaceFacts> =>
       inScope(deps, async (scope) => {
-        const session = await enterSession(deps, scope, { step: input.step, phase: "tools" });
+        const session = await enterWaiting(deps, scope, input);
         // The server keeps the time until the second attempt: no slot and no timer of the run's own waits for it.
         if (scope.attempt === 1) throw notYet(input.afterMs);
         if (scope.signal.aborted) return scope.stopped();

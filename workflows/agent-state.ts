@@ -21,6 +21,10 @@ export interface AgentState {
   step: number;
   /** Steps of this task, from start or resume: what `maxSteps` counts. */
   steps: number;
+  /** That a person gave it on top of `maxSteps`. */
+  moreSteps: number;
+  /** A person was asked at a limit, and it is to end there. */
+  endsAtLimit: boolean;
   epoch: number;
   context: ContextSize;
   round: number;
@@ -99,6 +103,8 @@ export function createState(input: CodingAgentInput): AgentState {
     ),
     step: carried?.step ?? 0,
     steps: carried?.steps ?? 0,
+    moreSteps: carried?.moreSteps ?? 0,
+    endsAtLimit: carried?.endsAtLimit ?? false,
     epoch: 1,
     context: carried?.context ?? { used: 0, estimated: true, prunable: 0 },
     round: carried?.round ?? 0,
@@ -139,6 +145,7 @@ export function applyOpened(state: AgentState, session: OpenedSession): void {
   state.round = session.round;
   state.cacheExpired = session.cold ?? false;
   state.sandbox = session.sandbox;
+  if (session.costUsd !== undefined) state.costUsd = session.costUsd;
   if (session.parked) state.inbox.parked = Math.max(1, state.inbox.parked);
 }
 
@@ -228,6 +235,8 @@ export function carry(state: AgentState): CarriedState {
     seenIds: latestIds(state.inbox),
     step: state.step,
     steps: state.steps,
+    ...(state.moreSteps > 0 ? { moreSteps: state.moreSteps } : {}),
+    ...(state.endsAtLimit ? { endsAtLimit: true } : {}),
     round: state.round,
     breaker: state.breaker,
     ...(state.futile > 0 ? { futile: state.futile } : {}),

@@ -1,8 +1,11 @@
 /** The questions that a step's calls ask of people, as the run holds them. None is open at a step boundary. Pure. */
+import type { OpenBudget } from "../activities/contract/budget-question.ts";
 import type { QuestionFacts, Settlement } from "../activities/contract/questions.ts";
 
 export interface OpenQuestion extends QuestionFacts {
   readonly askedAtMs: number;
+  /** Of a question about a limit. */
+  readonly budget?: OpenBudget;
   settlement: Settlement | undefined;
 }
 

@@ -1,5 +1,6 @@
 /** The agent loop. Decisions are in loop-policy.ts, state in agent-state.ts, activities in actions.ts. */
 import { CancellationScope, CancelledFailure, continueAsNew, workflowInfo } from "@temporalio/workflow";
+import type { BudgetLimit } from "../activities/contract/budget-question.ts";
 import type { ClosedSession } from "../activities/contract/activities.ts";
 import { applyMismatch, applyOpened, applyStep, carry, createState } from "./agent-state.ts";
 import { close, keepWaiting } from "./closing.ts";
@@ -8,6 +9,7 @@ import { fetchRepository, pushSaves } from "./delivery.ts";
 import { runTools } from "./calls.ts";
 import { setHandlers } from "./handlers.ts";
 import { waiting } from "./inbox.ts";
+import { limitToAsk, mayGoOn } from "./limits.ts";
 import { setUpSandbox } from "./set-up.ts";
 import { announceStop } from "./stops.ts";
 import { returnIfDue, stepIn } from "./fallback.ts";
@@ -41,7 +43,7 @@ export async function codingAgent(input: CodingAgentInput = {}): Promise<ClosedS
     // A message arrived while the session was closing: continue with it, unless the run was cancelled as well.
     await CancellationScope.nonCancellable(() => parkOverflow(run));
     await endIfCancelled(run);
-    await continueAsNew<typeof codingAgent>({ carried: { ...carry(run.state), steps: 0 } });
+    await continueAsNew<typeof codingAgent>({ carried: { ...carry(run.state), steps: 0, moreSteps: 0 } });
   }
   // A run that was to deliver alone has not failed where the one before it had.
   if (outcome.error && outcome !== input.deliver?.outcome) throw failureOf(outcome);
@@ -75,6 +77,12 @@ async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcom
     const policy = run.policy ?? first;
     if (state.deadline === "over") return { status: "max_steps", limit: "deadline" };
     if (continueDue(history(), policy)) await continueSession(run);
+
+    const asked: BudgetLimit | undefined = limitToAsk(run, policy);
+    if (asked !== undefined) {
+      state.endsAtLimit = !(await mayGoOn(run, asked, first));
+      continue;
+    }
 
     await undoCompactions(run);
     const plan = afterOverflow(state.overflows, policy) ?? compactionDue(state, policy);

@@ -141,11 +141,11 @@ export function continueDue(
 
 /** The limit that a run has reached: the next step is its last. */
 export function limitReached(
-  state: Pick<AgentState, "steps" | "costUsd" | "deadline">,
+  state: Pick<AgentState, "steps" | "moreSteps" | "costUsd" | "deadline">,
   policy: RunPolicy,
 ): Limit | undefined {
   if (state.deadline) return "deadline";
-  if (state.steps >= policy.maxSteps) return "steps";
+  if (state.steps >= policy.maxSteps + state.moreSteps) return "steps";
   return policy.maxCostUsd !== undefined && state.costUsd >= policy.maxCostUsd ? "cost" : undefined;
 }
 

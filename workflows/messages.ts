@@ -110,6 +110,10 @@ export interface CarriedState {
   readonly seenIds: readonly string[];
   readonly step: number;
   readonly steps: number;
+  /** That a person gave on top of the limit. Absent means none. */
+  readonly moreSteps?: number;
+  /** A person said so. Absent means no. */
+  readonly endsAtLimit?: true;
   readonly round: number;
   readonly breaker: number;
   readonly futile?: number;

@@ -32,7 +32,7 @@ export function currentDetails(
   if (!policy) return "Opening the session …";
   const lines = [
     ...questions.flatMap(questionLines),
-    `**Step ${state.step}** of at most ${state.step - state.steps + policy.maxSteps} · ${state.phase} · ${code(policy.model)}`,
+    `**Step ${state.step}** of at most ${state.step - state.steps + policy.maxSteps + state.moreSteps} · ${state.phase} · ${code(policy.model)}`,
     "",
     ...contextLines(state, policy),
     "",
@@ -89,7 +89,7 @@ export function sessionView(
     status,
     phase: state.phase,
     step: state.step,
-    maxSteps: policy?.maxSteps ?? 0,
+    maxSteps: policy ? policy.maxSteps + state.moreSteps : 0,
     epoch: state.epoch,
     model: policy?.model ?? "",
     queue: state.inbox.queue

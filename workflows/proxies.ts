@@ -99,6 +99,8 @@ export function activityOptions(
     },
     askPerson: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     settleQuestion: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    askBudget: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
+    settleBudget: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     notify: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     markWaiting: { ...common, ...admin, startToCloseTimeout: MINUTE_MS, retry: retry(AWAY_ATTEMPTS) },
     // A save of the workspace, as the delegate's first files; its files are few.

@@ -35,10 +35,14 @@ export function answerRefusal({ asking }: Run, message: unknown): string | undef
   return answer.ok || asking.storing > 0 ? undefined : answer.reason;
 }
 
-/** The person wrote a message: it is no answer, and grants nothing, and must not wait behind a question. */
+/**
+ * The person wrote a message: it is no answer, and grants nothing, and must not wait behind a question. One about a limit
+ * stays open: the message could be read by no step without more of what is used up.
+ */
 export function withdrawForMessage({ asking }: Run): void {
   asking.messages += 1;
-  for (const question of unanswered(asking)) question.settlement = { how: "withdrawn", why: "said" };
+  for (const question of unanswered(asking).filter(({ kind }) => kind !== "budget"))
+    question.settlement = { how: "withdrawn", why: "said" };
 }
 
 /** Asks about a call and waits. @returns its facts where that ended it; undefined where it is to be run */
@@ -118,17 +122,21 @@ export async function notifyEnd(run: Run): Promise<void> {
 }
 
 /** The wait. There is a timer only where the default is to be taken after a while. */
-async function answerTo(run: Run, question: OpenQuestion): Promise<Settlement> {
+export async function answerTo(run: Run, question: OpenQuestion): Promise<Settlement> {
   const { asking } = run;
   if (run.policy?.notifies) void notify(run, { event: "question:asked", question: question.id });
   asking.open.push(question);
   asking.busy -= 1;
   showDetails(run);
   try {
-    const isAnswered = () => question.settlement !== undefined;
+    const isBudget = question.kind === "budget";
+    const isAnswered = () =>
+      question.settlement !== undefined || (isBudget && run.state.deadline !== undefined);
     if (question.expiresInMs === undefined) await condition(isAnswered);
     else await condition(isAnswered, question.expiresInMs);
-    question.settlement ??= { how: "defaulted", why: "expired" };
+    question.settlement ??= isBudget
+      ? { how: "withdrawn", why: "stopped" }
+      : { how: "defaulted", why: "expired" };
     return question.settlement;
   } finally {
     asking.busy += 1;
@@ -152,6 +160,7 @@ export async function restWhileWaiting(run: Run, isOver: () => boolean): Promise
 }
 
 async function rest(run: Run, isIdle: () => boolean): Promise<void> {
+  const { phase } = run.state;
   run.status = "waiting";
   enterPhase(run, "waiting");
   if (run.policy?.searchAttributes) setSearchAttributes(run, "waiting");
@@ -164,7 +173,7 @@ async function rest(run: Run, isIdle: () => boolean): Promise<void> {
     announceStop();
     await resting;
     run.status = "active";
-    enterPhase(run, "running tools");
+    enterPhase(run, phase);
     if (run.policy?.searchAttributes) setSearchAttributes(run, "active");
   }
 }
@@ -172,11 +181,13 @@ async function rest(run: Run, isIdle: () => boolean): Promise<void> {
 /** What cannot be done here leaves the session as it is: it waits all the same. */
 async function waitAndPark(run: Run): Promise<void> {
   const { step } = run.state;
-  await perform("markWaiting", optionsOf(run), `step ${step} · waits for a person`, { step });
+  const budget = unanswered(run.asking).find((question) => question.budget)?.budget;
+  const about = budget === undefined ? { step } : { step, budget };
+  await perform("markWaiting", optionsOf(run), `step ${step} · waits for a person`, about);
   const afterMs = run.policy?.parkAfterMs;
   if (afterMs === undefined) return;
   const summary = `step ${step} · park the sandbox after ${lasted(afterMs)}`;
-  await perform("parkSandbox", optionsOf(run), summary, { step, afterMs });
+  await perform("parkSandbox", optionsOf(run), summary, { ...about, afterMs });
   // The next call, or the next step, opens it again.
   run.state.sandbox = undefined;
   run.opening = undefined;

@@ -100,6 +100,8 @@ const limitsConfigSchema = z.strictObject({
   maxCostUsd: z.number().positive().optional(),
   /** Saved files of a session in Postgres; beyond it only the newest are kept. Source: ours, sixteen of the largest saves. */
   maxSaved: sizeSchema.default("4g"),
+  /** At `maxCostUsd` and `maxSteps`: the run ends, or a person is asked whether it may go on. */
+  onLimit: z.enum(["stop", "ask"]).default("stop"),
   /** How long a run may take, in ms, also while it waits; then it ends after a last answer. Default: no limit. */
   deadline: z.number().int().min(MIN_DEADLINE_MS).max(MAX_DEADLINE_MS).optional(),
   /** So long before the deadline that last answer is asked for, in ms; a quarter of the deadline at most. Source: ours, two minutes. */

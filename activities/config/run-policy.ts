@@ -125,6 +125,9 @@ export function runPolicyOf(
     ...(config.limits.deadline === undefined
       ? {}
       : { deadlineMs: config.limits.deadline, wrapUpMs: config.limits.wrapUp }),
+    ...(config.limits.onLimit === "ask" && questionSettings(config.questions).mode === "ask"
+      ? { asksAtLimit: true as const }
+      : {}),
     ...(config.sandbox.askForDomains === true ? { asksForDomains: true as const } : {}),
     ...(Object.keys(config.mcpServers ?? {}).length === 0 ? {} : { serversAsk: true as const }),
     ...(setup === undefined ? {} : { setupTimeoutMs: setupTimeoutOf(setup, config.sandbox) }),

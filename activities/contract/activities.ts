@@ -17,7 +17,15 @@ import type { Guidance } from "./guidance.ts";
 import type { Limit } from "./limits.ts";
 import type { OpenDelegateInput, OpenedDelegate, SettledDelegate, SettleDelegateInput } from "./delegates.ts";
 import type { MessageKind } from "./message.ts";
-import type { AskedPerson, NotifyInput, SettledQuestion, SettleQuestionInput } from "./questions.ts";
+import type { AskBudgetInput, OpenBudget } from "./budget-question.ts";
+import type {
+  AskedBudget,
+  AskedPerson,
+  NotifyInput,
+  SettleBudgetInput,
+  SettledQuestion,
+  SettleQuestionInput,
+} from "./questions.ts";
 import type { AnnounceQueuedInput } from "./queued-message.ts";
 import type { RunPolicy } from "./run-policy.ts";
 import type { RunToolInput, ToolFacts } from "./tool-facts.ts";
@@ -53,6 +61,8 @@ export interface OpenedSession {
   readonly round: number;
   /** Resumed so late that the provider's cache has expired: the next request is billed in full. */
   readonly cold?: boolean;
+  /** USD of the session so far, where a person is asked at its limit: a run may begin there. */
+  readonly costUsd?: number;
   /** Messages of an earlier run wait in Postgres. */
   readonly parked?: boolean;
   /** The sandbox of an earlier run, where it is on a host with a queue of its own. */
@@ -230,8 +240,12 @@ export interface AgentActivities {
   askPerson(input: RunToolInput): Promise<AskedPerson>;
   /** Writes how a question ended, and the result of its call where it has one by that. */
   settleQuestion(input: SettleQuestionInput): Promise<SettledQuestion>;
-  /** Says that the session waits for nothing but answers. */
-  markWaiting(input: { readonly step: number }): Promise<void>;
+  /** Asks a person whether the session may go on past a limit. */
+  askBudget(input: AskBudgetInput): Promise<AskedBudget>;
+  /** Writes how that ended. @returns the limit that holds now; undefined where the run is to end */
+  settleBudget(input: SettleBudgetInput): Promise<{ readonly of?: number }>;
+  /** Says that the session waits for nothing but answers; with a question about a limit, at the boundary before its step. */
+  markWaiting(input: { readonly step: number; readonly budget?: OpenBudget }): Promise<void>;
   /** Makes the session that does a call of `delegate`, with the files as they are now. */
   openDelegate(input: OpenDelegateInput): Promise<OpenedDelegate>;
   /** Stores the result of a delegate that has ended, and takes its files over. */
@@ -247,7 +261,11 @@ export interface AgentActivities {
   /** Saves what changed in the workspace. */
   saveWorkspace(input: { readonly step: number }): Promise<WorkspaceFacts>;
   /** Saves the workspace and removes the container, `afterMs` from now, for as long as the session waits. */
-  parkSandbox(input: { readonly step: number; readonly afterMs: number }): Promise<WorkspaceFacts>;
+  parkSandbox(input: {
+    readonly step: number;
+    readonly afterMs: number;
+    readonly budget?: OpenBudget;
+  }): Promise<WorkspaceFacts>;
   /** Saves the workspace a last time and removes the container. */
   closeSandbox(input: CloseSandboxInput): Promise<WorkspaceFacts>;
   /** Gives every open call a result and writes the outcome. */

@@ -1,17 +1,21 @@
 /** Questions to people, as the workflow, the activities and the clients see them: who may answer what. Pure. */
+import { readMore, type OpenBudget } from "./budget-question.ts";
 import { cleanText } from "./clean-text.ts";
 import { cutChars } from "./cut-text.ts";
 import type { RunToolInput, ToolFacts } from "./tool-facts.ts";
 
-/** `egress`: names that the sandbox may not reach. `mcp`: what a server wants to know. */
-export type QuestionKind = "ask" | "approval" | "plan" | "egress" | "mcp";
+/** `egress`: names that the sandbox may not reach. `mcp`: what a server wants to know. `budget`: whether the session may go on past a limit. */
+export type QuestionKind = "ask" | "approval" | "plan" | "egress" | "mcp" | "budget";
 
 /** Whether words answer it, or one of its options; the other kinds want leave. */
-export const wantsWords = (kind: string): boolean => kind === "ask" || kind === "mcp";
+export const wantsWords = (kind: string): boolean => kind === "ask" || kind === "mcp" || kind === "budget";
 
 /** What the workflow keeps of a question while it is open; all of its text is in its row. */
 export interface QuestionFacts {
-  /** Named by its call: `s12c0`; `s12c0e` of kind `egress`, `s12c0q1` and so on of kind `mcp`. */
+  /**
+   * Named by its call: `s12c0`; `s12c0e` of kind `egress`, `s12c0q1` and so on of kind `mcp`. Of kind `budget` by the step that waits:
+   * `s13cost`, `s13steps`.
+   */
   readonly id: string;
   readonly kind: QuestionKind;
   /** At most 200 characters. */
@@ -21,6 +25,8 @@ export interface QuestionFacts {
   readonly default?: string;
   /** Absent: the question waits as long as it takes. */
   readonly expiresInMs?: number;
+  /** Of kind `budget`: how much more may be given at most, in USD or steps. Absent means any amount. */
+  readonly most?: number;
 }
 
 /** How a question ended. `superseded` is what a reset does to it. */
@@ -31,7 +37,7 @@ export type Settlement =
   | { readonly how: "denied"; readonly text?: string; readonly by?: string }
   | { readonly how: "declined"; readonly by?: string }
   | { readonly how: "defaulted"; readonly why: "expired" | "unattended" }
-  | { readonly how: "withdrawn"; readonly why: "said" | "unattended" | "too-many" };
+  | { readonly how: "withdrawn"; readonly why: "said" | "unattended" | "too-many" | "stopped" };
 
 export type AskedPerson =
   | {
@@ -42,6 +48,17 @@ export type AskedPerson =
     }
   /** There is nothing to ask: the call is allowed, or over. */
   | { readonly kind: "passed" };
+
+export type AskedBudget =
+  | { readonly kind: "asked"; readonly question: QuestionFacts; readonly used: number; readonly of: number }
+  /** The limit was raised before, by an answer that another line of the session got. */
+  | { readonly kind: "raised"; readonly of: number }
+  /** Nothing more may be given: there is nothing to ask. */
+  | { readonly kind: "passed" };
+
+export interface SettleBudgetInput extends OpenBudget {
+  readonly settlement: Settlement;
+}
 
 export interface SettleQuestionInput extends RunToolInput {
   readonly id: string;
@@ -75,7 +92,7 @@ export interface AnswerMessage {
 /** Of an answer in a signal; longer words are said (`say`). Source: as messages, 16 KB. */
 export const MAX_ANSWER_CHARS = 16_000;
 
-type Open = Pick<QuestionFacts, "id" | "kind" | "options">;
+type Open = Pick<QuestionFacts, "id" | "kind" | "options" | "most">;
 
 export type ReadAnswer =
   | { readonly ok: true; readonly id: string; readonly settlement: Settlement }
@@ -131,11 +148,11 @@ function withPerson(settlement: Said, by: string | undefined): Said {
   return by === undefined ? settlement : { ...settlement, by };
 }
 
-function settlementOf({ kind, options }: Open, { text, option, action }: AnswerMessage): Said | string {
+function settlementOf({ kind, options, most }: Open, { text, option, action }: AnswerMessage): Said | string {
   if (text !== undefined && text.length > MAX_ANSWER_CHARS)
     return `the answer has more than ${MAX_ANSWER_CHARS} characters; say it as a message`;
   if (action === "decline") return { how: "declined" };
-  if (kind !== "ask" && kind !== "mcp") return leaveOf(kind, text, action);
+  if (!wantsWords(kind)) return leaveOf(kind, text, action);
   if (action !== undefined)
     return `${action} answers an approval, and this is a question: answer it in words`;
   const chosen = option ?? text;
@@ -145,13 +162,17 @@ function settlementOf({ kind, options }: Open, { text, option, action }: AnswerM
   const label =
     options.find((one) => one.toLowerCase() === String(chosen).toLowerCase()) ??
     (/^\d+$/.test(String(chosen)) ? options[Number(chosen) - 1] : undefined);
+  if (label === undefined && kind === "budget") {
+    const more = readMore(options, String(chosen), most);
+    if (more !== undefined) return more.ok ? { how: "answered", text: more.text } : more.reason;
+  }
   return label === undefined
     ? `"${cutChars(String(chosen), 80)}" is not among the options: ${options.map((one, place) => `${place + 1} ${one}`).join(", ")}`
     : { how: "answered", text: label };
 }
 
 function leaveOf(
-  kind: Exclude<QuestionKind, "ask" | "mcp">,
+  kind: QuestionKind,
   text: string | undefined,
   action: AnswerMessage["action"],
 ): Said | string {

@@ -33,6 +33,8 @@ export interface RunPolicy {
   readonly returnAfterMs?: number;
   /** USD that the session may cost; absent means no limit. */
   readonly maxCostUsd?: number;
+  /** At the limits of cost and of steps a person is asked. Absent in runs that end there. */
+  readonly asksAtLimit?: true;
   /** How long a run may take, and how long before that it begins to end, in ms. Absent means no deadline. */
   readonly deadlineMs?: number;
   readonly wrapUpMs?: number;

@@ -53,7 +53,8 @@ export function childConfig(
     ...target,
     // Those step in for the session's own model alone.
     ...(fallback === undefined || target.model !== parent.model ? {} : { fallback }),
-    limits: { ...parent.limits, maxSteps },
+    // Only the session that people started asks them.
+    limits: { ...parent.limits, maxSteps, onLimit: "stop" },
   };
   return { ok: true, config };
 }

@@ -69,6 +69,7 @@ const WITHDRAWN = {
   said: "the person wrote a message instead, it follows",
   unattended: "nobody is asked in this session",
   "too-many": "too many questions are open at once; ask fewer in one step",
+  stopped: "the run ends",
 } as const;
 
 function withdrawnText(isLeave: boolean, why: keyof typeof WITHDRAWN): string {

@@ -174,7 +174,7 @@ export const eventData = {
   "git:pull-request": of({ url: text, number: number, created: flag }),
   /** Files that the last commit does not have; at most 20 are named. */
   "git:left-out": of({ count: number, files: list(of({ path: text, bytes: number, reason: text })) }),
-  /** Somebody has to answer: `longhaul answer ID`. `kind`: `ask`, or `approval` of a call. */
+  /** Somebody has to answer: `longhaul answer ID`. `kind`: `ask`; `approval` of a call, `plan`, `egress`; `budget` at a limit. */
   "question:asked": of({
     id: text,
     kind: text,

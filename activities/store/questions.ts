@@ -1,5 +1,5 @@
 /** Questions to people and how they ended. A row is marked, never deleted; which answer counts is the workflow's to say. */
-import { and, asc, eq, isNull, sql } from "drizzle-orm";
+import { and, asc, eq, isNull, like, ne, sql } from "drizzle-orm";
 import type { QuestionKind } from "../contract/questions.ts";
 import type { Queryable } from "./db.ts";
 import type { NewEvent } from "./event.ts";
@@ -21,13 +21,14 @@ export interface NewQuestion {
   readonly epoch: number;
   readonly id: string;
   readonly step: number;
-  readonly callIndex: number;
+  /** Null of a question that no call asks. */
+  readonly callIndex: number | null;
   readonly kind: QuestionKind;
   readonly text: string;
   readonly options: readonly QuestionOption[] | null;
   readonly defaultText: string | null;
-  /** SHA-256 of the call's tool and input. */
-  readonly inputHash: string;
+  /** SHA-256 of the call's tool and input; null where there is no call. */
+  readonly inputHash: string | null;
   readonly expiresInMs: number | undefined;
 }
 
@@ -62,6 +63,31 @@ export async function findQuestion(
     .from(questions)
     .where(one(sessionId, epoch, id));
   return row;
+}
+
+/** How many questions of that name a step has that have ended: the next one is another. */
+export async function questionsBefore(
+  db: Queryable,
+  {
+    sessionId,
+    epoch,
+    step,
+    name,
+  }: Pick<NewQuestion, "sessionId" | "epoch" | "step"> & { readonly name: string },
+): Promise<number> {
+  const rows = await db
+    .select({ id: questions.id })
+    .from(questions)
+    .where(
+      and(
+        eq(questions.sessionId, sessionId),
+        eq(questions.epoch, epoch),
+        eq(questions.step, step),
+        like(questions.id, `s${step}${name}%`),
+        ne(questions.status, "open"),
+      ),
+    );
+  return rows.length;
 }
 
 /** Ends an open question. @returns false where it had ended */

@@ -18,8 +18,8 @@ interface AnswerFlags {
   readonly json?: boolean;
 }
 
-/** Named by its call. */
-const QUESTION = /^s\d+c\d+e?$/;
+/** Named by its call, or by the step and its limit. */
+const QUESTION = /^s\d+(c\d+e?|(cost|steps)\d*)$/;
 
 export function answerCommand(command: Command, output: Output) {
   command

@@ -35,6 +35,7 @@ const TITLES: Readonly<Record<string, string>> = {
   mcp: "question of a server",
   plan: "plan",
   egress: "asks for the network",
+  budget: "has reached a limit",
 };
 
 const untilText = (expiresAt: string | null) => (expiresAt === null ? "" : `, taken at ${expiresAt}`);

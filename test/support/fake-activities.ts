@@ -144,6 +144,14 @@ export function fakeActivities(options: FakeOptions): FakeActivities {
       note("settleQuestion", input);
       return { kind: "allowed" };
     },
+    async askBudget(input) {
+      note("askBudget", input);
+      return { kind: "passed" };
+    },
+    async settleBudget(input) {
+      note("settleBudget", input);
+      return {};
+    },
     async notify(input) {
       note("notify", input);
     },

@@ -15,5 +15,5 @@ export async function questionRows({ pool }: Store, { id }: Session): Promise<Qu
   return rows as QuestionRow[];
 }
 
-export const untilWaiting = ({ db }: Store, { id }: Session) =>
-  eventually("the session waits", async () => (await findSession(db, id))?.status === "waiting");
+export const untilWaiting = ({ db }: Store, { id }: Session, timeoutMs?: number) =>
+  eventually("the session waits", async () => (await findSession(db, id))?.status === "waiting", timeoutMs);

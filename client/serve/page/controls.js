@@ -43,10 +43,10 @@ function showQuestions(questions) {
   $("questions").replaceChildren(...questions.map(questionPart));
 }
 
-const KINDS = { ask: "Question", mcp: "Question of a server" };
+/** Kinds that words answer; the others want leave. */
+const KINDS = { ask: "Question", mcp: "Question of a server", budget: "Limit" };
 
 function questionPart({ session, id, kind, text, options, default: fallback, expiresAt }) {
-  // The other kinds want leave.
   const wantsWords = kind in KINDS;
   const part = make("div", "question");
   const from = session === open.id ? "" : ` · ${session}`;
@@ -66,8 +66,9 @@ function questionPart({ session, id, kind, text, options, default: fallback, exp
   (options ?? []).forEach(({ label, description }, place) => {
     choice(description ? `${label} – ${description}` : label, { option: place + 1 }, "main");
   });
-  if (wantsWords) choice("Decline", { action: "decline" });
-  else {
+  // Of a limit's question to stop is one of the options.
+  if (wantsWords && kind !== "budget") choice("Decline", { action: "decline" });
+  else if (!wantsWords) {
     choice("Allow", { action: "allow" }, "main");
     if (kind === "approval") choice("Allow always", { action: "allow-always" });
     choice("Deny", { action: "deny" }, "danger");

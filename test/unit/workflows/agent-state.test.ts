@@ -12,6 +12,8 @@ const STATE: AgentState = {
   ),
   step: 7,
   steps: 5,
+  moreSteps: 3,
+  endsAtLimit: true,
   epoch: 3,
   context: { used: 5_000, estimated: true, prunable: 100 },
   round: 2,

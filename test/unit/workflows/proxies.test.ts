@@ -37,6 +37,8 @@ describe("each activity", () => {
     ]);
     expect(Object.fromEntries(queues)).toEqual({
       askPerson: "a",
+      askBudget: "a",
+      settleBudget: "a",
       settleQuestion: "a",
       markWaiting: "a",
       notify: "a",

@@ -1,0 +1,60 @@
+/**
+ * Asks a person whether a session may go on past a limit. The wait for the answer is the workflow's.
+ *
+ * Idempotency key: (session, epoch, the step that waits, the limit) as long as the question is open. Side effects: the
+ * question's row, an event. Heartbeat: by timer. Retry class: Postgres. Cancel: none needed, it is short.
+ */
+import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
+import type { AskBudgetInput } from "./contract/budget-question.ts";
+import { superseded } from "./contract/failures.ts";
+import type { AskedBudget } from "./contract/questions.ts";
+import type { AgentDeps } from "./runtime/deps.ts";
+import { enterSession } from "./runtime/enter-session.ts";
+import { budgetAsked, openBudget, roomFor } from "./step/budget.ts";
+import { appendEvents } from "./store/events.ts";
+import { spentUsd } from "./store/model-calls.ts";
+import { questionsBefore } from "./store/questions.ts";
+import { holdRun } from "./store/runs.ts";
+
+export function createAskBudget(deps: AgentDeps) {
+  return (input: AskBudgetInput): Promise<AskedBudget> =>
+    inScope(deps, (scope) => askBudget(deps, scope, input));
+}
+
+async function askBudget(deps: AgentDeps, scope: ActivityScope, input: AskBudgetInput): Promise<AskedBudget> {
+  const { step, round, limit } = input;
+  const { db } = deps.store;
+  const session = await enterSession(deps, scope, { step, phase: "model", round });
+  const isCost = limit === "cost";
+  const used = isCost ? await spentUsd(db, session.id) : input.used;
+  const of = isCost ? (session.config.limits.maxCostUsd ?? input.of) : input.of;
+  // Never for the limit that the run knows: it would come back at once.
+  if (used < of && of > input.of) return { kind: "raised", of };
+  const reached = { ...input, used, of };
+  const most = roomFor(deps.policy, reached);
+  const asked = await db.transaction(async (tx) => {
+    if (!(await holdRun(tx, session.id, scope.runId))) throw superseded("the question was not asked");
+    // An earlier run may have asked here, and ended without an answer: that question stays as it ended.
+    const before = await questionsBefore(tx, {
+      sessionId: session.id,
+      epoch: session.epoch,
+      step,
+      name: limit,
+    });
+    const id = `s${step}${limit}${before === 0 ? "" : before + 1}`;
+    const opened = await openBudget(tx, session, { ...reached, id }, most);
+    if (opened?.isNew === true)
+      await appendEvents(tx, session.id, session.epoch, [budgetAsked(opened.row, scope.attempt)]);
+    return opened;
+  });
+  if (asked === undefined) return { kind: "passed" };
+  deps.notifier.wake(session.id);
+  const { row, options } = asked;
+  const bound = most === Infinity ? {} : { most };
+  return {
+    kind: "asked",
+    question: { id: row.id, kind: "budget", text: row.text, options, ...bound },
+    used,
+    of,
+  };
+}

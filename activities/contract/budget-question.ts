@@ -1,0 +1,85 @@
+/** What is asked of a person where a session has reached a limit: how much more it may have. Pure. */
+import type { Limit } from "./limits.ts";
+
+/** Limits at which a person may be asked; a deadline always ends the run. */
+export type BudgetLimit = Exclude<Limit, "deadline">;
+
+/** A limit that is reached: in USD of the session with its delegates, or in steps of the run. */
+export interface ReachedLimit {
+  readonly limit: BudgetLimit;
+  readonly used: number;
+  readonly of: number;
+}
+
+export interface AskBudgetInput extends ReachedLimit {
+  /** The step that waits. */
+  readonly step: number;
+  /** Compaction rounds so far. */
+  readonly round: number;
+  /** How much more is offered: as much as the run began with. */
+  readonly offer: number;
+}
+
+/** A budget question that is open, as the activities that follow need it. */
+export interface OpenBudget extends AskBudgetInput {
+  readonly id: string;
+}
+
+export const STOP = "stop";
+
+/** The sum in dollars: cents, and four digits below one. */
+export const usd = (amount: number): string =>
+  `$${amount.toFixed(amount >= 1 ? 2 : 4).replace(/(\.\d\d)0+$/, "$1")}`;
+
+const amountText = (limit: BudgetLimit, amount: number): string =>
+  limit === "cost" ? usd(amount) : `${amount} step${amount === 1 ? "" : "s"}`;
+
+export function budgetText({ limit, used, of }: ReachedLimit): string {
+  return limit === "cost"
+    ? `This session has cost ${usd(used)} of the ${usd(of)} that it may (limits.maxCostUsd). May it go on?`
+    : `This run has made ${used} of the ${of} steps that it may (limits.maxSteps). May it go on?`;
+}
+
+/**
+ * What can be chosen: as much again, as far as that is allowed, or the end.
+ * @returns undefined where nothing more may be given, so that there is nothing to ask
+ */
+export function budgetOptions(limit: BudgetLimit, offer: number, most: number): string[] | undefined {
+  const amount = Math.min(offer, most);
+  const least = limit === "cost" ? LEAST_USD : 1;
+  return amount < least ? undefined : [`another ${amountText(limit, amount)}`, STOP];
+}
+
+/** Smaller sums are not told apart in words. Source: ours. */
+const LEAST_USD = 0.0001;
+
+const MORE = { cost: /^(?:another )?\$ ?(\d+(?:\.\d+)?)$/i, steps: /^(?:another )?(\d+) steps?$/i } as const;
+
+/** The amount that an answer gives; undefined for the end. */
+export function moreOf(limit: BudgetLimit, answer: string): number | undefined {
+  const digits = MORE[limit].exec(answer.trim())?.[1];
+  return digits === undefined || Number(digits) <= 0 ? undefined : Number(digits);
+}
+
+/** An amount in a person's own words, such as `$2.50` or `20 steps`; undefined where it is none. */
+export function readMore(
+  options: readonly string[],
+  answer: string,
+  most: number = Infinity,
+):
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly reason: string }
+  | undefined {
+  const limit = options.some((option) => moreOf("steps", option) !== undefined) ? "steps" : "cost";
+  const amount = moreOf(limit, answer);
+  if (amount === undefined) return undefined;
+  return amount > most
+    ? { ok: false, reason: `the operator lets the session have ${amountText(limit, most)} more at most` }
+    : { ok: true, text: `another ${amountText(limit, amount)}` };
+}
+
+/** The limit once so much more is given: counted from what is used already. */
+export function raisedLimit({ limit, used, of }: ReachedLimit, amount: number): number {
+  const sum = Math.max(used, of) + amount;
+  return limit === "cost" ? Number(sum.toFixed(6)) : sum;
+}

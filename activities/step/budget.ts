@@ -1,0 +1,58 @@
+/** Questions about a limit that a session has reached: their rows and events, and what the operator leaves room for. */
+import type { OperatorPolicy } from "../config/operator-policy.ts";
+import {
+  budgetOptions,
+  budgetText,
+  type OpenBudget,
+  type ReachedLimit,
+} from "../contract/budget-question.ts";
+import type { Queryable } from "../store/db.ts";
+import { openQuestion, type QuestionOption, type QuestionRow } from "../store/questions.ts";
+import type { Session } from "../store/sessions.ts";
+
+/** How much more the operator's policy lets a session have, in USD or steps. */
+export function roomFor(policy: OperatorPolicy | undefined, { limit, used, of }: ReachedLimit): number {
+  const most = limit === "cost" ? policy?.max.costUsd : policy?.max.steps;
+  return Math.max(0, (most ?? Infinity) - Math.max(used, of));
+}
+
+interface OpenedBudget {
+  readonly row: QuestionRow;
+  readonly isNew: boolean;
+  readonly options: readonly string[];
+}
+
+/**
+ * The row of a question about a limit, made where it is not there: a run that was reset while it waited finds its question
+ * in an earlier epoch. @returns undefined where nothing more may be given
+ */
+export async function openBudget(
+  tx: Queryable,
+  session: Pick<Session, "id" | "epoch">,
+  { id, step, offer, ...reached }: OpenBudget,
+  most = Infinity,
+): Promise<OpenedBudget | undefined> {
+  const options = budgetOptions(reached.limit, offer, most);
+  if (options === undefined) return undefined;
+  const opened = await openQuestion(tx, {
+    sessionId: session.id,
+    epoch: session.epoch,
+    id,
+    step,
+    callIndex: null,
+    kind: "budget",
+    text: budgetText(reached),
+    options: options.map((label) => ({ label })),
+    defaultText: null,
+    inputHash: null,
+    expiresInMs: undefined,
+  });
+  return { ...opened, options };
+}
+
+export const budgetAsked = ({ id, kind, text, options, step }: QuestionRow, attempt: number) => ({
+  type: "question:asked" as const,
+  step,
+  attempt,
+  data: { id, kind, text, options: options as QuestionOption[] | null, default: null, expiresAt: null },
+});

@@ -1,0 +1,38 @@
+/** A session that waits for people alone: whichever activity of a run comes first says so, also after a reset. */
+import type { OpenBudget } from "../contract/budget-question.ts";
+import type { ActivityScope } from "../runtime/activity-scope.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { enterSession } from "../runtime/enter-session.ts";
+import { openQuestions, setWaiting } from "../store/questions.ts";
+import { holdRun } from "../store/runs.ts";
+import type { Session } from "../store/sessions.ts";
+import { openBudget } from "./budget.ts";
+
+interface Waiting {
+  readonly step: number;
+  /** A question about a limit is open: the session stands before the step that the limit keeps back. */
+  readonly budget?: OpenBudget;
+}
+
+/** As `enterSession`; lists show the session as one that waits, and its question about a limit is open. */
+export async function enterWaiting(
+  deps: AgentDeps,
+  scope: ActivityScope,
+  { step, budget }: Waiting,
+): Promise<Session> {
+  const session = await enterSession(
+    deps,
+    scope,
+    budget === undefined
+      ? { step, phase: "tools" }
+      : { step: budget.step, phase: "model", round: budget.round },
+  );
+  const { id } = session;
+  await deps.store.db.transaction(async (tx) => {
+    if (!(await holdRun(tx, id, scope.runId))) return;
+    if (budget !== undefined) await openBudget(tx, session, budget);
+    if ((await openQuestions(tx, id)).length > 0) await setWaiting(tx, id, true);
+  });
+  deps.notifier.wake(id);
+  return session;
+}

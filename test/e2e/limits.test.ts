@@ -1,0 +1,174 @@
+/** `limits.onLimit: ask`: a person says whether a session may go on past what it may cost, or past its steps. */
+import { expect, it, onTestFinished } from "vitest";
+import { operatorPolicySchema } from "../../activities/config/operator-policy.ts";
+import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { findSession } from "../../activities/store/sessions.ts";
+import { sendAnswer } from "../../client/sessions/send-answer.ts";
+import { sendGuidance } from "../../client/sessions/send-guidance.ts";
+import { checkSession } from "../support/checker/check-session.ts";
+import { clientServices, sessionRow } from "../support/client-services.ts";
+import { useAgent } from "../support/agent-harness.ts";
+import { startKillableSession } from "../support/killable-session.ts";
+import { questionRows, untilWaiting } from "../support/questions.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+
+const agent = useAgent();
+
+// 1,000 tokens in, 100 out at $1,000 a million each: $1.10 a step.
+const usage = { input: 1_000, output: 100, cached: 0, reasoning: 0 };
+const asking =
+  (limits: Partial<RunConfig["limits"]>) =>
+  (config: RunConfig): RunConfig => ({
+    ...config,
+    price: { input: 1_000, cached: 1_000, output: 1_000 },
+    limits: { ...config.limits, onLimit: "ask", ...limits },
+  });
+const steps = (count: number) =>
+  Array.from({ length: count }).reduce<ReturnType<typeof scriptedModel>>(
+    (script) => script.calls("bash", { command: "true" }).with({ usage }),
+    scriptedModel(),
+  );
+
+it("asks at the limit of cost, goes on by what was given, and never beyond the operator's policy", async () => {
+  Object.assign(agent.deps, { policy: operatorPolicySchema.parse({ max: { costUsd: 4 } }) });
+  onTestFinished(() => void Object.assign(agent.deps, { policy: undefined }));
+  const session = await agent.start(steps(4).says("That is all.").with({ usage }), {
+    config: asking({ maxCostUsd: 2 }),
+  });
+  const asked = await session.until("question:asked");
+  expect(asked).toMatchObject({
+    step: 3,
+    data: {
+      id: "s3cost",
+      kind: "budget",
+      text: "This session has cost $2.20 of the $2.00 that it may (limits.maxCostUsd). May it go on?",
+      options: [{ label: "another $1.80" }, { label: "stop" }],
+    },
+  });
+  await untilWaiting(agent.database.store, session);
+  expect(session.model.requests).toHaveLength(2);
+  const services = clientServices(agent);
+  await expect(sendAnswer(services, session.id, { text: "$2" })).rejects.toThrow("$1.80 more at most");
+  expect(await sendAnswer(services, session.id, { text: "$1.50", by: "ann" })).toMatchObject({
+    question: "s3cost",
+    acknowledged: true,
+  });
+  // $2.20 + $1.50 = $3.70: two more steps, and $0.00 of room is left of $4.
+  expect(await session.result()).toMatchObject({
+    status: "max_steps",
+    limit: "cost",
+    result: "That is all.",
+  });
+  expect(session.model.requests).toHaveLength(5);
+  expect(await questionRows(agent.database.store, session)).toMatchObject([
+    { id: "s3cost", kind: "budget", status: "answered", answer: "another $1.50", answeredBy: "ann" },
+  ]);
+  expect((await findSession(agent.database.store.db, session.id))?.config.limits.maxCostUsd).toBe(3.7);
+  expect((await session.events()).filter(({ type }) => type === "limit:near")).toHaveLength(2);
+  await checkSession(agent, session);
+});
+
+it("outlives its worker; stop ends as today, and a message then asks again", async () => {
+  const session = await startKillableSession(
+    agent.database,
+    steps(1).says("Stopped.").with({ usage }).says("Done.").with({ usage }),
+    { config: asking({ maxCostUsd: 1 }) },
+  );
+  onTestFinished(() => session.close());
+  const worker = await session.startWorker();
+  await untilWaiting(agent.database.store, session, 60_000);
+  await worker.kill();
+  const { id } = session;
+  const services = { ...clientServices(agent), taskQueue: id };
+  expect(await sendAnswer(services, id, { option: 2 })).toEqual({
+    session: id,
+    question: "s2cost",
+    acknowledged: false,
+  });
+  await session.startWorker();
+  expect(await session.handle.result()).toMatchObject({
+    status: "max_steps",
+    limit: "cost",
+    result: "Stopped.",
+  });
+  expect(session.model.requests).toHaveLength(2);
+
+  await sendGuidance(services, await sessionRow(agent, id), { id: "m1", text: "Go on.", attachments: [] });
+  await untilWaiting(agent.database.store, session, 60_000);
+  await sendAnswer(services, id, { question: "s3cost", option: 1 });
+  expect(await session.place.client.workflow.getHandle(id).result()).toMatchObject({
+    status: "completed",
+    result: "Done.",
+  });
+  await checkSession(session.place, session, { kills: 1 });
+});
+
+it("is still there after a reset to while it waited; steps are this run's own", async () => {
+  const session = await agent.start(steps(2).says("Done.").says("Done again."), {
+    config: asking({ maxSteps: 2 }),
+  });
+  await untilWaiting(agent.database.store, session);
+  const { events } = await session.handle.fetchHistory();
+  const last = events?.findLast((event) => event.workflowTaskCompletedEventAttributes);
+  await session.handle.signal("answer", { option: 1 });
+  expect(await session.result()).toMatchObject({ status: "completed", result: "Done." });
+  const { runId } = await agent.client.workflowService.resetWorkflowExecution({
+    namespace: agent.client.options.namespace,
+    workflowExecution: { workflowId: session.id },
+    reason: "a test goes back",
+    workflowTaskFinishEventId: last?.eventId ?? null,
+    requestId: session.id,
+    // The answer is not sent again.
+    resetReapplyType: 2,
+  });
+  await untilWaiting(agent.database.store, session);
+  const again = agent.client.workflow.getHandle(session.id, runId);
+  expect(await questionRows(agent.database.store, session)).toMatchObject([
+    { id: "s3steps", status: "superseded" },
+    { id: "s3steps", status: "open" },
+  ]);
+  await again.executeUpdate("answerQuestion", { args: [{ text: "1 step" }] });
+  expect(await again.result()).toMatchObject({ status: "completed", result: "Done again." });
+  expect(await questionRows(agent.database.store, session)).toMatchObject([
+    { status: "superseded" },
+    { id: "s3steps", status: "answered", answer: "another 1 step" },
+  ]);
+  await checkSession(agent, session);
+});
+
+it("is withdrawn with the run, and asks nobody where nobody attends", async () => {
+  const session = await agent.start(steps(1).says("Never."), { config: asking({ maxSteps: 1 }) });
+  await untilWaiting(agent.database.store, session);
+  await session.handle.cancel();
+  await expect(session.result()).rejects.toThrow();
+  expect(await questionRows(agent.database.store, session)).toMatchObject([
+    { id: "s2steps", status: "withdrawn" },
+  ]);
+  const alone = await agent.start(steps(1).says("As far as it goes."), {
+    config: (config) => ({
+      ...asking({ maxSteps: 1 })(config),
+      questions: { mode: "deny", parkAfter: 600_000, maxOpen: 8 },
+    }),
+  });
+  expect(await alone.result()).toMatchObject({ status: "max_steps", result: "As far as it goes." });
+  expect(await questionRows(agent.database.store, alone)).toEqual([]);
+});
+
+it("keeps no sandbox while it waits for long", async () => {
+  const script = scriptedModel()
+    .calls("bash", { command: "echo kept > file.txt" })
+    .calls("bash", { command: "cat file.txt" })
+    .says("Done.");
+  const session = await agent.start(script, {
+    config: (config) => ({
+      ...asking({ maxSteps: 1 })(config),
+      questions: { mode: "ask", parkAfter: 200, maxOpen: 8 },
+    }),
+  });
+  await session.until("sandbox:parked");
+  await session.handle.signal("answer", "5 steps");
+  expect(await session.result()).toMatchObject({ result: "Done." });
+  const [, read] = (await session.events()).filter(({ type }) => type === "llm:tool-result");
+  expect(JSON.stringify(read?.data)).toContain("kept");
+  await checkSession(agent, session);
+});

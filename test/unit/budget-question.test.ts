@@ -1,0 +1,60 @@
+import { describe, expect, it } from "vitest";
+import {
+  budgetOptions,
+  budgetText,
+  moreOf,
+  raisedLimit,
+  usd,
+} from "../../activities/contract/budget-question.ts";
+import { readAnswer, type QuestionFacts } from "../../activities/contract/questions.ts";
+
+const cost: QuestionFacts = {
+  id: "s3cost",
+  kind: "budget",
+  text: "",
+  options: ["another $0.10", "stop"],
+  most: 0.5,
+};
+const steps: QuestionFacts = { ...cost, id: "s3steps", options: ["another 20 steps", "stop"], most: 30 };
+const textOf = (open: QuestionFacts, message: unknown) => {
+  const answer = readAnswer([open], message);
+  if (!answer.ok) return answer.reason;
+  return answer.settlement.how === "answered" ? answer.settlement.text : answer.settlement.how;
+};
+
+describe("a question about a limit", () => {
+  it("takes an option by number or words, or an amount in a person's own words", () => {
+    expect(textOf(cost, { option: 1 })).toBe("another $0.10");
+    expect(textOf(cost, { option: 2 })).toBe("stop");
+    expect(textOf(cost, "Stop")).toBe("stop");
+    expect(textOf(cost, "$0.25")).toBe("another $0.25");
+    expect(textOf(cost, "another $0.5")).toBe("another $0.50");
+    expect(textOf(steps, "5 steps")).toBe("another 5 steps");
+    expect(textOf(steps, { action: "decline" })).toBe("declined");
+  });
+
+  it("takes nothing beyond the operator's policy, and no words that are no amount", () => {
+    expect(textOf(cost, "$0.51")).toBe("the operator lets the session have $0.50 more at most");
+    expect(textOf(steps, "31 steps")).toBe("the operator lets the session have 30 steps more at most");
+    for (const answer of ["go on", "$-1", "$0", "20 steps", { action: "allow" }, { action: "deny" }])
+      expect(readAnswer([cost], answer)).toMatchObject({ ok: false });
+    for (const answer of ["$5", "0 steps", "1.5 steps"])
+      expect(readAnswer([steps], answer)).toMatchObject({ ok: false });
+  });
+
+  it("offers as much again as far as the policy leaves room, and is not asked where there is none", () => {
+    expect(budgetOptions("cost", 5, Infinity)).toEqual(["another $5.00", "stop"]);
+    expect(budgetOptions("cost", 5, 1.25)).toEqual(["another $1.25", "stop"]);
+    expect(budgetOptions("steps", 500, 1)).toEqual(["another 1 step", "stop"]);
+    expect(budgetOptions("cost", 5, 0)).toBeUndefined();
+    expect(budgetOptions("steps", 5, 0)).toBeUndefined();
+  });
+
+  it("counts what is given from what is used", () => {
+    expect(raisedLimit({ limit: "cost", used: 0.13, of: 0.1 }, 0.1)).toBe(0.23);
+    expect(raisedLimit({ limit: "steps", used: 5, of: 5 }, 5)).toBe(10);
+    expect(moreOf("cost", "stop")).toBeUndefined();
+    expect(budgetText({ limit: "cost", used: 0.1134, of: 0.1 })).toContain("$0.1134 of the $0.10");
+    expect([usd(0.1), usd(2), usd(0.0001), usd(1234.5)]).toEqual(["$0.10", "$2.00", "$0.0001", "$1234.50"]);
+  });
+});

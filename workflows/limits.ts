@@ -1,0 +1,70 @@
+/** At a limit where people are asked: whether the session may go on is a question like any other, and no call's. */
+import type { BudgetLimit } from "../activities/contract/budget-question.ts";
+import type { RunPolicy } from "../activities/contract/run-policy.ts";
+import { lasted, type OpenQuestion } from "./asking.ts";
+import { limitReached } from "./loop-policy.ts";
+import { perform } from "./proxies.ts";
+import { answerTo, restWhileWaiting } from "./questions.ts";
+import { optionsOf, showDetails, type Run } from "./actions.ts";
+
+/** The limit that a person is to be asked about now, if any. */
+export function limitToAsk(run: Run, policy: RunPolicy): BudgetLimit | undefined {
+  const { state } = run;
+  const asks = policy.asksAtLimit === true && !state.endsAtLimit;
+  const limit = asks ? limitReached(state, policy) : undefined;
+  return limit === "deadline" ? undefined : limit;
+}
+
+/**
+ * Asks whether the run may go on, and waits for the answer.
+ * @param first the run's policy as it began: as much again is offered
+ * @returns false where it is to end at the limit
+ */
+export async function mayGoOn(run: Run, limit: BudgetLimit, first: RunPolicy): Promise<boolean> {
+  const { state, asking } = run;
+  const step = state.step + 1;
+  const isCost = limit === "cost";
+  const policy = run.policy ?? first;
+  const input = {
+    step,
+    round: state.round,
+    limit,
+    used: isCost ? state.costUsd : state.steps,
+    of: isCost ? (policy.maxCostUsd ?? 0) : policy.maxSteps + state.moreSteps,
+    offer: isCost ? (first.maxCostUsd ?? 0) : first.maxSteps,
+  };
+  asking.storing += 1;
+  const asks = `step ${step} · asks for more ${isCost ? "money" : "steps"}`;
+  const asked = await perform("askBudget", optionsOf(run), asks, input).finally(() => (asking.storing -= 1));
+  if (asked.kind === "passed") return false;
+  if (asked.kind === "raised") return raise(run, limit, asked.of);
+  const { question, used, of } = asked;
+  const budget = { ...input, used, of, id: question.id };
+  const open: OpenQuestion = { ...question, budget, askedAtMs: Date.now(), settlement: undefined };
+  const settlement = await restingUntil(run, () => answerTo(run, open));
+  const summary = `step ${step} · ${settlement.how} after ${lasted(Date.now() - open.askedAtMs)}`;
+  const settled = await perform("settleBudget", optionsOf(run), summary, { ...budget, settlement });
+  return settled.of === undefined ? false : raise(run, limit, settled.of);
+}
+
+async function restingUntil<T>(run: Run, answer: () => Promise<T>): Promise<T> {
+  let isOver = false;
+  run.asking.busy = 1;
+  const rests = restWhileWaiting(run, () => isOver);
+  rests.catch(() => undefined);
+  try {
+    return await answer();
+  } finally {
+    isOver = true;
+    await rests.catch(() => undefined);
+  }
+}
+
+/** Money is the session's, and its row has it; steps are this run's, and are carried. */
+function raise(run: Run, limit: BudgetLimit, of: number): true {
+  const { state, policy } = run;
+  if (limit === "steps") state.moreSteps = of - (policy?.maxSteps ?? 0);
+  else if (policy) run.policy = { ...policy, maxCostUsd: of };
+  showDetails(run);
+  return true;
+}
