@@ -1,5 +1,5 @@
 /** Batches and their items. */
-import { and, asc, eq, gt, inArray, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, inArray, sql } from "drizzle-orm";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { BatchFigures, EndedItem } from "../contract/batch.ts";
 import type { Queryable } from "./db.ts";
@@ -39,6 +39,15 @@ export interface ItemRow {
 export async function findBatch(db: Queryable, id: string): Promise<Batch | undefined> {
   const [row] = await db.select().from(batches).where(eq(batches.id, id));
   return row;
+}
+
+/** The newest first, those that run before all others. */
+export async function listBatches(db: Queryable, limit: number): Promise<Batch[]> {
+  return db
+    .select()
+    .from(batches)
+    .orderBy(sql`${batches.endedAt} is not null`, desc(batches.createdAt), asc(batches.id))
+    .limit(limit);
 }
 
 /** In the order of the file; what it has no more comes first, at place 0. */

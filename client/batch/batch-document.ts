@@ -1,14 +1,21 @@
 /** A batch as people and scripts see it. */
 import type { BatchFigures } from "../../activities/contract/batch.ts";
 import { batchLine } from "../../activities/contract/batch-policy.ts";
-import { batchFigures, findBatch, listItems } from "../../activities/store/batches.ts";
+import {
+  batchFigures,
+  findBatch,
+  listBatches,
+  listItems,
+  type Batch,
+} from "../../activities/store/batches.ts";
 import type { Services } from "../connect/connection.ts";
 import { exitCodes, notPossible, type ExitCode } from "../console/errors.ts";
 import { dollars, oneLine } from "../console/format.ts";
 import type { Style } from "../console/output.ts";
 import { unlessTableMissing } from "../lookup/unless-table-missing.ts";
 
-export interface BatchDocument extends BatchFigures {
+/** A batch without its items. */
+export interface BatchSummary extends BatchFigures {
   readonly name: string;
   readonly status: string;
   readonly concurrency: number;
@@ -17,6 +24,9 @@ export interface BatchDocument extends BatchFigures {
   /** ISO times. */
   readonly createdAt: string;
   readonly endedAt: string | null;
+}
+
+export interface BatchDocument extends BatchSummary {
   readonly items: readonly BatchItemDocument[];
 }
 
@@ -39,16 +49,8 @@ export async function readBatch(
   if (batch === undefined)
     throw notPossible(`There is no batch ${name}.`, "Start one: longhaul batch FILE --name NAME");
   const rows = await listItems(db, name);
-  const { status, concurrency, stopAfter, maxCostUsd } = batch;
   return {
-    name,
-    status,
-    ...(await batchFigures(db, name)),
-    concurrency,
-    stopAfter,
-    maxCostUsd,
-    createdAt: batch.createdAt.toISOString(),
-    endedAt: batch.endedAt?.toISOString() ?? null,
+    ...summaryOf(batch, await batchFigures(db, name)),
     items: rows
       .filter(({ ordinal }) => ordinal > 0)
       .map((row) => ({
@@ -62,13 +64,40 @@ export async function readBatch(
   };
 }
 
+/** Of a list for people. Source: ours. */
+const MAX_LISTED = 100;
+
+/** Those that run first, then the newest; at most 100. */
+export async function readBatches({ store: { db } }: Pick<Services, "store">): Promise<BatchSummary[]> {
+  const rows = (await unlessTableMissing(() => listBatches(db, MAX_LISTED))) ?? [];
+  return Promise.all(rows.map(async (row) => summaryOf(row, await batchFigures(db, row.id))));
+}
+
+function summaryOf(batch: Batch, figures: BatchFigures): BatchSummary {
+  const { id: name, status, concurrency, stopAfter, maxCostUsd } = batch;
+  return {
+    name,
+    status,
+    ...figures,
+    concurrency,
+    stopAfter,
+    maxCostUsd,
+    createdAt: batch.createdAt.toISOString(),
+    endedAt: batch.endedAt?.toISOString() ?? null,
+  };
+}
+
 /** @param figures the document's */
 export function figuresText(figures: BatchFigures): string {
   return `${batchLine(figures)}${figures.costUsd > 0 ? `, ${dollars(figures.costUsd)}` : ""}`;
 }
 
+/** A batch as one line. */
+export const summaryText = (batch: BatchSummary, style: Style): string =>
+  `${style("bold", batch.name)}  ${batch.status}: ${figuresText(batch)}`;
+
 export function batchText(document: BatchDocument, style: Style, columns: number): string {
-  const head = `${style("bold", document.name)}  ${document.status}: ${figuresText(document)}`;
+  const head = summaryText(document, style);
   const rows = document.items.map(({ id, status, failure, session, task }) => [
     id,
     failure === null ? status : `${status} (${failure})`,

@@ -1,4 +1,4 @@
-/** `longhaul batch FILE`: many tasks, some at a time; `batch status NAME` says how they stand. */
+/** `longhaul batch FILE`: many tasks, some at a time; `batch list` and `batch status NAME` say how they stand. */
 import { resolve } from "node:path";
 import { InvalidArgumentError, type Command } from "commander";
 import type { BatchDocument } from "../batch/batch-document.ts";
@@ -22,7 +22,7 @@ interface BatchFlags extends RunFlags {
 
 export function batchCommand(command: Command, output: Output) {
   withItemFlags(command)
-    .argument("<file>", "JSON lines, a task each; or `status`, with a batch's name")
+    .argument("<file>", "JSON lines, a task each; or `list`; or `status`, with a batch's name")
     .argument("[name]", "with `status`: the batch")
     .option("--name <name>", "the batch's name (default: the file's, without its ending)")
     .option("--concurrency <n>", "so many sessions at once", concurrencyOf, 4)
@@ -38,6 +38,7 @@ export function batchCommand(command: Command, output: Output) {
     )
     .option("--json", "one JSON document at the end");
   return async (file: string, name: string | undefined, flags: BatchFlags): Promise<ExitCode> => {
+    if (file === "list" && name === undefined) return listAll(flags, output);
     if (file === "status") {
       if (name === undefined) throw usageError("Say which batch: longhaul batch status NAME");
       return showStatus(name, flags, output);
@@ -54,6 +55,18 @@ function concurrencyOf(text: string): number {
   const value = positiveInteger(text);
   if (value > MAX_CONCURRENCY) throw new InvalidArgumentError(`Expected at most ${MAX_CONCURRENCY}.`);
   return value;
+}
+
+async function listAll({ json }: BatchFlags, output: Output): Promise<ExitCode> {
+  const [{ withServices }, { readBatches, summaryText }] = await Promise.all([
+    import("../sessions/with-session.ts"),
+    import("../batch/batch-document.ts"),
+  ]);
+  const batches = await withServices(readBatches);
+  if (json === true) output.json(batches, 2);
+  else if (batches.length === 0) output.note("There are no batches. Start one: longhaul batch FILE\n");
+  else output.result(`${batches.map((each) => summaryText(each, output.style)).join("\n")}\n`);
+  return exitCodes.completed;
 }
 
 async function showStatus(name: string, { json }: BatchFlags, output: Output): Promise<ExitCode> {

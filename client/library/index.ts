@@ -14,6 +14,7 @@ export type { Sent } from "../sessions/send-guidance.ts";
 export type { Started } from "../sessions/start-session.ts";
 export type { SessionStatusDocument } from "../sessions/status-document.ts";
 export type { ListedQuestion } from "../../activities/store/questions.ts";
+export type * from "./batches.ts";
 export type * from "./types.ts";
 
 /**

@@ -25,6 +25,7 @@ import { follow } from "../watch/follow.ts";
 import { SharedListener } from "../watch/shared-listener.ts";
 import { pullWorkspace } from "../workspace/pull-workspace.ts";
 import { sessionDiff } from "../workspace/session-diff.ts";
+import { batchesOver, schedulesOver } from "./batches.ts";
 import type { ConnectOptions, Event, EventOptions, Longhaul, SessionEnd, StartOptions } from "./types.ts";
 
 const DEFAULT_LIMIT = 50;
@@ -41,9 +42,11 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
   const { listen } = options.listener ?? new SharedListener(store);
   const closed = new AbortController();
   const session = (reference: string) => requireSession(services, reference);
+  const onNote = options.onNote ?? (() => undefined);
   return {
+    batches: batchesOver(services, { flagsOf: (given) => runFlags(given, options), onNote }),
+    schedules: schedulesOver(services),
     start: async (task, given = {}) => {
-      const { onNote = () => undefined } = options;
       const { start } = await prepareStart([task], runFlags(given, options), onNote, { stdin: noStdin() });
       return startSession(services, start);
     },

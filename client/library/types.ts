@@ -7,6 +7,7 @@ import type { Interrupted } from "../sessions/interrupt-session.ts";
 import type { Answered } from "../sessions/send-answer.ts";
 import type { Sent } from "../sessions/send-guidance.ts";
 import type { Started } from "../sessions/start-session.ts";
+import type { Batches, Schedules } from "./batches.ts";
 import type { SessionStatusDocument } from "../sessions/status-document.ts";
 
 /** Each is named after its variable, which is used where it is left out. */
@@ -127,6 +128,8 @@ export interface Longhaul {
    * after restarts of Postgres and Temporal. To resume in another process: `from` the last `seq` that was seen.
    */
   events(session: string, options?: EventOptions): AsyncGenerator<Event, SessionEnd | undefined>;
+  readonly batches: Batches;
+  readonly schedules: Schedules;
   /** Closes the connections; sessions go on. */
   close(): Promise<void>;
 }

@@ -71,6 +71,8 @@ const given = <T extends object>(value: T): Given<T> =>
   Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as Given<T>;
 
 const session = (rest = "") => new RegExp(`^/v1/sessions/([^/]+)${rest}$`);
+const batch = (rest = "") => new RegExp(`^/v1/batches/([^/]+)${rest}$`);
+const schedule = (verb: string) => new RegExp(`^/v1/schedules/([^/]+)/${verb}$`);
 const first = ({ names: [name = ""] }: Call) => name;
 
 export const EVENTS_PATH = session("/events");
@@ -138,6 +140,35 @@ export const routes: readonly Route[] = [
     run: async (call) => {
       await readBody(call.request, nothing);
       return call.client.cancel(first(call));
+    },
+  },
+  // A batch is started from a file and a schedule from its settings, where these are: by the command or the library.
+  { method: "GET", path: /^\/v1\/batches$/, run: ({ client }) => client.batches.list() },
+  { method: "GET", path: batch(), run: (call) => call.client.batches.get(first(call)) },
+  {
+    method: "POST",
+    path: batch("/cancel"),
+    run: async (call) => {
+      await readBody(call.request, nothing);
+      return call.client.batches.cancel(first(call));
+    },
+  },
+  { method: "GET", path: /^\/v1\/schedules$/, run: ({ client }) => client.schedules.list() },
+  ...(["pause", "resume"] as const).map((verb): Route => ({
+    method: "POST",
+    path: schedule(verb),
+    run: async (call) => {
+      await readBody(call.request, nothing);
+      await call.client.schedules[verb](first(call));
+      return { name: first(call), state: verb === "pause" ? "paused" : "active" };
+    },
+  })),
+  {
+    method: "POST",
+    path: schedule("run"),
+    run: async (call) => {
+      await readBody(call.request, nothing);
+      return call.client.schedules.run(first(call));
     },
   },
 ];

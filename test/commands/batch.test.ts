@@ -49,6 +49,10 @@ test("works a file off; the same file again does what failed or changed, and the
   expect(shown.out).toMatch(
     /^tasks-\w+ {2}failed: 2\/3 completed, 1 failed.*\n {2}one +completed +tasks-\w+-one +say: One\./,
   );
+  const listed = await longhaul(["batch", "list"]);
+  expect(listed.out).toMatch(new RegExp(`^tasks-${RUN} {2}failed: 2/3 completed, 1 failed`, "m"));
+  const documents = JSON.parse((await longhaul(["batch", "list", "--json"])).out) as BatchDocument[];
+  expect(documents.find(({ name }) => name === `tasks-${RUN}`)).toMatchObject({ total: 3, completed: 2 });
 
   const second = await longhaul(["batch", write("say: Two."), ...flags], { cwd });
   expect(second.code, second.err).toBe(0);

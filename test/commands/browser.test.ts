@@ -1,4 +1,5 @@
 /** The page of `serve` and the report in a real browser, on a phone and at a desk. */
+import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -69,6 +70,35 @@ describe.skipIf(browserPath === undefined)(`in a browser${noBrowser}`, () => {
     expect(await desk.page.locator("#list").isVisible()).toBe(true);
     expect(await tooWide(desk.page)).toEqual([]);
     expect([...errors, ...desk.errors], faults()).toEqual([]);
+  });
+
+  test("batches and schedules stand below the sessions, with a way to each session, and fit a phone", async () => {
+    const name = `page-${randomBytes(3).toString("hex")}`;
+    const cwd = emptyFolder();
+    const items = [
+      { id: "one", task: `say: One. ${HOSTILE}` },
+      { id: "two", task: "refuse" },
+    ];
+    writeFileSync(join(cwd, "tasks.jsonl"), items.map((item) => JSON.stringify(item)).join("\n"));
+    expect((await longhaul(["batch", "tasks.jsonl", "--name", name], { cwd })).code).toBe(1);
+    const create = ["schedule", "create", name, "--cron", "0 6 1 1 *", "--", "say: Done."];
+    expect((await longhaul(create)).code).toBe(0);
+    onTestFinished(async () => void (await longhaul(["schedule", "delete", name])));
+    const [{ url, faults }, browser] = await Promise.all([serving(), openBrowser()]);
+    const { page, errors } = await lookAt(browser, url, PHONE);
+    const batch = page.locator(`#many [data-many="batch ${name}"]`);
+    await batch.waitFor();
+    expect(await batch.textContent()).toContain("1 of 2 completed, 1 failed");
+    expect(await page.locator("#many", { hasText: "0 6 1 1 *" }).count()).toBe(1);
+    await batch.click();
+    const item = page.locator(`#many [data-many="item ${name}-one"]`);
+    await item.waitFor();
+    expect(await batch.getAttribute("aria-expanded")).toBe("true");
+    expect(await tooWide(page)).toEqual([]);
+    await item.click();
+    await page.locator("#log .words", { hasText: "One." }).waitFor();
+    expect(await page.locator("main script, main img").count()).toBe(0);
+    expect(errors, faults()).toEqual([]);
   });
 
   test("a report asks for nothing, has its failures one key away, and fits a phone", async () => {

@@ -1,7 +1,10 @@
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, inject, onTestFinished, test } from "vitest";
 import type { Event, Longhaul } from "../../client/library/index.ts";
 import { connect } from "../../client/library/index.ts";
-import { begin, untilStatus } from "../support/commands/longhaul.ts";
+import { begin, emptyFolder, longhaul, untilStatus } from "../support/commands/longhaul.ts";
 
 async function connected(): Promise<Longhaul> {
   const environment = inject("commandsEnvironment");
@@ -60,6 +63,48 @@ test("guides, takes back, interrupts and cancels a session that runs", async () 
   await untilStatus(id, ({ step }) => step === 2);
   expect((await client.cancel(id)).runId).not.toBe("");
   expect((await client.status(id)).status).toBe("cancelled");
+});
+
+test("starts a batch of a file, sees it among the others, and cancels one; runs and deletes a schedule", async () => {
+  const client = await connected();
+  const name = `library-${randomBytes(3).toString("hex")}`;
+  const file = join(emptyFolder(), "tasks.jsonl");
+  writeFileSync(
+    file,
+    '{"id": "a", "task": "run: sleep 300\\nsay: Over."}\n{"id": "b", "task": "say: Never."}\n',
+  );
+  const options = { name, concurrency: 1 };
+  expect(await client.batches.start(file, options)).toEqual({
+    name,
+    attached: false,
+    begun: 2,
+    completed: 0,
+  });
+  expect(await client.batches.start(file, options)).toMatchObject({ attached: true });
+  const running = (await client.batches.list()).find((each) => each.name === name);
+  expect(running).toMatchObject({ status: "running", total: 2, completed: 0, concurrency: 1 });
+  await untilStatus(`${name}-a`, ({ step }) => step === 1);
+  expect((await client.batches.cancel(name)).status).toBe("cancelled");
+  expect((await client.batches.get(name)).items.map(({ status }) => status)).toEqual([
+    "cancelled",
+    "pending",
+  ]);
+  await expect(client.batches.get("no-such-batch")).rejects.toMatchObject({ exitCode: 5 });
+  await expect(client.batches.start(file, { ...options, concurrency: 0 })).rejects.toMatchObject({
+    exitCode: 2,
+  });
+
+  const made = await longhaul(["schedule", "create", name, "--cron", "0 6 1 1 *", "--", "say: Done."]);
+  expect(made.code, made.err).toBe(0);
+  await client.schedules.pause(name);
+  const ofName = async () => (await client.schedules.list()).find((each) => each.name === name);
+  expect(await ofName()).toMatchObject({ state: "paused", last: null });
+  await client.schedules.resume(name);
+  const ran = await client.schedules.run(name);
+  expect(ran.kind).toBe("started");
+  expect(await ofName()).toMatchObject({ state: "active", last: ran.kind === "started" ? ran.id : "" });
+  await client.schedules.delete(name);
+  expect(await ofName()).toBeUndefined();
 });
 
 test("many that follow share a connection", async () => {

@@ -258,5 +258,7 @@ $("back").addEventListener("click", closeSession);
 for (const name of ["log", "diff"]) $(`show-${name}`).addEventListener("click", () => void showTab(name));
 
 void listSessions();
+void listMany();
 setInterval(() => document.hidden || listSessions(), LIST_MS);
+setInterval(() => document.hidden || listMany(), MANY_MS);
 setInterval(() => document.hidden || refresh(), STATUS_MS);

@@ -1,0 +1,88 @@
+/** Batches and schedules, as the commands of these names have them. */
+import type { BatchDocument, BatchSummary } from "../batch/batch-document.ts";
+import { readBatch, readBatches } from "../batch/batch-document.ts";
+import { cancelBatch } from "../batch/cancel-batch.ts";
+import { batchName } from "../batch/parse-batch.ts";
+import { prepareBatch } from "../batch/prepare-batch.ts";
+import { startBatch, type StartedBatch } from "../batch/start-batch.ts";
+import type { Services } from "../connect/connection.ts";
+import { usageError } from "../console/errors.ts";
+import {
+  deleteSchedule,
+  pauseSchedule,
+  readSchedules,
+  triggerSchedule,
+  type ScheduleDocument,
+  type Triggered,
+} from "../schedules/schedules.ts";
+import type { RunFlags } from "../sessions/run-options.ts";
+import type { StartOptions } from "./types.ts";
+
+export type { BatchDocument, BatchSummary, ScheduleDocument, StartedBatch, Triggered };
+
+/** What is said of all items; a line of the file beats it. `questions` are denied by default. */
+export interface BatchOptions extends Omit<StartOptions, "id" | "images" | "outputSchema"> {
+  /** Default: the file's name, without its ending. */
+  readonly name?: string;
+  /** Sessions at once; default 4. */
+  readonly concurrency?: number;
+  /** Nothing more is started after so many failures of one kind in a row. */
+  readonly stopAfter?: number;
+  /** Nothing more is started when all sessions together have cost so much. */
+  readonly maxCostUsd?: number;
+}
+
+/** Many tasks, some at a time. See docs/batch.md. */
+export interface Batches {
+  /** Those that run first, then the newest; at most 100. */
+  list(): Promise<BatchSummary[]>;
+  get(name: string): Promise<BatchDocument>;
+  /** Starts what a file of JSON lines has and is not completed; attaches where it runs. It goes on without this process. */
+  start(file: string, options?: BatchOptions): Promise<StartedBatch & { readonly name: string }>;
+  /** Starts nothing more and cancels what runs; resolves when all has ended. */
+  cancel(name: string): Promise<BatchDocument>;
+}
+
+/** Sessions at fixed times. They are created with `longhaul schedule create`. */
+export interface Schedules {
+  list(): Promise<ScheduleDocument[]>;
+  pause(name: string): Promise<void>;
+  resume(name: string): Promise<void>;
+  /** A start now, by the schedule's rules. */
+  run(name: string): Promise<Triggered>;
+  /** Its sessions are kept. */
+  delete(name: string): Promise<void>;
+}
+
+/** As the command's. Source: what a batch's workflow holds of them stays small. */
+const MAX_CONCURRENCY = 100;
+const CONCURRENCY = 4;
+
+export function batchesOver(
+  services: Services,
+  { flagsOf, onNote }: { flagsOf: (options: StartOptions) => RunFlags; onNote: (line: string) => void },
+): Batches {
+  return {
+    list: () => readBatches(services),
+    get: (name) => readBatch(services, name),
+    start: async (file, { name: given, concurrency = CONCURRENCY, stopAfter, maxCostUsd, ...all } = {}) => {
+      if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > MAX_CONCURRENCY)
+        throw usageError(`concurrency is a whole number from 1 to ${MAX_CONCURRENCY}.`);
+      const name = batchName(given, file);
+      const ofAll = flagsOf(maxCostUsd === undefined ? all : { ...all, maxCostUsd });
+      const { items } = await prepareBatch(file, ofAll, onNote);
+      return { name, ...(await startBatch(services, { name, items, concurrency, stopAfter, maxCostUsd })) };
+    },
+    cancel: (name) => cancelBatch(services, name),
+  };
+}
+
+export function schedulesOver(services: Services): Schedules {
+  return {
+    list: () => readSchedules(services),
+    pause: (name) => pauseSchedule(services, name, true),
+    resume: (name) => pauseSchedule(services, name, false),
+    run: (name) => triggerSchedule(services, name),
+    delete: (name) => deleteSchedule(services, name),
+  };
+}
