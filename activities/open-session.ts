@@ -19,6 +19,7 @@ import type { RunConfig } from "./config/agent-config.ts";
 import { branchOf } from "./config/git-settings.ts";
 import { runPolicyOf } from "./config/run-policy.ts";
 import { endTasks } from "./step/end-tasks.ts";
+import { takeOwnTools } from "./step/own-calls.ts";
 import { toolsToTake } from "./step/server-tools.ts";
 import { lastRound } from "./store/compactions.ts";
 import { retryFailed } from "./store/mcp.ts";
@@ -56,9 +57,10 @@ async function openSession(
     at,
   );
   const wentBack = taken !== "superseded" && taken.wentBack;
-  const session = await enterSession(deps, scope, at);
+  const entered = await enterSession(deps, scope, at);
   // What goes on in a fresh history was allowed when it began.
-  if (input.continuedStep === undefined) await holdToPolicy(deps, session);
+  if (input.continuedStep === undefined) await holdToPolicy(deps, entered);
+  const session = await takeOwnTools(deps, entered, step === 0);
   const stopped = await db.transaction(async (tx) =>
     (await lockRun(tx, session.id, scope.runId)) ? interruptOpenCalls(tx, session.id, session.epoch) : [],
   );
@@ -76,6 +78,7 @@ async function openSession(
     ...delegatesOf(deps, session),
     ...(takesTools === undefined ? {} : { takesTools }),
     ...(await traceFor(deps, scope, session)),
+    ...(deps.ownTools === undefined ? {} : { ownToolMs: deps.ownTools.maxTimeoutMs }),
     ...(deps.notices === undefined ? {} : { notifies: true as const }),
     ...(deps.heartbeatTimeoutMs === undefined ? {} : { heartbeatTimeoutMs: deps.heartbeatTimeoutMs }),
   });

@@ -41,6 +41,7 @@ import { sessionTools } from "./tools/session-tools.ts";
 import { LeaveRunning } from "./tools/failure.ts";
 import type { ServerAsks } from "./tools/tool.ts";
 import { mcpCalls } from "./step/mcp-calls.ts";
+import { ownCalls } from "./step/own-calls.ts";
 import { invokeTool, type InvokedTool } from "./tools/invoke.ts";
 
 /**
@@ -173,6 +174,7 @@ async function invoke(
     memory: createSessionMemory(deps.store.db, session.id),
     maskWindow: (text: string, from: number, to: number) => deps.sanitizer.maskWindow(text, from, to),
     mcp: mcpCalls(deps, session, { row, fence, runId: scope.runId }),
+    own: ownCalls(deps, row),
     onProgress: (bytes: number, line: string | undefined) =>
       scope.note(progressNote(callKey(row), bytes, line)),
   };

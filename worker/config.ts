@@ -49,6 +49,7 @@ const schema = z.object({
   LONGHAUL_NOTIFY_URL: optional(z.url({ protocol: /^https?$/ }).optional()),
   LONGHAUL_NOTIFY_CONTENT: text,
   LONGHAUL_POLICY: text,
+  LONGHAUL_TOOLS: text,
   LONGHAUL_HISTORY: optional(z.enum(["full", "ids"]).default("full")),
   LONGHAUL_CODEC_KEYS: text,
   LONGHAUL_OTEL_CONTENT: optional(z.enum(["none", "full"]).default("none")),
@@ -115,6 +116,8 @@ export interface WorkerConfig {
   readonly notify: { readonly url: string; readonly withContent: boolean } | undefined;
   /** What sessions may ask for: LONGHAUL_POLICY. */
   readonly policy: OperatorPolicy | undefined;
+  /** A file of tools of the operator's own. */
+  readonly toolsFile: string | undefined;
   /** Traces and metrics; undefined where OTEL_EXPORTER_OTLP_ENDPOINT is not set. */
   readonly telemetry: TelemetrySettings | undefined;
   /** Only ids and codes go to Temporal. */
@@ -196,6 +199,7 @@ export function readWorkerConfig(
       e.LONGHAUL_NOTIFY_URL === undefined
         ? undefined
         : { url: e.LONGHAUL_NOTIFY_URL, withContent: e.LONGHAUL_NOTIFY_CONTENT === "1" },
+    toolsFile: e.LONGHAUL_TOOLS,
     policy: e.LONGHAUL_POLICY === undefined ? undefined : readPolicy(e.LONGHAUL_POLICY),
     telemetry: telemetryOf(e),
     idsOnly: e.LONGHAUL_HISTORY === "ids",

@@ -22,6 +22,7 @@ import { toolRegistry } from "../activities/tools/index.ts";
 import type { WorkerConfig } from "./config.ts";
 import type { TelemetrySettings } from "./telemetry/settings.ts";
 import type { Logger } from "./logger.ts";
+import { loadOwnTools } from "./load-own-tools.ts";
 import { hasSearchAttributes } from "./search-attributes.ts";
 
 export interface BoundDeps {
@@ -40,6 +41,7 @@ export async function bindDeps(
   },
 ): Promise<BoundDeps> {
   const { sanitizer, logger } = tools;
+  const ownTools = config.toolsFile === undefined ? undefined : await loadOwnTools(config.toolsFile);
   const store = openStore({
     url: config.databaseUrl,
     maxConnections: config.databaseConnections,
@@ -87,6 +89,7 @@ export async function bindDeps(
         ),
         sanitizer,
         tools: toolRegistry,
+        ownTools,
         mcp,
         git: config.git,
         policy: config.policy,

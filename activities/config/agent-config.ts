@@ -204,6 +204,8 @@ export const runConfigSchema = z.object({
   delegate: sessionDelegateSchema.optional(),
   /** Those that are enabled. */
   mcpServers: mcpServersSchema.optional(),
+  /** It has the tools of the operator's own that its first worker had. */
+  ownTools: z.boolean().optional(),
   /** It plans first: nothing is changed before a person has approved the plan. */
   plan: z.boolean().optional(),
   /** Its last answer is JSON by this schema. */

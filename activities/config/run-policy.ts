@@ -102,10 +102,15 @@ export function runPolicyOf(
     | "takesTools"
     | "notifies"
     | "trace"
-  >,
+  > & {
+    /** The longest that one of the operator's own tools may take. */
+    readonly ownToolMs?: number;
+  },
 ): RunPolicy {
+  const { ownToolMs = 0, ...asItIs } = fixed;
   const setup = setupOf(config.sandbox);
   const slowest = Math.max(
+    ownToolMs,
     ...["bash", ...Object.keys(config.tools)].map(
       (name) => defaultLimits(name, config.tools[name]).maxTimeoutMs,
     ),
@@ -142,7 +147,7 @@ export function runPolicyOf(
     ...(precedenceOf(config) === undefined ? {} : { takesTurns: true as const }),
     ...(config.outputSchema === undefined ? {} : { checksAnswer: true as const }),
     parkAfterMs: questionSettings(config.questions).parkAfter,
-    ...fixed,
+    ...asItIs,
   };
 }
 

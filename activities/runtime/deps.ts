@@ -11,6 +11,7 @@ import type { Announcements } from "../store/announcements.ts";
 import type { Notifier } from "../store/events.ts";
 import type { Store } from "../store/db.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { OwnTools } from "../tools/own/own-tools.ts";
 import type { ToolRegistry } from "../tools/index.ts";
 import type { SendNotice } from "./notices.ts";
 
@@ -26,6 +27,8 @@ export interface AgentDeps {
   /** Cleans and masks whatever enters the model, Postgres, Temporal or a log. */
   readonly sanitizer: Sanitizer;
   readonly tools: ToolRegistry;
+  /** The operator's own tools (LONGHAUL_TOOLS); absent where there are none. */
+  readonly ownTools?: OwnTools | undefined;
   /** MCP servers; absent where this worker reaches none. */
   readonly mcp?: Mcp;
   /** What git may use on this worker; absent where no repository is cloned. */

@@ -1,22 +1,31 @@
-/** Limits of a session that a person raises while it runs. */
+/** What of a session's settings changes while it runs, beside its model. */
 import { eq, sql } from "drizzle-orm";
+import type { RunConfig } from "../config/agent-config.ts";
 import type { Queryable } from "./db.ts";
 import { sessions } from "./schema/index.ts";
 import { configOf } from "./stored-config.ts";
 
 /** Lets a session and its delegates cost so much in all, in USD. What it may cost already is never taken from it. */
-export async function setMaxCost(tx: Queryable, id: string, usd: number): Promise<void> {
+export const setMaxCost = (tx: Queryable, id: string, usd: number): Promise<void> =>
+  change(tx, id, (config) => {
+    const maxCostUsd = Math.max(config.limits.maxCostUsd ?? 0, usd);
+    return { ...config, limits: { ...config.limits, maxCostUsd } };
+  });
+
+/** Says that a session has tools of the operator's own. */
+export const noteOwnTools = (tx: Queryable, id: string): Promise<void> =>
+  change(tx, id, (config) => ({ ...config, ownTools: true }));
+
+async function change(tx: Queryable, id: string, to: (config: RunConfig) => RunConfig): Promise<void> {
   const [row] = await tx
     .select({ config: sessions.config })
     .from(sessions)
     .where(eq(sessions.id, id))
     .for("update");
   if (row === undefined) return;
-  const config = configOf(id, row.config);
-  const maxCostUsd = Math.max(config.limits.maxCostUsd ?? 0, usd);
-  const raised = { ...config, limits: { ...config.limits, maxCostUsd } };
+  const config = to(configOf(id, row.config));
   await tx
     .update(sessions)
-    .set({ config: raised, updatedAt: sql`now()` })
+    .set({ config, updatedAt: sql`now()` })
     .where(eq(sessions.id, id));
 }

@@ -156,7 +156,9 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
     parentId: row.parentId ?? undefined,
     isOrphan: found.isOrphan,
     learnt: ratio === null || samples === null ? undefined : { ratio, samples },
-    ...(config.mcpServers === undefined ? {} : { catalogues: await loadCatalogues(db, id) }),
+    ...(config.mcpServers === undefined && config.ownTools !== true
+      ? {}
+      : { catalogues: await loadCatalogues(db, id) }),
   };
 }
 

@@ -7,8 +7,8 @@ import type { Tool, ToolResult } from "./tool.ts";
 
 /** A tool that speaks of `folder`, and takes paths inside it. */
 export function toolIn(tool: Tool, folder: string): Tool {
-  // An MCP server's own words are not about ours.
-  if (tool.server !== undefined) return tool;
+  // Words of an MCP server, or of the operator's own tools, are not about ours.
+  if (tool.server !== undefined || tool.isOwn === true) return tool;
   const { description, inputSchema } = toolSpec(tool);
   return {
     ...tool,

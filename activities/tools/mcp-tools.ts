@@ -9,6 +9,7 @@ import { estimateTools } from "../transcript/tokens.ts";
 import { failure } from "./failure.ts";
 import { createToolRegistry, toolSpec, type ToolRegistry } from "./index.ts";
 import { oneLine } from "./paths.ts";
+import { OWN_TOOLS, ownTool } from "./own/own-tools.ts";
 import { searchTools } from "./search-tools.ts";
 import { defineTool, type Tool } from "./tool.ts";
 
@@ -36,7 +37,7 @@ interface WithServers {
   readonly catalogues?: readonly McpCatalogue[];
 }
 
-/** The worker's tools and those of the session's servers; the same registry for the same tools. */
+/** The worker's tools, the operator's own and those of the session's servers; the same registry for the same tools. */
 export function withMcpTools(worker: ToolRegistry, session: WithServers): ToolRegistry {
   const { config } = session;
   const catalogues = (session.catalogues ?? []).filter(({ tools }) => tools.length > 0);
@@ -66,14 +67,16 @@ function build(
     const settings = config.mcpServers?.[server];
     return settings === undefined ? [] : [{ settings, found, tools: mcpToolsOf(server, settings, tools) }];
   });
+  const own = (catalogues.find(({ server }) => server === OWN_TOOLS)?.tools ?? []).map(ownTool);
   const searched = behindSearch(servers, config.contextWindow * MAX_SHARE);
   if (searched.size === 0)
-    return createToolRegistry([...worker.values(), ...servers.flatMap(({ tools }) => tools)]);
+    return createToolRegistry([...worker.values(), ...own, ...servers.flatMap(({ tools }) => tools)]);
   const shown = servers.filter((server) => !searched.has(server)).flatMap(({ tools }) => tools);
   const hidden = servers.filter((server) => searched.has(server)).flatMap(({ tools }) => tools);
   const found = new Set(servers.flatMap((server) => server.found));
   return createToolRegistry([
     ...worker.values(),
+    ...own,
     ...shown,
     searchTools(hidden),
     // Behind all others, in the order in which they were found: what stands before them stays as it was cached.

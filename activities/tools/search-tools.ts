@@ -13,11 +13,13 @@ const input = z.strictObject({
 const MAX_FOUND = 10;
 const DESCRIPTION_CHARS = 300;
 
+export const SEARCH_TOOLS = "search_tools";
+
 /** @param hidden the tools behind the search, in fixed order */
 export function searchTools(hidden: readonly Tool[]): Tool {
   const servers = [...new Set(hidden.map(({ server }) => server))].join(", ");
   return defineTool({
-    name: "search_tools",
+    name: SEARCH_TOOLS,
     description: `Finds tools among ${hidden.length} of the servers ${servers} that are not listed here. The tools it finds, at most ${MAX_FOUND}, can be called from your next step on.`,
     input,
     // A second search finds the same and adds nothing.

@@ -20,6 +20,8 @@ export interface Tool<Input = unknown> {
   readonly changesFiles?: boolean;
   /** The MCP server that it belongs to. */
   readonly server?: string;
+  /** It is the operator's own: its words are not about ours. */
+  readonly isOwn?: true;
   /** Read-only tools simply run again after a crash; all others go through the ledger and never do. */
   readonly readOnly: boolean;
   /** At most 60 characters for people: a command's first line, a path. */
@@ -47,9 +49,17 @@ export interface ToolContext {
   readonly maskWindow: (text: string, from: number, to: number) => string;
   /** Calls to MCP servers; absent where this worker makes none. */
   readonly mcp?: McpCalls | undefined;
+  /** Calls one of the worker's own tools by its name; undefined where it has none of that name. */
+  readonly own?: OwnCalls | undefined;
   /** Live note for watchers and the Web UI: at most 200 characters. */
   readonly onProgress: (bytes: number, lastLine: string | undefined) => void;
 }
+
+export type OwnCalls = (
+  name: string,
+  input: Record<string, unknown>,
+  context: ToolContext,
+) => Promise<ToolResult> | undefined;
 
 /** What the tools of MCP servers need of the worker. */
 export interface McpCalls {

@@ -1,13 +1,8 @@
 /** What a consumer gets: packed, installed, type-checked and run. */
-import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { productVersion } from "../../../client/console/product-version.ts";
-
-const project = fileURLToPath(new URL("../../../", import.meta.url));
+import { installPacked } from "../../support/packed-package.ts";
 
 const USE = `
 import { connect, ServiceMissing, type Event, type Longhaul } from "longhaul/client";
@@ -29,35 +24,9 @@ try {
 `;
 
 test("a project that installs the tarball type-checks and runs", { timeout: 600_000 }, () => {
-  const scratch = mkdtempSync(join(tmpdir(), "longhaul-package-"));
-  onTestFinished(() => rmSync(scratch, { recursive: true, force: true }));
-  const run = (command: string, args: readonly string[], cwd = scratch) =>
-    execFileSync(command, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
-  run(process.execPath, [join(project, "scripts/build-library.ts")], project);
-  run("npm", ["pack", "--ignore-scripts", "--silent", "--pack-destination", scratch], project);
-  run("tar", ["-xzf", `longhaul-${productVersion()}.tgz`]);
-  // Its dependencies as they are locked here: a registry is not asked.
-  const { dependencies } = JSON.parse(readFileSync(join(scratch, "package/package.json"), "utf8")) as {
-    readonly dependencies: Record<string, string>;
-  };
-  for (const name of [...Object.keys(dependencies), "@types/node"]) {
-    mkdirSync(dirname(join(scratch, "node_modules", name)), { recursive: true });
-    symlinkSync(join(project, "node_modules", name), join(scratch, "node_modules", name));
-  }
-  run("mv", ["package", "node_modules/longhaul"]);
-  writeFileSync(join(scratch, "package.json"), '{ "type": "module" }');
-  writeFileSync(join(scratch, "use.ts"), USE);
-  const compiler = join(project, "node_modules/typescript/bin/tsc");
-  const options = [
-    "--strict",
-    "--skipLibCheck",
-    "--types",
-    "node",
-    "--module",
-    "nodenext",
-    "--target",
-    "es2024",
-  ];
-  run(process.execPath, [compiler, ...options, "use.ts"]);
-  expect(run(process.execPath, ["use.js"])).toBe("true\n");
+  const consumer = installPacked();
+  onTestFinished(() => consumer.remove());
+  writeFileSync(join(consumer.folder, "use.ts"), USE);
+  consumer.compile("use.ts");
+  expect(consumer.run(process.execPath, ["use.js"])).toBe("true\n");
 });

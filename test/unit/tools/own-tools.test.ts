@@ -1,0 +1,107 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { z } from "zod";
+import { callOwnTool } from "../../../activities/tools/own/call-own-tool.ts";
+import { ownToolsOf } from "../../../activities/tools/own/own-tools.ts";
+import { defineTool, type ToolDefinition } from "../../../activities/tools/own/define-tool.ts";
+import { LeaveRunning } from "../../../activities/tools/failure.ts";
+import type { ToolContext } from "../../../activities/tools/tool.ts";
+import { loadOwnTools } from "../../../worker/load-own-tools.ts";
+
+const base = { name: "mine", description: "Mine.", input: z.object({}), run: () => "done" };
+const of = (more: object) => ownToolsOf([{ ...base, ...more }]);
+
+describe("a list of own tools", () => {
+  it("is kept as the model sees it", () => {
+    const input = z.object({ title: z.string().describe("The title") });
+    const { catalogue, maxTimeoutMs } = of({ input, readOnly: true, timeoutMs: 5_000 });
+    expect(maxTimeoutMs).toBe(5_000);
+    expect(catalogue.tools).toMatchObject([
+      {
+        name: "mine",
+        hints: { readOnly: true },
+        inputSchema: { type: "object", properties: { title: { description: "The title" } } },
+      },
+    ]);
+  });
+
+  it.each([
+    ["a name that is Longhaul's", { name: "bash" }, "the tool bash: Longhaul has a tool of this name"],
+    ["an alias of one", { name: "execute_command" }, "Longhaul has a tool of this name"],
+    ["the search's name", { name: "search_tools" }, "Longhaul has a tool of this name"],
+    ["a server's kind of name", { name: "a__b" }, "the tool a__b: name has"],
+    ["a name with a space", { name: "a b" }, "the tool a b: name has"],
+    ["no schema", { input: {} }, "the tool mine: input is a schema of zod"],
+    ["another kind of schema", { input: { safeParse: () => undefined } }, "take a schema of zod 4"],
+    ["no object", { input: z.string() }, "input is no object"],
+    ["nothing to run", { run: "ls" }, "run is a function"],
+    ["too long a time", { timeoutMs: 600_001 }, "timeoutMs"],
+  ])("is refused with %s", (_what, more, why) => {
+    expect(() => of(more)).toThrow(why);
+  });
+
+  it("is refused where two have a name, and where it is no list", () => {
+    expect(() => ownToolsOf([base, base])).toThrow("two tools are called mine");
+    expect(() => ownToolsOf({})).toThrow("no list");
+    expect(() => ownToolsOf([null])).toThrow("tool 1 of the list");
+  });
+
+  it("that cannot be loaded keeps the worker from starting, with the reason and a way out", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "longhaul-tools-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const file = join(folder, "tools.mjs");
+    await expect(loadOwnTools(file)).rejects.toMatchObject({ name: "ServiceMissing" });
+    writeFileSync(file, "export default [{ name: 'bash' }];");
+    await expect(loadOwnTools(file)).rejects.toThrow(/LONGHAUL_TOOLS=.*cannot be used.*the tool bash: /);
+  });
+});
+
+const caller = { sessionId: "s", idempotencyKey: "s.e1s1c0" };
+
+async function called(tool: Partial<ToolDefinition>, context: Partial<ToolContext> = {}, input = {}) {
+  const made = ownToolsOf([defineTool({ ...base, ...tool })]).byName.get("mine");
+  if (made === undefined) throw new Error("there is no tool");
+  const whole = { signal: new AbortController().signal, resumed: false, callKey: "s1c0", ...context };
+  return callOwnTool(made, caller, input, whole as ToolContext);
+}
+
+describe("a call of an own tool", () => {
+  it("gives words, a failure told, or a failure thrown", async () => {
+    expect(await called({})).toEqual({ text: "done" });
+    expect(await called({ run: () => ({ text: "no", isError: true }) })).toEqual({
+      text: "no",
+      isError: true,
+    });
+    const thrown = () => Promise.reject(new Error("away"));
+    expect(await called({ run: thrown })).toEqual({ text: "mine failed: away", isError: true });
+    expect(await called({ run: () => 3 as never })).toMatchObject({ isError: true });
+    expect(await called({ input: z.object({ a: z.string() }) })).toMatchObject({ isError: true });
+  });
+
+  it("that may have begun is made again only where it reads", async () => {
+    expect(await called({}, { resumed: true })).toMatchObject({ unknown: true });
+    expect(await called({ readOnly: true }, { resumed: true })).toEqual({ text: "done" });
+  });
+
+  it("that takes too long is told to stop; what it did is not known, unless it reads", async () => {
+    const listens: ToolDefinition["run"] = (_input, { signal }) =>
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(new Error("stopped"))));
+    const late = await called({ run: listens, timeoutMs: 20 });
+    expect(late).toMatchObject({ unknown: true, text: expect.stringContaining("longer than 0.02 s") });
+    expect(await called({ run: listens, timeoutMs: 20, readOnly: true })).toMatchObject({ isError: true });
+  });
+
+  it("is stopped by a person, and left by a worker that ends, also where it does not listen", async () => {
+    const stop = new AbortController();
+    const deaf = () => new Promise<string>(() => undefined);
+    const stopping = called({ run: deaf }, { signal: stop.signal });
+    stop.abort(new Error("a person"));
+    expect(await stopping).toMatchObject({ interrupted: true });
+    const leave = new AbortController();
+    const leaving = called({ run: deaf }, { signal: leave.signal });
+    leave.abort(new LeaveRunning());
+    await expect(leaving).rejects.toThrow(LeaveRunning);
+  });
+});

@@ -1,0 +1,25 @@
+/** The operator's own tools, from the file that LONGHAUL_TOOLS names. */
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { oneLine } from "../activities/tools/paths.ts";
+import { reasonOf } from "../activities/contract/reason-of.ts";
+import { ownToolsOf, type OwnTools } from "../activities/tools/own/own-tools.ts";
+import { ServiceMissing } from "./connect/service-missing.ts";
+
+/** @throws ServiceMissing (exit code 4) where the file cannot be loaded, or has something that is no tool */
+export async function loadOwnTools(path: string): Promise<OwnTools> {
+  const file = resolve(path);
+  try {
+    const { default: exported } = (await import(pathToFileURL(file).href)) as { readonly default?: unknown };
+    return ownToolsOf(exported);
+  } catch (error) {
+    throw new ServiceMissing({
+      service: "The file of tools",
+      address: file,
+      problem: `LONGHAUL_TOOLS=${path} cannot be used; the worker was not started`,
+      reason: oneLine(reasonOf(error), 500),
+      fix: "Mend it, or unset LONGHAUL_TOOLS. What it is to be: docs/tools.md",
+      cause: error,
+    });
+  }
+}
