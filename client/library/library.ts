@@ -26,7 +26,16 @@ import { SharedListener } from "../watch/shared-listener.ts";
 import { pullWorkspace } from "../workspace/pull-workspace.ts";
 import { sessionDiff } from "../workspace/session-diff.ts";
 import { batchesOver, schedulesOver } from "./batches.ts";
-import type { ConnectOptions, Event, EventOptions, Longhaul, SessionEnd, StartOptions } from "./types.ts";
+import { attachmentOf, readAttachments, type Attachment } from "../sessions/images.ts";
+import type {
+  ConnectOptions,
+  Event,
+  EventOptions,
+  Longhaul,
+  SayOptions,
+  SessionEnd,
+  StartOptions,
+} from "./types.ts";
 
 const DEFAULT_LIMIT = 50;
 
@@ -50,10 +59,11 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
       const { start } = await prepareStart([task], runFlags(given, options), onNote, { stdin: noStdin() });
       return startSession(services, start);
     },
-    say: async (reference, text, { id } = {}) => {
+    say: async (reference, text, { id, images = [] } = {}) => {
       if (id !== undefined && !isMessageId(id)) throw usageError(`${JSON.stringify(id)} is no message id.`);
       const words = await readMessage([text], noStdin());
-      return sendGuidance(services, await session(reference), { id, text: words, attachments: [] });
+      const attachments = await attachmentsOf(images);
+      return sendGuidance(services, await session(reference), { id, text: words, attachments });
     },
     unsay: async (reference, message) => withdrawMessage(services, await session(reference), message),
     answer: async (reference, answer) =>
@@ -100,6 +110,15 @@ export function libraryOver(services: Services, options: LibraryOptions = {}): L
       await services.close();
     },
   };
+}
+
+async function attachmentsOf(images: NonNullable<SayOptions["images"]>): Promise<Attachment[]> {
+  const all: Attachment[] = [];
+  for (const image of images) {
+    if (typeof image === "string") all.push(...(await readAttachments([image])));
+    else all.push(attachmentOf(image.name, image.bytes));
+  }
+  return all;
 }
 
 interface Source {

@@ -51,6 +51,13 @@ export interface StartOptions {
   readonly images?: readonly string[];
 }
 
+export interface SayOptions {
+  /** The same id is delivered once. */
+  readonly id?: string;
+  /** Images and PDFs to show, at most 8 MiB each: paths, or their bytes. They are stored, and only named in the signal. */
+  readonly images?: readonly (string | { readonly name: string; readonly bytes: Uint8Array })[];
+}
+
 /** Exactly one of `text`, `option` and `action`; `text` may go with `deny`. */
 export type Answer = AnswerMessage;
 
@@ -105,7 +112,7 @@ export interface Longhaul {
   /** Stores a session and starts it; it goes on without this process. */
   start(task: string, options?: StartOptions): Promise<Started>;
   /** Guides a session: at its next step if it runs, as its next task if it has ended. `id`: the same one is delivered once. */
-  say(session: string, text: string, options?: { readonly id?: string }): Promise<Sent>;
+  say(session: string, text: string, options?: SayOptions): Promise<Sent>;
   /** Takes a message back that no step has taken. */
   unsay(session: string, message: string): Promise<void>;
   answer(session: string, answer: Answer): Promise<Answered>;

@@ -4,8 +4,8 @@ import { z } from "zod";
 import { missingServiceOf } from "../connect/missing-service.ts";
 import { ClientError, exitCodes, NoSuchSession, usageError } from "../console/errors.ts";
 
-/** A message has at most 1 MiB of characters, each of up to 6 bytes as JSON writes them. */
-const MAX_BODY_BYTES = 6 * 1024 * 1024 + 4_096;
+/** A message has at most 1 MiB of characters, each of up to 6 bytes as JSON writes them; a file of 8 MiB is 10.7 in base64. */
+const MAX_BODY_BYTES = 12 * 1024 * 1024;
 
 /** Of every answer: nothing is kept, framed, guessed or sent along. */
 export const HEADERS = {

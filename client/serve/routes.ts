@@ -49,7 +49,12 @@ const newSession = z.strictObject({
   tenant: tenantSchema.optional(),
 });
 
-const message = z.strictObject({ text: z.string(), id: z.string().optional() });
+const file = z.strictObject({ name: z.string().min(1).max(200), data: z.base64() });
+const message = z.strictObject({
+  text: z.string(),
+  id: z.string().optional(),
+  files: z.array(file).max(20).optional(),
+});
 const interrupt = z.strictObject({ text: z.string().optional() });
 const nothing = z.strictObject({});
 
@@ -108,8 +113,9 @@ export const routes: readonly Route[] = [
     method: "POST",
     path: session("/messages"),
     run: async (call) => {
-      const { text, id } = await readBody(call.request, message);
-      return call.client.say(first(call), text, id === undefined ? {} : { id });
+      const { text, id, files } = await readBody(call.request, message);
+      const images = files?.map(({ name, data }) => ({ name, bytes: Buffer.from(data, "base64") }));
+      return call.client.say(first(call), text, given({ id, images }));
     },
   },
   {

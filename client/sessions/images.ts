@@ -45,14 +45,18 @@ export async function readAttachments(paths: readonly string[]): Promise<Attachm
     const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
       throw usageError(`--image: ${path} cannot be read (${error.code ?? error.message}).`);
     });
-    if (bytes.length === 0 || bytes.length > MAX_IMAGE_BYTES) {
-      throw usageError(`--image: ${path} has ${bytes.length} bytes; it must have 1 to ${MAX_IMAGE_BYTES}.`);
-    }
-    // The provider would refuse the whole request for it.
-    const found = imageTypeOf(bytes) ?? (isPdf(bytes) ? "application/pdf" : undefined);
-    if (found === undefined)
-      throw usageError(`--image: ${path} is not a PNG, JPEG, GIF, WebP or PDF by its content.`);
-    all.push({ bytes, mediaType: found, filename: basename(path) });
+    all.push(attachmentOf(basename(path), bytes, `--image: ${path}`));
   }
   return all;
+}
+
+/** @param called what it is called in a refusal. @throws ClientError (usage) for what is no image and no PDF, or larger than 8 MiB */
+export function attachmentOf(filename: string, bytes: Uint8Array, called = filename): Attachment {
+  if (bytes.length === 0 || bytes.length > MAX_IMAGE_BYTES)
+    throw usageError(`${called} has ${bytes.length} bytes; it must have 1 to ${MAX_IMAGE_BYTES}.`);
+  // The provider would refuse the whole request for it.
+  const mediaType = imageTypeOf(bytes) ?? (isPdf(bytes) ? "application/pdf" : undefined);
+  if (mediaType === undefined)
+    throw usageError(`${called} is not a PNG, JPEG, GIF, WebP or PDF by its content.`);
+  return { bytes, mediaType, filename };
 }

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { expect, inject, onTestFinished, test } from "vitest";
 import type { Event, Longhaul } from "../../client/library/index.ts";
 import { connect } from "../../client/library/index.ts";
-import { begin, emptyFolder, longhaul, untilStatus } from "../support/commands/longhaul.ts";
+import { bigPng } from "../support/images.ts";
+import { begin, emptyFolder, inThisProcess, longhaul, untilStatus } from "../support/commands/longhaul.ts";
 
 async function connected(): Promise<Longhaul> {
   const environment = inject("commandsEnvironment");
@@ -105,6 +106,27 @@ test("starts a batch of a file, sees it among the others, and cancels one; runs 
   expect(await ofName()).toMatchObject({ state: "active", last: ran.kind === "started" ? ran.id : "" });
   await client.schedules.delete(name);
   expect(await ofName()).toBeUndefined();
+});
+
+test("a picture far above what a signal carries is stored, shown to the model, and only named in the history", async () => {
+  const client = await connected();
+  const id = await begin("run: sleep 100\nsay: Not heard.");
+  await untilStatus(id, ({ step }) => step === 1);
+  const bytes = bigPng(300_000, 7);
+  await client.say(id, "say: Seen.", { images: [{ name: "large.png", bytes }] });
+  await client.interrupt(id);
+  await untilStatus(id, ({ status }) => status === "completed");
+  const { messages } = (await client.export(id)) as {
+    readonly messages: readonly { readonly content: unknown }[];
+  };
+  expect(JSON.stringify(messages)).toContain("large.png");
+  const { events } = await inThisProcess(async (services) =>
+    (await services.temporal.client()).workflow.getHandle(id).fetchHistory(),
+  );
+  expect(JSON.stringify(events).length).toBeLessThan(200_000);
+  expect(JSON.stringify(events)).not.toContain(bytes.subarray(200, 260).toString("base64"));
+  const wrong = client.say(id, "Look.", { images: [{ name: "no.png", bytes: Buffer.from("no image") }] });
+  await expect(wrong).rejects.toMatchObject({ exitCode: 2 });
 });
 
 test("many that follow share a connection", async () => {

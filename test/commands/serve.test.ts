@@ -2,6 +2,7 @@ import { request } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
 import { begin, finished, starting, untilStatus } from "../support/commands/longhaul.ts";
 import { eventually } from "../support/eventually.ts";
+import { bigPng } from "../support/images.ts";
 
 interface Served {
   readonly url: string;
@@ -170,4 +171,23 @@ test("a session that runs is interrupted and cancelled, and a message is taken b
   expect((await call("GET", `sessions/${id}`)).body).toMatchObject({ status: "cancelled" });
   const done = await finished("say: Done.");
   expect((await call("POST", `sessions/${done}/interrupt`, {})).status).toBe(409);
+});
+
+test("a message may bring files of up to 8 MiB, which are stored; what is none is refused", async () => {
+  const [served, id] = await Promise.all([serving(), begin("run: sleep 100\nsay: Not heard.")]);
+  const at = api(served);
+  await untilStatus(id, ({ step }) => step === 1);
+  const data = bigPng(8_000_000, 11).toString("base64");
+  const files = [{ name: "large.png", data }];
+  expect(await at("POST", `sessions/${id}/messages`, { text: "say: Seen.", files })).toMatchObject({
+    status: 200,
+    body: { queued: true },
+  });
+  const none = [{ name: "a.png", data: Buffer.from("none").toString("base64") }];
+  expect((await at("POST", `sessions/${id}/messages`, { text: "Look.", files: none })).status).toBe(400);
+  const odd = [{ name: "a.png", data: "no base64!" }];
+  expect((await at("POST", `sessions/${id}/messages`, { text: "Look.", files: odd })).status).toBe(400);
+  expect((await at("POST", `sessions/${id}/interrupt`, {})).status).toBe(200);
+  await untilStatus(id, ({ status }) => status === "completed");
+  expect(JSON.stringify((await at("GET", `sessions/${id}/export`)).body)).toContain("large.png");
 });

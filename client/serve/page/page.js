@@ -223,13 +223,28 @@ async function showTab(name) {
   }
 }
 
+/** Its data in base64, as the API takes it. */
+function readFile(file) {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () =>
+      resolve({ name: file.name, data: reader.result.slice(reader.result.indexOf(",") + 1) });
+    reader.onerror = () => reject(new Error(`${file.name} cannot be read.`));
+    reader.readAsDataURL(file);
+  });
+}
+
 async function say() {
   const text = $("message").value.trim();
   if (!text) return;
   const of = open;
-  const isSent = await act($("send"), () => request("POST", at(of.id, "/messages"), { text }));
+  const isSent = await act($("send"), async () => {
+    const files = await Promise.all([...$("files").files].map(readFile));
+    await request("POST", at(of.id, "/messages"), files.length === 0 ? { text } : { text, files });
+  });
   if (!isSent) return;
   $("message").value = "";
+  $("files").value = "";
   // One that had ended goes on.
   if (of === open && !of.isFollowed) void followSession(of, 0);
 }
