@@ -1,0 +1,83 @@
+/** A server that was away: starts of a schedule are made up for within its window, one at a time (B6). */
+import { NativeConnection, Worker, type WorkerOptions } from "@temporalio/worker";
+import { Client, Connection } from "@temporalio/client";
+import { expect, inject, it, onTestFinished } from "vitest";
+import { makeSchedule } from "../../client/schedules/schedules.ts";
+import { readWorkerConfig } from "../../worker/config.ts";
+import { dataConverter } from "../../worker/connect/data-converter.ts";
+import { workerOptions } from "../../worker/worker-options.ts";
+import { runConfig, useAgent } from "../support/agent-harness.ts";
+import { clientServices } from "../support/client-services.ts";
+import { eventually } from "../support/eventually.ts";
+import { answered, fakeActivities } from "../support/fake-activities.ts";
+import { startOwnTemporal } from "../support/own-temporal.ts";
+
+const agent = useAgent();
+
+/** Temporal's shortest window. */
+const WINDOW_MS = 10_000;
+const EVERY_MS = 2_000;
+/** How late the server itself may be when it works off what is due. */
+const LATE_MS = 10_000;
+
+it("makes up for an hour at most, whatever is missed; one that runs keeps the next from starting [B6]", async () => {
+  const temporal = await startOwnTemporal();
+  onTestFinished(() => temporal.close());
+  const connect = async () => {
+    const connection = await Connection.connect({ address: temporal.address });
+    onTestFinished(() => connection.close());
+    return new Client({ connection, dataConverter });
+  };
+  const name = "nightly";
+  const client = await connect();
+  const taskQueue = "schedule-away";
+  const services = {
+    ...clientServices(agent),
+    taskQueue,
+    temporal: { client: () => Promise.resolve(client), address: temporal.address, namespace: "default" },
+  };
+  const order = { name, cron: "0 6 1 1 *", timeZone: undefined, task: "Do it.", config: runConfig() };
+  await makeSchedule(services, { ...order, overlap: "skip" });
+  const handle = client.schedule.getHandle(name);
+  // What the server is told: 3 h of downtime bring the starts of the last hour at most, one at a time.
+  expect((await handle.describe()).policies).toMatchObject({ catchupWindow: 3_600_000, overlap: "SKIP" });
+
+  // The same with shorter times, on a server that is stopped for longer than its window.
+  await handle.update(({ spec: _spec, ...schedule }) => ({
+    ...schedule,
+    spec: { intervals: [{ every: EVERY_MS }] },
+    policies: { ...schedule.policies, catchupWindow: WINDOW_MS },
+  }));
+  const { activities } = fakeActivities({ steps: [answered()] });
+  const native = await NativeConnection.connect({ address: temporal.address });
+  onTestFinished(() => native.close());
+  const config = readWorkerConfig({ DATABASE_URL: "postgres://unused", LONGHAUL_TASK_QUEUE: taskQueue });
+  const bundle = { codePath: inject("workflowBundle") };
+  const [options] = workerOptions({ config, connection: native, namespace: "default", bundle, activities });
+  const worker = await Worker.create(options as WorkerOptions);
+  await worker.runUntil(async () => {
+    const taken = async () => (await handle.describe()).info.numActionsTaken;
+    await eventually("it has started some", async () => (await taken()) >= 2, 60_000);
+    await temporal.stop();
+    const stoppedAt = Date.now();
+    await eventually("longer than its window is over", () => Date.now() - stoppedAt > 3 * WINDOW_MS, 60_000);
+    const startedAt = Date.now();
+    await temporal.start();
+    const later = (await connect()).schedule.getHandle(name);
+    await eventually(
+      "it starts again",
+      async () => {
+        const { recentActions } = (await later.describe()).info;
+        return (recentActions.at(-1)?.takenAt.getTime() ?? 0) > startedAt + LATE_MS;
+      },
+      90_000,
+    );
+    await later.pause();
+    const { info } = await later.describe();
+    // Of thirty seconds away, at least the first part of it.
+    expect(info.numActionsMissedCatchupWindow).toBeGreaterThanOrEqual(WINDOW_MS / EVERY_MS);
+    for (const { scheduledAt, takenAt } of info.recentActions)
+      expect(takenAt.getTime() - scheduledAt.getTime()).toBeLessThanOrEqual(WINDOW_MS + LATE_MS);
+    expect(info.runningActions.length).toBeLessThanOrEqual(1);
+  });
+});
