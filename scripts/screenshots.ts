@@ -3,6 +3,7 @@
  * scripts/screenshots.ts`. Needs a browser as the tests do (CHROME_BIN), Docker and a Temporal server with its Web UI.
  */
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -112,7 +113,7 @@ async function takePictures(): Promise<void> {
     spawn(process.execPath, clientArgs(words), {
       cwd: home,
       env: environment,
-      stdio: ["ignore", "pipe", "inherit"],
+      stdio: ["ignore", "pipe", "pipe"],
     });
   const server = spawnLonghaul("serve", "--port", "0");
   closers.add(async () => void server.kill("SIGTERM"));
@@ -137,6 +138,11 @@ async function takePictures(): Promise<void> {
   const flags = ["--id", SESSION, "--workspace", project, "--config", settings];
   spawnLonghaul("start", "Make this project use one package manager everywhere.", ...flags);
   await until("waiting");
+  const terminal = await browser.newPage({ viewport: { width: 1000, height: 400 } });
+  const watched = await said(spawnLonghaul("watch", SESSION, "--exit-on-question"));
+  // As `npx longhaul` prints it, whatever the folder of this checkout.
+  await showTerminal(terminal, watched.replaceAll(/node \S*longhaul\.mjs/g, "npx longhaul"));
+  await terminal.locator("pre").screenshot({ path: join(IMAGES, "terminal-question.png") });
   const url = await eventually("the page", () => /^http.*$/m.exec(address)?.[0], 60_000);
   const phone = await open(url, 390, 780);
   await phone.locator(`#list [data-id="${SESSION}"]`).click();
@@ -165,4 +171,20 @@ async function takePictures(): Promise<void> {
   await desk.locator(`#list [data-id="${SESSION}"]`).click();
   await desk.locator("#log .outcome").waitFor();
   await shoot(desk, "page.png");
+}
+
+/** What a command prints, both streams in order. */
+async function said(command: ReturnType<typeof spawn>): Promise<string> {
+  let text = "";
+  for (const stream of [command.stdout, command.stderr])
+    stream?.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+  await once(command, "close");
+  return text.trim();
+}
+
+async function showTerminal(page: Page, text: string): Promise<void> {
+  await page.setContent(
+    "<style>body{margin:0}pre{display:inline-block;margin:0;padding:20px 24px;background:#0d1117;color:#e6edf3;font:14px/1.5 'DejaVu Sans Mono',monospace;max-width:952px;white-space:pre-wrap}</style><pre></pre>",
+  );
+  await page.locator("pre").evaluate((pre, shown) => (pre.textContent = shown), text);
 }

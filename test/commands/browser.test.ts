@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { bigPng } from "../support/images.ts";
 import { browserPath } from "../support/browser-path.ts";
 import { lookAt, noBrowser, openBrowser, tooWide } from "../support/commands/browser.ts";
 import {
@@ -57,8 +58,13 @@ describe.skipIf(browserPath === undefined)(`in a browser${noBrowser}`, () => {
     expect(words.startsWith((await live.textContent()) ?? "none")).toBe(true);
     await page.locator("#log .outcome").waitFor();
     await page.fill("#message", "say: Heard you.");
+    const picture = { name: "large.png", mimeType: "image/png", buffer: bigPng(200_000, 3) };
+    await page.setInputFiles("#files", picture);
+    expect(await page.textContent("#attached")).toBe("1 attached");
+    expect(await tooWide(page)).toEqual([]);
     await page.click("#send");
     await page.locator("#log .words", { hasText: "Heard you." }).waitFor();
+    expect(await page.textContent("#attached")).toBe("Attach");
     expect(await page.locator("#log .note", { hasText: "answered" }).textContent()).toContain("pnpm");
     expect(await page.locator("main script, main img").count()).toBe(0);
     expect(await page.title()).toBe("longhaul");

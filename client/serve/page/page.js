@@ -223,6 +223,11 @@ async function showTab(name) {
   }
 }
 
+function showAttached() {
+  const { length } = $("files").files;
+  $("attached").textContent = length === 0 ? "Attach" : `${length} attached`;
+}
+
 /** Its data in base64, as the API takes it. */
 function readFile(file) {
   return new Promise((resolve, reject) => {
@@ -245,10 +250,12 @@ async function say() {
   if (!isSent) return;
   $("message").value = "";
   $("files").value = "";
+  showAttached();
   // One that had ended goes on.
   if (of === open && !of.isFollowed) void followSession(of, 0);
 }
 
+$("files").addEventListener("change", showAttached);
 $("composer").addEventListener("submit", (event) => {
   event.preventDefault();
   void say();
