@@ -169,6 +169,13 @@ export const FAULT_ACTIONS: Readonly<Record<FaultKind, Fault>> = {
   },
 };
 
+/** A rolling deploy: each worker is replaced in good order while the other works. */
+export const deploy: Fault = async ({ stand }) => {
+  const ended: number[] = [];
+  for (let place = 0; place < WORKERS; place += 1) ended.push(await stand.workers.replace(place));
+  return `both workers replaced; the old ones ended within ${ended.join(" and ")} ms`;
+};
+
 function chosen(
   sessions: Sessions,
   random: Random,

@@ -1,6 +1,7 @@
 /** After a soak: the checker over each session, and what was left behind. */
 import { sql } from "drizzle-orm";
 import pg from "pg";
+import { removeSandbox } from "../../activities/sandbox/docker/docker-containers.ts";
 import { CANARY } from "../support/canary.ts";
 import { checkEvidence } from "../support/checker/check.ts";
 import { collectEvidence } from "../support/checker/collect.ts";
@@ -70,6 +71,11 @@ export async function findLeaks(stand: ChaosStand, sessions: Sessions): Promise<
       .map(({ Name: name }) => `a volume is left: ${name}`),
     ...(await leftConnections(stand)),
   ];
+}
+
+/** For whoever comes after: sandboxes of sessions that did not come to their ends. */
+export async function removeLeft({ docker }: ChaosStand, sessions: Sessions): Promise<void> {
+  for (const { id } of sessions.all) await removeSandbox(docker, id).catch(() => undefined);
 }
 
 async function leftConnections({ postgres }: ChaosStand): Promise<string[]> {

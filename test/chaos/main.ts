@@ -2,9 +2,9 @@
 import { randomInt } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceMissing } from "../../worker/connect/service-missing.ts";
-import { FAULT_ACTIONS } from "./faults.ts";
-import { checkAll, findLeaks } from "./findings.ts";
-import { type FaultKind, readOptions, type SoakOptions, USAGE } from "./options.ts";
+import { deploy, FAULT_ACTIONS } from "./faults.ts";
+import { checkAll, findLeaks, removeLeft } from "./findings.ts";
+import { readOptions, type SoakOptions, USAGE } from "./options.ts";
 import { createRandom } from "./random.ts";
 import { createSessions, type Sessions } from "./sessions.ts";
 import { bringUpChaos, type ChaosStand } from "./stand.ts";
@@ -64,6 +64,7 @@ async function soak(stand: ChaosStand, options: SoakOptions): Promise<number> {
     ...stand.workers.deaths.map((words) => `a worker: ${words}`),
     ...(await findLeaks(stand, sessions)),
   ];
+  await removeLeft(stand, sessions);
   const { seed, minutes } = options;
   const result = { seed, minutes, faults, sessions: checked, others, rss };
   process.stdout.write(`${renderSummary(result)}\n`);
@@ -97,14 +98,18 @@ interface Breaking {
   readonly time: Time;
 }
 
-/** One fault after another, so that each comes alone; what they leave behind overlaps. */
+/** One fault after another, so that each comes alone; what they leave behind overlaps. A deploy comes when it is due. */
 async function keepBreaking({ stand, sessions, options, faults, time }: Breaking): Promise<void> {
   const random = createRandom(options.seed ^ 0x5eed);
+  let deployAt = Date.now() + options.deployMs;
   while (!time.over()) {
     await sleep(options.everyMs * (0.25 + 1.5 * random.next()));
-    const kind: FaultKind = random.pick(options.faults);
+    const isDue = Date.now() >= deployAt;
+    if (isDue) deployAt += options.deployMs;
+    const kind = isDue ? "deploy" : random.pick(options.faults);
+    const act = kind === "deploy" ? deploy : FAULT_ACTIONS[kind];
     try {
-      const done = await FAULT_ACTIONS[kind]({ stand, sessions, random });
+      const done = await act({ stand, sessions, random });
       if (done === undefined) continue;
       say(`${kind}: ${done}`);
       faults.set(kind, (faults.get(kind) ?? 0) + 1);

@@ -26,14 +26,18 @@ export interface SoakOptions {
   readonly faults: readonly FaultKind[];
   /** Mean pause between two faults. */
   readonly everyMs: number;
+  /** Between two rolling deploys. */
+  readonly deployMs: number;
 }
 
-export const USAGE = `npm run chaos -- [--minutes N] [--seed N] [--sessions N] [--faults KIND,KIND] [--every SECONDS]
+export const USAGE = `npm run chaos -- [--minutes N] [--seed N] [--sessions N] [--faults KIND,KIND] [--every SECONDS] [--deploy MINUTES]
   --minutes   how long faults happen; default 30. Then every session comes to its end and is checked
   --seed      of all choices; default a new one, which is printed first
   --sessions  at work at the same time; default 8
   --faults    of: ${FAULTS.join(", ")}; default all
   --every     mean pause between two faults, in seconds; default 4
+  --deploy    both workers are replaced in good order, one after the other, so often, in minutes; default 3
+Temporal's server keeps its state in Postgres where Go can build it, and is the development server elsewhere.
 `;
 
 /** @throws TypeError naming what was not understood */
@@ -46,6 +50,7 @@ export function readOptions(args: readonly string[], newSeed: number): SoakOptio
       sessions: { type: "string", default: "8" },
       faults: { type: "string", default: FAULTS.join(",") },
       every: { type: "string", default: "4" },
+      deploy: { type: "string", default: "3" },
     },
   });
   const faults = values.faults.split(",").filter((kind) => kind !== "");
@@ -57,6 +62,7 @@ export function readOptions(args: readonly string[], newSeed: number): SoakOptio
     sessions: Math.trunc(number("--sessions", values.sessions)),
     faults: faults.filter(isFault),
     everyMs: number("--every", values.every) * 1_000,
+    deployMs: number("--deploy", values.deploy) * 60_000,
   };
 }
 

@@ -11,6 +11,8 @@ import { startOwnPostgres, type OwnPostgres } from "../support/own-postgres.ts";
 import { startOwnTemporal, type OwnTemporal } from "../support/own-temporal.ts";
 import { createClosers } from "../support/closers.ts";
 import { endServices, newTestHome, sweepOldRuns } from "../support/services.ts";
+import { startPostgresTemporal } from "../support/temporal-server/start.ts";
+import { ServiceMissing } from "../../worker/connect/service-missing.ts";
 import { startSharedModel, type SharedModel } from "../support/shared-model.ts";
 import { createWorkers, type Workers } from "./workers.ts";
 
@@ -32,6 +34,17 @@ export interface ChaosStand {
 
 const TASK_QUEUE = "chaos";
 
+/** Its server as a company runs it, where it can be had. */
+async function startTemporal(say: (line: string) => void): Promise<OwnTemporal> {
+  try {
+    return await startPostgresTemporal({ durable: false, say });
+  } catch (error) {
+    if (!(error instanceof ServiceMissing)) throw error;
+    say(`${error.message.split("\n")[0]} The development server is used.`);
+    return startOwnTemporal();
+  }
+}
+
 /** @throws ServiceMissing */
 export async function bringUpChaos(say: (line: string) => void): Promise<ChaosStand> {
   await sweepOldRuns();
@@ -43,7 +56,7 @@ export async function bringUpChaos(say: (line: string) => void): Promise<ChaosSt
     say("starting a Postgres and a Temporal of its own");
     const [postgres, temporal, model] = await Promise.all([
       startOwnPostgres({ settings: ["max_connections=200"] }),
-      startOwnTemporal(),
+      startTemporal(say),
       // The window is what the sessions are configured for at most; smaller ones are theirs to keep.
       startSharedModel(),
     ]);

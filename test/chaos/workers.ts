@@ -7,6 +7,8 @@ export interface Workers {
   fill(): Promise<void>;
   /** kill -9 of one, and another at once or later. */
   kill(place: number): Promise<void>;
+  /** As a deploy does: a new one beside it, then the old one is asked to end. @returns how long the old one took, in ms */
+  replace(place: number): Promise<number>;
   /** SIGSTOP for a while, then SIGCONT. */
   stop(place: number, ms: number): Promise<void>;
   /** Notes the memory of each. */
@@ -44,15 +46,29 @@ export function createWorkers(environment: Readonly<Record<string, string>>): Wo
     );
     slots[place] = undefined;
   };
+  const start = async (): Promise<Slot> => {
+    const worker = await startPatiently(environment);
+    const life = { startedAt: Date.now(), samples: [] };
+    lives.push(life);
+    return { worker, life };
+  };
   const fill = async () => {
     for (let place = 0; place < WORKERS; place += 1) {
       look(place);
-      if (slots[place]) continue;
-      const worker = await startPatiently(environment);
-      const life = { startedAt: Date.now(), samples: [] };
-      lives.push(life);
-      slots[place] = { worker, life };
+      slots[place] ??= await start();
     }
+  };
+  /** In good order; one that does not end is killed, and that is a finding. */
+  const end = async ({ worker }: Slot) => {
+    const late = new Promise<"late">((resolve) => setTimeout(() => resolve("late"), END_MS).unref());
+    const code = await Promise.race([worker.terminate(), late]);
+    if (code === 0) return;
+    if (code === "late") await worker.kill();
+    deaths.push(
+      code === "late"
+        ? `it did not end within ${END_MS} ms of SIGTERM`
+        : `it ended with ${code} after SIGTERM: ${worker.log().trim().split("\n").slice(-3).join(" | ")}`,
+    );
   };
   return {
     deaths,
@@ -63,6 +79,14 @@ export function createWorkers(environment: Readonly<Record<string, string>>): Wo
       const slot = slots[place];
       slots[place] = undefined;
       await slot?.worker.kill();
+    },
+    async replace(place) {
+      look(place);
+      const old = slots[place];
+      slots[place] = await start();
+      const began = Date.now();
+      if (old) await end(old);
+      return Date.now() - began;
     },
     async stop(place, ms) {
       const slot = slots[place];
@@ -80,13 +104,7 @@ export function createWorkers(environment: Readonly<Record<string, string>>): Wo
       }
     },
     async close() {
-      for (const slot of slots.splice(0)) {
-        if (!slot) continue;
-        const late = new Promise<"late">((resolve) => setTimeout(() => resolve("late"), END_MS).unref());
-        if ((await Promise.race([slot.worker.terminate(), late])) !== "late") continue;
-        deaths.push(`it did not end within ${END_MS} ms of SIGTERM`);
-        await slot.worker.kill();
-      }
+      for (const slot of slots.splice(0)) if (slot) await end(slot);
     },
   };
 }
