@@ -19,7 +19,7 @@ import { Watchdog } from "./watchdog.ts";
 import type { ProviderCall, ProviderMessage, ProviderPart, ProviderTool } from "./provider-model.ts";
 import { cacheMark, NO_CALLS, rulesOf, type WireRules } from "./request/wire-rules.ts";
 import { ServedTier } from "./served-tier.ts";
-import type { Repair } from "./stream-events.ts";
+import type { Reading } from "./stream-events.ts";
 import { loadWire } from "./wires/load-wire.ts";
 import type { Wire } from "./wires/wire.ts";
 
@@ -109,8 +109,8 @@ async function askOnce(
     }
   };
   const read = async () => {
-    const repair = tier?.around(reading?.repair) ?? reading?.repair;
-    const { stream } = await startStream(asking, call.signal, watchdog, repair);
+    const mended = tier === undefined ? reading : { ...reading, repair: tier.around(reading?.repair) };
+    const { stream } = await startStream(asking, call.signal, watchdog, mended);
     const reader = stream.getReader();
     for (;;) {
       const { done, value } = await reader.read();
@@ -160,7 +160,7 @@ function isCutOff(error: unknown): boolean {
   return error instanceof Error && error.message.includes("ended without a finish reason");
 }
 
-function startStream(asking: Asking, signal: AbortSignal, watchdog: Watchdog, repair: Repair | undefined) {
+function startStream(asking: Asking, signal: AbortSignal, watchdog: Watchdog, reading: Reading | undefined) {
   const { wire, network, request, endpoint } = asking;
   const { target } = request;
   const rules = rulesOf(target);
@@ -170,7 +170,8 @@ function startStream(asking: Asking, signal: AbortSignal, watchdog: Watchdog, re
     body: { ...tierOf(target), ...(hasTools && request.noCalls ? NO_CALLS[target.api] : {}), ...target.body },
     onHeaders: () => watchdog.connected(),
     onBytes: () => watchdog.alive(),
-    repair,
+    reading,
+    gatherMs: request.gatherMs ?? (() => 0),
   });
   const { model, providerOptions } = wire.settings({ request, endpoint, rules, fetch });
   const effort = target.reasoning?.effort;

@@ -28,6 +28,8 @@ export interface ModelRequest {
   readonly deadlines: Deadlines;
   /** What we reckon the request at, in tokens. */
   readonly estimatedTokens?: number;
+  /** How long a piece of the answer may be held back now, in ms, to come as one with those that follow; default not at all. */
+  readonly gatherMs?: () => number;
 }
 
 export type ModelDelta =

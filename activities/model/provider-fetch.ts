@@ -1,21 +1,17 @@
 /** The way to a provider: what is done to a request and its answer on the wire. */
 import { createOutgoing, type Fetch } from "../network/outgoing-fetch.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { MendedEvents, type Repair } from "./stream-events.ts";
+import { gatheredBody, type Gathering } from "./gathered-body.ts";
 
 type Body = Record<string, unknown>;
 
-/** What is done to one request and its answer. */
-interface Exchange {
+/** What is done to one request and its answer. Of a good answer the events are read. */
+interface Exchange extends Gathering {
   readonly endpoint: Endpoint;
   /** Fields of the request's body that take the place of the SDK's. */
   readonly body: Body;
   /** The response's headers are here. */
   readonly onHeaders: () => void;
-  /** Some bytes of the body are here, be they a comment. */
-  readonly onBytes: () => void;
-  /** Applied to the events of a good answer. */
-  readonly repair: Repair | undefined;
 }
 
 export interface Network {
@@ -63,24 +59,9 @@ function wellFormed(json: string): string {
   return json.replace(/\\(?:\\|ud[89a-f][0-9a-f]{2})/gi, (found) => (found === "\\\\" ? found : "\\ufffd"));
 }
 
-function watched(response: Response, { onBytes, repair }: Exchange): Response {
+function watched(response: Response, exchange: Exchange): Response {
   if (response.body === null) return response;
-  const events = response.ok && repair !== undefined ? new MendedEvents(repair) : undefined;
-  const reader = response.body.getReader();
-  // One stream of our own, which is read as its reader asks: a transform stream is three times as much work.
-  const body = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      for (;;) {
-        const { done, value } = await reader.read();
-        if (!done) onBytes();
-        const bytes = done ? events?.end() : (events?.take(value) ?? value);
-        if (bytes !== undefined && bytes.length > 0) controller.enqueue(bytes);
-        if (done) return controller.close();
-        if (bytes !== undefined && bytes.length > 0) return;
-      }
-    },
-    cancel: (reason) => reader.cancel(reason),
-  });
+  const body = gatheredBody(response.body, response.ok ? exchange : { ...exchange, reading: undefined });
   const { status, statusText, headers } = response;
   return new Response(body, { status, statusText, headers: new Headers([...headers]) });
 }

@@ -1,43 +1,99 @@
-/** A stream of server-sent events, each of whose data is looked at on its way. */
+/** A stream of server-sent events, each of whose data is looked at on its way, and whose pieces may be gathered. */
 
 export type StreamEvent = Record<string, unknown>;
 /** What goes on in an event's place; undefined: nothing does. */
 export type Repair = (event: StreamEvent) => StreamEvent | undefined;
 
-/** The bytes of such a stream, mended. Lines that hold no JSON object, such as comments and `[DONE]`, go through as they are. */
+/** An event that is a piece of a text, and nothing else. */
+export interface Piece {
+  /** Of the text: pieces of the same one that follow each other may come as one. */
+  readonly of: string;
+  readonly text: string;
+  /** The event with another text in its place. */
+  with(text: string): StreamEvent;
+}
+export type FindPiece = (event: StreamEvent) => Piece | undefined;
+
+export interface Reading {
+  readonly repair?: Repair | undefined;
+  /** Default: no event is a piece. */
+  readonly piece?: FindPiece | undefined;
+}
+
+/**
+ * The text of such a stream, mended. Of each event its data goes on, which is all that the SDKs read. Events whose data is no
+ * JSON object, such as `[DONE]`, go through as they are.
+ */
 export class MendedEvents {
   readonly #repair: Repair;
+  readonly #piece: FindPiece;
   readonly #decoder = new TextDecoder();
-  readonly #encoder = new TextEncoder();
   #rest = "";
+  /** Lines of the event that is not whole yet. */
+  #lines: string[] = [];
+  #held: { readonly last: Piece; text: string } | undefined;
 
-  constructor(repair: Repair) {
+  constructor({ repair = (event) => event, piece = () => undefined }: Reading) {
     this.#repair = repair;
+    this.#piece = piece;
   }
 
-  /** @returns the lines that are whole by now; none where there is none */
-  take(bytes: Uint8Array): Uint8Array {
+  /** Pieces came that were not given out. */
+  get isHolding(): boolean {
+    return this.#held !== undefined;
+  }
+
+  /**
+   * @param hold pieces may wait for `release`, to be one with those that follow
+   * @returns the events that are whole by now; none where there is none
+   */
+  take(bytes: Uint8Array, hold = false): string {
     const lines = (this.#rest + this.#decoder.decode(bytes, { stream: true })).split("\n");
     this.#rest = lines.pop() ?? "";
-    const mended = lines.flatMap((line) => mend(line, this.#repair));
-    return this.#encoder.encode(mended.length > 0 ? `${mended.join("\n")}\n` : "");
+    const events = lines.map((line) => this.#line(line)).join("");
+    return hold ? events : events + this.release();
+  }
+
+  /** @returns what was held back */
+  release(): string {
+    const held = this.#held;
+    this.#held = undefined;
+    return held === undefined ? "" : dataOf(held.last.with(held.text));
   }
 
   /** @returns what is left */
-  end(): Uint8Array {
+  end(): string {
     const rest = this.#rest + this.#decoder.decode();
-    return this.#encoder.encode(rest === "" ? "" : mend(rest, this.#repair).join("\n"));
+    this.#rest = "";
+    return (rest === "" ? "" : this.#line(rest)) + this.#line("") + this.release();
+  }
+
+  #line(line: string): string {
+    if (line !== "" && line !== "\r") {
+      this.#lines.push(line);
+      return "";
+    }
+    const lines = this.#lines;
+    this.#lines = [];
+    const data = lines.filter((one) => one.startsWith("data:"));
+    const [only = ""] = data;
+    const event = data.length === 1 ? parsed(only.slice("data:".length)) : undefined;
+    if (event !== undefined) return this.#event(event, only);
+    return data.length === 0 ? "" : this.release() + `${data.join("\n")}\n\n`;
+  }
+
+  #event(event: StreamEvent, line: string): string {
+    const mended = this.#repair(event);
+    if (mended === undefined) return "";
+    const last = this.#piece(mended);
+    if (last === undefined) return this.release() + (mended === event ? `${line}\n\n` : dataOf(mended));
+    const before = this.#held?.last.of === last.of ? "" : this.release();
+    this.#held = { last, text: (this.#held?.text ?? "") + last.text };
+    return before;
   }
 }
 
-function mend(line: string, repair: Repair): string[] {
-  if (!line.startsWith("data:")) return [line];
-  const event = parsed(line.slice("data:".length));
-  if (event === undefined) return [line];
-  const mended = repair(event);
-  if (mended === event) return [line];
-  return mended === undefined ? [] : [`data: ${JSON.stringify(mended)}`];
-}
+const dataOf = (event: StreamEvent) => `data: ${JSON.stringify(event)}\n\n`;
 
 function parsed(data: string): StreamEvent | undefined {
   try {

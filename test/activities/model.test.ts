@@ -16,7 +16,8 @@ describe.each(wires)("asking a model on the %s wire", (api) => {
           call("bash", { command: "ls" }),
           call("bash", { command: "pwd" }),
         )
-        .with({ chunkChars: 3 }),
+        // Pieces that come together are given as one.
+        .with({ chunkChars: 3, chunkDelayMs: 20 }),
     );
     const { answer, deltas } = await ask(baseUrl, { api });
     expect(answer.content).toMatchObject([

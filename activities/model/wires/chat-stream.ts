@@ -2,7 +2,7 @@
  * What compatible servers send on the chat wire that the SDK would take for something else or for garbage, and what it
  * would drop: an error in the middle, and the reasoning's own form. Sources: docs/models.md, each row from public reports.
  */
-import { isRecord, type StreamEvent } from "../stream-events.ts";
+import { isRecord, type Piece, type StreamEvent } from "../stream-events.ts";
 import { usageInChunk } from "../usage.ts";
 
 /** How a server names its reasoning, and its parts as they are to go back. */
@@ -12,6 +12,7 @@ export interface KeptReasoning {
 }
 
 const FIELDS = ["reasoning_content", "reasoning"] as const;
+const TEXTS: ReadonlySet<string> = new Set(["content", ...FIELDS]);
 
 export class ChatStream {
   #field: string | undefined;
@@ -27,6 +28,18 @@ export class ChatStream {
     const delta = isRecord(choice["delta"]) ? this.#delta(choice["delta"]) : choice["delta"];
     const usage = usageInChunk(chunk);
     return { ...rest, ...(usage === undefined ? {} : { usage }), choices: [{ ...choice, delta }] };
+  };
+
+  /** A chunk that says a text and nothing else. */
+  readonly piece = (chunk: StreamEvent): Piece | undefined => {
+    const [choice, ...others] = Array.isArray(chunk["choices"]) ? (chunk["choices"] as unknown[]) : [];
+    if (others.length > 0 || !isRecord(choice) || !isRecord(choice["delta"])) return undefined;
+    if (chunk["usage"] != null || chunk["error"] != null || choice["finish_reason"] != null) return undefined;
+    const said = Object.entries(choice["delta"]).filter(([, value]) => value != null);
+    const [field = "", text] = said[0] ?? [];
+    if (said.length !== 1 || typeof text !== "string" || !TEXTS.has(field)) return undefined;
+    const saying = (words: string) => ({ ...chunk, choices: [{ ...choice, delta: { [field]: words } }] });
+    return { of: field, text, with: saying };
   };
 
   /** What came of reasoning beside its words, for its way back. */

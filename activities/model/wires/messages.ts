@@ -1,12 +1,14 @@
 /** Anthropic's messages, at Anthropic and servers that speak it. */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { isThinking } from "../request/wire-rules.ts";
+import { messagesPiece } from "./messages-stream.ts";
 import { NO_KEY, options, summaryOf, type Wire, type WireCall, type WireSettings } from "./wire.ts";
 
 /** Claudes that decide themselves how long to think. Source: Anthropic's guide on adaptive thinking, from Claude 4.6 on. */
 const ADAPTIVE = /claude-[a-z]+-(4-[6-9]|[5-9])/;
 
 export const messagesWire: Wire = {
+  reading: () => ({ piece: messagesPiece }),
   settings: settingsOf,
 };
 

@@ -1,5 +1,5 @@
 /** What servers other than OpenAI send on the Responses wire that the SDK would refuse or drop. Sources: docs/models.md. */
-import { isRecord, type StreamEvent } from "../stream-events.ts";
+import { isRecord, type Piece, type StreamEvent } from "../stream-events.ts";
 
 /** One event as the SDK reads it; undefined for one that says nothing to us. */
 export function repairResponsesEvent(event: StreamEvent): StreamEvent | undefined {
@@ -19,6 +19,14 @@ export function repairResponsesEvent(event: StreamEvent): StreamEvent | undefine
     default:
       return withId(event);
   }
+}
+
+/** Texts, summaries and arguments come in deltas of their place. */
+export function responsesPiece(event: StreamEvent): Piece | undefined {
+  const { type, delta: text } = event;
+  if (typeof type !== "string" || !type.endsWith(".delta") || typeof text !== "string") return undefined;
+  const place = ["item_id", "output_index", "content_index", "summary_index"].map((name) => event[name]);
+  return { of: [type, ...place].join(" "), text, with: (delta) => ({ ...event, delta }) };
 }
 
 /** Items without an id are known by their place. */

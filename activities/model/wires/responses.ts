@@ -1,11 +1,11 @@
 /** OpenAI's Responses, at OpenAI, Azure and servers that speak it. */
 import { createOpenAI } from "@ai-sdk/openai";
 import { isThinking } from "../request/wire-rules.ts";
-import { repairResponsesEvent } from "./responses-stream.ts";
+import { repairResponsesEvent, responsesPiece } from "./responses-stream.ts";
 import { NO_KEY, options, summaryOf, type Wire, type WireCall, type WireSettings } from "./wire.ts";
 
 export const responsesWire: Wire = {
-  reading: () => ({ repair: repairResponsesEvent }),
+  reading: () => ({ repair: repairResponsesEvent, piece: responsesPiece }),
   settings: settingsOf,
 };
 

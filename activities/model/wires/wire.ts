@@ -4,7 +4,7 @@ import type { ModelTarget } from "../../config/model-target.ts";
 import type { Endpoint } from "../endpoint.ts";
 import type { ModelRequest } from "../model.ts";
 import type { Fetch } from "../../network/outgoing-fetch.ts";
-import type { Repair } from "../stream-events.ts";
+import type { Reading } from "../stream-events.ts";
 import type { WireRules } from "../request/wire-rules.ts";
 import type { KeptReasoning } from "./chat-stream.ts";
 
@@ -26,7 +26,7 @@ export interface WireSettings {
 export interface Wire {
   readonly settings: (call: WireCall) => WireSettings;
   /** Reads the events of one answer before the SDK does. */
-  readonly reading?: () => { readonly repair: Repair; readonly kept?: () => KeptReasoning };
+  readonly reading?: () => Reading & { readonly kept?: () => KeptReasoning };
 }
 
 /** What a package has to be told as a key where there is none. */

@@ -34,6 +34,7 @@ interface Stream {
 const BEATS = 5;
 let beat = 0;
 let begun = 0;
+let sent = 0;
 const streams = new Set<Stream>();
 const pauses: Pause[] = [];
 /** By session, the one that goes on. */
@@ -97,6 +98,7 @@ const server = createServer((request, response) => {
 function send(stream: Stream): void {
   const piece = stream.pieces[stream.next];
   stream.next += 1;
+  sent += 1;
   if (stream.next < stream.pieces.length) return void stream.response.write(piece);
   streams.delete(stream);
   stream.response.end(piece);
@@ -118,6 +120,8 @@ const verbs = {
   /** Answers that are on their way. */
   streaming: () => streams.size,
   stepped: () => stepped.size,
+  /** Pieces that were sent so far, of the 400 of an answer. */
+  sent: () => sent,
   /** All that ended since this was last asked, and those that go on now. */
   pauses: () => ({ ended: pauses.splice(0), open: [...open.values()], now: now() }),
   forget: () => {
