@@ -109,6 +109,14 @@ test("a build that fails, or gives no sandbox, ends the run before anything is p
   );
   expect(await ends(`${from}COPY gone /\n`)).toMatch(/SetupFailed[^]*COPY failed/);
   expect(await ends(`${from}RUN rm /usr/bin/python3*\n`)).toMatch(/SetupFailed[^]*has no python3/);
+  expect(
+    await ends(
+      `${from}# as usual\nRUN true && \\\n  # so\n  --x; true\nRUN --mount=type=cache,target=/x ls\n`,
+    ),
+  ).toMatch(/SetupFailed[^]*line 6 of Dockerfile has RUN --mount, which only BuildKit builds/);
+  expect(await ends(`${from}RUN echo $((1<<EOF)) "<<EOF"\nCOPY <<-'EOF' /x\n\tcontent\nEOF\n`)).toMatch(
+    /SetupFailed[^]*line 3 of Dockerfile has a here-document \(COPY <<EOF\)/,
+  );
   const images = await agent.docker.listImages({ filters: { label: ["longhaul.setup"] } });
   expect(images.filter(({ Created: at }) => at * 1_000 >= before)).toEqual([]);
 });

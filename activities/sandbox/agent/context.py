@@ -18,6 +18,16 @@ IGNORE = ".dockerignore"
 OUTSIDE = ".longhaul-dockerfile"
 
 
+# What the engine's classic builder does not know, and would name in words of its own or take for something else. Source: the
+# Dockerfile reference of BuildKit 0.13, against that of moby 20.10.
+BUILDKIT_FLAGS = {
+    "RUN": ["mount", "network", "security", "device"],
+    "COPY": ["link", "parents", "exclude", "chmod"],
+    "ADD": ["link", "checksum", "keep-git-dir", "exclude", "chmod", "unpack"],
+}
+HERE_DOCUMENT = re.compile(r"""(?:^|\s)\d*<<-?(["']?)([A-Za-z_][\w.-]*)\1(?=\s|$)""")
+
+
 class Unable(Exception):
     pass
 
@@ -93,6 +103,42 @@ def text_of(path):
         return None
 
 
+def instructions(text):
+    """-> (line, instruction, flags, the rest, lines behind it), with its continued lines as one"""
+    lines = text.lstrip("\ufeff").splitlines()
+    directive = re.search(r"^#\s*escape\s*=\s*(\S)", lines[0] if lines else "", re.I)
+    escape = directive.group(1) if directive else "\\"
+    at = 0
+    while at < len(lines):
+        begun, whole, goes_on = at, "", True
+        while goes_on and at < len(lines):
+            line = lines[at].rstrip()
+            at += 1
+            if line.lstrip().startswith("#") or (whole and not line):
+                continue
+            goes_on = line.endswith(escape)
+            whole += line[:-1] if goes_on else line
+        words = re.match(r"\s*(?:ONBUILD\s+)?(\w+)\s*((?:--\S+\s+)*)(.*)", whole, re.I)
+        if words:
+            flags = re.findall(r"--([a-z-]+)", words.group(2))
+            yield begun + 1, words.group(1).upper(), flags, words.group(3), lines[at:]
+
+
+def only_buildkit(text):
+    """-> what of a Dockerfile needs another builder, and on which line; None where nothing does"""
+    for line, instruction, flags, rest, behind in instructions(text):
+        known = BUILDKIT_FLAGS.get(instruction)
+        if known is None:
+            continue
+        for flag in flags:
+            if flag in known:
+                return line, f"{instruction} --{flag}"
+        found = HERE_DOCUMENT.search(rest)
+        if found and any(each.strip() == found.group(2) for each in behind):
+            return line, f"a here-document ({instruction} <<{found.group(2)})"
+    return None
+
+
 def walk(root, found):
     """-> path in the context, status; sorted, a folder before what is in it"""
     prunes = not any(keeps for keeps, _ in found)
@@ -123,6 +169,12 @@ def context(order):
     dockerfile = text_of(order["dockerfile"])
     if dockerfile is None:
         raise Unable(f"the workspace has no {order['dockerfile']}")
+    needs = only_buildkit(dockerfile)
+    if needs is not None:
+        raise Unable(
+            f"line {needs[0]} of {order['dockerfile']} has {needs[1]}, which only BuildKit builds, and BuildKit cannot build"
+            " behind the sandbox's firewall: write it without, or build the image yourself and name it (sandbox.image)"
+        )
     place = inside(order["dockerfile"])
     name = os.path.relpath(place, root)
     ignore = text_of(order["dockerfile"] + IGNORE)
