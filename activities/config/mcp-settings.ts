@@ -17,6 +17,8 @@ const serverSchema = z
     env: z.record(z.string(), z.string()).optional(),
     /** Folder of the workspace that it runs in. */
     cwd: z.string().optional(),
+    /** `worker`: the program of its name in the policy file of the worker. */
+    where: z.enum(["sandbox", "worker"]).optional(),
     /** A server that the worker asks. */
     url: z.url({ protocol: /^https?$/ }).optional(),
     /** `${LONGHAUL_MCP_…}` is filled in by the worker, so that no session holds a secret. */
@@ -46,23 +48,47 @@ const serverSchema = z
   .superRefine((server, context) => {
     const refuse = (key: string, message: string) =>
       context.addIssue({ code: "custom", path: [key], message });
-    if ((server.command === undefined) === (server.url === undefined))
+    if (server.where === "sandbox" && server.url !== undefined)
+      refuse("where", "has no effect on a server with a url");
+    if (server.where === "worker") {
+      for (const key of ["command", "url", ...LOCAL_KEYS, ...REMOTE_KEYS] as const)
+        if (server[key] !== undefined)
+          refuse(key, "is the worker's to say: its policy file names the program");
+    } else if ((server.command === undefined) === (server.url === undefined))
       context.addIssue({ code: "custom", message: "needs either a command or a url" });
     else
       for (const key of server.url === undefined ? REMOTE_KEYS : LOCAL_KEYS)
         if (server[key] !== undefined)
           refuse(key, `has no effect on a server with a ${server.url === undefined ? "command" : "url"}`);
-    for (const value of Object.values(server.headers ?? {}))
-      for (const [, variable = ""] of value.matchAll(/\$\{([^}]*)\}/g))
-        if (!/^LONGHAUL_MCP_\w+$/.test(variable))
-          refuse(
-            "headers",
-            `\${${variable}}: the worker fills in variables whose names begin with LONGHAUL_MCP_ alone`,
-          );
+    for (const issue of unfilled(server.headers)) refuse("headers", issue);
     if (server.maxTimeout < server.timeout) refuse("maxTimeout", "is shorter than timeout");
   });
 
 export type McpServer = z.infer<typeof serverSchema>;
+
+/** What is wrong with the variables that texts name. */
+const unfilled = (texts: Readonly<Record<string, string>> = {}): string[] =>
+  Object.values(texts)
+    .flatMap((text) => [...text.matchAll(/\$\{([^}]*)\}/g)])
+    .filter(([, variable = ""]) => !/^LONGHAUL_MCP_\w+$/.test(variable))
+    .map(
+      ([, variable = ""]) =>
+        `\${${variable}}: the worker fills in variables whose names begin with LONGHAUL_MCP_ alone`,
+    );
+
+/** A program on the worker, as its operator's policy file names it. */
+export const workerProgramSchema = z
+  .strictObject({
+    command: z.string().min(1),
+    args: z.array(z.string()).default([]),
+    /** All that it has of the environment beside PATH and the like; `${LONGHAUL_MCP_…}` is filled in. */
+    env: z.record(z.string(), z.string()).default({}),
+    cwd: z.string().optional(),
+  })
+  .superRefine(({ env }, context) => {
+    for (const message of unfilled(env)) context.addIssue({ code: "custom", path: ["env"], message });
+  });
+export type WorkerProgramSettings = z.infer<typeof workerProgramSchema>;
 
 export const mcpServersSchema = z.record(z.string(), serverSchema).superRefine((servers, context) => {
   const variables = new Set<string>();
@@ -80,7 +106,9 @@ export const mcpServersSchema = z.record(z.string(), serverSchema).superRefine((
 export const mcpTokenVariable = (server: string): string =>
   `LONGHAUL_MCP_${server.toUpperCase().replaceAll("-", "_")}_TOKEN`;
 
-export const isRemote = (server: Pick<McpServer, "url">): boolean => server.url !== undefined;
+/** Whether the worker speaks with it, and not the sandbox. */
+export const isRemote = ({ url, where }: Pick<McpServer, "url" | "where">): boolean =>
+  url !== undefined || where === "worker";
 
 /** Whether the last of the patterns that fits a name takes it in; `*` stands for any characters, `!` takes away. */
 export function isListed(patterns: readonly string[], name: string): boolean {

@@ -7,6 +7,7 @@ import { modelRateSchema, type ModelRate } from "./model-rate.ts";
 import type { ModelTarget } from "./model-target.ts";
 import { fullModelName, usualAddress } from "./providers.ts";
 import { listedRegistries } from "./registry-settings.ts";
+import { workerProgramSchema } from "./mcp-settings.ts";
 import { megabytes, NETWORKS, sizeSchema } from "./sandbox-settings.ts";
 
 const names = z.array(z.string().min(1));
@@ -41,6 +42,8 @@ export const operatorPolicySchema = z.strictObject({
     .default({}),
   /** By models as `provider/model`, `*` for any text; the first that fits counts. What a session says may be stricter. */
   rates: z.record(z.string(), modelRateSchema).default({}),
+  /** Programs on the worker that sessions may use as MCP servers, by the names that they know them by. */
+  mcpServers: z.record(z.string(), workerProgramSchema).optional(),
   /** Counted from a session's end. Absent: nothing is deleted by itself. */
   retention: z.strictObject({ sessionsDays: days.optional(), outputsDays: days.optional() }).default({}),
 });

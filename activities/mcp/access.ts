@@ -1,20 +1,29 @@
 /** What MCP servers may be told of the worker's environment. Pure: the environment is handed in. */
-import { mcpTokenVariable } from "../config/mcp-settings.ts";
+import { mcpTokenVariable, type WorkerProgramSettings } from "../config/mcp-settings.ts";
 import { McpFailure } from "./mcp-failure.ts";
 
 export interface McpAccess {
   /** The worker's variables for MCP servers, and no others. */
   readonly variables: Readonly<Record<string, string>>;
+  /** What any program needs. */
+  readonly base?: Readonly<Record<string, string>>;
+  /** Programs that the operator lets sessions use, by name. */
+  readonly programs?: Readonly<Record<string, WorkerProgramSettings>> | undefined;
   /** What logins are encrypted with. */
   readonly credentialsKey?: string | undefined;
 }
 
+const BASE = ["PATH", "HOME", "USER", "LANG", "TMPDIR"];
+
 export function mcpAccessOf(environment: Readonly<Record<string, string | undefined>>): McpAccess {
-  const own = Object.entries(environment).filter(
-    ([name, value]) => name.startsWith("LONGHAUL_MCP_") && value,
-  );
+  const those = (fits: (name: string) => boolean) =>
+    Object.fromEntries(Object.entries(environment).filter(([name, value]) => fits(name) && value)) as Record<
+      string,
+      string
+    >;
   return {
-    variables: Object.fromEntries(own) as Record<string, string>,
+    variables: those((name) => name.startsWith("LONGHAUL_MCP_")),
+    base: those((name) => BASE.includes(name)),
     credentialsKey: environment["LONGHAUL_CREDENTIALS_KEY"] || undefined,
   };
 }
@@ -24,17 +33,15 @@ export function mcpAccessOf(environment: Readonly<Record<string, string | undefi
  * @throws McpFailure that names a variable which is not set
  */
 export function headersFor(
-  { variables }: McpAccess,
+  access: McpAccess,
   server: string,
   {
     headers = {},
     auth,
   }: { readonly headers?: Record<string, string> | undefined; readonly auth?: string | undefined },
 ): Record<string, string> {
-  const filled = Object.entries(headers).map(([name, value]) => [
-    name,
-    value.replaceAll(/\$\{(\w+)\}/g, (_, variable: string) => required(variables, variable)),
-  ]);
+  const { variables } = access;
+  const filled = Object.entries(headers).map(([name, value]) => [name, filledIn(access, value)]);
   const variable = mcpTokenVariable(server);
   if (auth === "oauth") return Object.fromEntries(filled) as Record<string, string>;
   const token = auth === "token" ? required(variables, variable) : variables[variable];
@@ -42,6 +49,11 @@ export function headersFor(
     ...(Object.fromEntries(filled) as Record<string, string>),
     ...(token === undefined || auth === "none" ? {} : { Authorization: `Bearer ${token}` }),
   };
+}
+
+/** Text with the worker's variables in the place of `${NAME}`. @throws McpFailure that names one which is not set */
+export function filledIn({ variables }: McpAccess, text: string): string {
+  return text.replaceAll(/\$\{(\w+)\}/g, (_, variable: string) => required(variables, variable));
 }
 
 function required(variables: McpAccess["variables"], name: string): string {

@@ -1,7 +1,7 @@
 /** A call to a server in the sandbox. */
 import { LeaveRunning } from "../tools/failure.ts";
 import type { ToolContext, ToolResult } from "../tools/tool.ts";
-import { failedCall, unknownEnd } from "./call-outcome.ts";
+import { failedCall, unknownEnd, withNotice } from "./call-outcome.ts";
 import { converse, type Line } from "./converse.ts";
 import type { McpCall } from "./mcp.ts";
 import { listTools } from "./protocol-client.ts";
@@ -36,7 +36,7 @@ export async function callInSandbox(call: McpCall, context: ToolContext): Promis
     return notSent(call, error, signal);
   }
   const result = await converse(call, context, lineTo(of, program, call, context));
-  return program.isNew && result.asks === undefined ? withNotice(server.name, result) : result;
+  return program.isNew ? withNotice(server.name, result) : result;
 }
 
 /** A new program may have other tools. */
@@ -81,9 +81,3 @@ function notSent(call: McpCall, error: unknown, signal: AbortSignal): ToolResult
 }
 
 const isLost = (error: unknown): error is Error => error instanceof Error && error.name === "SandboxLost";
-
-/** Never silently a fresh one. */
-function withNotice(name: string, result: ToolResult): ToolResult {
-  const notice = `[The server ${name} was started anew for this call: what its program before had in memory is gone.]`;
-  return { ...result, text: `${notice}\n${result.text}` };
-}

@@ -37,3 +37,10 @@ export function failedCall(
   if (call.isRepeatable) return { text: `The call failed. ${reason}. It can be repeated.`, isError: true };
   return unknownEnd(call, reason);
 }
+
+/** Never silently a fresh one. */
+export function withNotice(name: string, result: ToolResult): ToolResult {
+  if (result.asks !== undefined) return result;
+  const notice = `[The server ${name} was started anew for this call: what its program before had in memory is gone.]`;
+  return { ...result, text: `${notice}\n${result.text}` };
+}

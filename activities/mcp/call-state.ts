@@ -37,7 +37,7 @@ export interface CallState {
   readonly answered?: readonly string[];
 }
 
-export const FRESH: CallState = { round: 0, questions: 0 };
+const FRESH: CallState = { round: 0, questions: 0 };
 
 /** Calls without questions keep one word. */
 export function writeState(state: CallState): string {

@@ -1,12 +1,12 @@
-/** MCP servers over HTTP and in the sandbox, behind one interface. */
+/** MCP servers over HTTP, on the worker and in the sandbox, behind one interface. */
 import { isRemote } from "../config/mcp-settings.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 import type { McpAccess } from "./access.ts";
-import { callOverHttp } from "./call-over-http.ts";
+import { callFromWorker } from "./call-from-worker.ts";
 import { callInSandbox } from "./call-in-sandbox.ts";
 import type { Store } from "../store/db.ts";
 import { createLogins } from "./logins.ts";
-import { createHttpServers, type HttpServers } from "./http-servers.ts";
+import { createConnections, type Connections } from "./connections.ts";
 import type { ListedTools, Mcp, ServerOf } from "./mcp.ts";
 import { McpFailure, reasonOf } from "./mcp-failure.ts";
 import { listTools } from "./protocol-client.ts";
@@ -15,13 +15,13 @@ import { cancelTask } from "./tasks.ts";
 
 export function createLoadedMcp(access: McpAccess, store: Pick<Store, "db"> | undefined): Mcp {
   const logins = store && createLogins(store, access.credentialsKey);
-  const http = createHttpServers(access, logins);
+  const connections = createConnections(access, logins);
   return {
     async list(server, sandbox, signal) {
       const { startTimeout } = server.settings;
       const limit = AbortSignal.timeout(startTimeout);
       try {
-        return await listed(http, server, sandbox, AbortSignal.any([signal, limit]));
+        return await listed(connections, server, sandbox, AbortSignal.any([signal, limit]));
       } catch (error) {
         signal.throwIfAborted();
         if (error instanceof Error && error.name === "SandboxLost") throw error;
@@ -30,24 +30,26 @@ export function createLoadedMcp(access: McpAccess, store: Pick<Store, "db"> | un
       }
     },
     call: (call, context) =>
-      isRemote(call.server.settings) ? callOverHttp(http, call, context) : callInSandbox(call, context),
+      isRemote(call.server.settings)
+        ? callFromWorker(connections, call, context)
+        : callInSandbox(call, context),
     async cancelTask(server, task) {
       if (!isRemote(server.settings)) return;
-      const client = await http.client(server, AbortSignal.timeout(server.settings.startTimeout));
+      const client = await connections.client(server, AbortSignal.timeout(server.settings.startTimeout));
       await cancelTask(client, task);
     },
-    close: () => http.close(),
+    close: () => connections.close(),
   };
 }
 
 async function listed(
-  http: HttpServers,
+  connections: Connections,
   server: ServerOf,
   sandbox: Sandbox | undefined,
   signal: AbortSignal,
 ): Promise<ListedTools> {
   const options = { timeout: server.settings.startTimeout, signal };
-  if (isRemote(server.settings)) return listTools(await http.client(server, signal), options);
+  if (isRemote(server.settings)) return listTools(await connections.client(server, signal), options);
   if (sandbox === undefined) throw new McpFailure("the sandbox that it runs in could not be opened");
   const client = await greetNew({ ...server, sandbox }, { signal });
   try {

@@ -39,7 +39,7 @@ export function createProtocolClient(mode: "auto" | "legacy", probeMs: number): 
 }
 
 /** How many of them there were so far. */
-export const questionsTo = (client: Client): number => unanswered.get(client) ?? 0;
+const questionsTo = (client: Client): number => unanswered.get(client) ?? 0;
 
 /** Until when a server's list is good, by client, in ms of `performance.now()`. */
 const goodUntil = new WeakMap<Client, number>();

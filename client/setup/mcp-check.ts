@@ -21,7 +21,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface McpFinding {
   readonly server: string;
-  readonly place: "http" | "sandbox";
+  readonly place: "http" | "sandbox" | "worker";
   /** Revision of the protocol; null where it was not asked or did not answer. */
   readonly era: string | null;
   readonly tools: readonly {
@@ -48,6 +48,8 @@ export async function checkMcpServer(
   const server = settings.mcpServers[name];
   if (server === undefined) throw new Error(`no server ${name}`);
   const place = placeOf(server);
+  if (place === "worker")
+    return { ...unasked(name, place), failed: "it runs on the worker, and cannot be tried from here" };
   // Its login is in the database.
   const store =
     server.auth === "oauth" ? openStore({ url: findServices().databaseUrl, maxConnections: 1 }) : undefined;
@@ -74,7 +76,8 @@ export function listMcpServers(
   const enabled = Object.entries(settings.mcpServers).filter(([, server]) => server.enabled);
   return Promise.all(
     enabled.map(async ([name, server]): Promise<McpFinding> => {
-      if (!isRemote(server)) return { server: name, place: "sandbox", era: null, tools: [], failed: null };
+      const place = placeOf(server);
+      if (place !== "http") return unasked(name, place);
       const quick = { ...server, startTimeout: Math.min(server.startTimeout, SERVER_MS) };
       return checkMcpServer(name, { ...settings, mcpServers: { [name]: quick } }, environment);
     }),
@@ -97,13 +100,27 @@ export async function mcpChecks(
         found: `gives no tools: ${failed}`,
         fix: `\`longhaul mcp test ${server}\` tries it again.`,
       };
+    if (place === "worker")
+      return { name, ok: true, found: "a program on the worker, if its policy file names it" };
     if (place === "sandbox")
       return { name, ok: true, found: `a program in the sandbox; \`longhaul mcp test ${server}\` tries it` };
     return { name, ok: true, found: `${tools.length} tools (${era ?? ""})` };
   });
 }
 
-const placeOf = (server: McpServer) => (isRemote(server) ? "http" : "sandbox");
+function placeOf(server: McpServer): McpFinding["place"] {
+  if (server.where === "worker") return "worker";
+  return isRemote(server) ? "http" : "sandbox";
+}
+
+const unasked = (server: string, place: McpFinding["place"]): McpFinding => ({
+  server,
+  place,
+  era: null,
+  tools: [],
+  failed: null,
+});
+
 const asked = (name: string, settings: McpServer) => ({ sessionId: `test-${process.pid}`, name, settings });
 
 async function listInSandbox(

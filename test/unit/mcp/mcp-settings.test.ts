@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isListed, mcpServersSchema } from "../../../activities/config/mcp-settings.ts";
+import { isListed, mcpServersSchema, workerProgramSchema } from "../../../activities/config/mcp-settings.ts";
 
 describe("settings of MCP servers", () => {
   const wrong = (servers: object) =>
@@ -19,6 +19,9 @@ describe("settings of MCP servers", () => {
       { a: { url: "https://x.example/", headers: { K: "${DATABASE_URL}" } } },
       "a.headers",
     ],
+    ["the program of a server on the worker", { a: { where: "worker", command: "x" } }, "a.command"],
+    ["an address of a server on the worker", { a: { where: "worker", url: "https://x.example/" } }, "a.url"],
+    ["a place for an address", { a: { where: "sandbox", url: "https://x.example/" } }, "a.where"],
     ["a longest time below the silence", { a: { command: "x", timeout: 5, maxTimeout: 4 } }, "a.maxTimeout"],
   ])("refuse %s", (_, servers, place) => {
     expect(wrong(servers)?.map(([path]) => path)).toEqual([place]);
@@ -28,6 +31,7 @@ describe("settings of MCP servers", () => {
     expect(
       wrong({ a: { url: "https://x.example/", headers: { K: "x ${LONGHAUL_MCP_A_KEY}" }, auth: "token" } }),
     ).toBeUndefined();
+    expect(wrong({ a: { where: "worker", readOnly: ["get_*"] } })).toBeUndefined();
     expect(mcpServersSchema.parse({ a: { command: "x" } })["a"]).toMatchObject({
       timeout: 60_000,
       maxTimeout: 600_000,
@@ -36,6 +40,12 @@ describe("settings of MCP servers", () => {
       required: false,
     });
   });
+});
+
+it("a program on the worker may be given what is for servers alone", () => {
+  const given = (env: object) => workerProgramSchema.safeParse({ command: "x", env }).success;
+  expect(given({ KEY: "${LONGHAUL_MCP_A_KEY}" })).toBe(true);
+  expect(given({ KEY: "${DATABASE_URL}" })).toBe(false);
 });
 
 it("the last pattern that fits a tool decides whether it is listed", () => {

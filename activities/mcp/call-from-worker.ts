@@ -1,9 +1,9 @@
-/** A call to a server over HTTP. */
+/** A call to a server over HTTP, or to a program of the worker's own. */
 import type { Client } from "@modelcontextprotocol/client";
 import type { ToolContext, ToolResult } from "../tools/tool.ts";
-import { unknownEnd } from "./call-outcome.ts";
+import { unknownEnd, withNotice } from "./call-outcome.ts";
 import { converse } from "./converse.ts";
-import type { HttpServers } from "./http-servers.ts";
+import type { Connections } from "./connections.ts";
 import type { McpCall } from "./mcp.ts";
 import { isStaleSession, reasonOf } from "./mcp-failure.ts";
 import { isListDue, listTools } from "./protocol-client.ts";
@@ -14,8 +14,8 @@ const SENT = "sent";
  * One that may have been sent by an attempt that was lost is not sent again, unless it is repeatable. A server of the older
  * revisions that has forgotten our session refuses the call, so that one is sent again in a new session.
  */
-export async function callOverHttp(
-  http: HttpServers,
+export async function callFromWorker(
+  connections: Connections,
   call: McpCall,
   context: ToolContext,
 ): Promise<ToolResult> {
@@ -23,18 +23,19 @@ export async function callOverHttp(
   const { signal } = context;
   if (state.sent === SENT && task === undefined && !isRepeatable)
     return unknownEnd(call, "the worker that made it was lost before the answer was stored");
+  const isAnew = server.settings.where === "worker" && !connections.has(server);
   let isConnected = false;
-  return converse(call, context, {
+  const result = await converse(call, context, {
     mark: isRepeatable ? undefined : SENT,
     async exchange(_name, body) {
-      const client = await http.client(server, signal);
+      const client = await connections.client(server, signal);
       isConnected = true;
       lookAtList(client, call);
       try {
         return await body(client);
       } catch (error) {
         if (!isStaleSession(error)) throw error;
-        const fresh = await http.client(server, signal, client);
+        const fresh = await connections.client(server, signal, client);
         await call.onReconnected();
         return body(fresh);
       }
@@ -42,6 +43,7 @@ export async function callOverHttp(
     // Nobody took the request.
     isUnsent: (error) => !isConnected || /ECONNREFUSED|ENOTFOUND|EAI_AGAIN/.test(reasonOf(error)),
   });
+  return isAnew && isConnected ? withNotice(server.name, result) : result;
 }
 
 /** Beside the call, which does not wait for it. */

@@ -1,27 +1,24 @@
-/** Connections to servers that are reached over HTTP: one for each session and server, while it is used. */
+/** Connections of the worker to servers, over HTTP or to programs of its own: one for each session and server, while it is used. */
 import { StreamableHTTPClientTransport, type Client } from "@modelcontextprotocol/client";
-import type { McpServer } from "../config/mcp-settings.ts";
 import { createOutgoing, type Outgoing } from "../network/outgoing-fetch.ts";
 import { headersFor, type McpAccess } from "./access.ts";
 import type { Logins } from "./logins.ts";
-import { McpFailure } from "./mcp-failure.ts";
+import type { ServerOf } from "./mcp.ts";
+import { McpFailure, reasonOf } from "./mcp-failure.ts";
 import { connected, createProtocolClient, hearChanges } from "./protocol-client.ts";
+import { WorkerProgram } from "./worker-program.ts";
 
 /** Source: Temporal's own plug-in for MCP. */
 const IDLE_MS = 5 * 60_000;
 
-interface HttpServer {
-  readonly sessionId: string;
-  readonly name: string;
-  readonly settings: McpServer;
-}
-
-export interface HttpServers {
+export interface Connections {
   /**
    * The open connection, or a new one. A session has its own: a server of the older revisions keeps state for each.
    * @param instead a connection that the server has forgotten
    */
-  client(server: HttpServer, signal: AbortSignal, instead?: Client): Promise<Client>;
+  client(server: ServerOf, signal: AbortSignal, instead?: Client): Promise<Client>;
+  /** Whether one is open. */
+  has(server: ServerOf): boolean;
   close(): Promise<void>;
 }
 
@@ -30,53 +27,58 @@ interface Entry {
   timer: NodeJS.Timeout | undefined;
 }
 
-export function createHttpServers(access: McpAccess, logins: Logins | undefined): HttpServers {
+export function createConnections(access: McpAccess, logins: Logins | undefined): Connections {
   const entries = new Map<string, Entry>();
   const network = createOutgoing();
 
-  function drop(key: string, entry: Entry): void {
+  function drop(key: string, entry: Entry): Promise<void> {
     clearTimeout(entry.timer);
     if (entries.get(key) === entry) entries.delete(key);
-    entry.client.then((client) => client.close()).catch(() => undefined);
+    return entry.client.then((client) => client.close()).catch(() => undefined);
   }
 
   function touch(key: string, entry: Entry): void {
     clearTimeout(entry.timer);
-    entry.timer = setTimeout(() => drop(key, entry), IDLE_MS);
+    entry.timer = setTimeout(() => void drop(key, entry), IDLE_MS);
     entry.timer.unref();
   }
 
   return {
     async client(server, signal, instead) {
-      const { sessionId, name, settings } = server;
-      const key = JSON.stringify([sessionId, name, settings.url]);
+      const key = keyOf(server);
       const open = entries.get(key);
       // Of two calls that find it stale, one makes the new one.
-      if (open !== undefined && instead !== undefined && (await open.client) === instead) drop(key, open);
+      if (open !== undefined && instead !== undefined && (await open.client) === instead)
+        void drop(key, open);
       let entry = entries.get(key);
       if (entry === undefined) {
         entry = { client: connect(server, { ...access, logins }, await network, signal), timer: undefined };
         entries.set(key, entry);
         const mine = entry;
-        mine.client.catch(() => drop(key, mine));
+        mine.client.then((made) => (made.onclose = () => void drop(key, mine))).catch(() => drop(key, mine));
       }
       const client = await entry.client;
       touch(key, entry);
       return client;
     },
+    has: (server) => entries.has(keyOf(server)),
     async close() {
-      for (const [key, entry] of entries) drop(key, entry);
+      await Promise.all([...entries].map(([key, entry]) => drop(key, entry)));
       await network.then(({ close }) => close());
     },
   };
 }
 
+const keyOf = ({ sessionId, name, settings }: ServerOf) => JSON.stringify([sessionId, name, settings.url]);
+
 async function connect(
-  { name, settings }: HttpServer,
+  server: ServerOf,
   access: McpAccess & { readonly logins: Logins | undefined },
   { fetch }: Outgoing,
   signal: AbortSignal,
 ): Promise<Client> {
+  const { name, settings } = server;
+  if (settings.where === "worker") return connectProgram(server, access, signal);
   const { startTimeout, url = "" } = settings;
   const { logins } = access;
   if (settings.auth === "oauth" && logins === undefined) throw new McpFailure("this worker keeps no logins");
@@ -96,6 +98,35 @@ async function connect(
   });
   const options = { timeout: startTimeout, signal };
   const client = await connected(createProtocolClient("auto", startTimeout), transport, options);
+  hearChanges(client);
+  return client;
+}
+
+/** Starts the operator's program of that name. Some end at the first question that they do not know: they are greeted the old way. */
+async function connectProgram(
+  { name, settings }: ServerOf,
+  access: McpAccess,
+  signal: AbortSignal,
+): Promise<Client> {
+  const program = access.programs?.[name];
+  if (program === undefined)
+    throw new McpFailure(
+      "this worker's policy file (LONGHAUL_POLICY) names no program for it under mcpServers",
+    );
+  const timeout = settings.startTimeout;
+  const greet = async (mode: "auto" | "legacy") => {
+    const transport = new WorkerProgram(program, access);
+    try {
+      return await connected(createProtocolClient(mode, timeout / 2), transport, { timeout, signal });
+    } catch (error) {
+      const words = transport.lastWords;
+      throw new McpFailure(`${reasonOf(error)}${words === "" ? "" : `; it last printed: ${words}`}`);
+    }
+  };
+  const client = await greet("auto").catch((error: unknown) => {
+    if (signal.aborted) throw error;
+    return greet("legacy");
+  });
   hearChanges(client);
   return client;
 }

@@ -1,0 +1,69 @@
+/** Programs that a worker left behind when it was killed. */
+import { readFileSync, readdirSync, readlinkSync } from "node:fs";
+
+/** Variable that names the worker in each of its programs and in what they start. */
+export const PARENT = "LONGHAUL_PARENT";
+
+/** This process, as no other one on this machine is named: its namespace, its id and when it began. */
+export function parentMark(): string {
+  return `${namespace()}.${process.pid}.${beginOf(process.pid) ?? "0"}`;
+}
+
+/**
+ * Ends programs whose worker is gone. Only where there is `/proc`: elsewhere they end by themselves when their input does.
+ * @returns how many processes were ended
+ */
+export function endOrphans(): number {
+  const own = namespace();
+  let ended = 0;
+  for (const name of list("/proc")) {
+    const pid = Number(name);
+    const mark = Number.isInteger(pid) ? markOf(pid) : undefined;
+    const [space, parent = "", begun] = mark?.split(".") ?? [];
+    if (mark === undefined || space !== own || beginOf(Number(parent)) === begun) continue;
+    try {
+      process.kill(pid, "SIGKILL");
+      ended += 1;
+    } catch {
+      // It has ended by itself.
+    }
+  }
+  return ended;
+}
+
+function markOf(pid: number): string | undefined {
+  const line = read(`/proc/${pid}/environ`)
+    ?.split("\0")
+    .find((each) => each.startsWith(`${PARENT}=`));
+  return line?.slice(PARENT.length + 1);
+}
+
+/** When a process began, in ticks of the machine; undefined where there is none. */
+function beginOf(pid: number): string | undefined {
+  // Its name, in parentheses, may hold anything; the 22nd field is the 20th behind it.
+  return read(`/proc/${pid}/stat`)?.split(") ").at(-1)?.split(" ")[19];
+}
+
+function namespace(): string {
+  try {
+    return readlinkSync("/proc/self/ns/pid").replaceAll(/\D/g, "");
+  } catch {
+    return "0";
+  }
+}
+
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+function list(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,116 @@
+/** A program of the operator's on the worker, which speaks the protocol on its standard input and output. */
+import { spawn, type ChildProcess } from "node:child_process";
+import { tmpdir } from "node:os";
+import {
+  ReadBuffer,
+  serializeMessage,
+  type JSONRPCMessage,
+  type Transport,
+} from "@modelcontextprotocol/client";
+import { cutTail } from "../contract/cut-text.ts";
+import type { WorkerProgramSettings } from "../config/mcp-settings.ts";
+import { filledIn, type McpAccess } from "./access.ts";
+import { McpFailure, reasonOf } from "./mcp-failure.ts";
+import { PARENT, parentMark } from "./orphan-programs.ts";
+
+/** How long it has to end by itself. Source: the protocol's own library. */
+const END_MS = 2_000;
+const STDERR_CHARS = 2_000;
+
+/** It has a process group of its own, which ends with it, and nothing of the worker's environment but what is named. */
+export class WorkerProgram implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: NonNullable<Transport["onmessage"]>;
+
+  readonly #settings: WorkerProgramSettings;
+  readonly #access: McpAccess;
+  readonly #buffer = new ReadBuffer();
+  #child: ChildProcess | undefined;
+  #ended: Promise<void> | undefined;
+  #lastWords = "";
+
+  constructor(settings: WorkerProgramSettings, access: McpAccess) {
+    this.#settings = settings;
+    this.#access = access;
+  }
+
+  async start(): Promise<void> {
+    const { command, args, env, cwd } = this.#settings;
+    const given = Object.entries(env).map(([name, value]) => [name, filledIn(this.#access, value)]);
+    const child = spawn(command, args, {
+      cwd: cwd ?? tmpdir(),
+      env: { ...this.#access.base, ...Object.fromEntries(given), [PARENT]: parentMark() },
+      detached: true,
+      stdio: "pipe",
+    });
+    this.#child = child;
+    this.#ended = new Promise((resolve) => {
+      child.once("exit", () => {
+        // What it started goes with it.
+        this.#signal("SIGKILL");
+        resolve();
+        this.onclose?.();
+      });
+    });
+    child.stdin.on("error", (error) => this.onerror?.(error));
+    child.stdout.on("data", (bytes: Buffer) => this.#hear(bytes));
+    child.stderr.on("data", (bytes: Buffer) => {
+      this.#lastWords = cutTail(this.#lastWords + bytes.toString("utf8"), STDERR_CHARS);
+    });
+    await new Promise<void>((resolve, reject) => {
+      child.once("spawn", resolve);
+      child.once("error", (error) =>
+        reject(new McpFailure(`its program was not started: ${reasonOf(error)}`)),
+      );
+    });
+  }
+
+  /** What it printed last on its error output. */
+  get lastWords(): string {
+    return this.#lastWords.trim();
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    const { stdin } = this.#child ?? {};
+    if (!stdin?.writable) throw new McpFailure("its program has ended");
+    if (!stdin.write(serializeMessage(message))) await new Promise((resolve) => stdin.once("drain", resolve));
+  }
+
+  async close(): Promise<void> {
+    if (this.#child?.pid === undefined) return;
+    this.#child.stdin?.end();
+    this.#signal("SIGTERM");
+    const timer = setTimeout(() => this.#signal("SIGKILL"), END_MS);
+    await this.#ended;
+    clearTimeout(timer);
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    try {
+      if (this.#child?.pid !== undefined) process.kill(-this.#child.pid, signal);
+    } catch {
+      // There is none of the group any more.
+    }
+  }
+
+  #hear(bytes: Buffer): void {
+    try {
+      this.#buffer.append(bytes);
+      for (let message = this.#next(); message !== null; message = this.#next())
+        if (message !== undefined) this.onmessage?.(message);
+    } catch (error) {
+      this.onerror?.(error as Error);
+      this.#signal("SIGKILL");
+    }
+  }
+
+  /** Programs print other things too: undefined for those. */
+  #next(): JSONRPCMessage | null | undefined {
+    try {
+      return this.#buffer.readMessage();
+    } catch {
+      return undefined;
+    }
+  }
+}
