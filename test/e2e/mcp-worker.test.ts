@@ -66,7 +66,7 @@ test("a session uses what the worker's policy names, with what is named of the e
     message: expect.stringContaining("names no program for it"),
   });
   await agent.deps.mcp?.close();
-  expect(helpers()).toEqual([]);
+  await eventually("nothing of it is left", () => helpers().length === 0);
 });
 
 test("a program outlives no worker: what a killed one left is ended by the next", async ({
