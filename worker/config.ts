@@ -33,6 +33,8 @@ const schema = z.object({
   DOCKER_HOST: text,
   LONGHAUL_OLD_RUNC: optional(z.enum(["warn", "refuse"]).default("warn")),
   LONGHAUL_BUILD_ID: text,
+  LONGHAUL_DEPLOYMENT: text,
+  LONGHAUL_VERSIONING: optional(z.enum(["off", "auto", "pinned"]).default("off")),
   LONGHAUL_TASK_QUEUE: optional(z.string().default("longhaul")),
   LONGHAUL_MODELS_QUEUE: text,
   LONGHAUL_SANDBOX_QUEUE: text,
@@ -85,6 +87,8 @@ export interface WorkerConfig {
   /** Whether it starts on an engine whose runc lacks the fixes of known ways out of a sandbox. */
   readonly oldRunc: "warn" | "refuse";
   readonly buildId: string;
+  /** Temporal knows this worker as a version, by the deployment's name and `buildId`; absent where it does not. */
+  readonly versioning: { readonly deployment: string; readonly behavior: "auto" | "pinned" } | undefined;
   readonly queues: TaskQueues;
   /**
    * How long a call may wait for the queue of the host that has its sandbox, in ms, before the host counts as lost and
@@ -177,6 +181,7 @@ export function readWorkerConfig(
     dockerHost: e.DOCKER_HOST,
     oldRunc: e.LONGHAUL_OLD_RUNC,
     buildId: e.LONGHAUL_BUILD_ID ?? "local",
+    versioning: versioningOf(e),
     queues: {
       workflows,
       models: e.LONGHAUL_MODELS_QUEUE ?? workflows,
@@ -219,6 +224,17 @@ function checkGitHubApp(environment: Readonly<Record<string, string | undefined>
     problem: `cannot be used: ${problem}`,
     fix,
   });
+}
+
+/** @throws Error where workers of two versions could not be told apart */
+function versioningOf(e: z.infer<typeof schema>): WorkerConfig["versioning"] {
+  const { LONGHAUL_VERSIONING: behavior, LONGHAUL_DEPLOYMENT: deployment, LONGHAUL_BUILD_ID: build } = e;
+  if (behavior === "off") return undefined;
+  if (deployment === undefined || build === undefined)
+    throw new Error(
+      `The worker's environment is wrong; nothing was started.\nLONGHAUL_VERSIONING=${behavior} needs LONGHAUL_DEPLOYMENT, the name that all versions share, and LONGHAUL_BUILD_ID, that of this one.`,
+    );
+  return { deployment, behavior };
 }
 
 function telemetryOf(e: z.infer<typeof schema>): TelemetrySettings | undefined {

@@ -71,6 +71,8 @@ export interface AgentState {
   /** For people: the last calls, newest last. */
   lastCalls: { readonly step: number; readonly call: CallFacts; readonly facts: ToolFacts | undefined }[];
   sandbox: { readonly container: string; readonly taskQueue: string | undefined } | undefined;
+  /** The version of the workers that the run before left for another one. */
+  readonly leftVersion: string | undefined;
   /** When the commits were last pushed, in ms; 0 where they never were. */
   pushedAtMs: number;
   /** For people: what was delivered last. */
@@ -132,6 +134,7 @@ export function createState(input: CodingAgentInput): AgentState {
     switched: carried?.switched,
     lastCalls: [],
     sandbox: undefined,
+    leftVersion: carried?.leftVersion,
     pushedAtMs: carried?.pushedAtMs ?? 0,
     delivered: carried?.delivered,
     remark: undefined,
@@ -256,6 +259,7 @@ export function carry(state: AgentState): CarriedState {
     ...(state.switched ? { switched: state.switched } : {}),
     ...(state.compactRequest ? { compactRequest: state.compactRequest } : {}),
     ...(state.undoRequests.length > 0 ? { undoRequests: state.undoRequests } : {}),
+    ...(state.leftVersion === undefined ? {} : { leftVersion: state.leftVersion }),
     ...(state.pushedAtMs > 0 ? { pushedAtMs: state.pushedAtMs } : {}),
     ...(state.delivered === undefined ? {} : { delivered: state.delivered }),
     context: state.context,

@@ -17,6 +17,7 @@ import { afterOverflow, afterStep, compactionDue, continueDue, limitReached } fr
 import type { CodingAgentInput } from "./messages.ts";
 import { failed, failureOf, outcomeOf, type Outcome } from "./outcome.ts";
 import { openSession } from "./proxies.ts";
+import { hasNewVersion, moveOn, ownVersion } from "./versions.ts";
 import {
   askModel,
   compact,
@@ -76,7 +77,7 @@ async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcom
     // A model that was switched during the run brings another budget.
     const policy = run.policy ?? first;
     if (state.deadline === "over") return { status: "max_steps", limit: "deadline" };
-    if (continueDue(history(), policy)) await continueSession(run);
+    if (continueDue(history(), policy) || hasNewVersion(state.leftVersion)) await continueSession(run);
 
     const asked: BudgetLimit | undefined = limitToAsk(run, policy);
     if (asked !== undefined) {
@@ -134,5 +135,8 @@ function history() {
 async function continueSession(run: Run): Promise<never> {
   await saveAndPark(run);
   if (CancellationScope.current().consideredCancelled) throw new CancelledFailure("Cancelled");
-  return continueAsNew<typeof codingAgent>({ carried: carry(run.state) });
+  const carried = carry(run.state);
+  if (!hasNewVersion(run.state.leftVersion)) return continueAsNew<typeof codingAgent>({ carried });
+  const leftVersion = ownVersion();
+  return moveOn<typeof codingAgent>({ carried: { ...carried, ...(leftVersion ? { leftVersion } : {}) } });
 }

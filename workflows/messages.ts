@@ -138,6 +138,8 @@ export interface CarriedState {
   /** When the commits were last pushed, and what was delivered last. Absent means never. */
   readonly pushedAtMs?: number;
   readonly delivered?: string;
+  /** The version of the workers that a run left for another one, by continuing as new. Absent means none. */
+  readonly leftVersion?: string;
   /** When the deadline is, in ms since 1970. Absent means none. */
   readonly deadlineAtMs?: number;
   /** Asked for by a person and not done yet. */

@@ -24,6 +24,7 @@ import {
 } from "../activities/contract/batch.ts";
 import { batchLine, stopReason, streakAfter, type Streak } from "../activities/contract/batch-policy.ts";
 import { WORKFLOW_TYPE } from "./messages.ts";
+import { hasNewVersion, moveOn, ownVersion } from "./versions.ts";
 import { batchActivities, boundedSummary } from "./proxies.ts";
 
 /** Carried from run to run of one batch. */
@@ -33,6 +34,8 @@ export interface SessionBatchInput {
   readonly streak?: Streak;
   /** The run continues as new beyond so many events. Absent means when Temporal suggests it. */
   readonly maxHistoryEvents?: number;
+  /** The version of the workers that the run before left for another one. */
+  readonly leftVersion?: string;
 }
 
 /** Between two looks at sessions that were asked to cancel, in ms: one that was reset closes without our being told. */
@@ -52,7 +55,7 @@ interface Batch {
 
 /** One batch. The workflow's id is `batch:` and its name. */
 export async function sessionBatch(input: SessionBatchInput = {}): Promise<ClosedBatch> {
-  const { open = [], after = 0, streak, maxHistoryEvents } = input;
+  const { open = [], after = 0, streak, maxHistoryEvents, leftVersion } = input;
   const { workflowId, continuedFromExecutionRunId } = workflowInfo();
   const batch: Batch = {
     name: batchOfWorkflow(workflowId),
@@ -67,13 +70,18 @@ export async function sessionBatch(input: SessionBatchInput = {}): Promise<Close
       // What was begun is followed to its end: a cancel arrives while nothing is on its way.
       const turn = await CancellationScope.nonCancellable(() => takeTurn(batch, first));
       if (turn.done !== undefined) return await close(turn.done);
-      if (continueDue(maxHistoryEvents))
-        return await continueAsNew<typeof sessionBatch>({
+      const isNew = hasNewVersion(leftVersion);
+      if (continueDue(maxHistoryEvents) || isNew) {
+        const left = isNew ? ownVersion() : leftVersion;
+        const next: SessionBatchInput = {
           open: batch.open,
           after: batch.after,
           ...(batch.streak ? { streak: batch.streak } : {}),
           ...(maxHistoryEvents === undefined ? {} : { maxHistoryEvents }),
-        });
+          ...(left === undefined ? {} : { leftVersion: left }),
+        };
+        return await (isNew ? moveOn<typeof sessionBatch>(next) : continueAsNew<typeof sessionBatch>(next));
+      }
       await condition(() => batch.woken, turn.lookMs);
     }
   } catch (error) {

@@ -114,7 +114,10 @@ function hintOf(document: SessionStatusDocument): string {
       : ` (Temporal no longer has its run; resume it with: longhaul say ${document.id} "go on")`;
   // What was ended from outside could not write so itself.
   if (document.workflowStatus !== "RUNNING") return " (its run was ended in Temporal)";
-  return document.live ? "" : " (waiting for a worker: start one with `longhaul worker`)";
+  if (document.live) return "";
+  return document.build === null
+    ? " (waiting for a worker: start one with `longhaul worker`)"
+    : ` (waits for a worker of build ${document.build}; \`longhaul doctor\` says how to move it to another)`;
 }
 
 function errorRow(error: unknown): [string, string][] {

@@ -12,6 +12,8 @@ export interface RunDescription {
   /** `RUNNING`, `COMPLETED` …, or `GONE` where Temporal has no such run. */
   readonly status: string;
   readonly runId: string | undefined;
+  /** Build of the workers that alone take its tasks; absent where it is not pinned to one. */
+  readonly build?: string;
   /** An activity that fails again and again, in words. */
   readonly trouble?: string;
   /** By the key of a call: what its command printed last, as the last heartbeat said. */
@@ -31,15 +33,29 @@ export async function describeRun(
     const client = await temporal.client();
     const description = await withTimeout(client.workflow.getHandle(sessionId, run).describe(), DESCRIBE_MS);
     const trouble = troubleOf(description);
+    const build = buildOf(description);
     return {
       status: description.status.name,
       runId: description.runId,
       output: outputOf(description),
       ...(trouble === undefined ? {} : { trouble }),
+      ...(build === undefined ? {} : { build }),
     };
   } catch (error) {
     return error instanceof WorkflowNotFoundError ? { status: "GONE", runId: undefined } : undefined;
   }
+}
+
+/** temporal.api.enums.v1.VersioningBehavior */
+const PINNED = 1;
+
+/** An operator's word counts before what the run's own workers say. */
+function buildOf({ raw }: WorkflowExecutionDescription): string | undefined {
+  const { behavior, deploymentVersion, versioningOverride } = raw.workflowExecutionInfo?.versioningInfo ?? {};
+  if (versioningOverride?.autoUpgrade === true) return undefined;
+  const version =
+    versioningOverride?.pinned?.version ?? (behavior === PINNED ? deploymentVersion : undefined);
+  return version?.buildId ?? undefined;
 }
 
 /** @returns undefined where Temporal has no such run, or the run has ended */

@@ -58,6 +58,8 @@ export interface SessionStatusDocument {
   readonly endedAt: string | null;
   /** True where the workflow itself answered; false where Postgres alone did (no worker, or it is over). */
   readonly live: boolean;
+  /** Build of the workers that alone go on with its run; null where any may. */
+  readonly build: string | null;
   /** What is tried again and again, in words; null where nothing is. */
   readonly trouble: string | null;
   /** The run's status in Temporal, null where it could not be asked. */
@@ -150,6 +152,7 @@ export function statusDocument(
     createdAt: row.createdAt.toISOString(),
     endedAt: isTakenUp(row, run) ? null : (row.endedAt?.toISOString() ?? null),
     live: false,
+    build: run?.build ?? null,
     trouble: run?.trouble ?? null,
     workflowStatus: run?.status ?? null,
     lastSeq: figures?.lastSeq ?? 0,

@@ -46,11 +46,12 @@ export async function diagnose(options: {
 }): Promise<Diagnosis> {
   const home = options.home ?? projectHome;
   const services = findServices(home);
-  const [postgres, temporal, docker, worker] = await Promise.all([
+  const [postgres, temporal, docker, worker, versions] = await Promise.all([
     probed("Postgres", () => probePostgres(services.databaseUrl), "DATABASE_URL"),
     probed("Temporal", () => probeTemporal(services.temporalAddress), "TEMPORAL_ADDRESS"),
     probed("Docker", () => probeDocker(services.dockerHost), "DOCKER_HOST"),
     workerCheck(home, services),
+    versionsCheck(services),
   ]);
   const sandbox = options.sandbox ?? agentConfigSchema.parse({}).sandbox;
   const sandboxes = docker.ok ? await sandboxChecks(services, sandbox) : [];
@@ -62,6 +63,7 @@ export async function diagnose(options: {
     ...sandboxes,
     modelCheck(services),
     worker,
+    ...versions,
     temporalProgram(),
     gitProgram(),
     ...gitHubApp(),
@@ -123,6 +125,14 @@ async function workerCheck(home: string, services: LocalServices): Promise<Check
     found: "none is running on this machine",
     fix: "`npm start` starts one, or `longhaul worker`.",
   };
+}
+
+/** Of a fleet whose workers Temporal knows by their versions. */
+async function versionsCheck({ temporalAddress }: LocalServices): Promise<Check[]> {
+  const deployment = settingOf("LONGHAUL_DEPLOYMENT");
+  if (deployment === undefined) return [];
+  const { versionsFinding } = await import("./versions-check.ts");
+  return [{ name: "Versions", ...(await versionsFinding(temporalAddress, deployment)) }];
 }
 
 function temporalProgram(): Check {

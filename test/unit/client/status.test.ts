@@ -31,6 +31,7 @@ const DOCUMENT: SessionStatusDocument = {
   createdAt: "2026-11-22T10:00:00.000Z",
   endedAt: null,
   live: false,
+  build: null,
   trouble: null,
   workflowStatus: "RUNNING",
   lastSeq: 9,

@@ -1,0 +1,51 @@
+/** What Temporal knows of the versions of a deployment, and how a run gets away from one that nobody serves any more. */
+import { Connection } from "@temporalio/client";
+import { temporalConnection } from "../../worker/connect/temporal-connection.ts";
+import { withTimeout } from "../../worker/connect/with-timeout.ts";
+import { reasonOf } from "../../activities/contract/reason-of.ts";
+import type { Finding } from "./sandbox-check.ts";
+
+const ASK_MS = 3_000;
+/** temporal.api.enums.v1.VersionDrainageStatus */
+const DRAINING = 1;
+const SHOWN_VERSIONS = 10;
+const GRPC_NOT_FOUND = 5;
+
+/** @param deployment LONGHAUL_DEPLOYMENT. @returns a warning where a version has open runs and is not current any more */
+export async function versionsFinding(address: string, deployment: string): Promise<Finding> {
+  const { connection: options, namespace } = temporalConnection(address);
+  let connection: Connection | undefined;
+  try {
+    connection = await withTimeout(Connection.connect({ ...options, connectTimeout: ASK_MS }), ASK_MS);
+    const { workflowService } = connection;
+    const { workerDeploymentInfo: info } = await connection.withDeadline(Date.now() + ASK_MS, () =>
+      workflowService.describeWorkerDeployment({ namespace, deploymentName: deployment }),
+    );
+    const { currentDeploymentVersion, rampingDeploymentVersion, rampingVersionPercentage } =
+      info?.routingConfig ?? {};
+    const draining = (info?.versionSummaries ?? [])
+      .filter(({ drainageStatus, drainageInfo }) => (drainageStatus || drainageInfo?.status) === DRAINING)
+      .map(({ deploymentVersion }) => deploymentVersion?.buildId ?? "?");
+    const ramping = rampingDeploymentVersion?.buildId;
+    const found = [
+      `${deployment}: current ${currentDeploymentVersion?.buildId ?? "none (new runs go to workers without a version)"}`,
+      ...(ramping ? [`ramping ${ramping} (${rampingVersionPercentage ?? 0} %)`] : []),
+      ...(draining.length === 0 ? [] : [`draining ${draining.slice(0, SHOWN_VERSIONS).join(", ")}`]),
+    ].join(", ");
+    if (draining.length === 0) return { ok: true, found };
+    return { ok: true, warning: true, found, fix: movingCommand(deployment, draining[0] ?? "") };
+  } catch (error) {
+    const isUnknown = (error as { readonly code?: unknown }).code === GRPC_NOT_FOUND;
+    const why = isUnknown
+      ? "no worker of it has been there yet"
+      : `Temporal does not say (${reasonOf(error)})`;
+    return { ok: true, warning: true, found: `${deployment}: ${why}` };
+  } finally {
+    await connection?.close().catch(() => {});
+  }
+}
+
+/** Moves all runs of a version that cannot end on it, its workers being gone, to the current one. */
+function movingCommand(deployment: string, build: string): string {
+  return `Keep workers of ${build} until its runs have gone over. Where they are gone, move its runs: temporal workflow update-options --query 'TemporalWorkerDeploymentVersion="${deployment}:${build}" AND ExecutionStatus="Running"' --versioning-override-behavior auto_upgrade`;
+}
