@@ -18,7 +18,13 @@ import { inputHash, questionId, standingVerdict } from "./permissions/approval.t
 import type { Queryable } from "./store/db.ts";
 import { namesToAsk } from "./store/egress.ts";
 import { appendEvents } from "./store/events.ts";
-import { openQuestion, openQuestions, type QuestionOption, type QuestionRow } from "./store/questions.ts";
+import {
+  openQuestion,
+  openQuestions,
+  timeLeftMs,
+  type QuestionOption,
+  type QuestionRow,
+} from "./store/questions.ts";
 import { holdRun } from "./store/runs.ts";
 import type { Session } from "./store/sessions.ts";
 import { findCall, type LedgerRow } from "./store/tool-calls.ts";
@@ -65,7 +71,9 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
       inputHash: inputHash(call),
     });
     if (isNew) await appendEvents(tx, session.id, session.epoch, [askedEvent(question, scope.attempt)]);
-    return { question, isTooMuch: isTooMuch >= settings.maxOpen };
+    // Of one that another run asked, what is left of its time.
+    const expiresInMs = isNew ? expiryOf(asks, settings).expiresInMs : await timeLeftMs(tx, question);
+    return { question, isTooMuch: isTooMuch >= settings.maxOpen, expiresInMs };
   });
   deps.notifier.wake(session.id);
   // A run that was reset finds what people answered the line before it.
@@ -74,7 +82,7 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
   return {
     kind: "asked",
     question: {
-      ...factsOf(asked.question, expiryOf(asks, settings).expiresInMs),
+      ...factsOf(asked.question, asked.expiresInMs),
       ...(deps.idsOnly === true ? { text: "" } : {}),
     },
     ...(settled === undefined ? {} : { settled }),

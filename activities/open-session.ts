@@ -61,10 +61,12 @@ async function openSession(
   // What goes on in a fresh history was allowed when it began.
   if (input.continuedStep === undefined) await holdToPolicy(deps, entered);
   const session = await takeOwnTools(deps, entered, step === 0);
-  const stopped = await db.transaction(async (tx) =>
-    (await lockRun(tx, session.id, scope.runId)) ? interruptOpenCalls(tx, session.id, session.epoch) : [],
-  );
-  endTasks(deps, session, stopped);
+  if (input.keepsCalls !== true) {
+    const stopped = await db.transaction(async (tx) =>
+      (await lockRun(tx, session.id, scope.runId)) ? interruptOpenCalls(tx, session.id, session.epoch) : [],
+    );
+    endTasks(deps, session, stopped);
+  }
 
   if (session.catalogues !== undefined && input.continuedStep === undefined)
     await retryFailed(db, session.id);

@@ -54,7 +54,7 @@ export interface Run {
 export function createRun(state: AgentState, order?: DeliveryOrder): Run {
   return {
     state,
-    asking: createAsking(),
+    asking: createAsking(state.waitingCalls),
     unannounced: createUnannounced(),
     order,
     delegates: new DelegateSlots(),

@@ -10,6 +10,7 @@ import type {
   UndoneFacts,
 } from "../activities/contract/activities.ts";
 import type { ContextSize } from "../activities/contract/context-size.ts";
+import type { WaitingCall } from "./asking.ts";
 import type { Inbox } from "./inbox.ts";
 import { createInbox, latestIds } from "./inbox.ts";
 import type { CarriedState, CodingAgentInput, CompactRequest } from "./messages.ts";
@@ -71,6 +72,8 @@ export interface AgentState {
   /** For people: the last calls, newest last. */
   lastCalls: { readonly step: number; readonly call: CallFacts; readonly facts: ToolFacts | undefined }[];
   sandbox: { readonly container: string; readonly taskQueue: string | undefined } | undefined;
+  /** Of a step that the run before left while it waited for people: done first. */
+  readonly waitingCalls: readonly WaitingCall[];
   /** The version of the workers that the run before left for another one. */
   readonly leftVersion: string | undefined;
   /** When the commits were last pushed, in ms; 0 where they never were. */
@@ -134,6 +137,7 @@ export function createState(input: CodingAgentInput): AgentState {
     switched: carried?.switched,
     lastCalls: [],
     sandbox: undefined,
+    waitingCalls: carried?.waitingCalls ?? [],
     leftVersion: carried?.leftVersion,
     pushedAtMs: carried?.pushedAtMs ?? 0,
     delivered: carried?.delivered,

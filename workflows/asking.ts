@@ -1,8 +1,11 @@
 /** The questions that a step's calls ask of people, as the run holds them. None is open at a step boundary. Pure. */
+import type { CallFacts } from "../activities/contract/activities.ts";
 import type { OpenBudget } from "../activities/contract/budget-question.ts";
 import type { QuestionFacts, Settlement } from "../activities/contract/questions.ts";
 
 export interface OpenQuestion extends QuestionFacts {
+  /** The place of its call in the step; absent where it is no call's. */
+  readonly index?: number;
   readonly askedAtMs: number;
   /** Of a question about a limit. */
   readonly budget?: OpenBudget;
@@ -18,14 +21,34 @@ export interface Asking {
   storing: number;
   /** Messages of people so far. */
   messages: number;
+  /** The run goes to another version of the workers: its questions stay open, for the run that continues it. */
+  moves: boolean;
   /** While there are only questions: ends before an answer is written. */
   idle: Promise<void> | undefined;
 }
 
-export const createAsking = (): Asking => ({
+/** A call of a step that waited for people when its run went to another version of the workers. */
+export interface WaitingCall {
+  readonly call: CallFacts;
+  /** Its place in the step. */
+  readonly index: number;
+  /** All calls have their results, and this one's asks about what they were refused. */
+  readonly about?: "egress";
+  /** Its question was asked, and may have been answered since. */
+  readonly asked?: { readonly settlement?: Settlement };
+}
+
+/** Ends the waits of a run that goes to another version: no failure. */
+export class MovesOn extends Error {
+  override readonly name = "MovesOn";
+}
+
+/** @param waiting calls whose questions this run asks for another one: people may answer them before it has */
+export const createAsking = (waiting: readonly WaitingCall[] = []): Asking => ({
   open: [],
   busy: 0,
-  storing: 0,
+  storing: waiting.filter(({ asked }) => asked !== undefined).length,
+  moves: false,
   messages: 0,
   idle: undefined,
 });

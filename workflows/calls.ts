@@ -18,11 +18,21 @@ import { callGroups } from "./loop-policy.ts";
 import { onHost } from "./lost-host.ts";
 import { titled } from "./presentation.ts";
 import { perform } from "./proxies.ts";
+import type { WaitingCall } from "./asking.ts";
 import { askAbout, askForServer, restWhileWaiting } from "./questions.ts";
 
-/** All calls of a step, at once where they may; returns when each has its result. @returns true where the agent is stuck for good */
-export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<boolean> {
+/**
+ * All calls of a step, at once where they may; returns when each has its result.
+ * @param left those that have none yet; what is left of them is left of the list where it throws
+ * @returns true where the agent is stuck for good
+ * @throws MovesOn where people alone are waited for, and the run is to continue on another version of the workers
+ */
+export async function runTools(run: Run, left: WaitingCall[]): Promise<boolean> {
   const { state } = run;
+  const waiting = [...left];
+  const done = (entry: WaitingCall) => void left.splice(left.indexOf(entry), 1);
+  const calls = waiting.filter(({ about }) => about === undefined);
+  let refused = waiting.find(({ about }) => about !== undefined);
   enterPhase(run, "running tools");
   if (!keepsInterrupt(run)) await run.opening;
   const { step } = state;
@@ -33,16 +43,18 @@ export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<b
     if (state.interrupting) scope.cancel();
     // The sandbox may take minutes: a person who interrupts does not wait for it.
     await Promise.race([run.opening, scope.cancelRequested]);
-    await withRests(run, calls, async () => {
-      let refused: { readonly call: CallFacts; readonly index: number } | undefined;
-      for (const group of callGroups(calls)) {
+    await withRests(run, waiting, async () => {
+      for (const group of callGroups(calls.map(({ call }) => call))) {
         run.asking.busy = group.length;
         const results = await Promise.allSettled(
-          group.map(async ([call, index]) => {
+          group.map(async ([call, place]) => {
+            const entry = calls[place] ?? { call, index: place };
+            const { index } = entry;
             try {
-              const facts = await performCall(run, call, { step, index, ...asked });
+              const facts = await performCall(run, entry, { step, index, ...asked });
               applyToolResult(state, call, facts);
-              if (facts.asksForDomains === true) refused ??= { call, index };
+              if (facts.asksForDomains === true) refused ??= { call, index, about: "egress" };
+              done(entry);
             } finally {
               run.asking.busy -= 1;
             }
@@ -52,7 +64,9 @@ export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<b
         const failure = results.find((result) => result.status === "rejected");
         if (failure) throw failure.reason;
       }
-      if (refused !== undefined) await askForDomains(run, refused.call, { step, index: refused.index });
+      if (refused === undefined) return;
+      if (!left.includes(refused)) left.push(refused);
+      await askForDomains(run, refused, { step, index: refused.index });
     });
   });
   state.interrupting = false;
@@ -66,9 +80,9 @@ export async function runTools(run: Run, calls: readonly CallFacts[]): Promise<b
 }
 
 /** All calls; beside those that may wait for a person, the run rests when nothing else is left of them. */
-async function withRests<T>(run: Run, calls: readonly CallFacts[], perform: () => Promise<T>): Promise<T> {
+async function withRests<T>(run: Run, calls: readonly WaitingCall[], perform: () => Promise<T>): Promise<T> {
   const mayAsk = run.policy?.asksForDomains === true || run.policy?.serversAsk === true;
-  if (!mayAsk && !calls.some(asksPerson)) return perform();
+  if (!mayAsk && !calls.some(({ call }) => asksPerson(call))) return perform();
   let isOver = false;
   const rests = restWhileWaiting(run, () => isOver);
   rests.catch(() => undefined);
@@ -84,20 +98,23 @@ async function withRests<T>(run: Run, calls: readonly CallFacts[], perform: () =
 const asksPerson = ({ by, needsApproval }: CallFacts) => by === "person" || needsApproval === true;
 
 /** All calls have their results: one question about what they were refused. The names hold from the next command on. */
-async function askForDomains(run: Run, call: CallFacts, input: RunToolInput): Promise<void> {
+async function askForDomains(run: Run, waiting: WaitingCall, input: RunToolInput): Promise<void> {
   run.asking.busy += 1;
   try {
-    await askAbout(run, call, { ...input, about: "egress" });
+    await askAbout(run, waiting, { ...input, about: "egress" });
   } finally {
     run.asking.busy -= 1;
   }
 }
 
 /** One call, by whoever performs it. */
-async function performCall(run: Run, call: CallFacts, input: RunToolInput): Promise<ToolFacts> {
-  let asks = asksPerson(call);
+async function performCall(run: Run, waiting: WaitingCall, input: RunToolInput): Promise<ToolFacts> {
+  const { call } = waiting;
+  let { asked } = waiting;
+  let asks = asksPerson(call) || asked !== undefined;
   for (;;) {
-    const settled = asks ? await askAbout(run, call, input) : undefined;
+    const settled = asks ? await askAbout(run, { call, ...(asked ? { asked } : {}) }, input) : undefined;
+    asked = undefined;
     if (settled) return settled;
     if (asks) await (run.opening ??= openSandbox(run));
     const facts = await runTool(run, call, input);

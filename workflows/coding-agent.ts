@@ -14,7 +14,9 @@ import { setUpSandbox } from "./set-up.ts";
 import { announceStop } from "./stops.ts";
 import { returnIfDue, stepIn } from "./fallback.ts";
 import { afterOverflow, afterStep, compactionDue, continueDue, limitReached } from "./loop-policy.ts";
-import type { CodingAgentInput } from "./messages.ts";
+import { MovesOn, type WaitingCall } from "./asking.ts";
+import type { RunPolicy } from "../activities/contract/run-policy.ts";
+import type { CarriedState, CodingAgentInput } from "./messages.ts";
 import { failed, failureOf, outcomeOf, type Outcome } from "./outcome.ts";
 import { openSession } from "./proxies.ts";
 import { hasNewVersion, moveOn, ownVersion } from "./versions.ts";
@@ -58,6 +60,7 @@ async function runSession(run: Run, input: CodingAgentInput): Promise<Outcome> {
     ...(input.schedule === undefined ? {} : { schedule: input.schedule }),
     chain,
     ...(input.carried ? { continuedStep: input.carried.step, continuedRound: input.carried.round } : {}),
+    ...(input.carried?.waitingCalls ? { keepsCalls: true as const } : {}),
     ...(continuedFrom === undefined ? {} : { continuedFrom }),
   });
   applyOpened(run.state, session);
@@ -73,6 +76,10 @@ async function runSession(run: Run, input: CodingAgentInput): Promise<Outcome> {
 
 async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcome> {
   const { state } = run;
+  if (state.waitingCalls.length > 0) {
+    const stuck = await finishStep(run, [...state.waitingCalls], first);
+    if (stuck) return stuck;
+  }
   for (;;) {
     // A model that was switched during the run brings another budget.
     const policy = run.policy ?? first;
@@ -106,11 +113,26 @@ async function loop(run: Run, first: NonNullable<Run["policy"]>): Promise<Outcom
     if (next.kind === "mismatch") applyMismatch(state, next.why);
     if (next.kind !== "run tools") continue;
 
-    const isStuck = await runTools(run, next.calls);
-    if (isStuck) return failed("Stuck", STUCK_MESSAGE);
-    await pushSaves(run);
-    await pruneOld(run, policy);
+    const stuck = await finishStep(
+      run,
+      next.calls.map((call, index) => ({ call, index })),
+      policy,
+    );
+    if (stuck) return stuck;
   }
+}
+
+/** What follows a step's answer: its calls, and what is due after them. */
+async function finishStep(run: Run, calls: WaitingCall[], policy: RunPolicy): Promise<Outcome | undefined> {
+  try {
+    if (await runTools(run, calls)) return failed("Stuck", STUCK_MESSAGE);
+  } catch (error) {
+    if (!(error instanceof MovesOn)) throw error;
+    await continueSession(run, calls);
+  }
+  await pushSaves(run);
+  await pruneOld(run, policy);
+  return undefined;
 }
 
 const STUCK_MESSAGE =
@@ -131,12 +153,33 @@ function history() {
   return { suggested: continueAsNewSuggested, events: historyLength };
 }
 
-/** Continues the session in a fresh history: only at a step boundary, with nothing pending. */
-async function continueSession(run: Run): Promise<never> {
+/**
+ * Continues the session in a fresh history: at a step boundary, with nothing pending.
+ * @param calls of a step that waits for people alone, and whose questions stay open
+ */
+async function continueSession(run: Run, calls: readonly WaitingCall[] = []): Promise<never> {
   await saveAndPark(run);
   if (CancellationScope.current().consideredCancelled) throw new CancelledFailure("Cancelled");
-  const carried = carry(run.state);
+  const carried = { ...carry(run.state), ...waitingFor(run, calls) };
   if (!hasNewVersion(run.state.leftVersion)) return continueAsNew<typeof codingAgent>({ carried });
   const leftVersion = ownVersion();
   return moveOn<typeof codingAgent>({ carried: { ...carried, ...(leftVersion ? { leftVersion } : {}) } });
+}
+
+/** With the answers that came meanwhile. */
+function waitingFor({ asking }: Run, calls: readonly WaitingCall[]): Pick<CarriedState, "waitingCalls"> {
+  if (calls.length === 0) return {};
+  const waitingCalls = calls.map((waiting): WaitingCall => {
+    const question = asking.open.find(({ index }) => index === waiting.index);
+    const { call, index, about } = waiting;
+    return {
+      call,
+      index,
+      ...(about === undefined ? {} : { about }),
+      ...(question === undefined
+        ? {}
+        : { asked: question.settlement === undefined ? {} : { settlement: question.settlement } }),
+    };
+  });
+  return { waitingCalls };
 }

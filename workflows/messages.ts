@@ -6,6 +6,7 @@ import type { DeliveryOrder } from "../activities/contract/delivery.ts";
 import type { Limit } from "../activities/contract/limits.ts";
 import type { AnswerMessage, QuestionKind } from "../activities/contract/questions.ts";
 import type { UserPart } from "../activities/contract/message.ts";
+import type { WaitingCall } from "./asking.ts";
 
 /** A message as it is sent. `id` is the sender's, for telling duplicates; text beyond 16 KB goes as a blob. */
 export interface GuidanceMessage {
@@ -138,6 +139,8 @@ export interface CarriedState {
   /** When the commits were last pushed, and what was delivered last. Absent means never. */
   readonly pushedAtMs?: number;
   readonly delivered?: string;
+  /** What is left of a step that waited for people alone. Absent means nothing. */
+  readonly waitingCalls?: readonly WaitingCall[];
   /** The version of the workers that a run left for another one, by continuing as new. Absent means none. */
   readonly leftVersion?: string;
   /** When the deadline is, in ms since 1970. Absent means none. */

@@ -13,11 +13,12 @@ import {
   type SettledQuestion,
   type Settlement,
 } from "../activities/contract/questions.ts";
-import { lasted, unanswered, type OpenQuestion } from "./asking.ts";
+import { lasted, MovesOn, unanswered, type OpenQuestion, type WaitingCall } from "./asking.ts";
 import { enterPhase, optionsOf, setSearchAttributes, showDetails, type Run } from "./actions.ts";
 import { titled } from "./presentation.ts";
 import { perform } from "./proxies.ts";
 import { announceStop } from "./stops.ts";
+import { hasNewVersion } from "./versions.ts";
 
 /** Takes an answer, or says why it is not taken, in words for who sent it. */
 export async function takeAnswer({ asking }: Run, message: unknown): Promise<ReadAnswer> {
@@ -48,10 +49,11 @@ export function withdrawForMessage({ asking }: Run): void {
 /** Asks about a call and waits. @returns its facts where that ended it; undefined where it is to be run */
 export async function askAbout(
   run: Run,
-  call: CallFacts,
+  { call, asked: before }: Pick<WaitingCall, "call" | "asked">,
   input: RunToolInput,
 ): Promise<ToolFacts | undefined> {
-  const settled = await ask(run, call, input, call.by === "person" ? "asks" : asksFor(input));
+  const asks = call.by === "person" ? "asks" : asksFor(input);
+  const settled = await ask(run, call, input, asks, before);
   return settled?.kind === "result" ? settled.facts : undefined;
 }
 
@@ -70,17 +72,22 @@ export async function askForServer(
   }
 }
 
-/** @returns how it ended; undefined where there was nothing to ask */
+/**
+ * @param before what came of it where the run before had asked it
+ * @returns how it ended; undefined where there was nothing to ask
+ */
 async function ask(
   run: Run,
   call: CallFacts,
   input: RunToolInput,
   asks: string,
+  before?: WaitingCall["asked"],
 ): Promise<SettledQuestion | undefined> {
   const { asking } = run;
   const { step, index } = input;
   const { messages } = asking;
-  asking.storing += 1;
+  // One that the run before had asked is counted already.
+  if (before === undefined) asking.storing += 1;
   const asked = await perform(
     "askPerson",
     optionsOf(run),
@@ -90,10 +97,14 @@ async function ask(
   if (asked.kind === "passed") return undefined;
   const question: OpenQuestion = {
     ...asked.question,
+    index,
     askedAtMs: Date.now(),
-    settlement: asked.settled ?? (asking.messages > messages ? { how: "withdrawn", why: "said" } : undefined),
+    settlement:
+      asked.settled ??
+      before?.settlement ??
+      (asking.messages > messages ? { how: "withdrawn", why: "said" } : undefined),
   };
-  const settlement = question.settlement ?? (await answerTo(run, question));
+  const settlement = question.settlement ?? (await answerTo(run, question, before === undefined));
   const after = asked.settled ? "" : ` after ${lasted(Date.now() - question.askedAtMs)}`;
   const summary = titled(`step ${step} · ${settlement.how}${after}`, call);
   const { id } = question;
@@ -122,25 +133,28 @@ export async function notifyEnd(run: Run): Promise<void> {
 }
 
 /** The wait. There is a timer only where the default is to be taken after a while. */
-export async function answerTo(run: Run, question: OpenQuestion): Promise<Settlement> {
+export async function answerTo(run: Run, question: OpenQuestion, isNew = true): Promise<Settlement> {
   const { asking } = run;
-  if (run.policy?.notifies) void notify(run, { event: "question:asked", question: question.id });
+  if (run.policy?.notifies && isNew) void notify(run, { event: "question:asked", question: question.id });
   asking.open.push(question);
   asking.busy -= 1;
   showDetails(run);
+  let stays = false;
   try {
     const isBudget = question.kind === "budget";
-    const isAnswered = () =>
-      question.settlement !== undefined || (isBudget && run.state.deadline !== undefined);
-    if (question.expiresInMs === undefined) await condition(isAnswered);
-    else await condition(isAnswered, question.expiresInMs);
+    const isOver = () =>
+      question.settlement !== undefined || asking.moves || (isBudget && run.state.deadline !== undefined);
+    if (question.expiresInMs === undefined) await condition(isOver);
+    else await condition(isOver, question.expiresInMs);
+    stays = question.settlement === undefined && asking.moves;
+    if (stays) throw new MovesOn();
     question.settlement ??= isBudget
       ? { how: "withdrawn", why: "stopped" }
       : { how: "defaulted", why: "expired" };
     return question.settlement;
   } finally {
     asking.busy += 1;
-    asking.open = asking.open.filter((other) => other !== question);
+    if (!stays) asking.open = asking.open.filter((other) => other !== question);
     showDetails(run);
     await asking.idle;
   }
@@ -156,8 +170,15 @@ export async function restWhileWaiting(run: Run, isOver: () => boolean): Promise
     asking.idle = rest(run, isIdle);
     await asking.idle;
     asking.idle = undefined;
+    if (isIdle() && movesOn(run)) asking.moves = true;
+    if (asking.moves) return;
   }
 }
+
+/** Whether it is to go to another version now. A server's question, and one about a limit, are answered on the version that asked. */
+const movesOn = ({ asking, state }: Run) =>
+  unanswered(asking).every(({ kind }) => kind !== "mcp" && kind !== "budget") &&
+  hasNewVersion(state.leftVersion);
 
 async function rest(run: Run, isIdle: () => boolean): Promise<void> {
   const { phase } = run.state;
@@ -167,7 +188,7 @@ async function rest(run: Run, isIdle: () => boolean): Promise<void> {
   const scope = new CancellationScope();
   const resting = scope.run(() => waitAndPark(run)).catch(() => undefined);
   try {
-    await condition(() => !isIdle());
+    await condition(() => !isIdle() || movesOn(run));
   } finally {
     scope.cancel();
     announceStop();

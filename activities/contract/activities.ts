@@ -48,6 +48,8 @@ export interface OpenSessionInput {
   readonly continuedRound?: number;
   /** The run that it continues. */
   readonly continuedFrom?: string;
+  /** It goes on with the calls of the last step that have no results yet, and with their questions. */
+  readonly keepsCalls?: true;
 }
 
 export interface OpenedSession {

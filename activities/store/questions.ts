@@ -52,6 +52,20 @@ export async function openQuestion(
   return { row, isNew: made !== undefined };
 }
 
+/** How long an open question waits for its default, by the database's clock; undefined where it has none, or no time for it. */
+export async function timeLeftMs(
+  db: Queryable,
+  { sessionId, epoch, id }: Pick<QuestionRow, "sessionId" | "epoch" | "id">,
+): Promise<number | undefined> {
+  const left = sql`${questions.expiresAt} - clock_timestamp()`;
+  const leftMs = sql<number>`greatest(1, round(1000 * extract(epoch from ${left})))::float8`;
+  const [row] = await db
+    .select({ leftMs: sql<number | null>`case when ${questions.expiresAt} is not null then ${leftMs} end` })
+    .from(questions)
+    .where(one(sessionId, epoch, id));
+  return row?.leftMs ?? undefined;
+}
+
 export async function findQuestion(
   db: Queryable,
   sessionId: string,

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { stringify } from "yaml";
 import { mcpServersSchema, workerProgramSchema } from "../../activities/config/mcp-settings.ts";
 import { mcpAccessOf } from "../../activities/mcp/access.ts";
-import { createMcp } from "../../activities/mcp/mcp.ts";
+import { createMcp } from "../../activities/mcp/load-mcp.ts";
 import { endOrphans } from "../../activities/mcp/orphan-programs.ts";
 import { startAgent } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";

@@ -48,7 +48,7 @@ async function secondWorker({ deps, database: { url }, taskQueue }: AgentHarness
 const words = (tokens: number) => "word ".repeat(tokens);
 
 describe("tokens a minute", () => {
-  it("are never more than the limit and one request, over two workers; all sessions end [F1]", async () => {
+  it("are never more than the limit and one request, over two workers; all sessions end [T1]", async () => {
     const tokensPerMinute = 50_000;
     const size = 10_000;
     await secondWorker(agent);
@@ -92,7 +92,7 @@ describe("requests at once", () => {
   const limited = { model: "openai/limited" };
   const served = { limited: { window: 128_000 }, other: { window: 64_000 } };
 
-  it("are never more than the operator says; who waits takes no slot [F5]", async () => {
+  it("are never more than the operator says; who waits takes no slot [T5]", async () => {
     Object.assign(agent.deps, {
       policy: operatorPolicySchema.parse({ rates: { "openai/limited": { concurrent: 2 } } }),
     });
@@ -162,7 +162,7 @@ describe("requests at once", () => {
     expect(Math.max(...attempts)).toBeGreaterThan(3);
   });
 
-  it("of a worker that was killed are given back after a minute; nobody waits for ever [F4]", async () => {
+  it("of a worker that was killed are given back after a minute; nobody waits for ever [T4]", async () => {
     const config = (
       base: Parameters<NonNullable<Parameters<typeof startKillableSession>[2]>["config"] & object>[0],
     ) => ({

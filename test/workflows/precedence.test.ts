@@ -149,12 +149,12 @@ async function stepsBefore(others: Precedence, own: Precedence): Promise<number>
   return place();
 }
 
-it("a session of priority 1 is the next at a model after fifty of priority 5 [F3]", async () => {
+it("a session of priority 1 is the next at a model after fifty of priority 5 [T3]", async () => {
   // The one slot may have its next task already.
   expect(await stepsBefore({ priority: 5 }, { priority: 1 })).toBeLessThanOrEqual(1);
 });
 
-it("a tenant's one session is among the next three after fifty of another tenant [F2]", async () => {
+it("a tenant's one session is among the next three after fifty of another tenant [T2]", async () => {
   expect(await stepsBefore({ tenant: "a" }, { tenant: "b" })).toBeLessThan(3);
 });
 

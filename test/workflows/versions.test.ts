@@ -8,12 +8,12 @@ import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
 import { NativeConnection, Worker } from "@temporalio/worker";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import type { AgentActivities, ModelStepFacts } from "../../activities/contract/activities.ts";
+import type { AgentActivities } from "../../activities/contract/activities.ts";
 import { cacheFolder } from "../../client/setup/temporal-binary.ts";
 import { readWorkerConfig } from "../../worker/config.ts";
 import { dataConverter } from "../../worker/connect/data-converter.ts";
 import { workerOptions } from "../../worker/worker-options.ts";
-import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
+import { answerQuestionUpdate, statusQuery, WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { eventually } from "../support/eventually.ts";
 import { answered, bashCall, fakeActivities } from "../support/fake-activities.ts";
 import { quietRuntime } from "../support/quiet-runtime.ts";
@@ -23,99 +23,182 @@ import { makeCurrent } from "../support/versions.ts";
 
 const isBuilt = existsSync(join(cacheFolder(), `temporal-server-v${SERVER_VERSION}`));
 
-describe.skipIf(!isBuilt)(`with Temporal's server ${SERVER_VERSION}, which is built`, () => {
-  let temporal: PostgresTemporal;
-  let native: NativeConnection;
-  let client: Client;
+describe.skipIf(!isBuilt)(
+  `with Temporal's server ${SERVER_VERSION}, which is built`,
+  { timeout: 240_000 },
+  () => {
+    let temporal: PostgresTemporal;
+    let native: NativeConnection;
+    let client: Client;
 
-  beforeAll(async () => {
-    quietRuntime();
-    temporal = await startPostgresTemporal({ durable: false, say: () => undefined });
-    native = await NativeConnection.connect({ address: temporal.address });
-    client = new Client({
-      connection: await Connection.connect({ address: temporal.address }),
-      dataConverter,
-    });
-  }, 300_000);
-  afterAll(async () => {
-    await client?.connection.close();
-    await native?.close();
-    await temporal?.close();
-  });
-
-  /** A queue and a deployment of their own, and workers of versions on them. */
-  function fleet() {
-    const [taskQueue, deployment] = [`q-${randomUUID()}`, `fleet-${randomUUID().slice(0, 8)}`];
-    const running: { readonly worker: Worker; readonly run: Promise<void> }[] = [];
-    return {
-      deployment,
-      async worker(build: string, activities: AgentActivities) {
-        const [options] = workerOptions({
-          config: readWorkerConfig({
-            DATABASE_URL: "postgres://unused",
-            LONGHAUL_TASK_QUEUE: taskQueue,
-            LONGHAUL_SHUTDOWN_GRACE_MS: "100",
-            LONGHAUL_DEPLOYMENT: deployment,
-            LONGHAUL_BUILD_ID: build,
-            LONGHAUL_VERSIONING: "pinned",
-          }),
-          connection: native,
-          namespace: "default",
-          bundle: { codePath: inject("workflowBundle") },
-          activities,
-        });
-        if (options === undefined) throw new Error("no worker");
-        const worker = await Worker.create(options);
-        running.push({ worker, run: worker.run() });
-      },
-      start: () =>
-        client.workflow.start(WORKFLOW_TYPE, { workflowId: `v-${randomUUID()}`, taskQueue, args: [{}] }),
-      async close() {
-        for (const { worker } of running) worker.shutdown();
-        await Promise.all(running.map(({ run }) => run));
-      },
-    };
-  }
-
-  it("a pinned session goes to the new version at its next step, and asks its model nothing twice [V1]", async () => {
-    const { deployment, worker, start, close } = fleet();
-    const asked: string[] = [];
-    let letGo = () => {};
-    const gate = new Promise<void>((resolve) => (letGo = resolve));
-    const steps = (build: string, first?: Promise<void>): (() => Promise<ModelStepFacts>)[] => [
-      async () => {
-        await first;
-        return answered([bashCall]);
-      },
-      async () => (asked.length > 3 ? answered() : answered([bashCall])),
-    ];
-    const agents = ["v1", "v2"].map((build) => {
-      const fake = fakeActivities({ steps: steps(build, build === "v1" ? gate : undefined) });
-      const activities = { ...fake.activities };
-      activities.modelStep = (input) => {
-        asked.push(`${build} step ${input.step}`);
-        return fake.activities.modelStep(input);
-      };
-      return { fake, activities };
-    });
-    try {
-      await worker("v1", agents[0]!.activities);
-      await makeCurrent(client, deployment, "v1");
-      const handle = await start();
-      await eventually("the first step is under way", () => asked.length === 1, 60_000);
-      await worker("v2", agents[1]!.activities);
-      await makeCurrent(client, deployment, "v2");
-      letGo();
-      expect(await client.workflow.getHandle(handle.workflowId).result()).toMatchObject({
-        status: "completed",
+    beforeAll(async () => {
+      quietRuntime();
+      temporal = await startPostgresTemporal({ durable: false, say: () => undefined });
+      native = await NativeConnection.connect({ address: temporal.address });
+      client = new Client({
+        connection: await Connection.connect({ address: temporal.address }),
+        dataConverter,
       });
-      expect(asked).toEqual(["v1 step 1", "v2 step 2", "v2 step 3", "v2 step 4"]);
-      const { raw, runId } = await client.workflow.getHandle(handle.workflowId).describe();
-      expect(runId).not.toBe(handle.firstExecutionRunId);
-      expect(raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId).toBe("v2");
-    } finally {
-      letGo();
-      await close();
+    }, 300_000);
+    afterAll(async () => {
+      await client?.connection.close();
+      await native?.close().finally(() => temporal?.close());
+    });
+
+    /** A queue and a deployment of their own, and workers of versions on them. */
+    function fleet() {
+      const [taskQueue, deployment] = [`q-${randomUUID()}`, `fleet-${randomUUID().slice(0, 8)}`];
+      const running: { readonly worker: Worker; readonly run: Promise<void> }[] = [];
+      return {
+        deployment,
+        async worker(build: string, activities: AgentActivities) {
+          const [options] = workerOptions({
+            config: readWorkerConfig({
+              DATABASE_URL: "postgres://unused",
+              LONGHAUL_TASK_QUEUE: taskQueue,
+              LONGHAUL_SHUTDOWN_GRACE_MS: "100",
+              LONGHAUL_DEPLOYMENT: deployment,
+              LONGHAUL_BUILD_ID: build,
+              LONGHAUL_VERSIONING: "pinned",
+            }),
+            connection: native,
+            namespace: "default",
+            bundle: { codePath: inject("workflowBundle") },
+            activities,
+          });
+          if (options === undefined) throw new Error("no worker");
+          const worker = await Worker.create(options);
+          running.push({ worker, run: worker.run() });
+        },
+        start: () =>
+          client.workflow.start(WORKFLOW_TYPE, { workflowId: `v-${randomUUID()}`, taskQueue, args: [{}] }),
+        async close() {
+          for (const { worker } of running) worker.shutdown();
+          await Promise.all(running.map(({ run }) => run));
+        },
+      };
     }
-  });
-});
+
+    it("a session that waits for a person goes at its next task, with its question still open, and no answer is lost [V2]", async () => {
+      const { deployment, worker, start, close } = fleet();
+      const asked: string[] = [];
+      const settled: string[] = [];
+      const agents = ["v1", "v2"].map((build) => {
+        const ask = { name: "ask_user", about: "Which?", by: "person" } as const;
+        const fake = fakeActivities({ steps: [answered([bashCall, ask]), answered()] });
+        const activities = { ...fake.activities };
+        activities.modelStep = async (input) => {
+          asked.push(`${build} step ${input.step}`);
+          return input.step === 1 ? answered([bashCall, ask]) : answered();
+        };
+        activities.runTool = (input) => {
+          asked.push(`${build} call ${input.index}`);
+          return fake.activities.runTool(input);
+        };
+        activities.askPerson = async ({ step, index }) => {
+          asked.push(`${build} asks`);
+          const expiresInMs = 600_000;
+          return {
+            kind: "asked",
+            question: { id: `q${step}-${index}`, kind: "ask", text: "Which?", expiresInMs },
+          };
+        };
+        activities.settleQuestion = async ({ id, settlement }) => {
+          settled.push(`${build} ${id} ${settlement.how}`);
+          return { kind: "result", facts: { outcome: "completed", tokens: 1, ms: 0, hash: "answer" } };
+        };
+        return { fake, activities };
+      });
+      try {
+        await worker("v1", agents[0]!.activities);
+        await makeCurrent(client, deployment, "v1");
+        // The others are answered in the moment in which they move.
+        const all = await Promise.all(Array.from({ length: 6 }, start));
+        const [slow, ...quick] = all;
+        if (slow === undefined) throw new Error("none");
+        await eventually(
+          "all have asked",
+          () => asked.filter((what) => what === "v1 asks").length === 6,
+          60_000,
+        );
+        const waits = async (session: Started) => (await viewOf(session)).status === "waiting";
+        await eventually("all wait", async () => (await Promise.all(all.map(waits))).every(Boolean), 60_000);
+        await worker("v2", agents[1]!.activities);
+        await makeCurrent(client, deployment, "v2");
+        const nudge = ({ workflowId }: Started) => client.workflow.getHandle(workflowId).signal("nudge");
+        const answer = ({ workflowId }: Started) =>
+          client.workflow
+            .getHandle(workflowId)
+            .executeUpdate(answerQuestionUpdate, { args: [{ text: "This." }] });
+        await eventually(
+          "one has gone over",
+          async () => {
+            await nudge(slow);
+            return (await buildOf(slow)) === "v2";
+          },
+          60_000,
+        );
+        await Promise.all(quick.map((session) => Promise.all([nudge(session), answer(session)])));
+        await eventually(
+          "the first waits there",
+          async () => (await viewOf(slow)).questions.length === 1,
+          60_000,
+        );
+        await answer(slow);
+        for (const { workflowId } of all)
+          expect(await client.workflow.getHandle(workflowId).result()).toMatchObject({ status: "completed" });
+        // Each answer counts once, and nothing was done again.
+        expect(settled.map((what) => what.slice(3))).toEqual(
+          Array.from({ length: 6 }, () => "q1-1 answered"),
+        );
+        expect(settled).toContain("v2 q1-1 answered");
+        const done = (what: string) => asked.filter((each) => each.endsWith(what)).length;
+        expect([done("step 1"), done("call 0"), done("step 2")]).toEqual([6, 6, 6]);
+      } finally {
+        await close();
+      }
+    });
+
+    type Started = Awaited<ReturnType<ReturnType<typeof fleet>["start"]>>;
+    const viewOf = ({ workflowId }: Started) => client.workflow.getHandle(workflowId).query(statusQuery);
+    const buildOf = async ({ workflowId }: Started) => {
+      const { raw } = await client.workflow.getHandle(workflowId).describe();
+      return raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId;
+    };
+
+    it("a pinned session goes to the new version at its next step, and asks its model nothing twice [V1]", async () => {
+      const { deployment, worker, start, close } = fleet();
+      const asked: string[] = [];
+      const last = () => Math.max(0, ...asked.map((what) => Number(what.split(" ").at(-1))));
+      // It works on until it has gone over, and two steps more.
+      const agents = ["v1", "v2"].map((build) => {
+        const fake = fakeActivities({ steps: [answered()] });
+        const activities = { ...fake.activities };
+        let steps = 0;
+        activities.modelStep = async ({ step }) => {
+          asked.push(`${build} step ${step}`);
+          await new Promise((resolve) => setTimeout(resolve, 50));
+          return build === "v2" && ++steps === 2 ? answered() : answered([bashCall]);
+        };
+        return activities;
+      });
+      try {
+        await worker("v1", agents[0]!);
+        await makeCurrent(client, deployment, "v1");
+        const handle = await start();
+        await eventually("the first step is under way", () => asked.length > 0, 60_000);
+        await worker("v2", agents[1]!);
+        await makeCurrent(client, deployment, "v2");
+        const { workflowId } = handle;
+        expect(await client.workflow.getHandle(workflowId).result()).toMatchObject({ status: "completed" });
+        const steps = Array.from({ length: last() }, (_, index) => index + 1);
+        expect(asked).toEqual(steps.map((step) => `${step > last() - 2 ? "v2" : "v1"} step ${step}`));
+        const { runId } = await client.workflow.getHandle(workflowId).describe();
+        expect(runId).not.toBe(handle.firstExecutionRunId);
+        expect(await buildOf(handle)).toBe("v2");
+      } finally {
+        await close();
+      }
+    });
+  },
+);

@@ -40,7 +40,7 @@ test("a policy that cannot be read, or has an unknown rule, keeps the worker fro
   expect(() => readWorkerConfig({ DATABASE_URL, LONGHAUL_POLICY })).toThrow(/max.memory[^]*network/);
   writeFileSync(LONGHAUL_POLICY, "networks: [none]\nmax: {memory: 4g}\n");
   const { policy } = readWorkerConfig({ DATABASE_URL, LONGHAUL_POLICY });
-  expect(policy).toEqual({ networks: ["none"], max: { memory: "4g" }, retention: {} });
+  expect(policy).toEqual({ networks: ["none"], max: { memory: "4g" }, rates: {}, retention: {} });
 });
 
 test("an empty variable counts as one that is not set", () => {

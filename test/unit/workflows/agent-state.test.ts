@@ -41,6 +41,7 @@ const STATE: AgentState = {
   switched: "fallback",
   lastCalls: [{ step: 7, call: { name: "bash", about: "ls" }, facts: undefined }],
   sandbox: { container: "c", taskQueue: undefined },
+  waitingCalls: [],
   leftVersion: "fleet:v1",
   pushedAtMs: 5_000,
   delivered: "pushed",
