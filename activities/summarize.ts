@@ -141,8 +141,8 @@ async function compactWith(
   const ask = createSummariser({ ...round, step: input.step, learnt, later });
   let announced: Promise<void> | undefined;
   const summarise: Summarise = async (request) => {
-    // Beside the first request, not before it; whatever comes of it is told later.
-    announced ??= announce(round);
+    // Beside the first request, not before it; whatever comes of it is told later. An attempt before that only waited has told it.
+    announced ??= round.scope.waits > 0 ? Promise.resolve() : announce(round);
     announced.catch(() => undefined);
     try {
       return await ask(request);
