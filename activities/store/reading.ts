@@ -8,7 +8,6 @@ import { hasWaitingDelegate } from "./delegations.ts";
 import type { EventType } from "./event.ts";
 import { costColumns, sessionBill } from "./model-calls.ts";
 import {
-  boxes,
   compactionEvents,
   cursors,
   delegations,
@@ -54,8 +53,6 @@ export interface SessionFigures {
   };
   readonly bill: SessionBill;
   readonly lastSeq: number;
-  /** What its newest sandbox runs, or ran, from: an image by digest or id. */
-  readonly image: string | null;
 }
 
 const sessionColumns = {
@@ -164,10 +161,6 @@ export async function readFigures(
     .select({ id: cursors.sessionId, seq: cursors.eventSeq })
     .from(cursors)
     .where(inArray(cursors.sessionId, list));
-  const images = await db
-    .select({ id: boxes.sessionId, image: boxes.image })
-    .from(boxes)
-    .where(inArray(boxes.sessionId, list));
   const begun = await latestSteps(db, list);
   const find = <Row extends { id: string }>(rows: Row[], id: string) => rows.find((row) => row.id === id);
   return new Map(
@@ -187,7 +180,6 @@ export async function readFigures(
           },
           bill: sessionBill(used),
           lastSeq: find(seqs, id)?.seq ?? 0,
-          image: find(images, id)?.image ?? null,
         },
       ];
     }),

@@ -4,6 +4,7 @@ import { wasTold } from "../../activities/store/events.ts";
 import { listQuestions } from "../../activities/store/questions.ts";
 import { listSessions, readFigures, type SessionRow } from "../../activities/store/reading.ts";
 import { deliveryOf, findRepository, listPublications } from "../../activities/store/repositories.ts";
+import { findSandbox } from "../../activities/store/sandboxes.ts";
 import { traceOf } from "../../activities/store/traces.ts";
 import { readParked, readWaiting } from "../../activities/store/waiting-messages.ts";
 import { statusQuery, type SessionView } from "../../workflows/messages.ts";
@@ -37,6 +38,7 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     isDoubted,
     questions,
     children,
+    sandbox,
   ] = await Promise.all([
     readFigures(services.store.db, [row.id]).then((all) => all.get(row.id)),
     sessionSizes(services.store.db, [row.id]).then((all) => all.get(row.id)),
@@ -49,11 +51,13 @@ export async function readStatus(services: Services, row: SessionRow): Promise<S
     wasTold(services.store.db, row.id, "usageDoubtful"),
     listQuestions(services.store.db, { of: row.id }),
     readChildren(services.store.db, row.id),
+    findSandbox(services.store.db, row.id),
   ]);
   const known = statusDocument(row, figures, size, run, isDoubted);
   const document = {
     ...known,
     traceId: known.runId && (await traceOf(services.store.db, row, known.runId)).traceId,
+    image: known.image && { ...known.image, digest: sandbox?.image ?? null },
     git: gitStatus(row, repository, publications),
     delivery: deliveryOf(publications),
     questions: questions.map(questionStatus),

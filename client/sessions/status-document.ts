@@ -65,7 +65,7 @@ export interface SessionStatusDocument {
   /** The run's status in Temporal, null where it could not be asked. */
   readonly workflowStatus: string | null;
   readonly lastSeq: number;
-  /** What its commands run in: the image as it was asked for, and as its newest sandbox has it, by digest or id; null until there is one. */
+  /** What its commands run in: the image as it was asked for, and as its newest sandbox has it, by digest or id; null until there is one, and in lists. */
   readonly image: { readonly name: string; readonly digest: string | null } | null;
   /** Null where the session works on no repository; `pushed` and `pullRequest` are null until there is one. */
   readonly git: SessionGitStatus | null;
@@ -156,8 +156,7 @@ export function statusDocument(
     trouble: run?.trouble ?? null,
     workflowStatus: run?.status ?? null,
     lastSeq: figures?.lastSeq ?? 0,
-    image:
-      config.sandbox === undefined ? null : { name: config.sandbox.image, digest: figures?.image ?? null },
+    image: config.sandbox === undefined ? null : { name: config.sandbox.image, digest: null },
     git: null,
     delivery: "none",
     parent: row.parentId === null ? null : { id: row.parentId, call: row.parentCall ?? "" },

@@ -17,7 +17,7 @@ let proxy: SocketProxy;
 let host: SandboxHost;
 let sandboxes: TestSandboxes;
 const egress = `longhaul-egress-test-${randomBytes(4).toString("hex")}`;
-const key = randomBytes(16).toString("hex");
+const [kept = "", built = ""] = [1, 2].map(() => randomBytes(16).toString("hex"));
 const behind = () => connectDocker({ protocol: "http", host: "127.0.0.1", port: proxy.port });
 
 beforeAll(async () => {
@@ -30,7 +30,7 @@ afterAll(async () => {
   await host.close();
   const leftovers = [
     sandboxes.docker.getContainer(egress).remove({ force: true }),
-    sandboxes.docker.getImage(keptName(key)).remove({ force: true }),
+    ...[kept, built].map((key) => sandboxes.docker.getImage(keptName(key)).remove({ force: true })),
   ];
   await Promise.allSettled(leftovers);
   await sandboxes.docker
@@ -59,18 +59,18 @@ test("is let through, and no rule is there that nothing needs", async () => {
   const setUp = sandboxes.spec({ network: "none" });
   await bash(await host.open(setUp), "touch ~/kept");
   const { setUps } = host;
-  const build = (line: string) => {
+  const build = (key: string, line: string) => {
     const context = pack();
     context.entry({ name: "Dockerfile" }, `FROM ${setUp.image}\n${line}\n`);
     context.finalize();
     const order = { context: Readable.from(context), dockerfile: "Dockerfile", args: {}, timeoutMs: 60_000 };
     return setUps!.build(setUp, key, order, AbortSignal.timeout(60_000));
   };
-  expect(await build("RUN touch /home/agent/built")).not.toHaveProperty("failed");
+  expect(await build(built, "RUN touch /home/agent/built")).not.toHaveProperty("failed");
   // No sandbox can be made from it, so it is removed.
-  expect((await build("RUN rm /usr/bin/tee")).failed).toContain("tee");
-  await setUps!.keep(setUp, key);
-  const again = await setUps!.take(setUp, key);
+  expect((await build(randomBytes(16).toString("hex"), "RUN rm /usr/bin/tee")).failed).toContain("tee");
+  await setUps!.keep(setUp, kept);
+  const again = await setUps!.take(setUp, kept);
   expect((await bash(again!, "ls ~/kept")).out).toBe("/home/agent/kept\n");
 
   expect(await host.sessions()).toContain(setUp.sessionId);

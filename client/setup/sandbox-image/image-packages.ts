@@ -54,6 +54,7 @@ export function parsePackages(listed: string): ImagePackage[] {
         return [{ name, version, purl: `pkg:${kind}/${at}` }];
       case "node":
         return [{ name: "node", version: name, purl: `pkg:generic/node@${name}` }];
+      case undefined:
       default:
         return [];
     }
