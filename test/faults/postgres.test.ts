@@ -1,10 +1,10 @@
-/** Postgres goes away and comes back, in every manner. Each test has a server of its own. */
+/** Postgres goes away and comes back, in every manner. Each test has a server of its own, and most of it is waiting. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, type TestContext } from "vitest";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
@@ -16,8 +16,22 @@ import { mountSmallDisk, noSmallDisk } from "../support/small-disk.ts";
 import { onServer } from "../support/services.ts";
 import type { WorkerProcess } from "../support/worker-process.ts";
 
-let postgres: OwnPostgres;
-async function start(script: ModelScript): Promise<{ session: KillableSession; worker: WorkerProcess }> {
+type Context = Pick<TestContext, "onTestFinished">;
+
+async function ownPostgres(
+  { onTestFinished }: Context,
+  ...options: Parameters<typeof startOwnPostgres>
+): Promise<OwnPostgres> {
+  const postgres = await startOwnPostgres(...options);
+  onTestFinished(() => postgres.close());
+  return postgres;
+}
+
+async function start(
+  { onTestFinished }: Context,
+  postgres: OwnPostgres,
+  script: ModelScript,
+): Promise<{ session: KillableSession; worker: WorkerProcess }> {
   const session = await startKillableSession(postgres, script);
   onTestFinished(() => session.close());
   return { session, worker: await session.startWorker() };
@@ -33,14 +47,10 @@ const hasWritten = ({ sandbox }: KillableSession, file: string): Promise<boolean
     () => false,
   );
 
-describe("a worker whose Postgres", () => {
-  beforeEach(async () => {
-    postgres = await startOwnPostgres();
-  });
-  afterEach(() => postgres.close());
-
-  it("is restarted again and again goes on, and every step is there once [R16] [invariant 13]", async () => {
-    const { session, worker } = await start(markerSteps(12));
+describe.concurrent("a worker whose Postgres", () => {
+  it("is restarted again and again goes on, and every step is there once [R16] [invariant 13]", async (context) => {
+    const postgres = await ownPostgres(context);
+    const { session, worker } = await start(context, postgres, markerSteps(12));
     await untilStep(session, 2);
     for (let restart = 0; restart < 5; restart += 1) {
       await postgres.stop("fast");
@@ -54,8 +64,9 @@ describe("a worker whose Postgres", () => {
     await checkSession(session.place, session, { kills: 5 });
   });
 
-  it("loses its backends to kill -9 goes on [R16] [A20]", async () => {
-    const { session, worker } = await start(markerSteps(6));
+  it("loses its backends to kill -9 goes on [R16] [A20]", async (context) => {
+    const postgres = await ownPostgres(context);
+    const { session, worker } = await start(context, postgres, markerSteps(6));
     for (let kill = 0; kill < 3; kill += 1) {
       await untilStep(session, 2 * kill + 1);
       const [victim] = await onServer(postgres.url, async (client) => {
@@ -73,8 +84,9 @@ describe("a worker whose Postgres", () => {
     await checkSession(session.place, session, { kills: 3 });
   });
 
-  it("refuses connections for a while backs off, says so in the Web UI, and goes on by itself [R17]", async () => {
-    const { session, worker } = await start(markerSteps(4));
+  it("refuses connections for a while backs off, says so in the Web UI, and goes on by itself [R17]", async (context) => {
+    const postgres = await ownPostgres(context);
+    const { session, worker } = await start(context, postgres, markerSteps(4));
     await untilStep(session, 2);
     await postgres.stop("immediate");
     const pending = await eventually(
@@ -99,9 +111,10 @@ describe("a worker whose Postgres", () => {
     await checkSession(session.place, session, { kills: 1 });
   });
 
-  it("is away when the run is cancelled is waited for: the last files are saved, the sandbox is gone, the run Cancelled [R24]", async () => {
+  it("is away when the run is cancelled is waited for: the last files are saved, the sandbox is gone, the run Cancelled [R24]", async (context) => {
+    const postgres = await ownPostgres(context);
     const script = scriptedModel().calls("bash", { command: "echo kept > kept.txt; sleep 3; echo done" });
-    const { session, worker } = await start(script);
+    const { session, worker } = await start(context, postgres, script);
     // Not by its row, which says "running" before there is a sandbox to save.
     await eventually("the command has written its file", () => hasWritten(session, "kept.txt"), 120_000);
     await postgres.stop("immediate");
@@ -126,15 +139,12 @@ describe("a worker whose Postgres", () => {
   });
 });
 
-describe("a Postgres with few connections", () => {
-  it("that are all taken is waited for, typed, and the run goes on when some are free [R16] [R24]", async () => {
-    const narrow = await startOwnPostgres({
+describe.concurrent("a Postgres with few connections", () => {
+  it("that are all taken is waited for, typed, and the run goes on when some are free [R16] [R24]", async (context) => {
+    const narrow = await ownPostgres(context, {
       settings: ["max_connections=14", "superuser_reserved_connections=1"],
     });
-    onTestFinished(() => narrow.close());
-    const session = await startKillableSession(narrow, markerSteps(3));
-    onTestFinished(() => session.close());
-    const worker = await session.startWorker();
+    const { session, worker } = await start(context, narrow, markerSteps(3));
     await untilStep(session, 2);
     // Others take all that are left, and those that the worker gives up.
     const taken: pg.Client[] = [];
@@ -172,8 +182,10 @@ describe("a Postgres with few connections", () => {
 
 describe.skipIf(noSmallDisk !== undefined)(
   `a disk of Postgres'${noSmallDisk === undefined ? "" : ` (skipped: ${noSmallDisk})`}`,
+  { concurrent: true },
   () => {
-    it("that is full is waited for, typed; no step is half there, and the run goes on when there is room [R24]", async () => {
+    it("that is full is waited for, typed; no step is half there, and the run goes on when there is room [R24]", async (context) => {
+      const { onTestFinished } = context;
       const disk = await mountSmallDisk("100m");
       onTestFinished(() => disk.remove());
       // With its log elsewhere: where that is full the server itself ends, which is the restart of the tests above.
@@ -183,9 +195,7 @@ describe.skipIf(noSmallDisk !== undefined)(
         await small.close();
         rmSync(wal, { recursive: true, force: true });
       });
-      const session = await startKillableSession(small, markerSteps(12, 0.1));
-      onTestFinished(() => session.close());
-      const worker = await session.startWorker();
+      const { session, worker } = await start(context, small, markerSteps(12, 0.1));
       await untilStep(session, 2);
       const pending = await eventually(
         "the Web UI shows that the disk is full",
