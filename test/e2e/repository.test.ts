@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { gitConfigSchema, type SessionGit } from "../../activities/config/git-settings.ts";
 import { readWorkspace } from "../../activities/store/checkpoints.ts";
 import type { DeliveryOrder } from "../../activities/contract/delivery.ts";
@@ -16,8 +16,8 @@ import { resultTexts } from "../support/stored.ts";
 
 const agent = useAgent();
 const remotes: Remote[] = [];
-afterEach(() => {
-  for (const remote of remotes.splice(0)) remote.remove();
+afterAll(() => {
+  for (const remote of remotes) remote.remove();
 });
 
 function remote(files?: Readonly<Record<string, string>>): Remote {
@@ -39,7 +39,8 @@ const bash = (script: ModelScript, command: string) => script.calls("bash", { co
 const eventsOf = async (session: RunningSession, type: string) =>
   (await session.events()).filter((event) => event.type === type).map(({ data }) => data);
 
-describe("a session on a repository", () => {
+// Most of it is waiting, for containers and for Git.
+describe.concurrent("a session on a repository", () => {
   it("pushes what the agent committed to a branch of its own, and leaves the default branch alone", async () => {
     const place = remote({ "README.md": "# Here\n", "AGENTS.md": "Use tabs.\n" });
     const main = place.at("main");
