@@ -32,7 +32,7 @@ import type { Queryable } from "./store/db.ts";
 import { createSession } from "./store/sessions.ts";
 
 const ABOUT_CHARS = 80;
-/** How late a person sees that a session waits. Source: ours; ends are told by Temporal. */
+/** How late a person sees that a session waits. Source: ours; ends are reported by Temporal. */
 const LOOK_MS = 60_000;
 
 export function createBatchActivities(deps: AgentDeps): BatchActivities {

@@ -44,7 +44,7 @@ export interface Run {
   opening: Promise<void> | undefined;
   /** What the step's calls ask of people. */
   readonly asking: Asking;
-  /** Which waiting messages watchers are still to be told of. */
+  /** Which waiting messages are still to be announced to watchers. */
   readonly unannounced: Unannounced;
   readonly delegates: DelegateSlots;
   /** What this run is to deliver, where it was started for that alone. */

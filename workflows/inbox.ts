@@ -14,7 +14,7 @@ export interface Inbox {
 
 /** Waiting messages of more bytes than this are parked: an activity's input stays far below the 64 KB guard. */
 export const MAX_QUEUE_BYTES = 24_000;
-/** Ids remembered for telling duplicates; older ones are told by Postgres, where they were parked or delivered. */
+/** Ids remembered for telling duplicates; older ones are recognised by Postgres, where they were parked or delivered. */
 const MAX_SEEN_IDS = 1_000;
 const MAX_CARRIED_IDS = 300;
 const MAX_CARRIED_ID_BYTES = 16_000;

@@ -19,7 +19,7 @@ export function announceQueued(run: Run, message: Pick<Guidance, "id" | "parts" 
   unannounced.messages.push(queuedMessage(message, position));
   if (unannounced.isBusy) return;
   unannounced.isBusy = true;
-  // What fails here, as in a run that is cancelled, is told with the delivery.
+  // What fails here, as in a run that is cancelled, is announced with the delivery.
   tellAll(run)
     .catch(() => undefined)
     .finally(() => (unannounced.isBusy = false));

@@ -38,7 +38,7 @@ export interface SessionBatchInput {
   readonly leftVersion?: string;
 }
 
-/** Between two looks at sessions that were asked to cancel, in ms: one that was reset closes without our being told. */
+/** Between two looks at sessions that were asked to cancel, in ms: one that was reset closes without a report to us. */
 const CANCELLING_LOOK_MS = 5_000;
 
 interface Batch {
@@ -129,7 +129,7 @@ async function begin(
 ): Promise<void> {
   batch.open = [...batch.open, sessionId];
   batch.after = ordinal;
-  // Its end is not told: it may be there already.
+  // Its end is not reported: it may be there already.
   if (begun) return void (batch.woken = true);
   try {
     const child = await startChild(WORKFLOW_TYPE, {

@@ -119,7 +119,7 @@ export interface CallFacts {
   readonly alone?: true;
 }
 
-/** What is told beside every outcome of a step. */
+/** What is reported beside every outcome of a step. */
 export interface StepNews {
   /** Messages that wait in Postgres for the next step: more had come than one step takes. */
   readonly parked?: number;

@@ -71,7 +71,7 @@ export type SettledQuestion =
   | { readonly kind: "noted"; readonly how: Settlement["how"] }
   | { readonly kind: "result"; readonly facts: ToolFacts };
 
-/** What the operator is told of. */
+/** What the operator is notified of. */
 export interface NotifyInput {
   readonly event: "question:asked" | "session:ended";
   /** Which question was asked. */

@@ -1,4 +1,4 @@
-/** A message that waits, as watchers are told of it. Pure: the workflow makes it. */
+/** A message that waits, as it is announced to watchers. Pure: the workflow makes it. */
 import { cutChars, shorten } from "./cut-text.ts";
 import type { Guidance } from "./guidance.ts";
 import type { FilePart, UserPart } from "./message.ts";
@@ -56,7 +56,7 @@ export function queuedMessage(
   };
 }
 
-/** Other text files are told of by their names. */
+/** Of other text files only the names are shown. */
 function isStoredText(part: UserPart): part is FilePart {
   return part.type === "file" && part.mediaType === "text/plain" && part.data.length < 100;
 }

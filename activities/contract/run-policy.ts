@@ -40,7 +40,7 @@ export interface RunPolicy {
   readonly wrapUpMs?: number;
   /** An interrupt is kept until the step's boundary. Absent in runs from before it was. */
   readonly keepsInterrupt?: true;
-  /** Watchers are told of a message when it comes. Absent in runs that told of it when it was delivered. */
+  /** A message is announced to watchers when it comes. Absent in runs that announced it when it was delivered. */
   readonly announcesQueued?: true;
   /** Only an answer that finished with `stop` completes a task. Absent in runs from before it was so. */
   readonly needsStop?: true;
@@ -54,7 +54,7 @@ export interface RunPolicy {
   readonly asksForDomains?: true;
   /** It has MCP servers, which may want to know something of a person in the middle of a call. */
   readonly serversAsk?: true;
-  /** The operator is told of questions and of the end. */
+  /** The operator is notified of questions and of the end. */
   readonly notifies?: true;
   /** Of a session that works on a repository. Absent in all others. */
   readonly git?: {

@@ -2,7 +2,7 @@
 import { ModelError } from "./model.ts";
 import type { NamedDeadlines } from "./deadlines.ts";
 
-/** After so long without a piece, bytes that are none are told of. Source: ours, when a person begins to wonder. */
+/** After so long without a piece, bytes that carry none are reported. Source: ours, when a person begins to wonder. */
 const WONDER_MS = 5_000;
 
 export class Watchdog {

@@ -34,7 +34,7 @@ export interface StoreOptions {
   readonly maxConnections?: number;
   /** How long Postgres may leave a question without a word, in ms, before the connection is given up; default 45 s. */
   readonly silenceMs?: number;
-  /** Told of every lost connection; the pool replaces it by itself. */
+  /** Called with every lost connection; the pool replaces it by itself. */
   readonly onError?: (error: Error) => void;
 }
 

@@ -32,7 +32,7 @@ export const eventData = {
   "step:started": of({ estimatedInput: number, estimated: flag, limit: number, window: number.optional() }),
   /** The request is on its way; `hidden`: bytes come and have long brought nothing to show, so it thinks where nobody sees it. */
   "llm:thinking": of({ model: text, hidden: yes.optional() }),
-  /** A long call is told while it is written: `tool-name` begins it, its arguments follow as they come. */
+  /** A long call is reported while it is written: `tool-name` begins it, its arguments follow as they come. */
   "llm:chunk": of({ chunkType: z.enum(["text", "reasoning", "tool-name", "tool-input"]), text: text }),
   "llm:response": of({
     content: text,

@@ -5,7 +5,7 @@ import type pg from "pg";
 /**
  * The driver's own timeout of a query would give up the query and leave its connection in the pool, waiting for the
  * answer; and TCP alone takes a quarter of an hour to notice. A transaction that rests, as while a sandbox is made, is not
- * silence. Told by two looks in a row, so that a process that was stopped itself reads first what came meanwhile.
+ * silence. Recognised by two looks in a row, so that a process that was stopped itself reads first what came meanwhile.
  */
 export function endSilentConnections(pool: pg.Pool, silenceMs: number): void {
   const halfMs = Math.ceil(silenceMs / 2);

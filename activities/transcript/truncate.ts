@@ -45,7 +45,7 @@ export function truncateText(text: string, options: TruncateOptions): Truncation
     return { text, truncated: false, limit: undefined, totalChars, totalLines, cutChars: 0, cutLines: 0 };
   }
   const room = Math.max(0, options.maxChars - NOTICE_CHARS);
-  // The ends of a longer text that fit as they are: nothing more is cut, only told.
+  // The ends of a longer text that fit as they are: nothing more is cut, only reported.
   const told = partial && byLines === undefined && text.length <= room;
   const { head, tail } = told ? { head: text, tail: "" } : split(byLines ?? { head: text, tail: text }, room);
   const missingChars = totalChars - head.length - tail.length;

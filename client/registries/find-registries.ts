@@ -1,6 +1,6 @@
 /**
  * The package registries that a person's tools use, read from where those tools keep them. Addresses only: a name or password
- * in one is left out and told. Files of the current folder are not read: they may have come with a cloned repository. Pure.
+ * in one is left out and reported. Files of the current folder are not read: they may have come with a cloned repository. Pure.
  */
 import { PIP_INDEX } from "../../activities/config/public-registries.ts";
 

@@ -102,7 +102,7 @@ function taken(name: string): ClientError {
   );
 }
 
-/** The SDK tells times that the server does not take by a TypeError. */
+/** The SDK reports times that the server does not take by a TypeError. */
 function refusal(error: unknown, { cron, timeZone }: ScheduleOrder): ClientError | undefined {
   if (!(error instanceof TypeError)) return undefined;
   const zone = timeZone === undefined ? "" : ` in the time zone ${timeZone}`;

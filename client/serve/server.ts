@@ -17,7 +17,7 @@ export interface Serving {
   /** 0 = a free one. */
   readonly port: number;
   readonly tokens: Guard["tokens"];
-  /** What no answer tells. */
+  /** What no answer reveals. */
   readonly onFault: (error: unknown) => void;
 }
 

@@ -39,7 +39,7 @@ export async function cancelSession(
     async () => {
       if (isClosed()) return true;
       if (run?.status === "RUNNING" && asked !== run.runId) {
-        // The session's end is the last that is told of it.
+        // The session's end is the last that is reported of it.
         if (asked === undefined) await recordAction(services, row, "cancel");
         if (await requestCancel(services, id, run)) asked = run.runId;
       }

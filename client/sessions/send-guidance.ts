@@ -152,7 +152,7 @@ export async function announceMessage(
   await announce(services, row, { id, position, excerpt: excerptOf([textPart(text)]), ...by });
 }
 
-/** The sender finds it in the queue at once; what comes another way, the worker tells as it takes it. */
+/** The sender finds it in the queue at once; what comes another way, the worker announces as it takes it. */
 async function announce(services: Services, row: SessionRow, message: QueuedMessage): Promise<void> {
   const { db } = services.store;
   const step = (await readFigures(db, [row.id])).get(row.id)?.step ?? 0;

@@ -6,7 +6,7 @@ import { lsRemote } from "../../activities/git/remote.ts";
 import { isSetupOff } from "../config/config.ts";
 import { missing, usageError } from "../console/errors.ts";
 
-/** A missing credential is told within 10 s. Source: requirement 1.2. */
+/** A missing credential is reported within 10 s. Source: requirement 1.2. */
 const CHECK_MS = 8_000;
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -23,7 +23,7 @@ export class WatchedChildren {
     this.#show = show;
   }
 
-  /** To be told of each event of the parent. */
+  /** To be called with each event of the parent. */
   follow({ type, data }: SessionEvent): void {
     if (type !== "delegate:started") return;
     const { childId } = data as SessionEvent<"delegate:started">["data"];

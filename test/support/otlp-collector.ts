@@ -54,7 +54,7 @@ interface CollectedMetric {
 export interface OtlpCollector {
   readonly url: string;
   readonly spans: CollectedSpan[];
-  /** As last told. */
+  /** As last reported. */
   readonly metrics: CollectedMetric[];
   /** Every byte that came, as text. */
   readonly bytes: () => string;

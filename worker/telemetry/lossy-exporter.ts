@@ -14,8 +14,12 @@ interface Losses {
 /** The codes of `ExportResultCode`, which is in a package that is not ours to import. */
 const SUCCESS = 0;
 
-/** @param told of each loss, with why */
-export function countLosses(inner: SpanExporter, maxWaiting: number, told: (reason: string) => void): Losses {
+/** @param report called with each loss, with why */
+export function countLosses(
+  inner: SpanExporter,
+  maxWaiting: number,
+  report: (reason: string) => void,
+): Losses {
   let waiting = 0;
   let underWay = 0;
   let dropped = 0;
@@ -35,7 +39,7 @@ export function countLosses(inner: SpanExporter, maxWaiting: number, told: (reas
       }
       dropped += 1;
       // Once for each time that it fills up, not for each span.
-      if (!isFull) told(`${maxWaiting} spans wait already`);
+      if (!isFull) report(`${maxWaiting} spans wait already`);
       isFull = true;
       return false;
     },
@@ -47,7 +51,7 @@ export function countLosses(inner: SpanExporter, maxWaiting: number, told: (reas
           underWay -= spans.length;
           if (result.code !== SUCCESS) {
             dropped += spans.length;
-            told(result.error?.message ?? "the endpoint refused them");
+            report(result.error?.message ?? "the endpoint refused them");
           }
           done(result);
         });

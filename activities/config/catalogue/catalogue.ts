@@ -49,7 +49,7 @@ export function findInCatalogue({ models }: Catalogue, model: string): Catalogue
   return undefined;
 }
 
-/** A model's end is told this many days before. */
+/** A model's end is announced this many days before. */
 const WARNING_DAYS = 60;
 const DAY_MS = 86_400_000;
 

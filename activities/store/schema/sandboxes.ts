@@ -1,4 +1,4 @@
-/** Where a session's sandbox is, and what is still to be told of it. Part of schema.ts. */
+/** Where a session's sandbox is, and what is still to be reported of it. Part of schema.ts. */
 import { integer, json, pgTable, text } from "drizzle-orm/pg-core";
 
 /** A file that no checkpoint holds, and why. */
@@ -37,7 +37,7 @@ export const boxes = pgTable("boxes", {
    * them may be in progress.
    */
   savesBegun: integer("saves_begun").notNull().default(0),
-  /** Files that were told to be in no checkpoint. */
+  /** Files that were reported to be in no checkpoint. */
   leftOut: json("left_out").$type<LeftOutFile[]>().notNull().default([]),
   /** What the model is told at the next step boundary. */
   notice: text(),

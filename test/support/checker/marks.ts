@@ -68,7 +68,7 @@ function markedCalls({ messages, calls }: Needed): MarkedCall[] {
   });
 }
 
-/** A sandbox that was lost with its volume comes back as last saved: what a call wrote after that save is gone, and told. */
+/** A sandbox that was lost with its volume comes back as last saved: what a call wrote after that save is gone, and reported. */
 function isForgotten({ events }: Needed, { finishedAt }: MarkedCall): boolean {
   return events.some(
     ({ type, data, at }) =>

@@ -1,4 +1,4 @@
-/** I11: watchers see what is stored, and what is stored was told: each answer, result and message once. */
+/** I11: watchers see what is stored, and what is stored was announced: each answer, result and message once. */
 import { isDeepStrictEqual } from "node:util";
 import { forkedAt, isClosed, metaOf, placeOf, type EventRow, type Evidence } from "./evidence.ts";
 import { countsOf, type Violation } from "./violation.ts";
