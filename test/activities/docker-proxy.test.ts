@@ -8,7 +8,7 @@ import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { runcOf } from "../../activities/sandbox/docker/known-escapes.ts";
 import { listeningPorts, runningSandbox } from "../../activities/sandbox/docker/sandbox-ports.ts";
 import { keptName } from "../../activities/sandbox/docker/set-up-images.ts";
-import type { SandboxHost } from "../../activities/sandbox/sandbox.ts";
+import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
 import { probeDocker } from "../../worker/connect/probe.ts";
 import { composedRules, startSocketProxy, type SocketProxy } from "../support/docker-socket-proxy.ts";
 import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";
