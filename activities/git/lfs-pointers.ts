@@ -64,7 +64,7 @@ async function readPointers(
 }
 
 /** Of the output of `git cat-file --batch`: each blob begins on a line of its own, behind one with its hash. Pure. */
-export function pointersIn(batch: string): LfsObject[] {
+function pointersIn(batch: string): LfsObject[] {
   const pointers = batch.matchAll(
     /^[0-9a-f]{40,64} blob \d+\nversion https:\/\/git-lfs\.github\.com\/spec\/v1\n(?:ext-\d-[^\n]*\n)*oid sha256:([0-9a-f]{64})\nsize (\d{1,15})$/gm,
   );

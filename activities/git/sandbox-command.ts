@@ -24,7 +24,7 @@ function command(id: string, order: Order): SandboxCommand {
 }
 
 /** The command's state once it has ended; its output is to be read and discarded. */
-export function run(sandbox: GitSandbox, order: Order): Promise<CommandState> {
+function run(sandbox: GitSandbox, order: Order): Promise<CommandState> {
   return sandbox.run(command(`git-${randomUUID()}`, order), { timeoutMs: TIMEOUT_MS + 10_000 });
 }
 
@@ -104,7 +104,7 @@ export async function readOutput(
 }
 
 /** @returns what it wrote, at most 1 MiB. @throws SandboxUnavailable where it failed */
-export async function endedText(sandbox: GitSandbox, what: string, state: CommandState): Promise<string> {
+async function endedText(sandbox: GitSandbox, what: string, state: CommandState): Promise<string> {
   const text = async (stream: "out" | "err", maxBytes: number) =>
     new TextDecoder().decode(await sandbox.read(state.id, stream, 0, maxBytes));
   if (state.kind === "exited" && state.exitCode === 0) {
