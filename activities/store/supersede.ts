@@ -84,26 +84,24 @@ async function supersedeRounds(tx: Queryable, id: string, epoch: number, at: Sta
   return gone.rowCount ?? 0;
 }
 
-/**
- * Calls of the standpoint's own step are made again as new ones, since their answers are superseded. One whose server waits for
- * an answer goes on from there.
- */
+/** One that was not begun; and one whose server waits for a person, which goes on from there. */
+const STAYS = sql`(status = 'pending' or (status = 'running' and coalesce(mcp_state, '') like '{"asked"%'))`;
+
+/** Calls of the standpoint's own step are made again as new ones, since their answers are superseded. */
 async function supersedeCalls(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<void> {
   if (at.phase === "tools") {
     await tx.execute(sql`with again as (
-        select step, index, call_id, name, mcp_server, read_only, case when mcp_state like '{"asked"%' then mcp_state end as mcp_state,
-          case when mcp_state like '{"asked"%' then mcp_task end as mcp_task, row_number() over (order by index) as place, count(*) over () as total from tool_calls
-        where session_id = ${id} and superseded_epoch is null and step = ${at.step} and status <> 'pending'
+        select step, index, call_id, name, mcp_server, read_only, row_number() over (order by index) as place, count(*) over () as total
+        from tool_calls where session_id = ${id} and superseded_epoch is null and step = ${at.step} and not ${STAYS}
       ), c as (
         update cursors set message_sequence = message_sequence + (select count(*) from again) where session_id = ${id} returning message_sequence
       )
-      insert into tool_calls (session_id, epoch, step, index, call_id, name, sequence, mcp_server, read_only, mcp_state, mcp_task)
-      select ${id}, ${epoch}, step, index, call_id, name, c.message_sequence - total + place, mcp_server, read_only, mcp_state, mcp_task
-      from again, c`);
+      insert into tool_calls (session_id, epoch, step, index, call_id, name, sequence, mcp_server, read_only)
+      select ${id}, ${epoch}, step, index, call_id, name, c.message_sequence - total + place, mcp_server, read_only from again, c`);
   }
   await tx.execute(sql`update tool_calls set superseded_epoch = ${epoch}
     where session_id = ${id} and superseded_epoch is null and epoch < ${epoch}
-    and (step > ${at.step} or (step = ${at.step} and (${at.phase === "model"} or status <> 'pending')))`);
+    and (step > ${at.step} or (step = ${at.step} and (${at.phase === "model"} or not ${STAYS})))`);
 }
 
 /** Answers of the step that no result shows yet: of calls that were allowed and had not run. */

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { mcpServersSchema } from "../../activities/config/mcp-settings.ts";
+import type { codingAgent } from "../../workflows/index.ts";
 import { useAgent } from "../support/agent-harness.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { eventually } from "../support/eventually.ts";
@@ -249,6 +250,33 @@ test("no worker is needed while a server waits for a person, and a continued cal
   const rows = await callRows(agent.database.store, session.id);
   expect(rows.map(({ status }) => status)).toEqual(["completed", "unknown"]);
   await checkSession(session.place, session, { kills: 2 });
+});
+
+test("a question of a server is still there after a reset to while it waited, and the call goes on from it", async () => {
+  const server = await startMcpServer((made) => addCreate(made));
+  const session = await agent.start(scriptedModel().calls("github__create", {}).says("Done."), {
+    config: withServers({ github: { url: server.url } }),
+  });
+  await session.until("question:asked");
+  await untilWaiting(agent.database.store, session);
+  const { events } = await session.handle.fetchHistory();
+  const last = events?.findLast((event) => event.workflowTaskCompletedEventAttributes);
+  const { runId } = await agent.client.workflowService.resetWorkflowExecution({
+    namespace: agent.client.options.namespace,
+    workflowExecution: { workflowId: session.id },
+    reason: "a test goes back",
+    workflowTaskFinishEventId: last?.eventId ?? null,
+    requestId: session.id,
+  });
+  const handle = agent.client.workflow.getHandle<typeof codingAgent>(session.id, runId);
+  const again = { ...session, handle };
+  await answerWhenAsked(again, "s1c0q1", { text: "beta" });
+  await answerWhenAsked(again, "s1c0q2", { text: "T" });
+  expect(await handle.result()).toMatchObject({ result: "Done." });
+  expect((await resultTexts(agent.database.store, session.id))[0]).toContain('"project":"beta"');
+  expect(callsOf(server)).toHaveLength(2);
+  expect((await questionRows(agent.database.store, session)).at(-1)).toMatchObject({ status: "answered" });
+  await checkSession(agent, session);
 });
 
 interface Asking {
