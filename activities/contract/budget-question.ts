@@ -25,7 +25,7 @@ export interface OpenBudget extends AskBudgetInput {
   readonly id: string;
 }
 
-export const STOP = "stop";
+const STOP = "stop";
 
 /** The sum in dollars: cents, and four digits below one. */
 export const usd = (amount: number): string =>
