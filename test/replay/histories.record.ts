@@ -6,6 +6,7 @@ import { retrySession } from "../../client/sessions/retry-session.ts";
 import { type RunningSession, useAgent } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
 import { eventually } from "../support/eventually.ts";
+import { untilWaiting } from "../support/questions.ts";
 import { recordHistory } from "../support/history-fixture.ts";
 import { resetToStep } from "../support/reset-run.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
@@ -44,6 +45,14 @@ it("plain", async () => {
     .calls("bash", { command: "cat a.txt" })
     .says("Done.");
   await keep("plain", await agent.start(script));
+});
+
+it("budget-question", async () => {
+  const script = scriptedModel().answers(bash("echo one")).says("Done.");
+  const session = await agent.start(script, limits({ maxSteps: 1, onLimit: "ask" }));
+  await untilWaiting(agent.database.store, session);
+  await session.handle.signal("answer", { option: 1 });
+  await keep("budget-question", session);
 });
 
 it("parallel-tools", async () => {

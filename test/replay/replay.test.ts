@@ -20,6 +20,7 @@ import { workflowSinks } from "../../worker/worker-options.ts";
 const project = fileURLToPath(new URL("../..", import.meta.url));
 /** Each way a run may go, and what its history has that no other way leaves. Source: survey of durable engines, A11. */
 const SHAPES: Readonly<Record<string, RegExp>> = {
+  "budget-question": /askBudget.*markWaiting.*signalName\W+answer.*settleBudget.*modelStep/,
   "cancel-mid-stream": /modelStep.*parkGuidance.*EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED/,
   "cancel-mid-tool": /runTool.*ACTIVITY_TASK_CANCEL_REQUESTED.*EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED/,
   compaction: /trigger\W+threshold.*kind\W+compacted/,
