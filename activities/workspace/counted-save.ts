@@ -14,12 +14,39 @@ const MAX_TRIES = 60;
 /** @throws PoisonedSession (fatal) where too many workers were lost while they saved this session; what `save` throws */
 export async function countedSave<T>(db: Queryable, sessionId: string, save: () => Promise<T>): Promise<T> {
   const endTurn = await begin(db, sessionId);
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const own = { db, sessionId, ended };
+  underWay.add(own);
   try {
     return await save();
   } finally {
     endTurn();
     await forgetSavesBegun(db, sessionId).catch(() => void forgetLater(db, sessionId));
+    underWay.delete(own);
+    end();
   }
+}
+
+/** Saves of this process. */
+const underWay = new Set<{
+  readonly db: Queryable;
+  readonly sessionId: string;
+  readonly ended: Promise<void>;
+}>();
+
+/**
+ * For a worker that ends in good order: no save that it leaves behind was lost. One rolling deploy ends two workers in a row.
+ * @param timeoutMs how long saves in progress are waited for
+ */
+export async function endSaves(db: Queryable, timeoutMs: number): Promise<void> {
+  const own = [...underWay].filter((save) => save.db === db);
+  if (own.length === 0) return;
+  await Promise.race([
+    Promise.all(own.map(({ ended }) => ended)),
+    sleep(timeoutMs, undefined, { ref: false }),
+  ]);
+  const left = own.filter((save) => underWay.has(save));
+  await Promise.all(left.map(({ sessionId }) => forgetSavesBegun(db, sessionId)));
 }
 
 /** @throws PoisonedSession (fatal) */

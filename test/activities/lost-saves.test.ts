@@ -1,5 +1,6 @@
 /** A save beside the next step that ends its worker: no activity tells of it, so it is counted before it begins. */
 import { expect, it } from "vitest";
+import { endSaves } from "../../activities/workspace/counted-save.ts";
 import { findSandbox } from "../../activities/store/sandboxes.ts";
 import type { DirectAgent } from "../support/direct-agent.ts";
 import { bash, close, newEngine, otherWorker, resume, saved, startOn } from "../support/engine-session.ts";
@@ -50,6 +51,28 @@ it("after two workers that were lost while they saved, a third neither opens nor
   await fourth.perform("runTool", { step, index: 0 });
   await close(agent, step, fourth);
   expect(await saved(agent)).toEqual({ "log.txt": "1\n2\n4\n" });
+});
+
+it("a worker that ends in good order in the middle of a save is not lost: two of them in a row keep nobody from saving", async () => {
+  const engine = newEngine();
+  const script = scriptedModel().answers(writing("1")).answers(writing("2")).answers(writing("3"));
+  const agent = await startOn(database, script, engine);
+  await agent.perform("openSession", { chain: agent.runId });
+  engine.beforeProgram = () => new Promise(() => undefined);
+  let worker: ReturnType<typeof otherWorker> = agent;
+  for (const step of [1, 2]) {
+    await worker.perform("modelStep", { step, guidance: [] });
+    await worker.perform("runTool", { step, index: 0 });
+    await untilBegun(agent, 1);
+    await endSaves(database.store.db, 10);
+    expect(await savesBegun(agent)).toBe(0);
+    worker = otherWorker(agent);
+  }
+  engine.beforeProgram = async () => {};
+  await worker.perform("modelStep", { step: 3, guidance: [] });
+  await worker.perform("runTool", { step: 3, index: 0 });
+  await close(agent, 3, worker);
+  expect(await saved(agent)).toEqual({ "log.txt": "1\n2\n3\n" });
 });
 
 it("saves that fail, or find nothing to save, do not count", async () => {
