@@ -30,10 +30,21 @@ const PROGRESS_MS = 10_000;
 /** For all to be at work, beside a share for each: containers are made one after another. */
 const RAMP_MS = 60_000;
 const RAMP_EACH_MS = 2_500;
+/** What the machine gives to a session: its sandbox for the most part. Source: measured with 50 (46 to 62 MB, 2026-11). */
+const SESSION_BYTES = 60 * 1_024 * 1_024;
+
+/** @throws Error that says so, instead of a machine that ends processes at random */
+function requireMemory({ sessions }: Level): void {
+  const [needed, there] = [sessions * SESSION_BYTES, availableBytes()].map((bytes) => bytes / 1_024 ** 3);
+  if ((needed ?? 0) > (there ?? 0))
+    throw new Error(
+      `their sandboxes take some ${needed?.toFixed(0)} GB of memory, of which ${there?.toFixed(0)} are free`,
+    );
+}
 
 /**
  * @param windowMs how long is measured
- * @throws Error where fewer than nine in ten sessions come to work in time
+ * @throws Error where there is too little memory for so many, or fewer than nine in ten sessions come to work in time
  */
 export async function measureLevel(
   stand: ScaleStand,
@@ -41,13 +52,15 @@ export async function measureLevel(
   windowMs: number,
   say: (line: string) => void,
 ): Promise<Measured> {
+  requireMemory(level);
   const workers: WorkerProcess[] = [];
   const ids: string[] = [];
+  let starting: Promise<unknown> = Promise.resolve();
   try {
     for (let count = 0; count < level.workers; count += 1) workers.push(await stand.startWorker());
     await stand.model.ask.pauses();
     const before = { machine: availableBytes(), worker: residentOf(workers) };
-    const starting = Promise.all(
+    starting = Promise.all(
       Array.from({ length: level.sessions }, async () => void ids.push(await stand.startSession())),
     );
     starting.catch(() => undefined);
@@ -57,6 +70,7 @@ export async function measureLevel(
   } finally {
     say("ending its sessions");
     await Promise.all(workers.map(end));
+    await starting.catch(() => undefined);
     await stand.endSessions(ids);
     await stand.model.ask.forget();
   }

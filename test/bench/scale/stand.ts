@@ -70,14 +70,30 @@ export async function bringUpScale(say: (line: string) => void): Promise<ScaleSt
       LONGHAUL_LOG_LEVEL: "warn",
       LONGHAUL_SHUTDOWN_GRACE_MS: "500",
     };
+    const workers = new Set<WorkerProcess>();
+    const sessions = new Set<string>();
+    const endSessions = async (ids: readonly string[]) => {
+      await Promise.all(ids.map((id) => inTurn(() => endSession(client, docker, id))));
+      for (const id of ids) sessions.delete(id);
+    };
+    // Where a level is broken off.
+    add(
+      () => endSessions([...sessions]),
+      () => Promise.all([...workers].filter(({ alive }) => alive).map((worker) => worker.kill())),
+    );
     return {
       postgres,
       temporal,
       model,
-      startWorker: () => startWorkerProcess(environment),
+      async startWorker() {
+        const worker = await startWorkerProcess(environment);
+        workers.add(worker);
+        return worker;
+      },
       startSession: () =>
         inTurn(async () => {
           const id = `scale-${randomBytes(5).toString("hex")}`;
+          sessions.add(id);
           await createSession(postgres.store, { id, task: "Go on.", config: runConfig(image) });
           await client.workflow.start<typeof codingAgent>(WORKFLOW_TYPE, {
             workflowId: id,
@@ -86,10 +102,7 @@ export async function bringUpScale(say: (line: string) => void): Promise<ScaleSt
           });
           return id;
         }),
-      async endSessions(ids) {
-        const end = (id: string) => inTurn(() => endSession(client, docker, id));
-        await Promise.all(ids.map(end));
-      },
+      endSessions,
       close,
     };
   } catch (error) {
