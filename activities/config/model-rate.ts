@@ -12,7 +12,7 @@ export const modelRateSchema = z.strictObject({
   concurrent: count.optional(),
 });
 export type ModelRate = z.infer<typeof modelRateSchema>;
-export type RateLimit = keyof ModelRate;
+type RateLimit = keyof ModelRate;
 
 /** What of a model's limits is used up at the moment of a request. */
 export interface RateUse {

@@ -9,7 +9,7 @@ import { cacheFolder, temporalBinary } from "../../client/setup/temporal-binary.
 import { versionsFinding } from "../../client/setup/versions-check.ts";
 import { startClient } from "../support/client-process.ts";
 import { eventually } from "../support/eventually.ts";
-import { startKillableSession, type KillableSession } from "../support/killable-session.ts";
+import { startKillableSession } from "../support/killable-session.ts";
 import { answerQuestionUpdate, statusQuery } from "../../workflows/messages.ts";
 import { checkSession } from "../support/checker/check-session.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";

@@ -1,6 +1,6 @@
 /**
- * Pinned sessions and a version that takes over, on a server that tells runs of it (from 1.31 on; the development server of the other
- * tests does not). Its server is built once, by `npm run bench -- --only scale` or `npm run chaos`; without it this is left out.
+ * Pinned sessions and a version that takes over, on a server that tells runs of it (1.32 does; 1.29, the development server of the
+ * other tests, does not). Its server is built once, by `npm run bench -- --only scale` or `npm run chaos`; without it this is left out.
  */
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -42,7 +42,8 @@ describe.skipIf(!isBuilt)(
     }, 300_000);
     afterAll(async () => {
       await client?.connection.close();
-      await native?.close().finally(() => temporal?.close());
+      await native?.close();
+      await temporal?.close();
     });
 
     /** A queue and a deployment of their own, and workers of versions on them. */
@@ -51,7 +52,7 @@ describe.skipIf(!isBuilt)(
       const running: { readonly worker: Worker; readonly run: Promise<void> }[] = [];
       return {
         deployment,
-        async worker(build: string, activities: AgentActivities) {
+        worker: async (build: string, activities: AgentActivities) => {
           const [options] = workerOptions({
             config: readWorkerConfig({
               DATABASE_URL: "postgres://unused",
@@ -72,7 +73,7 @@ describe.skipIf(!isBuilt)(
         },
         start: () =>
           client.workflow.start(WORKFLOW_TYPE, { workflowId: `v-${randomUUID()}`, taskQueue, args: [{}] }),
-        async close() {
+        close: async () => {
           for (const { worker } of running) worker.shutdown();
           await Promise.all(running.map(({ run }) => run));
         },
