@@ -6,7 +6,7 @@ import { deploy, FAULT_ACTIONS } from "./faults.ts";
 import { checkAll, findLeaks, removeLeft } from "./findings.ts";
 import { readOptions, type SoakOptions, USAGE } from "./options.ts";
 import { createRandom } from "./random.ts";
-import { createSessions, type Sessions } from "./sessions.ts";
+import { createSessions, type Sessions, type SoakSession } from "./sessions.ts";
 import { bringUpChaos, type ChaosStand } from "./stand.ts";
 import { failuresOf, renderSummary } from "./summary.ts";
 import { rssSlope } from "./workers.ts";
@@ -108,12 +108,13 @@ async function keepBreaking({ stand, sessions, options, faults, time }: Breaking
     if (isDue) deployAt += options.deployMs;
     const kind = isDue ? "deploy" : random.pick(options.faults);
     const act = kind === "deploy" ? deploy : FAULT_ACTIONS[kind];
+    const metBy = meetings(sessions);
     try {
       const done = await act({ stand, sessions, random });
       if (done === undefined) continue;
       say(`${kind}: ${done}`);
       faults.set(kind, (faults.get(kind) ?? 0) + 1);
-      for (const session of sessions.running()) session.disruptions += 1;
+      for (const session of metBy()) session.disruptions += 1;
     } catch (error) {
       // A fault on a session that has just ended, or on a server that is just away: chance, not a finding.
       say(
@@ -121,6 +122,16 @@ async function keepBreaking({ stand, sessions, options, faults, time }: Breaking
       );
     }
   }
+}
+
+/** @returns a function that tells the sessions which ran at any time since: one may begin and end within a fault of a minute */
+function meetings(sessions: Sessions): () => SoakSession[] {
+  const known = sessions.all.length;
+  const before = new Set(sessions.running());
+  return () =>
+    sessions.all.filter(
+      (session, place) => place >= known || before.has(session) || session.status === "RUNNING",
+    );
 }
 
 async function endAll(stand: ChaosStand, sessions: Sessions): Promise<void> {
