@@ -2,7 +2,7 @@
 import { posix } from "node:path";
 import { fatal } from "../contract/failures.ts";
 import { lfsSource, pythonArguments } from "../sandbox/agent/sources.ts";
-import type { Part } from "./fetch-parts.ts";
+import type { Part } from "./submodules.ts";
 import { feedAll, must, shell, type GitSandbox } from "./sandbox-command.ts";
 import type { Pack } from "./start-point.ts";
 

@@ -5,22 +5,12 @@ import { hasCommit, updateMirror } from "./mirror.ts";
 import { refusedRemote } from "./named-remote.ts";
 import type { Relay } from "./relay.ts";
 import { git, GitFailed } from "./run-git.ts";
-import type { StartPoint } from "./start-point.ts";
-import { linksIn, submodulesIn, type Submodule } from "./submodules.ts";
+import { linksIn, type Part, submodulesIn, type Submodule } from "./submodules.ts";
 import { troubleOf } from "./remote.ts";
 
 /** Of all levels together, and levels. Source: ours; the largest public projects have some hundred on three levels. */
 const MAX_SUBMODULES = 200;
 const MAX_LEVELS = 6;
-
-/** A submodule that was fetched. */
-export interface Part {
-  readonly submodule: Submodule;
-  /** Folder of the repository that names it, from /workspace; empty for the session's own. */
-  readonly parent: string;
-  readonly mirror: string;
-  readonly start: StartPoint;
-}
 
 /** What keeps a submodule away. `isPassing`: asking again may help. */
 export interface PartRefused {

@@ -2,6 +2,16 @@
 import { shorten } from "../contract/cut-text.ts";
 import type { GitAccess } from "./git-access.ts";
 import { git, runGit } from "./run-git.ts";
+import type { StartPoint } from "./start-point.ts";
+
+/** A submodule that was fetched. */
+export interface Part {
+  readonly submodule: Submodule;
+  /** Folder of the repository that names it, from /workspace; empty for the session's own. */
+  readonly parent: string;
+  readonly mirror: string;
+  readonly start: StartPoint;
+}
 
 const MAX_SHOWN_CHARS = 200;
 

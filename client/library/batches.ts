@@ -16,7 +16,7 @@ import {
   type Triggered,
 } from "../schedules/schedules.ts";
 import type { RunFlags } from "../sessions/run-options.ts";
-import type { StartOptions } from "./types.ts";
+import type { StartOptions } from "./start-options.ts";
 
 export type { BatchDocument, BatchSummary, ScheduleDocument, StartedBatch, Triggered };
 

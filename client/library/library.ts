@@ -27,15 +27,8 @@ import { pullWorkspace } from "../workspace/pull-workspace.ts";
 import { sessionDiff } from "../workspace/session-diff.ts";
 import { batchesOver, schedulesOver } from "./batches.ts";
 import { attachmentOf, readAttachments, type Attachment } from "../sessions/images.ts";
-import type {
-  ConnectOptions,
-  Event,
-  EventOptions,
-  Longhaul,
-  SayOptions,
-  SessionEnd,
-  StartOptions,
-} from "./types.ts";
+import type { ConnectOptions, Event, EventOptions, Longhaul, SayOptions, SessionEnd } from "./types.ts";
+import type { StartOptions } from "./start-options.ts";
 
 const DEFAULT_LIMIT = 50;
 
