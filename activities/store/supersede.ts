@@ -54,11 +54,11 @@ export async function supersede(tx: Queryable, id: string, epoch: number, at: St
     sql`update stored_messages set pruned_step = null where session_id = ${id} and pruned_step >= ${at.step}`,
   );
   const saved = await mark(sql`checkpoints`, sql`step >= ${at.step}`);
-  await supersedeCalls(tx, id, epoch, at);
+  const calls = await supersedeCalls(tx, id, epoch, at);
   const delegated = await supersedeDelegations(tx, id, epoch, { step: at.step, phase: at.phase });
   await mark(sql`egress_rules`, at.phase === "model" ? sql`step >= ${at.step}` : sql`step > ${at.step}`);
   const settled = await settledQuestions(tx, id, at.step);
-  if (messages + rounds + saved + settled + delegated === 0) return false;
+  if (messages + rounds + saved + calls + settled + delegated === 0) return false;
   await supersedeQuestions(tx, id, epoch, at);
   await mark(sql`permission_grants`, sql`step >= ${at.step}`);
   if (at.phase === "model") await tellModel(tx, id, epoch, at.step);
@@ -87,8 +87,11 @@ async function supersedeRounds(tx: Queryable, id: string, epoch: number, at: Sta
 /** One that was not begun; and one whose server waits for a person, which goes on from there. */
 const STAYS = sql`(status = 'pending' or (status = 'running' and coalesce(mcp_state, '') like '{"asked"%'))`;
 
-/** Calls of the standpoint's own step are made again as new ones, since their answers are superseded. */
-async function supersedeCalls(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<void> {
+/**
+ * Calls of the standpoint's own step are made again as new ones, since their answers are superseded.
+ * @returns how many were of the other line: one that was begun and has no result is the only sign of it that there may be
+ */
+async function supersedeCalls(tx: Queryable, id: string, epoch: number, at: Standpoint): Promise<number> {
   if (at.phase === "tools") {
     await tx.execute(sql`with again as (
         select step, index, call_id, name, mcp_server, read_only, row_number() over (order by index) as place, count(*) over () as total
@@ -99,9 +102,10 @@ async function supersedeCalls(tx: Queryable, id: string, epoch: number, at: Stan
       insert into tool_calls (session_id, epoch, step, index, call_id, name, sequence, mcp_server, read_only)
       select ${id}, ${epoch}, step, index, call_id, name, c.message_sequence - total + place, mcp_server, read_only from again, c`);
   }
-  await tx.execute(sql`update tool_calls set superseded_epoch = ${epoch}
+  const { rowCount } = await tx.execute(sql`update tool_calls set superseded_epoch = ${epoch}
     where session_id = ${id} and superseded_epoch is null and epoch < ${epoch}
     and (step > ${at.step} or (step = ${at.step} and (${at.phase === "model"} or not ${STAYS})))`);
+  return rowCount ?? 0;
 }
 
 /** Answers of the step that no result shows yet: of calls that were allowed and had not run. */

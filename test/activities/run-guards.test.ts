@@ -4,7 +4,7 @@ import pg from "pg";
 import { expect, it, onTestFinished } from "vitest";
 import { deliverGuidance } from "../../activities/step/deliver-guidance.ts";
 import { createActivities } from "../../activities/index.ts";
-import { boxes } from "../../activities/store/schema/index.ts";
+import { boxes, toolCalls } from "../../activities/store/schema/index.ts";
 import { countParked } from "../../activities/store/guidance.ts";
 import { findSession } from "../../activities/store/sessions.ts";
 import { guidance, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
@@ -129,4 +129,19 @@ it("who opens a sandbox locks the session before its sandbox, as who saves one d
   await opening;
   const [row] = await database.store.db.select().from(boxes).where(eq(boxes.sessionId, agent.id));
   expect(row).toMatchObject({ savedStep: 0 });
+});
+
+it("a run that goes back to a call that was under way begins an epoch, in which the call is made again", async () => {
+  const { db } = database.store;
+  const agent = await start(scriptedModel().calls("bash", { command: "true" }));
+  await agent.perform("modelStep", { step: 1, guidance: [] });
+  await db.update(toolCalls).set({ status: "running" }).where(eq(toolCalls.sessionId, agent.id));
+  agent.runId = "run-2";
+  await agent.perform("runTool", { step: 1, index: 0 });
+  expect(await findSession(db, agent.id)).toMatchObject({ epoch: 2 });
+  const calls = await callRows(database.store, agent.id);
+  expect(calls.map(({ epoch, status, supersededEpoch }) => ({ epoch, status, supersededEpoch }))).toEqual([
+    { epoch: 1, status: "running", supersededEpoch: 2 },
+    { epoch: 2, status: "completed", supersededEpoch: null },
+  ]);
 });
