@@ -100,7 +100,9 @@ test("nobody sees or changes a row of another's, in whatever table", async () =>
   );
   expect(tables.filter(({ isClosed }) => !isClosed)).toEqual([]);
   let withRows = 0;
-  for (const { name } of tables.filter(({ ofSession }) => ofSession)) {
+  // Of the operator: closed whole, below.
+  const closed = ["blobs", "workers", "mcp_credentials", "rate_windows", "open_requests"];
+  for (const { name } of tables.filter((table) => table.ofSession && !closed.includes(table.name))) {
     const there = await sql(operator, `select from ${name} where session_id = $1`, [id]);
     withRows += there.length > 0 ? 1 : 0;
     expect(await sql(urls.bob, `select from ${name} where session_id = $1`, [id]), name).toEqual([]);
@@ -108,8 +110,7 @@ test("nobody sees or changes a row of another's, in whatever table", async () =>
   expect(withRows).toBeGreaterThan(8);
   expect(await sql(urls.bob, "select from messages where session_id = $1", [id])).toEqual([]);
   expect(await sql(urls.bob, "select owner from sessions group by owner")).toEqual([{ owner: names.bob }]);
-  for (const name of ["blobs", "workers", "mcp_credentials"])
-    expect(await refusal("bob", `select from ${name}`), name).toBe(DENIED);
+  for (const name of closed) expect(await refusal("bob", `select from ${name}`), name).toBe(DENIED);
 
   for (const words of [
     ["status", id],
@@ -181,8 +182,16 @@ test("the tables stay as they are, and what is the operator's is refused in word
 
 test("a session's rows are found by its key, and the worker's statements know nothing of policies", async () => {
   const id = await sessionOf("alice");
+  // Of tables with a few rows the planner would read all.
+  const byIndex = `options=${encodeURIComponent("-c enable_seqscan=off -c enable_bitmapscan=off")}`;
   const planOf = async (url: string) =>
-    (await sql<{ "QUERY PLAN": string }>(url, "explain select * from messages where session_id = $1", [id]))
+    (
+      await sql<{ "QUERY PLAN": string }>(
+        `${url}${url.includes("?") ? "&" : "?"}${byIndex}`,
+        "explain select * from messages where session_id = $1",
+        [id],
+      )
+    )
       .map((row) => row["QUERY PLAN"])
       .join("\n");
   expect(await planOf(operator)).not.toMatch(/SubPlan|client_roles/);
