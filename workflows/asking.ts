@@ -74,3 +74,10 @@ export function lasted(ms: number): string {
     .map(([count, unit]) => `${count} ${unit}`)
     .join(" ");
 }
+
+/**
+ * Whether what is open can be carried to another version of the workers. What a server wants to know, and what is asked at a limit,
+ * is answered on the version that asked.
+ */
+export const mayMove = (asking: Asking): boolean =>
+  unanswered(asking).every(({ kind }) => kind !== "mcp" && kind !== "budget");

@@ -13,7 +13,7 @@ import {
   type SettledQuestion,
   type Settlement,
 } from "../activities/contract/questions.ts";
-import { lasted, MovesOn, unanswered, type OpenQuestion, type WaitingCall } from "./asking.ts";
+import { lasted, mayMove, MovesOn, unanswered, type OpenQuestion, type WaitingCall } from "./asking.ts";
 import { enterPhase, optionsOf, setSearchAttributes, showDetails, type Run } from "./actions.ts";
 import { titled } from "./presentation.ts";
 import { perform } from "./proxies.ts";
@@ -175,10 +175,7 @@ export async function restWhileWaiting(run: Run, isOver: () => boolean): Promise
   }
 }
 
-/** Whether it is to go to another version now. A server's question, and one about a limit, are answered on the version that asked. */
-const movesOn = ({ asking, state }: Run) =>
-  unanswered(asking).every(({ kind }) => kind !== "mcp" && kind !== "budget") &&
-  hasNewVersion(state.leftVersion);
+const movesOn = ({ asking, state }: Run) => mayMove(asking) && hasNewVersion(state.leftVersion);
 
 async function rest(run: Run, isIdle: () => boolean): Promise<void> {
   const { phase } = run.state;
