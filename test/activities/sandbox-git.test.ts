@@ -4,13 +4,19 @@ import { bash, useTestSandboxes } from "../support/test-boxes.ts";
 
 const boxes = useTestSandboxes();
 
-test("a file that Git LFS keeps is not delivered as a pointer to nothing", async () => {
+/** A sandbox, and what runs a script in it that is to succeed. */
+async function opened() {
   const sandbox = await boxes.host.open(boxes.spec());
   const shell = async (script: string) => {
     const { state, out, err } = await bash(sandbox, `set -e; ${script}`);
     expect({ state, err }).toMatchObject({ state: { kind: "exited", exitCode: 0 } });
     return out.trim();
   };
+  return { sandbox, shell };
+}
+
+test("a file that Git LFS keeps is not delivered as a pointer to nothing", async () => {
+  const { sandbox, shell } = await opened();
   const base = await shell(
     "git init -q . && git lfs track '*.bin' >/dev/null && git add -A && git commit -q -m start && git rev-parse HEAD",
   );
@@ -28,12 +34,7 @@ test("a file that Git LFS keeps is not delivered as a pointer to nothing", async
 });
 
 test("where Git LFS is delivered, a large file is in the commit, and one that a restore lost is not deleted", async () => {
-  const sandbox = await boxes.host.open(boxes.spec());
-  const shell = async (script: string) => {
-    const { state, out, err } = await bash(sandbox, `set -e; ${script}`);
-    expect({ state, err }).toMatchObject({ state: { kind: "exited", exitCode: 0 } });
-    return out.trim();
-  };
+  const { sandbox, shell } = await opened();
   const base = await shell(
     "git init -q . && git lfs track '*.bin' >/dev/null && echo a > a.bin && echo b > b.bin && git add -A && git commit -q -m start && git rev-parse HEAD",
   );

@@ -1,10 +1,13 @@
 import { expect, it } from "vitest";
 import { createAsking, mayMove, type OpenQuestion } from "../../../workflows/asking.ts";
 
-const question = (
-  kind: OpenQuestion["kind"],
-  settlement: OpenQuestion["settlement"] = undefined,
-): OpenQuestion => ({ id: `s1${kind}`, kind, text: "?", askedAtMs: 0, settlement });
+const question = (kind: OpenQuestion["kind"], settlement?: OpenQuestion["settlement"]): OpenQuestion => ({
+  id: `s1${kind}`,
+  kind,
+  text: "?",
+  askedAtMs: 0,
+  settlement,
+});
 const asking = (...open: OpenQuestion[]) => ({ ...createAsking(), open });
 
 it("a run that waits takes a call's questions to another version of the workers", () => {
