@@ -14,15 +14,15 @@ import type {
 } from "../../activities/contract/activities.ts";
 import type { AgentDeps } from "../../activities/runtime/deps.ts";
 import type { Model, ModelAnswer, ModelRequest } from "../../activities/model/model.ts";
-import { createPrune } from "../../activities/prune.ts";
+import { createPrune } from "../../activities/step/prune.ts";
 import { loneRun } from "./lone-run.ts";
 import { createNotifier, readEvents } from "../../activities/store/events.ts";
 import { compactionEvents, messages, modelCalls, sessions } from "../../activities/store/schema/index.ts";
 import { createSession } from "../../activities/store/sessions.ts";
 import { loadView } from "../../activities/store/load-view.ts";
 import { insertMessage, takeSequences } from "../../activities/store/transcript.ts";
-import { createSummarize } from "../../activities/summarize.ts";
-import { createUndoCompaction } from "../../activities/undo-compaction.ts";
+import { createSummarize } from "../../activities/step/summarize.ts";
+import { createUndoCompaction } from "../../activities/step/undo-compaction.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
 import { rowsOf } from "./rows.ts";
 import type { TestDatabase } from "./test-database.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { readAnswer, type Settlement } from "../../../activities/contract/questions.ts";
-import { closingOf, resultFor, settledEvent } from "../../../activities/step/settlement.ts";
+import { closingOf, resultFor, settledEvent } from "../../../activities/questions/settlement.ts";
 
 const ask = { id: "s1c0", kind: "ask" as const };
 const choice = { ...ask, options: ["npm", "pnpm"] };

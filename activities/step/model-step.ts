@@ -6,36 +6,36 @@
  * providers' 408/409/429/5xx, silence and network are retried after what they ask for; refusals are final.
  * Cancel: the request is aborted, what was said is kept with ` [interrupted]`, and `interrupted` is returned.
  */
-import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
-import type { Budget } from "./contract/budget.ts";
-import { measureOf, sizeFacts } from "./context/context-size.ts";
-import type { StoredMessage } from "./contract/message.ts";
-import type { ModelStepFacts, ModelStepInput, StepOutcome } from "./contract/activities.ts";
-import { deliverGuidance } from "./step/deliver-guidance.ts";
-import type { AgentDeps } from "./runtime/deps.ts";
-import { enterSession } from "./runtime/enter-session.ts";
-import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
-import { holdToModels } from "./runtime/hold-to-policy.ts";
-import { budgetOf, modelDeadlines } from "./config/run-policy.ts";
-import { emptyAnswer, roomFor } from "./step/empty-answer.ts";
-import { answerFacts, keepInterrupted, storeAnswer } from "./step/store-answer.ts";
-import { estimatedCostUsd, failedAlike, recordWasted, thoughtInVain } from "./step/wasted-call.ts";
-import { fallbackOf } from "./config/asked-model.ts";
-import { withAskedModel } from "./step/asked-model.ts";
-import { tellSwitch } from "./store/switch-model.ts";
-import { createChunkWriter } from "./step/chunk-writer.ts";
-import { ModelError, type ModelAnswer } from "./model/model.ts";
-import { withChangedTools } from "./step/changed-tools.ts";
-import { endTasks } from "./step/end-tasks.ts";
-import { takeServerTools } from "./step/server-tools.ts";
-import { holdToRate } from "./step/hold-to-rate.ts";
-import { failureOf, mayStepIn } from "./step/model-failure.ts";
-import { buildMessages, prefixOf, prefixShares, type Prefix } from "./context/request.ts";
-import { viewSize, type ViewSize } from "./transcript/size.ts";
-import type { Session } from "./store/sessions.ts";
-import { appendEvents } from "./store/events.ts";
-import { loadView } from "./store/load-view.ts";
-import { callsOf, lockRun } from "./store/transcript.ts";
+import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
+import type { Budget } from "../contract/budget.ts";
+import { measureOf, sizeFacts } from "../context/context-size.ts";
+import type { StoredMessage } from "../contract/message.ts";
+import type { ModelStepFacts, ModelStepInput, StepOutcome } from "../contract/activities.ts";
+import { deliverGuidance } from "./deliver-guidance.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { enterSession } from "../runtime/enter-session.ts";
+import { interruptOpenCalls } from "../runtime/interrupt-open-calls.ts";
+import { holdToModels } from "../runtime/hold-to-policy.ts";
+import { budgetOf, modelDeadlines } from "../config/run-policy.ts";
+import { emptyAnswer, roomFor } from "./empty-answer.ts";
+import { answerFacts, keepInterrupted, storeAnswer } from "./store-answer.ts";
+import { estimatedCostUsd, failedAlike, recordWasted, thoughtInVain } from "./wasted-call.ts";
+import { fallbackOf } from "../config/asked-model.ts";
+import { withAskedModel } from "./asked-model.ts";
+import { tellSwitch } from "../store/switch-model.ts";
+import { createChunkWriter } from "./chunk-writer.ts";
+import { ModelError, type ModelAnswer } from "../model/model.ts";
+import { withChangedTools } from "./changed-tools.ts";
+import { endTasks } from "./end-tasks.ts";
+import { takeServerTools } from "./server-tools.ts";
+import { holdToRate } from "./hold-to-rate.ts";
+import { failureOf, mayStepIn } from "./model-failure.ts";
+import { buildMessages, prefixOf, prefixShares, type Prefix } from "../context/request.ts";
+import { viewSize, type ViewSize } from "../transcript/size.ts";
+import type { Session } from "../store/sessions.ts";
+import { appendEvents } from "../store/events.ts";
+import { loadView } from "../store/load-view.ts";
+import { callsOf, lockRun } from "../store/transcript.ts";
 
 /** Of one step, two minutes apart at most: a provider that is away for an hour is waited for. */
 const MODEL_ATTEMPTS = 30;

@@ -5,15 +5,15 @@
  *
  * Idempotency key: (session, message id). Side effects: events. Retry class: Postgres. Cancel: none needed, it is short.
  */
-import type { QueuedMessage, AnnounceQueuedInput } from "./contract/queued-message.ts";
-import { excerptOf } from "./contract/queued-message.ts";
-import { inScope } from "./runtime/activity-scope.ts";
-import type { AgentDeps } from "./runtime/deps.ts";
-import { blobId, loadBlobs } from "./store/blobs.ts";
-import type { Queryable } from "./store/db.ts";
-import { announceQueued } from "./store/queued-events.ts";
-import { holdRun } from "./store/runs.ts";
-import { findSession } from "./store/sessions.ts";
+import type { QueuedMessage, AnnounceQueuedInput } from "../contract/queued-message.ts";
+import { excerptOf } from "../contract/queued-message.ts";
+import { inScope } from "../runtime/activity-scope.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { blobId, loadBlobs } from "../store/blobs.ts";
+import type { Queryable } from "../store/db.ts";
+import { announceQueued } from "../store/queued-events.ts";
+import { holdRun } from "../store/runs.ts";
+import { findSession } from "../store/sessions.ts";
 
 export function createAnnounceQueued(deps: AgentDeps) {
   return ({ step, messages }: AnnounceQueuedInput): Promise<void> =>

@@ -4,16 +4,16 @@
  * Idempotency key: the request's id, which the round's event keeps. Side effects: one transaction with marks and event.
  * Heartbeat: by timer. Retry class: Postgres. Cancel: nothing to undo.
  */
-import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
-import { contextSizeOf, measureOf } from "./context/context-size.ts";
-import type { UndoCompactionInput, UndoneFacts } from "./contract/activities.ts";
-import type { AgentDeps } from "./runtime/deps.ts";
-import { enterSession } from "./runtime/enter-session.ts";
-import { superseded } from "./contract/failures.ts";
-import { prefixOf } from "./context/request.ts";
-import { loadView } from "./store/load-view.ts";
-import { lockRun } from "./store/transcript.ts";
-import { undoAndTell } from "./store/undo-compaction.ts";
+import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
+import { contextSizeOf, measureOf } from "../context/context-size.ts";
+import type { UndoCompactionInput, UndoneFacts } from "../contract/activities.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { enterSession } from "../runtime/enter-session.ts";
+import { superseded } from "../contract/failures.ts";
+import { prefixOf } from "../context/request.ts";
+import { loadView } from "../store/load-view.ts";
+import { lockRun } from "../store/transcript.ts";
+import { undoAndTell } from "../store/undo-compaction.ts";
 
 export function createUndoCompaction(deps: AgentDeps) {
   return (input: UndoCompactionInput): Promise<UndoneFacts> =>

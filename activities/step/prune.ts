@@ -4,17 +4,17 @@
  * Idempotency key: the marks themselves: what is marked is skipped. Side effects: marks and an event, in one
  * transaction. Heartbeat: by timer. Retry class: Postgres. Cancel: nothing to undo.
  */
-import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
-import { planPrune } from "./transcript/prune-plan.ts";
-import { contextSizeOf, measureOf } from "./context/context-size.ts";
-import type { PruneFacts } from "./contract/activities.ts";
-import type { AgentDeps } from "./runtime/deps.ts";
-import { enterSession } from "./runtime/enter-session.ts";
-import { superseded } from "./contract/failures.ts";
-import { prefixOf } from "./context/request.ts";
-import { budgetOf } from "./config/run-policy.ts";
-import { storePrune } from "./store/compactions.ts";
-import { loadView } from "./store/load-view.ts";
+import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
+import { planPrune } from "../transcript/prune-plan.ts";
+import { contextSizeOf, measureOf } from "../context/context-size.ts";
+import type { PruneFacts } from "../contract/activities.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { enterSession } from "../runtime/enter-session.ts";
+import { superseded } from "../contract/failures.ts";
+import { prefixOf } from "../context/request.ts";
+import { budgetOf } from "../config/run-policy.ts";
+import { storePrune } from "../store/compactions.ts";
+import { loadView } from "../store/load-view.ts";
 
 export function createPrune(deps: AgentDeps) {
   return (input: { readonly step: number }): Promise<PruneFacts> =>

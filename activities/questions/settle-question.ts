@@ -5,22 +5,22 @@
  * Idempotency key: the question's row, which ends once. Side effects: rows, an event. Heartbeat: by timer. Retry class:
  * Postgres. Cancel: none needed, it is short.
  */
-import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
-import { cleanDeep } from "./redaction/clean-deep.ts";
-import type { ToolFacts } from "./contract/activities.ts";
-import { fatal, superseded } from "./contract/failures.ts";
-import type { ToolCallPart, ToolResultPart } from "./contract/message.ts";
-import type { SettledQuestion, Settlement, SettleQuestionInput } from "./contract/questions.ts";
-import { standingVerdict } from "./permissions/approval.ts";
-import type { AgentDeps } from "./runtime/deps.ts";
-import { enterSession } from "./runtime/enter-session.ts";
-import { resultEvent } from "./store/call-events.ts";
-import { endedBefore, hasEnded, hashOf } from "./step/ended-call.ts";
-import { closingOf, resultFor, settledEvent } from "./step/settlement.ts";
-import type { Queryable } from "./store/db.ts";
-import type { NewEvent } from "./store/event.ts";
-import { addRule, namesToAsk } from "./store/egress.ts";
-import { appendEvents } from "./store/events.ts";
+import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
+import { cleanDeep } from "../redaction/clean-deep.ts";
+import type { ToolFacts } from "../contract/activities.ts";
+import { fatal, superseded } from "../contract/failures.ts";
+import type { ToolCallPart, ToolResultPart } from "../contract/message.ts";
+import type { SettledQuestion, Settlement, SettleQuestionInput } from "../contract/questions.ts";
+import { standingVerdict } from "../permissions/approval.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { enterSession } from "../runtime/enter-session.ts";
+import { resultEvent } from "../store/call-events.ts";
+import { endedBefore, hasEnded, hashOf } from "../step/ended-call.ts";
+import { closingOf, resultFor, settledEvent } from "./settlement.ts";
+import type { Queryable } from "../store/db.ts";
+import type { NewEvent } from "../store/event.ts";
+import { addRule, namesToAsk } from "../store/egress.ts";
+import { appendEvents } from "../store/events.ts";
 import {
   closeQuestion,
   findQuestion,
@@ -28,13 +28,13 @@ import {
   openQuestions,
   setWaiting,
   type QuestionRow,
-} from "./store/questions.ts";
-import { addNotice, markClosed, PARKED } from "./store/sandboxes.ts";
-import { holdRun } from "./store/runs.ts";
-import type { Session } from "./store/sessions.ts";
-import { findCall, finishCall, type LedgerRow } from "./store/tool-calls.ts";
-import { insertMessage, requestedCalls } from "./store/transcript.ts";
-import { estimateMessage } from "./transcript/tokens.ts";
+} from "../store/questions.ts";
+import { addNotice, markClosed, PARKED } from "../store/sandboxes.ts";
+import { holdRun } from "../store/runs.ts";
+import type { Session } from "../store/sessions.ts";
+import { findCall, finishCall, type LedgerRow } from "../store/tool-calls.ts";
+import { insertMessage, requestedCalls } from "../store/transcript.ts";
+import { estimateMessage } from "../transcript/tokens.ts";
 
 export function createSettleQuestion(deps: AgentDeps) {
   return (input: SettleQuestionInput): Promise<SettledQuestion> =>

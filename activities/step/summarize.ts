@@ -6,29 +6,29 @@
  * Heartbeat: by timer. Retry class: the provider's 408/409/429/5xx are retried twice, then the round goes without a
  * model. Cancel: the request is aborted and nothing is written; a cancel never falls back to another summary.
  */
-import type { RunConfig } from "./config/agent-config.ts";
-import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
-import { finishCompaction, type CompactionContext } from "./step/finish-compaction.ts";
-import { compact } from "./compaction/compact.ts";
-import type { Compaction, CompactionInput, Summarise } from "./compaction/compaction.ts";
-import { withAskedModel } from "./step/asked-model.ts";
-import { createSummariser, summariserOf, SummariserUnavailable } from "./step/summariser.ts";
-import { contextSizeOf, measureOf, type Measure } from "./context/context-size.ts";
-import type { Budget } from "./contract/budget.ts";
-import { tokensOf } from "./transcript/boundary.ts";
-import type { TokenRatio } from "./transcript/tokens.ts";
-import type { CompactionFacts, SummarizeInput } from "./contract/activities.ts";
-import type { AgentDeps } from "./runtime/deps.ts";
-import { enterReading } from "./runtime/enter-session.ts";
-import { holdToModels } from "./runtime/hold-to-policy.ts";
-import { prefixOf } from "./context/request.ts";
-import { budgetOf } from "./config/run-policy.ts";
-import { recentRounds, type RecentRound } from "./store/compactions.ts";
-import type { Standpoint } from "./store/runs.ts";
-import { appendEvents } from "./store/events.ts";
-import { loadRatio } from "./store/model-calls.ts";
-import type { Session } from "./store/sessions.ts";
-import { loadView } from "./store/load-view.ts";
+import type { RunConfig } from "../config/agent-config.ts";
+import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
+import { finishCompaction, type CompactionContext } from "./finish-compaction.ts";
+import { compact } from "../compaction/compact.ts";
+import type { Compaction, CompactionInput, Summarise } from "../compaction/compaction.ts";
+import { withAskedModel } from "./asked-model.ts";
+import { createSummariser, summariserOf, SummariserUnavailable } from "./summariser.ts";
+import { contextSizeOf, measureOf, type Measure } from "../context/context-size.ts";
+import type { Budget } from "../contract/budget.ts";
+import { tokensOf } from "../transcript/boundary.ts";
+import type { TokenRatio } from "../transcript/tokens.ts";
+import type { CompactionFacts, SummarizeInput } from "../contract/activities.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { enterReading } from "../runtime/enter-session.ts";
+import { holdToModels } from "../runtime/hold-to-policy.ts";
+import { prefixOf } from "../context/request.ts";
+import { budgetOf } from "../config/run-policy.ts";
+import { recentRounds, type RecentRound } from "../store/compactions.ts";
+import type { Standpoint } from "../store/runs.ts";
+import { appendEvents } from "../store/events.ts";
+import { loadRatio } from "../store/model-calls.ts";
+import type { Session } from "../store/sessions.ts";
+import { loadView } from "../store/load-view.ts";
 
 /** A database that is away for a quarter of an hour is waited for. */
 const SUMMARY_ATTEMPTS = 20;

@@ -4,11 +4,11 @@
  * Idempotency key: sent with each notice, since it may come more than once. Side effects: the request. Heartbeat: by timer.
  * Retry class: whatever keeps the address from saying that it has it. Cancel: the request is aborted.
  */
-import { inScope } from "./runtime/activity-scope.ts";
-import type { NotifyInput } from "./contract/questions.ts";
-import type { AgentDeps } from "./runtime/deps.ts";
-import { findQuestion, type QuestionOption } from "./store/questions.ts";
-import { findSession } from "./store/sessions.ts";
+import { inScope } from "../runtime/activity-scope.ts";
+import type { NotifyInput } from "../contract/questions.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { findQuestion, type QuestionOption } from "../store/questions.ts";
+import { findSession } from "../store/sessions.ts";
 
 export function createNotify(deps: AgentDeps) {
   return (input: NotifyInput): Promise<void> =>

@@ -4,37 +4,37 @@
  * Idempotency key: the session's id and the run's. Side effects: the session's row when nobody prepared it, its run,
  * an event. Heartbeat: by timer. Retry class: Postgres. Cancel: nothing to undo.
  */
-import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
-import { contextSizeOf, measureOf } from "./context/context-size.ts";
-import { shorten } from "./contract/cut-text.ts";
-import type { OpenedSession, OpenSessionInput } from "./contract/activities.ts";
-import type { AgentDeps } from "./runtime/deps.ts";
-import { enterSession } from "./runtime/enter-session.ts";
-import { fatal } from "./contract/failures.ts";
-import { holdToPolicy } from "./runtime/hold-to-policy.ts";
-import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
-import { prefixOf, prefixShares } from "./context/request.ts";
-import { cacheSeconds } from "./config/asked-model.ts";
-import type { RunConfig } from "./config/agent-config.ts";
-import { branchOf } from "./config/git-settings.ts";
-import { runPolicyOf } from "./config/run-policy.ts";
-import { endTasks } from "./step/end-tasks.ts";
-import { takeOwnTools } from "./step/own-calls.ts";
-import { toolsToTake } from "./step/server-tools.ts";
-import { lastRound } from "./store/compactions.ts";
-import { retryFailed } from "./store/mcp.ts";
-import { appendEvents } from "./store/events.ts";
-import type { Queryable } from "./store/db.ts";
-import { chainStart, runInCharge, takeOver, type Standpoint } from "./store/runs.ts";
-import { findSchedule } from "./store/schedules.ts";
-import { createSession, lastUsedStep, type Session } from "./store/sessions.ts";
-import { isCold, spentUsd } from "./store/model-calls.ts";
-import { findRepository } from "./store/repositories.ts";
-import { countParked } from "./store/guidance.ts";
-import { reportContinued, reportStart } from "./telemetry/report.ts";
-import { traceOf } from "./store/traces.ts";
-import { loadView } from "./store/load-view.ts";
-import { lockRun } from "./store/transcript.ts";
+import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
+import { contextSizeOf, measureOf } from "../context/context-size.ts";
+import { shorten } from "../contract/cut-text.ts";
+import type { OpenedSession, OpenSessionInput } from "../contract/activities.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { enterSession } from "../runtime/enter-session.ts";
+import { fatal } from "../contract/failures.ts";
+import { holdToPolicy } from "../runtime/hold-to-policy.ts";
+import { interruptOpenCalls } from "../runtime/interrupt-open-calls.ts";
+import { prefixOf, prefixShares } from "../context/request.ts";
+import { cacheSeconds } from "../config/asked-model.ts";
+import type { RunConfig } from "../config/agent-config.ts";
+import { branchOf } from "../config/git-settings.ts";
+import { runPolicyOf } from "../config/run-policy.ts";
+import { endTasks } from "../step/end-tasks.ts";
+import { takeOwnTools } from "../step/own-calls.ts";
+import { toolsToTake } from "../step/server-tools.ts";
+import { lastRound } from "../store/compactions.ts";
+import { retryFailed } from "../store/mcp.ts";
+import { appendEvents } from "../store/events.ts";
+import type { Queryable } from "../store/db.ts";
+import { chainStart, runInCharge, takeOver, type Standpoint } from "../store/runs.ts";
+import { findSchedule } from "../store/schedules.ts";
+import { createSession, lastUsedStep, type Session } from "../store/sessions.ts";
+import { isCold, spentUsd } from "../store/model-calls.ts";
+import { findRepository } from "../store/repositories.ts";
+import { countParked } from "../store/guidance.ts";
+import { reportContinued, reportStart } from "../telemetry/report.ts";
+import { traceOf } from "../store/traces.ts";
+import { loadView } from "../store/load-view.ts";
+import { lockRun } from "../store/transcript.ts";
 
 export function createOpenSession(deps: AgentDeps) {
   return (input: OpenSessionInput): Promise<OpenedSession> =>

@@ -5,13 +5,13 @@
  *
  * Idempotency key: (session, client id). Side effects: rows. Retry class: Postgres. Cancel: none needed, it is short.
  */
-import { inScope } from "./runtime/activity-scope.ts";
-import { cleanDeep } from "./redaction/clean-deep.ts";
-import type { Guidance } from "./contract/guidance.ts";
-import type { AgentDeps } from "./runtime/deps.ts";
-import { superseded } from "./contract/failures.ts";
-import { parkGuidance } from "./store/guidance.ts";
-import { holdIfNotSuperseded } from "./store/runs.ts";
+import { inScope } from "../runtime/activity-scope.ts";
+import { cleanDeep } from "../redaction/clean-deep.ts";
+import type { Guidance } from "../contract/guidance.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { superseded } from "../contract/failures.ts";
+import { parkGuidance } from "../store/guidance.ts";
+import { holdIfNotSuperseded } from "../store/runs.ts";
 
 export function createParkGuidance(deps: AgentDeps) {
   return ({ items }: { items: readonly Guidance[] }): Promise<void> =>

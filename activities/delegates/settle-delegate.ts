@@ -5,38 +5,38 @@
  * save of them, the result's row, events. Heartbeat: by timer. Retry class: engine and database. Cancel: is not asked for.
  */
 import { log } from "@temporalio/activity";
-import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
-import type { DelegateEnd, SettledDelegate, SettleDelegateInput } from "./contract/delegates.ts";
-import { limitOf } from "./contract/limits.ts";
-import { fatal } from "./contract/failures.ts";
-import { withFallback } from "./config/asked-model.ts";
-import { sessionCostUsd } from "./config/cost.ts";
-import { toolLimitsOf } from "./config/run-policy.ts";
-import { changedFiles, type ChangedFile } from "./delegates/changed-files.ts";
-import { delegateResult, outcomeOfDelegate, type EndedDelegate } from "./delegates/delegate-result.ts";
-import { storeDelegateResult } from "./delegates/store-result.ts";
-import { takeOverFiles, type NotApplied } from "./delegates/take-over-files.ts";
-import type { AgentDeps } from "./runtime/deps.ts";
-import { enterSession } from "./runtime/enter-session.ts";
-import { endedBefore, hasEnded } from "./step/ended-call.ts";
-import { keepWhole } from "./step/store-full-output.ts";
+import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
+import type { DelegateEnd, SettledDelegate, SettleDelegateInput } from "../contract/delegates.ts";
+import { limitOf } from "../contract/limits.ts";
+import { fatal } from "../contract/failures.ts";
+import { withFallback } from "../config/asked-model.ts";
+import { sessionCostUsd } from "../config/cost.ts";
+import { toolLimitsOf } from "../config/run-policy.ts";
+import { changedFiles, type ChangedFile } from "./changed-files.ts";
+import { delegateResult, outcomeOfDelegate, type EndedDelegate } from "./delegate-result.ts";
+import { storeDelegateResult } from "./store-result.ts";
+import { takeOverFiles, type NotApplied } from "./take-over-files.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { enterSession } from "../runtime/enter-session.ts";
+import { endedBefore, hasEnded } from "../step/ended-call.ts";
+import { keepWhole } from "../step/store-full-output.ts";
 import {
   endDelegation,
   findDelegate,
   findDelegation,
   type Delegate,
   type Delegation,
-} from "./store/delegations.ts";
-import type { NewEvent } from "./store/event.ts";
-import { loadBill, spentUsd } from "./store/model-calls.ts";
-import { findSandbox } from "./store/sandboxes.ts";
-import { endAbandoned, lastStep, type Session } from "./store/sessions.ts";
-import { callKey, findCall, openCalls } from "./store/tool-calls.ts";
-import { requestedCalls } from "./store/transcript.ts";
-import { DELEGATE } from "./tools/delegate.ts";
-import type { BackgroundSaves } from "./workspace/background-save.ts";
-import { saveSandbox } from "./workspace/save-files.ts";
-import { withoutLost, type SessionSandboxes } from "./workspace/session-sandbox.ts";
+} from "../store/delegations.ts";
+import type { NewEvent } from "../store/event.ts";
+import { loadBill, spentUsd } from "../store/model-calls.ts";
+import { findSandbox } from "../store/sandboxes.ts";
+import { endAbandoned, lastStep, type Session } from "../store/sessions.ts";
+import { callKey, findCall, openCalls } from "../store/tool-calls.ts";
+import { requestedCalls } from "../store/transcript.ts";
+import { DELEGATE } from "../tools/delegate.ts";
+import type { BackgroundSaves } from "../workspace/background-save.ts";
+import { saveSandbox } from "../workspace/save-files.ts";
+import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 
 interface Places {
   readonly sandboxes: SessionSandboxes;

@@ -7,20 +7,20 @@
  * cannot be cancelled.
  */
 import { ApplicationFailure, ApplicationFailureCategory } from "@temporalio/common";
-import { inScope } from "./runtime/activity-scope.ts";
-import type { BackgroundSaves } from "./workspace/background-save.ts";
-import type { CloseSandboxInput, SandboxFacts, WorkspaceFacts } from "./contract/activities.ts";
-import type { AgentDeps } from "./runtime/deps.ts";
-import { enterSession, enterToClose } from "./runtime/enter-session.ts";
-import { fatal, type FailureType } from "./contract/failures.ts";
-import { enterWaiting } from "./step/waiting.ts";
-import { takeSandboxTools } from "./step/server-tools.ts";
-import type { OpenBudget } from "./contract/budget-question.ts";
-import { SandboxLost } from "./sandbox/sandbox-lost.ts";
-import { closeSandbox, parkSandbox } from "./workspace/close-sandbox.ts";
-import { NOTHING_SAVED, saveSandbox } from "./workspace/save-files.ts";
-import type { SessionSandboxes } from "./workspace/session-sandbox.ts";
-import { abortable } from "./sandbox/shared-work.ts";
+import { inScope } from "../runtime/activity-scope.ts";
+import type { BackgroundSaves } from "../workspace/background-save.ts";
+import type { CloseSandboxInput, SandboxFacts, WorkspaceFacts } from "../contract/activities.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { enterSession, enterToClose } from "../runtime/enter-session.ts";
+import { fatal, type FailureType } from "../contract/failures.ts";
+import { enterWaiting } from "./waiting.ts";
+import { takeSandboxTools } from "../step/server-tools.ts";
+import type { OpenBudget } from "../contract/budget-question.ts";
+import { SandboxLost } from "../sandbox/sandbox-lost.ts";
+import { closeSandbox, parkSandbox } from "../workspace/close-sandbox.ts";
+import { NOTHING_SAVED, saveSandbox } from "../workspace/save-files.ts";
+import type { SessionSandboxes } from "../workspace/session-sandbox.ts";
+import { abortable } from "../sandbox/shared-work.ts";
 
 const CLOSE_ATTEMPTS = 5;
 

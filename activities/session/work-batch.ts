@@ -4,19 +4,19 @@
  * Idempotency key: the batch, which is the workflow's, and the item. Side effects: rows of sessions, of items and of the batch;
  * cancels of sessions. Heartbeat: by timer. Retry class: Postgres, Temporal. Cancel: nothing to undo.
  */
-import { precedenceOf } from "./config/precedence.ts";
-import { inScope } from "./runtime/activity-scope.ts";
+import { precedenceOf } from "../config/precedence.ts";
+import { inScope } from "../runtime/activity-scope.ts";
 import {
   batchOfWorkflow,
   type BatchActivities,
   type BatchLook,
   type LookAtBatchInput,
   type TakenItem,
-} from "./contract/batch.ts";
-import { batchStatus } from "./contract/batch-policy.ts";
-import { shorten } from "./contract/cut-text.ts";
-import { fatal } from "./contract/failures.ts";
-import type { AgentDeps } from "./runtime/deps.ts";
+} from "../contract/batch.ts";
+import { batchStatus } from "../contract/batch-policy.ts";
+import { shorten } from "../contract/cut-text.ts";
+import { fatal } from "../contract/failures.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
 import {
   batchFigures,
   beginItem,
@@ -27,9 +27,9 @@ import {
   settleItems,
   type Batch,
   type NextItem,
-} from "./store/batches.ts";
-import type { Queryable } from "./store/db.ts";
-import { createSession } from "./store/sessions.ts";
+} from "../store/batches.ts";
+import type { Queryable } from "../store/db.ts";
+import { createSession } from "../store/sessions.ts";
 
 const ABOUT_CHARS = 80;
 /** How late a person sees that a session waits. Source: ours; ends are reported by Temporal. */

@@ -4,34 +4,34 @@
  * Idempotency key: (session, epoch, call). Side effects: the question's row, an event. Heartbeat: by timer. Retry class:
  * Postgres. Cancel: none needed, it is short.
  */
-import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
-import { questionSettings, type QuestionSettings } from "./config/question-settings.ts";
-import type { RunToolInput } from "./contract/activities.ts";
-import { shorten } from "./contract/cut-text.ts";
-import { fatal, superseded } from "./contract/failures.ts";
-import type { ToolCallPart } from "./contract/message.ts";
-import type { AskedPerson, QuestionKind, Settlement } from "./contract/questions.ts";
-import type { AgentDeps } from "./runtime/deps.ts";
-import { readState } from "./mcp/call-state.ts";
-import { enterSession } from "./runtime/enter-session.ts";
-import { inputHash, questionId, standingVerdict } from "./permissions/approval.ts";
-import type { Queryable } from "./store/db.ts";
-import { namesToAsk } from "./store/egress.ts";
-import { appendEvents } from "./store/events.ts";
+import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
+import { questionSettings, type QuestionSettings } from "../config/question-settings.ts";
+import type { RunToolInput } from "../contract/activities.ts";
+import { shorten } from "../contract/cut-text.ts";
+import { fatal, superseded } from "../contract/failures.ts";
+import type { ToolCallPart } from "../contract/message.ts";
+import type { AskedPerson, QuestionKind, Settlement } from "../contract/questions.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { readState } from "../mcp/call-state.ts";
+import { enterSession } from "../runtime/enter-session.ts";
+import { inputHash, questionId, standingVerdict } from "../permissions/approval.ts";
+import type { Queryable } from "../store/db.ts";
+import { namesToAsk } from "../store/egress.ts";
+import { appendEvents } from "../store/events.ts";
 import {
   openQuestion,
   openQuestions,
   timeLeftMs,
   type QuestionOption,
   type QuestionRow,
-} from "./store/questions.ts";
-import { holdRun } from "./store/runs.ts";
-import type { Session } from "./store/sessions.ts";
-import { findCall, type LedgerRow } from "./store/tool-calls.ts";
-import { requestedCalls } from "./store/transcript.ts";
-import { hasEnded } from "./step/ended-call.ts";
-import { exitPlan, type ExitPlanInput } from "./tools/exit-plan.ts";
-import { askUser, optionsOf, type AskUserInput } from "./tools/ask-user.ts";
+} from "../store/questions.ts";
+import { holdRun } from "../store/runs.ts";
+import type { Session } from "../store/sessions.ts";
+import { findCall, type LedgerRow } from "../store/tool-calls.ts";
+import { requestedCalls } from "../store/transcript.ts";
+import { hasEnded } from "../step/ended-call.ts";
+import { exitPlan, type ExitPlanInput } from "../tools/exit-plan.ts";
+import { askUser, optionsOf, type AskUserInput } from "../tools/ask-user.ts";
 
 /** Of a question in the history. */
 const MAX_FACTS_CHARS = 200;

@@ -4,17 +4,17 @@
  * Idempotency key: (session, epoch, the step that waits, the limit) as long as the question is open. Side effects: the
  * question's row, an event. Heartbeat: by timer. Retry class: Postgres. Cancel: none needed, it is short.
  */
-import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
-import type { AskBudgetInput } from "./contract/budget-question.ts";
-import { superseded } from "./contract/failures.ts";
-import type { AskedBudget } from "./contract/questions.ts";
-import type { AgentDeps } from "./runtime/deps.ts";
-import { enterSession } from "./runtime/enter-session.ts";
-import { budgetAsked, openBudget, roomFor } from "./step/budget.ts";
-import { appendEvents } from "./store/events.ts";
-import { spentUsd } from "./store/model-calls.ts";
-import { questionsBefore } from "./store/questions.ts";
-import { holdRun } from "./store/runs.ts";
+import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
+import type { AskBudgetInput } from "../contract/budget-question.ts";
+import { superseded } from "../contract/failures.ts";
+import type { AskedBudget } from "../contract/questions.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { enterSession } from "../runtime/enter-session.ts";
+import { budgetAsked, openBudget, roomFor } from "./budget.ts";
+import { appendEvents } from "../store/events.ts";
+import { spentUsd } from "../store/model-calls.ts";
+import { questionsBefore } from "../store/questions.ts";
+import { holdRun } from "../store/runs.ts";
 
 export function createAskBudget(deps: AgentDeps) {
   return (input: AskBudgetInput): Promise<AskedBudget> =>

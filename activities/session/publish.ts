@@ -5,35 +5,35 @@
  * finds the pull request. Side effects: a commit in the workspace, the relay on the worker's disk, the remote, rows and
  * events. Heartbeat: by timer. Retry class: remote, engine, database; what is refused is a result. Cancel: git is ended.
  */
-import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
-import { bytesOf, type SessionGit } from "./config/git-settings.ts";
-import { shorten } from "./contract/cut-text.ts";
-import { fatal, retryable } from "./contract/failures.ts";
-import type { Publication, PublishInput } from "./contract/delivery.ts";
+import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
+import { bytesOf, type SessionGit } from "../config/git-settings.ts";
+import { shorten } from "../contract/cut-text.ts";
+import { fatal, retryable } from "../contract/failures.ts";
+import type { Publication, PublishInput } from "../contract/delivery.ts";
 import { accessOf } from "./fetch-repository.ts";
-import { deliverPullRequest } from "./git/deliver-pull-request.ts";
-import { pushLfs } from "./git/lfs-push.ts";
-import { LfsFailed } from "./git/lfs-store.ts";
-import { hasCommit, updateMirror } from "./git/mirror.ts";
-import { pushCommit } from "./git/push.ts";
-import { unpushedSubmodule } from "./git/fetch-parts.ts";
-import { commitsSince, openRelay, receive, type Relay } from "./git/relay.ts";
-import { GitFailed } from "./git/run-git.ts";
-import type { GitSandbox } from "./git/sandbox-command.ts";
-import { prepareWork, type Prepared } from "./git/sandbox-git.ts";
-import type { AgentDeps } from "./runtime/deps.ts";
-import { enterSession } from "./runtime/enter-session.ts";
-import type { NewEvent } from "./store/event.ts";
-import { appendEvents } from "./store/events.ts";
+import { deliverPullRequest } from "../git/deliver-pull-request.ts";
+import { pushLfs } from "../git/lfs-push.ts";
+import { LfsFailed } from "../git/lfs-store.ts";
+import { hasCommit, updateMirror } from "../git/mirror.ts";
+import { pushCommit } from "../git/push.ts";
+import { unpushedSubmodule } from "../git/fetch-parts.ts";
+import { commitsSince, openRelay, receive, type Relay } from "../git/relay.ts";
+import { GitFailed } from "../git/run-git.ts";
+import type { GitSandbox } from "../git/sandbox-command.ts";
+import { prepareWork, type Prepared } from "../git/sandbox-git.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { enterSession } from "../runtime/enter-session.ts";
+import type { NewEvent } from "../store/event.ts";
+import { appendEvents } from "../store/events.ts";
 import {
   findRepository,
   listPublications,
   recordPublication,
   type Repository,
-} from "./store/repositories.ts";
-import type { Session } from "./store/sessions.ts";
-import { lockRun } from "./store/transcript.ts";
-import { withoutLost, type SessionSandboxes } from "./workspace/session-sandbox.ts";
+} from "../store/repositories.ts";
+import type { Session } from "../store/sessions.ts";
+import { lockRun } from "../store/transcript.ts";
+import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 
 /** A remote that is away is given up after so many, which take some 15 s. */
 const PUBLISH_ATTEMPTS = 5;

@@ -4,26 +4,26 @@
  * Idempotency key: the call of the ledger, which names the session. Side effects: a checkpoint of the parent, rows, an event.
  * Heartbeat: by timer. Retry class: engine and database. Cancel: is not asked for; it takes as long as a save.
  */
-import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
-import type { OpenDelegateInput, OpenedDelegate } from "./contract/delegates.ts";
-import { fatal, superseded } from "./contract/failures.ts";
-import type { ToolCallPart } from "./contract/message.ts";
-import { childConfig, childIdOf, delegateNote } from "./delegates/child-session.ts";
-import { storeDelegateResult } from "./delegates/store-result.ts";
-import type { AgentDeps } from "./runtime/deps.ts";
-import { enterSession } from "./runtime/enter-session.ts";
-import { endedBefore, hasEnded } from "./step/ended-call.ts";
-import { copyNewestFiles, countDelegations, findDelegation, nameDelegate } from "./store/delegations.ts";
-import { appendEvents } from "./store/events.ts";
-import { endOrphans } from "./store/runs.ts";
-import { createSession, type Session } from "./store/sessions.ts";
-import { callKey, claimCall, type LedgerRow } from "./store/tool-calls.ts";
-import { lockRun, requestedCalls } from "./store/transcript.ts";
-import { aboutCall } from "./tools/invoke.ts";
-import { delegateInput, type DelegateInput } from "./tools/delegate.ts";
-import type { BackgroundSaves } from "./workspace/background-save.ts";
-import { saveSandbox } from "./workspace/save-files.ts";
-import type { SessionSandboxes } from "./workspace/session-sandbox.ts";
+import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
+import type { OpenDelegateInput, OpenedDelegate } from "../contract/delegates.ts";
+import { fatal, superseded } from "../contract/failures.ts";
+import type { ToolCallPart } from "../contract/message.ts";
+import { childConfig, childIdOf, delegateNote } from "./child-session.ts";
+import { storeDelegateResult } from "./store-result.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { enterSession } from "../runtime/enter-session.ts";
+import { endedBefore, hasEnded } from "../step/ended-call.ts";
+import { copyNewestFiles, countDelegations, findDelegation, nameDelegate } from "../store/delegations.ts";
+import { appendEvents } from "../store/events.ts";
+import { endOrphans } from "../store/runs.ts";
+import { createSession, type Session } from "../store/sessions.ts";
+import { callKey, claimCall, type LedgerRow } from "../store/tool-calls.ts";
+import { lockRun, requestedCalls } from "../store/transcript.ts";
+import { aboutCall } from "../tools/invoke.ts";
+import { delegateInput, type DelegateInput } from "../tools/delegate.ts";
+import type { BackgroundSaves } from "../workspace/background-save.ts";
+import { saveSandbox } from "../workspace/save-files.ts";
+import type { SessionSandboxes } from "../workspace/session-sandbox.ts";
 
 export function createOpenDelegate(deps: AgentDeps, sandboxes: SessionSandboxes, saves: BackgroundSaves) {
   return (input: OpenDelegateInput): Promise<OpenedDelegate> =>

@@ -5,25 +5,25 @@
  * workspace, a checkpoint, rows and an event. Heartbeat: by timer. Retry class: remote, engine, database. Cancel: git is
  * ended; the next attempt begins with an empty workspace.
  */
-import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
-import { projectFiles, type ProjectFiles } from "./config/project-files.ts";
-import { branchOf } from "./config/git-settings.ts";
-import type { FetchedRepository } from "./contract/delivery.ts";
-import { fatal } from "./contract/failures.ts";
-import type { GitAccess } from "./git/git-access.ts";
-import { fetchForSession, layOut } from "./git/lay-out.ts";
-import { projectFilesIn } from "./git/project-files.ts";
-import { cleanDeep } from "./redaction/clean-deep.ts";
-import type { AgentDeps } from "./runtime/deps.ts";
-import { enterSession } from "./runtime/enter-session.ts";
-import { latestCheckpoint } from "./store/checkpoints.ts";
-import { appendEvents } from "./store/events.ts";
-import { findRepository, saveRepository } from "./store/repositories.ts";
-import { markClosed, PARKED } from "./store/sandboxes.ts";
-import { setPrompt } from "./store/stored-prompt.ts";
-import { lockRun } from "./store/transcript.ts";
-import { saveFiles } from "./workspace/save-files.ts";
-import { withoutLost, type SessionSandboxes } from "./workspace/session-sandbox.ts";
+import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
+import { projectFiles, type ProjectFiles } from "../config/project-files.ts";
+import { branchOf } from "../config/git-settings.ts";
+import type { FetchedRepository } from "../contract/delivery.ts";
+import { fatal } from "../contract/failures.ts";
+import type { GitAccess } from "../git/git-access.ts";
+import { fetchForSession, layOut } from "../git/lay-out.ts";
+import { projectFilesIn } from "../git/project-files.ts";
+import { cleanDeep } from "../redaction/clean-deep.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { enterSession } from "../runtime/enter-session.ts";
+import { latestCheckpoint } from "../store/checkpoints.ts";
+import { appendEvents } from "../store/events.ts";
+import { findRepository, saveRepository } from "../store/repositories.ts";
+import { markClosed, PARKED } from "../store/sandboxes.ts";
+import { setPrompt } from "../store/stored-prompt.ts";
+import { lockRun } from "../store/transcript.ts";
+import { saveFiles } from "../workspace/save-files.ts";
+import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
 
 export function createFetchRepository(deps: AgentDeps, sandboxes: SessionSandboxes) {
   return (input: { readonly step: number }): Promise<FetchedRepository> =>

@@ -4,28 +4,28 @@
  * Idempotency key: the session's row is ended once per run (compare-and-set). Side effects: rows and an event.
  * Heartbeat: by timer. Retry class: Postgres. Runs in a scope that cannot be cancelled.
  */
-import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
-import { cutChars } from "./contract/cut-text.ts";
-import type { ClosedSession, CloseSessionInput } from "./contract/activities.ts";
-import { LIMIT_ERRORS } from "./contract/limits.ts";
-import { answerText } from "./contract/message.ts";
-import type { AgentDeps } from "./runtime/deps.ts";
-import { enterToClose } from "./runtime/enter-session.ts";
-import { interruptOpenCalls } from "./runtime/interrupt-open-calls.ts";
-import { endTasks } from "./step/end-tasks.ts";
-import type { LedgerRow } from "./store/tool-calls.ts";
-import { lostRates, sessionCostUsd } from "./config/cost.ts";
-import { checkAnswer } from "./config/output-schema.ts";
-import { cleanDeep } from "./redaction/clean-deep.ts";
-import { lastRound } from "./store/compactions.ts";
-import type { Queryable } from "./store/db.ts";
-import type { NewEvent } from "./store/event.ts";
-import { appendEvents, dropStoredChunks } from "./store/events.ts";
-import { loadBill, recordLostCalls, totalUsage } from "./store/model-calls.ts";
-import { deliveryOf, findRepository, listPublications, recordPublication } from "./store/repositories.ts";
-import { endSession, type Session } from "./store/sessions.ts";
-import { reportEnd, type ReportedEnd } from "./telemetry/report.ts";
-import { lastAnswer, lockRun } from "./store/transcript.ts";
+import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
+import { cutChars } from "../contract/cut-text.ts";
+import type { ClosedSession, CloseSessionInput } from "../contract/activities.ts";
+import { LIMIT_ERRORS } from "../contract/limits.ts";
+import { answerText } from "../contract/message.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { enterToClose } from "../runtime/enter-session.ts";
+import { interruptOpenCalls } from "../runtime/interrupt-open-calls.ts";
+import { endTasks } from "../step/end-tasks.ts";
+import type { LedgerRow } from "../store/tool-calls.ts";
+import { lostRates, sessionCostUsd } from "../config/cost.ts";
+import { checkAnswer } from "../config/output-schema.ts";
+import { cleanDeep } from "../redaction/clean-deep.ts";
+import { lastRound } from "../store/compactions.ts";
+import type { Queryable } from "../store/db.ts";
+import type { NewEvent } from "../store/event.ts";
+import { appendEvents, dropStoredChunks } from "../store/events.ts";
+import { loadBill, recordLostCalls, totalUsage } from "../store/model-calls.ts";
+import { deliveryOf, findRepository, listPublications, recordPublication } from "../store/repositories.ts";
+import { endSession, type Session } from "../store/sessions.ts";
+import { reportEnd, type ReportedEnd } from "../telemetry/report.ts";
+import { lastAnswer, lockRun } from "../store/transcript.ts";
 
 const MAX_RESULT_CHARS = 2_000;
 

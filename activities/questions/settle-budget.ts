@@ -5,19 +5,19 @@
  * Idempotency key: the question's row, which ends once; the new limit follows from the input. Side effects: rows, an event.
  * Heartbeat: by timer. Retry class: Postgres. Cancel: none needed, it is short.
  */
-import { inScope, type ActivityScope } from "./runtime/activity-scope.ts";
-import { cleanDeep } from "./redaction/clean-deep.ts";
-import { moreOf, raisedLimit } from "./contract/budget-question.ts";
-import { superseded } from "./contract/failures.ts";
-import type { SettleBudgetInput, Settlement } from "./contract/questions.ts";
-import type { AgentDeps } from "./runtime/deps.ts";
-import { enterSession } from "./runtime/enter-session.ts";
-import { openBudget, roomFor } from "./step/budget.ts";
-import { closingOf, settledEvent } from "./step/settlement.ts";
-import { appendEvents } from "./store/events.ts";
-import { closeQuestion, setWaiting } from "./store/questions.ts";
-import { holdRun } from "./store/runs.ts";
-import { setMaxCost } from "./store/session-limits.ts";
+import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
+import { cleanDeep } from "../redaction/clean-deep.ts";
+import { moreOf, raisedLimit } from "../contract/budget-question.ts";
+import { superseded } from "../contract/failures.ts";
+import type { SettleBudgetInput, Settlement } from "../contract/questions.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { enterSession } from "../runtime/enter-session.ts";
+import { openBudget, roomFor } from "./budget.ts";
+import { closingOf, settledEvent } from "./settlement.ts";
+import { appendEvents } from "../store/events.ts";
+import { closeQuestion, setWaiting } from "../store/questions.ts";
+import { holdRun } from "../store/runs.ts";
+import { setMaxCost } from "../store/session-limits.ts";
 
 export function createSettleBudget(deps: AgentDeps) {
   return (input: SettleBudgetInput): Promise<{ readonly of?: number }> =>

@@ -6,11 +6,11 @@
  * timer. Retry class: engine and database; a command that fails ends the run. Cancel: is heard at once; the command ends with
  * its sandbox.
  */
-import { inScope } from "./runtime/activity-scope.ts";
-import type { AgentDeps } from "./runtime/deps.ts";
-import { enterSession } from "./runtime/enter-session.ts";
-import { withoutLost, type SessionSandboxes } from "./workspace/session-sandbox.ts";
-import type { SetUps } from "./workspace/set-up.ts";
+import { inScope } from "../runtime/activity-scope.ts";
+import type { AgentDeps } from "../runtime/deps.ts";
+import { enterSession } from "../runtime/enter-session.ts";
+import { withoutLost, type SessionSandboxes } from "../workspace/session-sandbox.ts";
+import type { SetUps } from "../workspace/set-up.ts";
 
 export function createSetUpSandbox(deps: AgentDeps, sandboxes: SessionSandboxes, setUps: SetUps) {
   return (input: { readonly step: number }): Promise<void> =>
