@@ -10,7 +10,7 @@ import { superseded } from "../contract/failures.ts";
 import type { AskedBudget } from "../contract/questions.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
-import { budgetAsked, openBudget, roomFor } from "./budget.ts";
+import { budgetAsked, openBudget, roomFor } from "../step/budget.ts";
 import { appendEvents } from "../store/events.ts";
 import { spentUsd } from "../store/model-calls.ts";
 import { questionsBefore } from "../store/questions.ts";

@@ -12,7 +12,7 @@ import { superseded } from "../contract/failures.ts";
 import type { SettleBudgetInput, Settlement } from "../contract/questions.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
 import { enterSession } from "../runtime/enter-session.ts";
-import { openBudget, roomFor } from "./budget.ts";
+import { openBudget, roomFor } from "../step/budget.ts";
 import { closingOf, settledEvent } from "./settlement.ts";
 import { appendEvents } from "../store/events.ts";
 import { closeQuestion, setWaiting } from "../store/questions.ts";

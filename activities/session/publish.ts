@@ -11,7 +11,7 @@ import { shorten } from "../contract/cut-text.ts";
 import { fatal, retryable } from "../contract/failures.ts";
 import type { Publication, PublishInput } from "../contract/delivery.ts";
 import { accessOf } from "./fetch-repository.ts";
-import { deliverPullRequest } from "../git/deliver-pull-request.ts";
+import { deliverPullRequest } from "./deliver-pull-request.ts";
 import { pushLfs } from "../git/lfs-push.ts";
 import { LfsFailed } from "../git/lfs-store.ts";
 import { hasCommit, updateMirror } from "../git/mirror.ts";

@@ -6,7 +6,7 @@ import { enterSession } from "../runtime/enter-session.ts";
 import { openQuestions, setWaiting } from "../store/questions.ts";
 import { holdRun } from "../store/runs.ts";
 import type { Session } from "../store/sessions.ts";
-import { openBudget } from "../questions/budget.ts";
+import { openBudget } from "../step/budget.ts";
 
 interface Waiting {
   readonly step: number;

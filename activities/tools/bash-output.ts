@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { CommandState, Sandbox } from "../sandbox/sandbox.ts";
-import { readBytes } from "./command-output.ts";
+import { readBytes } from "../sandbox/command-output.ts";
 import { diskNote } from "./disk-note.ts";
 import { failure } from "./failure.ts";
 import { oneLine } from "./paths.ts";

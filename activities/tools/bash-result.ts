@@ -1,6 +1,6 @@
 /** A command's end in words. Pure. */
 import type { CommandState } from "../sandbox/sandbox.ts";
-import type { CommandOutput } from "./command-output.ts";
+import type { CommandOutput } from "../sandbox/command-output.ts";
 import { diskNote } from "./disk-note.ts";
 import { failure } from "./failure.ts";
 import type { ToolResult } from "./tool.ts";

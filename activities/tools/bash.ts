@@ -3,7 +3,7 @@ import type { SandboxCommand, CommandState, Sandbox } from "../sandbox/sandbox.t
 import { lastWholeLine } from "../contract/call-progress.ts";
 import { cutTail } from "../contract/cut-text.ts";
 import { bashResult } from "./bash-result.ts";
-import { outputOf } from "./command-output.ts";
+import { outputOf } from "../sandbox/command-output.ts";
 import { failure, LeaveRunning } from "./failure.ts";
 import { networkNote } from "./network-note.ts";
 import { oneLine, workspacePath } from "./paths.ts";

@@ -1,7 +1,7 @@
 /** Short programs the read-only tools run in the sandbox. */
 import { randomBytes } from "node:crypto";
 import type { SandboxCommand, CommandState, Sandbox } from "../sandbox/sandbox.ts";
-import { readBytes } from "./command-output.ts";
+import { readBytes } from "../sandbox/command-output.ts";
 import { ToolFailure } from "./failure.ts";
 import { showName } from "./paths.ts";
 import type { ToolContext } from "./tool.ts";

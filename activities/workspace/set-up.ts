@@ -14,7 +14,7 @@ import { addNotice } from "../store/sandboxes.ts";
 import { findSetUp, type KnownSetUp } from "../store/set-ups.ts";
 import type { Session } from "../store/sessions.ts";
 import { lockRun } from "../store/transcript.ts";
-import { outputOf } from "../tools/command-output.ts";
+import { outputOf } from "../sandbox/command-output.ts";
 import { cutTail, shorten } from "../contract/cut-text.ts";
 import { buildCommand } from "../config/build-settings.ts";
 import { openBuilt } from "./built-image.ts";

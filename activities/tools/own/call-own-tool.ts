@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { reasonOf } from "../../contract/reason-of.ts";
 import type { Sandbox } from "../../sandbox/sandbox.ts";
-import { readBytes } from "../command-output.ts";
+import { readBytes } from "../../sandbox/command-output.ts";
 import { describeInput } from "../describe-input.ts";
 import { accepted, failure, LeaveRunning, ToolFailure } from "../failure.ts";
 import { workspacePath } from "../paths.ts";

@@ -1,5 +1,5 @@
 /** Output of a supervised command as text: its ends for the model, the whole in pieces for the store. */
-import type { CommandState, OutputStream, Sandbox } from "../sandbox/sandbox.ts";
+import type { CommandState, OutputStream, Sandbox } from "./sandbox.ts";
 
 /** Bytes a `read` may ask for. Source: the port. */
 const READ_BYTES = 1_048_576;

@@ -3,11 +3,11 @@ import { cutChars, shorten } from "../contract/cut-text.ts";
 import type { GitConfig } from "../config/git-settings.ts";
 import type { Queryable } from "../store/db.ts";
 import { lastAnswer } from "../store/transcript.ts";
-import { openPullRequest, type OpenedPullRequest } from "./forge.ts";
-import { ForgeRefusal, forgeOf } from "./forge-calls.ts";
-import type { GitAccess } from "./git-access.ts";
-import { lsRemote } from "./remote.ts";
-import { CredentialUnavailable } from "./trouble.ts";
+import { openPullRequest, type OpenedPullRequest } from "../git/forge.ts";
+import { ForgeRefusal, forgeOf } from "../git/forge-calls.ts";
+import type { GitAccess } from "../git/git-access.ts";
+import { lsRemote } from "../git/remote.ts";
+import { CredentialUnavailable } from "../git/trouble.ts";
 
 const ASK_MS = 60_000;
 const MAX_TITLE_CHARS = 72;
