@@ -1,14 +1,13 @@
 /** Live pieces of an answer on their way to watchers: gathered, masked, written in the background. */
 import type { Sanitizer } from "../redaction/sanitizer.ts";
 import type { Store } from "../store/db.ts";
-import { appendChunks, appendEvents, type ChunkRow, type Notifier } from "../store/events.ts";
+import { appendEvents, type ChunkRow, type Notifier } from "../store/events.ts";
 import type { ModelDelta } from "../model/model.ts";
+import type { ChunkBatch, WaitingPieces } from "./chunk-batch.ts";
 import { WrittenCall } from "./written-call.ts";
 
 /** While somebody watches. Source: survey of durable engines, D16 (50–100 ms); watchers are to see a piece within 300 ms. */
 const WATCHED_GATHER_MS = 60;
-/** While nobody does: what a crash may take of what was said. Source: requirement 9, at most 20 commits in a step of 10 s. */
-const GATHER_MS = 1_000;
 
 export interface ChunkWriter {
   /** Never throws and never waits. */
@@ -17,51 +16,55 @@ export interface ChunkWriter {
   end(): Promise<void>;
 }
 
-export function createChunkWriter(
-  deps: { readonly store: Store; readonly notifier: Notifier; readonly sanitizer: Sanitizer },
-  at: {
-    readonly sessionId: string;
-    readonly epoch: number;
-    readonly step: number;
-    readonly attempt: number;
-    readonly model: string;
-  },
-): ChunkWriter {
-  const streams = { text: deps.sanitizer.stream(), reasoning: deps.sanitizer.stream() };
-  let call: WrittenCall | undefined;
-  let waiting: ChunkRow[] = [];
-  let timer: NodeJS.Timeout | undefined;
-  let writing: Promise<void> = Promise.resolve();
+interface WriterDeps {
+  readonly store: Store;
+  readonly notifier: Notifier;
+  readonly sanitizer: Sanitizer;
+  /** Of this worker. */
+  readonly batch: ChunkBatch;
+}
 
+export function createChunkWriter(
+  { store, notifier, sanitizer, batch }: WriterDeps,
+  { model, ...at }: WaitingPieces["at"] & { readonly model: string },
+): ChunkWriter {
+  const { sessionId, epoch, step, attempt } = at;
+  const streams = { text: sanitizer.stream(), reasoning: sanitizer.stream() };
+  let call: WrittenCall | undefined;
+  let chunks: ChunkRow[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  const waiting: WaitingPieces = {
+    at,
+    take() {
+      clearTimeout(timer);
+      timer = undefined;
+      const taken = chunks;
+      chunks = [];
+      return taken;
+    },
+    writing: Promise.resolve(),
+  };
+  const wake = () => notifier.wake(sessionId);
+  const flush = () => {
+    batch.write([waiting]);
+    void waiting.writing.then(wake);
+  };
   const add = (chunkType: ChunkRow["chunkType"], text: string) => {
     if (text === "") return;
-    const last = waiting.at(-1);
+    const last = chunks.at(-1);
     if (last !== undefined && last.chunkType === chunkType && chunkType !== "tool-name")
-      waiting[waiting.length - 1] = { chunkType, text: last.text + text };
-    else waiting.push({ chunkType, text });
-    timer ??= setTimeout(flush, deps.notifier.isWatched(at.sessionId) ? WATCHED_GATHER_MS : GATHER_MS);
-  };
-  const write = (append: () => Promise<unknown>) => {
-    writing = writing
-      .then(append)
-      .then(() => deps.notifier.wake(at.sessionId))
-      .catch(() => undefined);
-  };
-  const flush = () => {
-    clearTimeout(timer);
-    timer = undefined;
-    const chunks = waiting;
-    waiting = [];
-    write(() => appendChunks(deps.store.db, at, chunks));
+      chunks[chunks.length - 1] = { chunkType, text: last.text + text };
+    else chunks.push({ chunkType, text });
+    if (notifier.isWatched(sessionId)) timer ??= setTimeout(flush, WATCHED_GATHER_MS);
+    else batch.add(waiting);
   };
   // Whoever comes to watch sees at once what there is.
-  const stopHearing = deps.notifier.onWatched(at.sessionId, () => {
-    if (waiting.length > 0) flush();
+  const stopHearing = notifier.onWatched(sessionId, () => {
+    if (chunks.length > 0) flush();
   });
-  const addAll = (chunks: readonly ChunkRow[] = []) => {
-    for (const { chunkType, text } of chunks) add(chunkType, text);
+  const addAll = (list: readonly ChunkRow[] = []) => {
+    for (const { chunkType, text } of list) add(chunkType, text);
   };
-  const { sessionId, epoch, step, attempt, model } = at;
   const hidden = { type: "llm:thinking", step, attempt, data: { model, hidden: true } } as const;
   return {
     push(delta) {
@@ -69,11 +72,14 @@ export function createChunkWriter(
         add(delta.type, streams[delta.type].push(delta.text));
       if (delta.type === "tool-call") {
         addAll(call?.end());
-        call = new WrittenCall(delta.toolName, deps.sanitizer);
+        call = new WrittenCall(delta.toolName, sanitizer);
       }
       if (delta.type === "tool-input") addAll(call?.push(delta.text));
       // Rare: at most once in each 5 s without a piece.
-      if (delta.type === "thinking") write(() => appendEvents(deps.store.db, sessionId, epoch, [hidden]));
+      if (delta.type === "thinking")
+        waiting.writing = waiting.writing
+          .then(() => appendEvents(store.db, sessionId, epoch, [hidden]))
+          .then(wake, () => undefined);
     },
     async end() {
       addAll(call?.end());
@@ -81,9 +87,10 @@ export function createChunkWriter(
       add("text", streams.text.end());
       stopHearing();
       clearTimeout(timer);
+      batch.remove(waiting);
       // The answer follows at once: nobody is there who would read them before.
-      if (waiting.length > 0 && deps.notifier.isWatched(at.sessionId)) flush();
-      await writing;
+      if (chunks.length > 0 && notifier.isWatched(sessionId)) flush();
+      await waiting.writing;
     },
   };
 }

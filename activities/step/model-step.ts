@@ -23,6 +23,7 @@ import { estimatedCostUsd, failedAlike, recordWasted, thoughtInVain } from "./wa
 import { fallbackOf } from "../config/asked-model.ts";
 import { withAskedModel } from "./asked-model.ts";
 import { tellSwitch } from "../store/switch-model.ts";
+import { ChunkBatch } from "./chunk-batch.ts";
 import { createChunkWriter } from "./chunk-writer.ts";
 import { ModelError, type ModelAnswer } from "../model/model.ts";
 import { withChangedTools } from "./changed-tools.ts";
@@ -33,7 +34,7 @@ import { failureOf, mayStepIn } from "./model-failure.ts";
 import { buildMessages, prefixOf, prefixShares, type Prefix } from "../context/request.ts";
 import { viewSize, type ViewSize } from "../transcript/size.ts";
 import type { Session } from "../store/sessions.ts";
-import { appendEvents } from "../store/events.ts";
+import { appendChunks, appendEvents } from "../store/events.ts";
 import { loadView } from "../store/load-view.ts";
 import { callsOf, lockRun } from "../store/transcript.ts";
 
@@ -42,13 +43,16 @@ const MODEL_ATTEMPTS = 30;
 /** While nobody watches. Source: ours; ten pieces of 40 tokens a second, and a quarter of what a crash may take in any case. */
 const UNWATCHED_GATHER_MS = 250;
 
-export function createModelStep(deps: AgentDeps) {
+export function createModelStep(given: AgentDeps) {
+  const deps = { ...given, batch: new ChunkBatch((answers) => appendChunks(given.store, answers)) };
   return (input: ModelStepInput): Promise<ModelStepFacts> =>
     inScope(deps, (scope) => modelStep(deps, scope, input), MODEL_ATTEMPTS);
 }
 
+type StepDeps = AgentDeps & { readonly batch: ChunkBatch };
+
 async function modelStep(
-  deps: AgentDeps,
+  deps: StepDeps,
   scope: ActivityScope,
   input: ModelStepInput,
 ): Promise<ModelStepFacts> {
@@ -87,7 +91,7 @@ async function modelStep(
 }
 
 async function takeStep(
-  deps: AgentDeps,
+  deps: StepDeps,
   scope: ActivityScope,
   {
     session,

@@ -2,7 +2,7 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { EventData, NewEvent, SessionEvent } from "./event.ts";
 import type { Announcements } from "./announcements.ts";
-import type { Queryable } from "./db.ts";
+import type { Queryable, Store } from "./db.ts";
 import { events, streamChunks } from "./schema/index.ts";
 
 /**
@@ -39,26 +39,39 @@ export async function appendEvents(
     from c, json_array_elements(${rows}::json) with ordinality as t(e, place)`);
 }
 
+/** Live pieces of an answer in flight. */
+export interface Pieces {
+  readonly sessionId: string;
+  readonly epoch: number;
+  readonly step: number;
+  readonly attempt: number;
+  readonly chunks: readonly ChunkRow[];
+}
+
+/** Rows are locked in one order: two workers may have the same sessions, where one was taken for dead. */
+const APPEND_CHUNKS = `
+with asked as (
+  select * from json_to_recordset($1::json) as t("sessionId" text, epoch int, step int, attempt int, chunks json)
+), locked as (
+  select session_id from cursors where session_id in (select "sessionId" from asked) order by session_id for no key update
+), c as (
+  update cursors set event_seq = event_seq + json_array_length(asked.chunks)
+  from asked join locked on session_id = "sessionId"
+  where cursors.session_id = "sessionId" and not exists (select 1 from stored_messages m
+    where m.session_id = "sessionId" and m.epoch = asked.epoch and m.step = asked.step and m.slot = 'assistant')
+  returning asked.*, event_seq - json_array_length(asked.chunks) as before
+)
+insert into stream_chunks (session_id, seq, epoch, step, attempt, chunk_type, text)
+select "sessionId", before + t.place, epoch, step, attempt, t.chunk->>'chunkType', t.chunk->>'text'
+from c, json_array_elements(c.chunks) with ordinality as t(chunk, place)`;
+
 /**
- * Appends live pieces of the step in flight; they share the events' order. Where the step's answer is stored, they come
- * from a worker that was thought dead: nobody is to see them.
+ * Appends live pieces, which share the events' order. Where a step's answer is stored, its pieces come from a worker that was
+ * thought dead, and are dropped.
+ * @param answers at most one of each session
  */
-export async function appendChunks(
-  db: Queryable,
-  at: { readonly sessionId: string; readonly epoch: number; readonly step: number; readonly attempt: number },
-  chunks: readonly ChunkRow[],
-): Promise<void> {
-  if (chunks.length === 0) return;
-  await db.execute(sql`
-    with c as (
-      update cursors set event_seq = event_seq + ${chunks.length} where session_id = ${at.sessionId}
-        and not exists (select 1 from stored_messages where session_id = ${at.sessionId} and epoch = ${at.epoch}
-          and step = ${at.step} and slot = 'assistant')
-      returning event_seq
-    )
-    insert into stream_chunks (session_id, seq, epoch, step, attempt, chunk_type, text)
-    select ${at.sessionId}, c.event_seq - ${chunks.length} + t.place, ${at.epoch}, ${at.step}, ${at.attempt}, t.e->>'chunkType', t.e->>'text'
-    from c, json_array_elements(${JSON.stringify(chunks)}::json) with ordinality as t(e, place)`);
+export async function appendChunks(store: Pick<Store, "pool">, answers: readonly Pieces[]): Promise<void> {
+  await store.pool.query({ name: "append_chunks", text: APPEND_CHUNKS, values: [JSON.stringify(answers)] });
 }
 
 /** Whether people were told of this session what an answer tells once: that its provider's token counts are not believed, say. */

@@ -19,8 +19,8 @@ async function newSession(): Promise<string> {
 const thinking = (step: number): NewEvent => ({ type: "llm:thinking", step, data: { model: "m" } });
 const add = (id: string, ...events: NewEvent[]) => appendEvents(database.store.db, id, 1, events);
 const chunk = (sessionId: string, text: string) =>
-  appendChunks(database.store.db, { sessionId, epoch: 1, step: 1, attempt: 1 }, [
-    { chunkType: "text", text },
+  appendChunks(database.store, [
+    { sessionId, epoch: 1, step: 1, attempt: 1, chunks: [{ chunkType: "text", text }] },
   ]);
 const end = (id: string) =>
   database.store.pool.query(

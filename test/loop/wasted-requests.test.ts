@@ -2,10 +2,11 @@
 import { and, asc, eq } from "drizzle-orm";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
+import { ChunkBatch } from "../../activities/step/chunk-batch.ts";
 import { createChunkWriter } from "../../activities/step/chunk-writer.ts";
 import { loadBill } from "../../activities/store/model-calls.ts";
 import { modelCalls, toolCalls } from "../../activities/store/schema/index.ts";
-import { appendEvents, readEvents } from "../../activities/store/events.ts";
+import { appendChunks, appendEvents, readEvents } from "../../activities/store/events.ts";
 import { directConfig, startDirectAgent, type DirectAgent } from "../support/direct-agent.ts";
 import { playLoop } from "../support/direct-loop.ts";
 import { call, scriptedModel, text, thought } from "../support/scripted-model.ts";
@@ -199,13 +200,17 @@ describe("thinking that nobody sees", () => {
 
   it("is told to watchers while it goes on", async () => {
     const agent = await startDirectAgent(database, scriptedModel());
-    const writer = createChunkWriter(agent.deps, {
-      sessionId: agent.id,
-      epoch: 1,
-      step: 1,
-      attempt: 1,
-      model: "openai/o3",
-    });
+    const batch = new ChunkBatch((answers) => appendChunks(database.store, answers));
+    const writer = createChunkWriter(
+      { ...agent.deps, batch },
+      {
+        sessionId: agent.id,
+        epoch: 1,
+        step: 1,
+        attempt: 1,
+        model: "openai/o3",
+      },
+    );
     writer.push({ type: "thinking" });
     await writer.end();
     const events = await readEvents(database.store.db, agent.id, 0, 10);
