@@ -6,7 +6,7 @@
  */
 import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import type { OpenDelegateInput, OpenedDelegate } from "../contract/delegates.ts";
-import { fatal, superseded } from "../contract/failures.ts";
+import { superseded } from "../contract/failures.ts";
 import type { ToolCallPart } from "../contract/message.ts";
 import { childConfig, childIdOf, delegateNote } from "./child-session.ts";
 import { storeDelegateResult } from "./store-result.ts";
@@ -17,8 +17,9 @@ import { copyNewestFiles, countDelegations, findDelegation, nameDelegate } from 
 import { appendEvents } from "../store/events.ts";
 import { endOrphans } from "../store/runs.ts";
 import { createSession, type Session } from "../store/sessions.ts";
+import { findAskedCall, noSuchCall } from "../store/asked-call.ts";
 import { callKey, claimCall, type LedgerRow } from "../store/tool-calls.ts";
-import { lockRun, requestedCalls } from "../store/transcript.ts";
+import { lockRun } from "../store/transcript.ts";
 import { aboutCall } from "../tools/invoke.ts";
 import { delegateInput, type DelegateInput } from "../tools/delegate.ts";
 import type { BackgroundSaves } from "../workspace/background-save.ts";
@@ -57,15 +58,11 @@ export function createOpenDelegate(deps: AgentDeps, sandboxes: SessionSandboxes,
 }
 
 /** The call, claimed: nobody knows from here on that it did not begin. */
-async function callOf({ store: { db } }: AgentDeps, session: Session, { step, index }: OpenDelegateInput) {
-  const [claim, calls] = await Promise.all([
-    claimCall(db, session.id, step, index, () => false),
-    requestedCalls(db, session.id, step),
-  ]);
-  const call = calls[index];
-  const task = delegateInput.safeParse(call?.input);
-  if (claim === undefined || call === undefined || !task.success)
-    throw fatal("NoSuchCall", `Step ${step} of session ${session.id} has no call ${index} to delegate.`);
+async function callOf({ store: { db } }: AgentDeps, session: Session, input: OpenDelegateInput) {
+  const { row, call } = await findAskedCall(db, session.id, input);
+  const claim = await claimCall(db, row, () => false);
+  const task = delegateInput.safeParse(call.input);
+  if (claim === undefined || !task.success) throw noSuchCall(session.id, input);
   return { row: claim.before, fence: claim.fence, call, task: task.data };
 }
 

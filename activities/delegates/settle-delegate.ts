@@ -31,8 +31,8 @@ import type { NewEvent } from "../store/event.ts";
 import { loadBill, spentUsd } from "../store/model-calls.ts";
 import { findSandbox } from "../store/sandboxes.ts";
 import { endAbandoned, lastStep, type Session } from "../store/sessions.ts";
-import { callKey, findCall, openCalls } from "../store/tool-calls.ts";
-import { requestedCalls } from "../store/transcript.ts";
+import { findAskedCall } from "../store/asked-call.ts";
+import { callKey, openCalls } from "../store/tool-calls.ts";
 import { DELEGATE } from "../tools/delegate.ts";
 import type { BackgroundSaves } from "../workspace/background-save.ts";
 import { saveSandbox } from "../workspace/save-files.ts";
@@ -58,17 +58,11 @@ async function settleDelegate(
   const { step, index, child } = input;
   const entered = await enterSession(deps, scope, { step, phase: "tools" });
   const session = { ...entered, config: withFallback(entered.config, input.fallback) };
-  const [found, calls, delegate] = await Promise.all([
-    findCall(db, session.id, step, index),
-    requestedCalls(db, session.id, step),
+  const [{ row: found, call }, delegate] = await Promise.all([
+    findAskedCall(db, session.id, { step, index }),
     findDelegate(db, child),
   ]);
-  const call = calls[index];
-  if (found === undefined || call === undefined || delegate === undefined)
-    throw fatal(
-      "NoSuchCall",
-      `Step ${step} of session ${session.id} has no call ${index} of delegate ${child}.`,
-    );
+  if (delegate === undefined) throw fatal("NoSuchCall", `Session ${session.id} has no delegate ${child}.`);
   if (hasEnded(found)) return { kind: "settled", facts: await endedBefore(deps.store.db, found, call) };
   if (await isAtWork(deps, delegate, input.closed)) return { kind: "running" };
   if (input.closed === "not-started") await endUnstarted(deps, child);

@@ -8,7 +8,7 @@ import { inScope, type ActivityScope } from "../runtime/activity-scope.ts";
 import { questionSettings, type QuestionSettings } from "../config/question-settings.ts";
 import type { RunToolInput } from "../contract/activities.ts";
 import { shorten } from "../contract/cut-text.ts";
-import { fatal, superseded } from "../contract/failures.ts";
+import { superseded } from "../contract/failures.ts";
 import type { ToolCallPart } from "../contract/message.ts";
 import type { AskedPerson, QuestionKind, Settlement } from "../contract/questions.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
@@ -27,8 +27,8 @@ import {
 } from "../store/questions.ts";
 import { holdRun } from "../store/runs.ts";
 import type { Session } from "../store/sessions.ts";
-import { findCall, type LedgerRow } from "../store/tool-calls.ts";
-import { requestedCalls } from "../store/transcript.ts";
+import { findAskedCall } from "../store/asked-call.ts";
+import type { LedgerRow } from "../store/tool-calls.ts";
 import { hasEnded } from "../step/ended-call.ts";
 import { exitPlan, type ExitPlanInput } from "../tools/exit-plan.ts";
 import { askUser, optionsOf, type AskUserInput } from "../tools/ask-user.ts";
@@ -46,12 +46,7 @@ async function ask(deps: AgentDeps, scope: ActivityScope, input: RunToolInput): 
   const { db } = deps.store;
   const { step, index } = input;
   const session = await enterSession(deps, scope, { step, phase: "tools" });
-  const [row, calls] = await Promise.all([
-    findCall(db, session.id, step, index),
-    requestedCalls(db, session.id, step),
-  ]);
-  const call = calls[index];
-  if (!row || !call) throw fatal("NoSuchCall", `Step ${step} of session ${session.id} has no call ${index}.`);
+  const { row, call } = await findAskedCall(db, session.id, input);
   const asks = await asksNow(db, session, { input, row, call });
   if (asks === undefined) return { kind: "passed" };
 

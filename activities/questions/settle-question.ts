@@ -32,8 +32,9 @@ import {
 import { addNotice, markClosed, PARKED } from "../store/sandboxes.ts";
 import { holdRun } from "../store/runs.ts";
 import type { Session } from "../store/sessions.ts";
-import { findCall, finishCall, type LedgerRow } from "../store/tool-calls.ts";
-import { insertMessage, requestedCalls } from "../store/transcript.ts";
+import { findAskedCall } from "../store/asked-call.ts";
+import { finishCall, type LedgerRow } from "../store/tool-calls.ts";
+import { insertMessage } from "../store/transcript.ts";
 import { estimateMessage } from "../transcript/tokens.ts";
 
 export function createSettleQuestion(deps: AgentDeps) {
@@ -51,11 +52,9 @@ async function settle(
   const settlement = cleanDeep(given, deps.sanitizer.clean) as Settlement;
   const settled = await db.transaction(async (tx): Promise<SettledQuestion> => {
     if (!(await holdRun(tx, session.id, scope.runId))) throw superseded("the answer was dropped");
-    const row = await findCall(tx, session.id, step, index);
+    const { row, call } = await findAskedCall(tx, session.id, { step, index });
     const question = await findQuestion(tx, session.id, session.epoch, id);
-    const call = (await requestedCalls(tx, session.id, step))[index];
-    if (!row || !call || !question)
-      throw fatal("NoSuchCall", `Session ${session.id} has no question ${id} in step ${step}.`);
+    if (!question) throw fatal("NoSuchCall", `Session ${session.id} has no question ${id} in step ${step}.`);
     if (question.kind === "egress") {
       await settleEgress(tx, session, question, settlement, scope.attempt);
       return { kind: "result", facts: await endedBefore(tx, row, call) };

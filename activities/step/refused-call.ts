@@ -1,10 +1,9 @@
 /** What the rules of a session say of a call before it is run. */
-import type { RunToolInput, ToolFacts } from "../contract/activities.ts";
+import type { ToolFacts } from "../contract/activities.ts";
 import { verdictNow } from "../permissions/approval.ts";
+import type { AskedCall } from "../store/asked-call.ts";
 import type { Queryable } from "../store/db.ts";
 import type { Session } from "../store/sessions.ts";
-import { findCall } from "../store/tool-calls.ts";
-import { requestedCalls } from "../store/transcript.ts";
 import type { InvokedTool } from "../tools/invoke.ts";
 
 export const NEEDS_APPROVAL: ToolFacts = {
@@ -19,12 +18,10 @@ export const NEEDS_APPROVAL: ToolFacts = {
 export async function refusalOf(
   db: Queryable,
   session: Session,
-  { step, index }: RunToolInput,
+  { call, row }: Pick<AskedCall, "call" | "row">,
 ): Promise<InvokedTool | "ask" | undefined> {
-  if ((session.config.permissions ?? []).length === 0) return undefined;
-  const call = (await requestedCalls(db, session.id, step))[index];
-  const row = await findCall(db, session.id, step, index);
-  if (call === undefined || row === undefined || row.status !== "pending") return undefined;
+  if ((session.config.permissions ?? []).length === 0 || row.status !== "pending") return undefined;
+  const { step, index } = row;
   const verdict = await verdictNow(db, { session, call, step, index });
   if (verdict.action === "allow") return undefined;
   if (verdict.action === "ask") return "ask";

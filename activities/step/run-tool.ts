@@ -16,8 +16,8 @@ import type { ToolCallPart, ToolResultPart } from "../contract/message.ts";
 import { estimateMessage } from "../transcript/tokens.ts";
 import type { RunToolInput, ToolFacts } from "../contract/activities.ts";
 import type { AgentDeps } from "../runtime/deps.ts";
-import { enterSession } from "../runtime/enter-session.ts";
-import { fatal, retryable, superseded } from "../contract/failures.ts";
+import { enterReading } from "../runtime/enter-session.ts";
+import { retryable, superseded } from "../contract/failures.ts";
 import { createSessionMemory } from "../store/session-memory.ts";
 import { saveSandbox } from "../workspace/save-files.ts";
 import { abortable } from "../sandbox/shared-work.ts";
@@ -29,10 +29,10 @@ import { endedBefore, hasEnded, hashOf } from "./ended-call.ts";
 import { NEEDS_APPROVAL, refusalOf } from "./refused-call.ts";
 import { keepWhole } from "./store-full-output.ts";
 import type { Session } from "../store/sessions.ts";
+import { findAskedCall, noSuchCall } from "../store/asked-call.ts";
 import { commitResult } from "../store/commit-step.ts";
 import { runInCharge } from "../store/runs.ts";
 import { callKey, claimCall, findCall, type LedgerRow } from "../store/tool-calls.ts";
-import { requestedCalls } from "../store/transcript.ts";
 import { reportTool, textsOfCall } from "../telemetry/report.ts";
 import { withFallback } from "../config/asked-model.ts";
 import { toolLimitsOf } from "../config/run-policy.ts";
@@ -71,20 +71,18 @@ async function runTool(
   input: RunToolInput,
 ): Promise<ToolFacts> {
   const { db } = deps.store;
-  const entered = await enterSession(deps, scope, { step: input.step, phase: "tools" });
+  const at = { step: input.step, phase: "tools" } as const;
+  const read = () => findAskedCall(db, scope.sessionId, input);
+  const [entered, asked] = await enterReading(deps, scope, at, read);
+  const { call, calls } = asked;
   // What it may take goes by the window of the model that will read it.
   const session = { ...entered, config: withFallback(entered.config, input.fallback) };
   const tools = sessionTools(deps.tools, session);
-  const refused = await refusalOf(deps.store.db, session, input);
+  const refused = await refusalOf(db, session, asked);
   if (refused === "ask") return NEEDS_APPROVAL;
   const isReadOnly = (name: string) => findTool(tools, name)?.readOnly ?? false;
-  const [claim, calls] = await Promise.all([
-    claimCall(db, session.id, input.step, input.index, isReadOnly),
-    requestedCalls(db, session.id, input.step),
-  ]);
-  const call = calls[input.index];
-  if (!claim || !call)
-    throw fatal("NoSuchCall", `Step ${input.step} of session ${session.id} has no call ${input.index}.`);
+  const claim = await claimCall(db, asked.row, isReadOnly);
+  if (!claim) throw noSuchCall(session.id, input);
   const { before, fence } = claim;
   const begun = performance.now();
   if (hasEnded(before)) return endedBefore(db, before, call);

@@ -17,6 +17,7 @@ import { MAX_HEAD_MESSAGES } from "../transcript/boundary.ts";
 import type { StoredMessage } from "../contract/message.ts";
 import { outOfView } from "./compactions.ts";
 import type { Queryable } from "./db.ts";
+import { prepared } from "./prepared.ts";
 import { storedMessages } from "./schema/index.ts";
 import { toStoredMessage } from "./transcript.ts";
 
@@ -34,14 +35,13 @@ const { content, position, role, kind, sequence, prunedStep } = columns;
 
 /** What the model sees, in order. O(rows in view), however many were ever stored. */
 export async function loadView(db: Queryable, sessionId: string): Promise<StoredMessage[]> {
-  const query =
-    prepared.get(db) ?? viewOf(db, sql`${content}`, sql.placeholder("sessionId")).prepare("load_view");
-  prepared.set(db, query);
-  return (await query.execute({ sessionId })).map(toStoredMessage);
+  return (await viewQuery(db).execute({ sessionId })).map(toStoredMessage);
 }
 
-/** By store: a step asks the same each time, and writing and planning the query took a third of it. */
-const prepared = new WeakMap<Queryable, ReturnType<ReturnType<typeof viewOf>["prepare"]>>();
+/** A step asks the same each time, and writing and planning the query took a third of it. */
+const viewQuery = prepared((db) =>
+  viewOf(db, sql`${content}`, sql.placeholder("sessionId")).prepare("load_view"),
+);
 
 /**
  * The views of several sessions with empty contents, whose tokens are known, by one query: what a list needs. Only what a

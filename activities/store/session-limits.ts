@@ -3,7 +3,7 @@ import { eq, sql } from "drizzle-orm";
 import type { RunConfig } from "../config/agent-config.ts";
 import type { Queryable } from "./db.ts";
 import { sessions } from "./schema/index.ts";
-import { configOf } from "./stored-config.ts";
+import { configOf, configText } from "./stored-config.ts";
 
 /** Lets a session and its delegates cost so much in all, in USD. What it may cost already is never taken from it. */
 export const setMaxCost = (tx: Queryable, id: string, usd: number): Promise<void> =>
@@ -18,7 +18,7 @@ export const noteOwnTools = (tx: Queryable, id: string): Promise<void> =>
 
 async function change(tx: Queryable, id: string, to: (config: RunConfig) => RunConfig): Promise<void> {
   const [row] = await tx
-    .select({ config: sessions.config })
+    .select({ config: configText })
     .from(sessions)
     .where(eq(sessions.id, id))
     .for("update");

@@ -9,7 +9,8 @@ import type { SessionStatus } from "../contract/activities.ts";
 import type { Queryable, Store } from "./db.ts";
 import { isOrphan } from "./delegations.ts";
 import { loadCatalogues } from "./mcp.ts";
-import { configOf } from "./stored-config.ts";
+import { prepared } from "./prepared.ts";
+import { configOf, configText } from "./stored-config.ts";
 import { promptColumns, promptOf, promptRow, SYSTEM_SEQUENCE } from "./stored-prompt.ts";
 import { boxes, checkpoints, cursors, sessions, storedMessages, tokenRatios } from "./schema/index.ts";
 
@@ -112,12 +113,14 @@ function parentColumns(parent: NewSession["parent"]) {
   return { parentId, parentCall, parentEpoch, access, depth: 1 };
 }
 
-const { instructions: _notes, ...columns } = getTableColumns(sessions);
+const { instructions: _notes, config: _config, ...columns } = getTableColumns(sessions);
 
-export async function findSession(db: Queryable, id: string): Promise<Session | undefined> {
-  const [found] = await db
+/** Each activity begins with it: building and planning it anew took longer than running it. */
+const sessionQuery = prepared((db) =>
+  db
     .select({
       row: columns,
+      config: configText,
       ...promptColumns,
       ratio: tokenRatios.ratio,
       samples: tokenRatios.samples,
@@ -132,10 +135,15 @@ export async function findSession(db: Queryable, id: string): Promise<Session | 
     .from(sessions)
     .leftJoin(boxes, eq(boxes.sessionId, sessions.id))
     .leftJoin(tokenRatios, sql`${tokenRatios.model} = ${sessions.config}->>'model'`)
-    .where(eq(sessions.id, id));
+    .where(eq(sessions.id, sql.placeholder("id")))
+    .prepare("find_session"),
+);
+
+export async function findSession(db: Queryable, id: string): Promise<Session | undefined> {
+  const [found] = await sessionQuery(db).execute({ id });
   if (!found) return undefined;
   const { row, ratio, samples, queue, hasNotice, hasWaiting, isApproved } = found;
-  const stored = configOf(row.id, row.config);
+  const stored = configOf(row.id, found.config);
   // Until a person approves its plan; a reset to before that takes it back.
   const config = { ...stored, ...(stored.plan === true && isApproved ? { plan: false } : {}) };
   return {

@@ -1,7 +1,8 @@
 /** The ledger of tool calls: who may run a call, and how it ended. */
-import { and, asc, eq, getTableColumns, inArray, isNull, ne, sql } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, inArray, isNull, ne, type Placeholder, sql } from "drizzle-orm";
 import type { ToolOutcome } from "../contract/message.ts";
 import type { Queryable } from "./db.ts";
+import { prepared } from "./prepared.ts";
 import { boxes, storedMessages, toolCalls, toolOutputs } from "./schema/index.ts";
 
 export type LedgerRow = typeof toolCalls.$inferSelect;
@@ -22,13 +23,21 @@ export function outputHandle(call: string) {
   );
 }
 
-const one = (sessionId: string, step: number, index: number) =>
+const one = (sessionId: string | Placeholder, step: number | Placeholder, index: number | Placeholder) =>
   and(
     eq(toolCalls.sessionId, sessionId),
     isNull(toolCalls.supersededEpoch),
     eq(toolCalls.step, step),
     eq(toolCalls.index, index),
   );
+
+const callQuery = prepared((db) =>
+  db
+    .select()
+    .from(toolCalls)
+    .where(one(sql.placeholder("sessionId"), sql.placeholder("step"), sql.placeholder("index")))
+    .prepare("find_call"),
+);
 
 /** A call of the live line as it is now; undefined where there is none. */
 export async function findCall(
@@ -37,10 +46,7 @@ export async function findCall(
   step: number,
   index: number,
 ): Promise<LedgerRow | undefined> {
-  const [row] = await db
-    .select()
-    .from(toolCalls)
-    .where(one(sessionId, step, index));
+  const [row] = await callQuery(db).execute({ sessionId, step, index });
   return row;
 }
 
@@ -48,17 +54,16 @@ export async function findCall(
  * Claims a call for this attempt before anything is run. The fence it raises makes late writes of earlier attempts fail.
  * A read-only call is not claimed: it may run twice, and the first to finish is kept. The first claim remembers the sandbox
  * that the session has then: in that sandbox, a command without a record was never begun.
- * @returns the row as it was before, so that `pending` means nobody began it; undefined where there is no such call
+ * @param found the call as it was found; another attempt may have claimed it since
+ * @returns the row as it was before, so that `pending` means that no attempt began it; undefined where a reset took it away
  */
 export async function claimCall(
   db: Queryable,
-  sessionId: string,
-  step: number,
-  index: number,
+  found: LedgerRow,
   isReadOnly: (name: string) => boolean,
 ): Promise<{ before: LedgerRow; fence: number } | undefined> {
-  for (;;) {
-    const before = await findCall(db, sessionId, step, index);
+  const { sessionId, step, index } = found;
+  for (let before: LedgerRow | undefined = found; ; before = await findCall(db, sessionId, step, index)) {
     if (!before) return undefined;
     const isOpen = before.status === "pending" || before.status === "running";
     if (!isOpen || isReadOnly(before.name)) return { before, fence: before.fence };

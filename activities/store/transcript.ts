@@ -1,5 +1,5 @@
 /** The transcript: rows of the live line, and the one transaction in which a step's answer is stored. */
-import { and, desc, eq, isNull, sql } from "drizzle-orm";
+import { and, desc, eq, isNull, type Placeholder, sql } from "drizzle-orm";
 import type {
   AssistantPart,
   Message,
@@ -9,6 +9,7 @@ import type {
 } from "../contract/message.ts";
 import { dropChunks } from "./events.ts";
 import type { Queryable } from "./db.ts";
+import { prepared } from "./prepared.ts";
 import { cursors, sessions, storedMessages } from "./schema/index.ts";
 
 /** A file of instructions that a result carries. */
@@ -37,7 +38,7 @@ export interface MessageMeta {
   readonly leftSome?: boolean;
 }
 
-const live = (sessionId: string) =>
+const live = (sessionId: string | Placeholder) =>
   and(eq(storedMessages.sessionId, sessionId), isNull(storedMessages.supersededEpoch));
 
 type MessageRow = Omit<
@@ -64,16 +65,27 @@ export function toStoredMessage(row: MessageRow): StoredMessage {
   } as StoredMessage;
 }
 
+const answerQuery = prepared((db) =>
+  db
+    .select()
+    .from(storedMessages)
+    .where(
+      and(
+        live(sql.placeholder("sessionId")),
+        eq(storedMessages.step, sql.placeholder("step")),
+        eq(storedMessages.slot, "assistant"),
+      ),
+    )
+    .prepare("find_answer"),
+);
+
 /** The answer of a step, where it is stored: then the step is paid. */
 export async function findAnswer(
   db: Queryable,
   sessionId: string,
   step: number,
 ): Promise<(StoredMessage & { finish: string }) | undefined> {
-  const [row] = await db
-    .select()
-    .from(storedMessages)
-    .where(and(live(sessionId), eq(storedMessages.step, step), eq(storedMessages.slot, "assistant")));
+  const [row] = await answerQuery(db).execute({ sessionId, step });
   return row && { ...toStoredMessage(row), finish: ((row.meta ?? {}) as MessageMeta).finish ?? "stop" };
 }
 

@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { claimCall, finishCall } from "../../activities/store/tool-calls.ts";
+import { claimCall, findCall, finishCall } from "../../activities/store/tool-calls.ts";
 import { startDirectAgent } from "../support/direct-agent.ts";
 import { callRows, answersOf, resultTexts } from "../support/stored.ts";
 import { eventually } from "../support/eventually.ts";
@@ -78,7 +78,8 @@ it("a call that an earlier attempt claimed late and ended is returned as it ende
   const current = agent.perform("runTool", at, { attempt: 2 });
   await eventually("claim 1", async () => (await callRows(database.store, agent.id))[0]?.fence === 1);
   const { db } = database.store;
-  const row = await claimCall(db, agent.id, 1, 0, () => false);
+  const found = await findCall(db, agent.id, 1, 0);
+  const row = await claimCall(db, found!, () => false);
   await finishCall(db, row!.before, row!.fence, { outcome: "error", exitCode: 1, truncated: false });
   writeFileSync(join(agent.sandbox.root, "go"), "");
   expect(await current).toMatchObject({ outcome: "error" });
