@@ -15,6 +15,7 @@ import { announceStop } from "./stops.ts";
 import { returnIfDue, stepIn } from "./fallback.ts";
 import { afterOverflow, afterStep, compactionDue, continueDue, limitReached } from "./loop-policy.ts";
 import { MovesOn, type WaitingCall } from "./asking.ts";
+import { givenPrecedence } from "../activities/contract/precedence.ts";
 import type { RunPolicy } from "../activities/contract/run-policy.ts";
 import type { CarriedState, CodingAgentInput } from "./messages.ts";
 import { failed, failureOf, outcomeOf, type Outcome } from "./outcome.ts";
@@ -54,7 +55,8 @@ export async function codingAgent(input: CodingAgentInput = {}): Promise<ClosedS
 }
 
 async function runSession(run: Run, input: CodingAgentInput): Promise<Outcome> {
-  const { firstExecutionRunId: chain, continuedFromExecutionRunId: continuedFrom } = workflowInfo();
+  const { firstExecutionRunId: chain, continuedFromExecutionRunId: continuedFrom, priority } = workflowInfo();
+  const precedence = givenPrecedence(priority);
   const session = await openSession({
     ...(input.task === undefined ? {} : { task: input.task }),
     ...(input.schedule === undefined ? {} : { schedule: input.schedule }),
@@ -62,6 +64,7 @@ async function runSession(run: Run, input: CodingAgentInput): Promise<Outcome> {
     ...(input.carried ? { continuedStep: input.carried.step, continuedRound: input.carried.round } : {}),
     ...(input.carried?.waitingCalls ? { keepsCalls: true as const } : {}),
     ...(continuedFrom === undefined ? {} : { continuedFrom }),
+    ...(precedence === undefined ? {} : { precedence }),
   });
   applyOpened(run.state, session);
   run.opened = true;

@@ -1,11 +1,13 @@
 /** What the operator of a worker lets sessions ask for, whatever their clients say. Pure. */
 import { isIP } from "node:net";
 import { z } from "zod";
+import type { Precedence } from "../contract/precedence.ts";
 import type { RunConfig } from "./agent-config.ts";
 import { containedIn, isPrefix, toPrefix } from "./ip-prefix.ts";
 import { modelRateSchema, type ModelRate } from "./model-rate.ts";
 import type { ModelTarget } from "./model-target.ts";
 import { fullModelName, usualAddress } from "./providers.ts";
+import { LAST_PRIORITY, prioritySchema, USUAL_PRIORITY } from "./precedence.ts";
 import { listedRegistries } from "./registry-settings.ts";
 import { workerProgramSchema } from "./mcp-settings.ts";
 import { megabytes, NETWORKS, sizeSchema } from "./sandbox-settings.ts";
@@ -26,6 +28,8 @@ export const operatorPolicySchema = z.strictObject({
   models: names.optional(),
   /** MCP servers: hosts of those over HTTP, names of programs in the sandbox. */
   mcp: names.optional(),
+  /** Tenants by name, `*` for any text. A session has to name one of them. */
+  tenants: names.optional(),
   max: z
     .strictObject({
       memory: sizeSchema.optional(),
@@ -36,6 +40,8 @@ export const operatorPolicySchema = z.strictObject({
       /** Saved files of a session, as `limits.maxSaved`. */
       saved: sizeSchema.optional(),
       costUsd: z.number().positive().optional(),
+      /** The most urgent that a session may have: 1 goes first. */
+      priority: prioritySchema.optional(),
       /** Sessions of one owner that run or wait at once; those without an owner count as one person's. */
       sessionsPerUser: z.number().int().positive().optional(),
     })
@@ -61,8 +67,15 @@ interface Refusal {
   readonly why: string;
 }
 
-/** The first rule that a session's settings go beyond. */
-export function policyRefusal(policy: OperatorPolicy, config: RunConfig): Refusal | undefined {
+/**
+ * The first rule that a session's settings go beyond, or what its run was started with.
+ * @param begun of the run, which a client of Temporal's own may start with more than the settings say
+ */
+export function policyRefusal(
+  policy: OperatorPolicy,
+  config: RunConfig,
+  begun: Precedence = {},
+): Refusal | undefined {
   const { sandbox, limits } = config;
   const { images, runtimes, networks, allow, max } = policy;
   const runtime = sandbox.runtime ?? "default";
@@ -73,6 +86,11 @@ export function policyRefusal(policy: OperatorPolicy, config: RunConfig): Refusa
     addressRefusal(allow, sandbox) ??
     modelRefusal(policy, config) ??
     mcpRefusal(policy, config) ??
+    precedenceRefusal(policy, config) ??
+    precedenceRefusal(policy, {
+      priority: begun.priorityKey ?? config.priority,
+      tenant: begun.fairnessKey ?? config.tenant,
+    }) ??
     above("max.memory", "sandbox.memory", sandbox.memory, max.memory, megabytes) ??
     above("max.cpus", "sandbox.cpus", sandbox.cpus, max.cpus) ??
     above("max.pids", "sandbox.pids", sandbox.pids, max.pids) ??
@@ -123,6 +141,17 @@ function mcpRefusal({ mcp }: OperatorPolicy, { mcpServers = {} }: RunConfig): Re
     if (refusal !== undefined) return refusal;
   }
   return undefined;
+}
+
+function precedenceRefusal(
+  { tenants, max }: OperatorPolicy,
+  { priority = USUAL_PRIORITY, tenant = "not set" }: Pick<RunConfig, "priority" | "tenant">,
+): Refusal | undefined {
+  const refusal = outside("tenants", "tenant", tenant, tenants, matches);
+  if (refusal !== undefined) return refusal;
+  if (max.priority === undefined || priority >= max.priority) return undefined;
+  const may = max.priority === LAST_PRIORITY ? `${LAST_PRIORITY}` : `${max.priority} to ${LAST_PRIORITY}`;
+  return { rule: "max.priority", why: `priority is ${priority}, and may be ${may}: 1 goes first` };
 }
 
 function outside(

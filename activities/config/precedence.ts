@@ -2,8 +2,12 @@
 import { z } from "zod";
 import type { Precedence } from "../contract/precedence.ts";
 
-/** Of Temporal's five: 1 goes first, 3 is the default. */
-export const prioritySchema = z.number().int().min(1).max(5);
+/** The one that goes last. Source: Temporal's default of five. */
+export const LAST_PRIORITY = 5;
+/** Of whoever asks for none. Source: Temporal's default. */
+export const USUAL_PRIORITY = 3;
+/** Of Temporal's five: 1 goes first. */
+export const prioritySchema = z.number().int().min(1).max(LAST_PRIORITY);
 /** For whom a session works: tenants take turns. Temporal takes 64 bytes. */
 export const tenantSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, {
   error: "begins with a letter or digit and has at most 64 letters, digits, dots, dashes and underscores",

@@ -27,6 +27,7 @@ import type {
   SettleQuestionInput,
 } from "./questions.ts";
 import type { AnnounceQueuedInput } from "./queued-message.ts";
+import type { Precedence } from "./precedence.ts";
 import type { RunPolicy } from "./run-policy.ts";
 import type { RunToolInput, ToolFacts } from "./tool-facts.ts";
 
@@ -50,6 +51,8 @@ export interface OpenSessionInput {
   readonly continuedFrom?: string;
   /** It goes on with the calls of the last step that have no results yet, and with their questions. */
   readonly keepsCalls?: true;
+  /** That the run has in Temporal, whatever the session's settings say. */
+  readonly precedence?: Precedence;
 }
 
 export interface OpenedSession {

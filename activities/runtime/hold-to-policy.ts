@@ -1,4 +1,5 @@
 /** Holds a session to the policy of its worker's operator, when a run opens it, and each request for a model. */
+import type { Precedence } from "../contract/precedence.ts";
 import { fatal } from "../contract/failures.ts";
 import { modelRefusal, policyRefusal } from "../config/operator-policy.ts";
 import { othersOfOwner } from "../store/owners.ts";
@@ -7,11 +8,16 @@ import type { AgentDeps } from "./deps.ts";
 
 /**
  * A delegate has what its parent was allowed.
+ * @param precedence that the run has in Temporal
  * @throws PolicyRefused (fatal) that names the rule
  */
-export async function holdToPolicy({ policy, store }: AgentDeps, session: Session): Promise<void> {
+export async function holdToPolicy(
+  { policy, store }: AgentDeps,
+  session: Session,
+  precedence: Precedence | undefined,
+): Promise<void> {
   if (policy === undefined || session.parentId !== undefined) return;
-  const refusal = policyRefusal(policy, session.config);
+  const refusal = policyRefusal(policy, session.config, precedence);
   if (refusal !== undefined) throw refused(refusal.rule, refusal.why);
   const most = policy.max.sessionsPerUser;
   if (most === undefined || (await othersOfOwner(store.db, session)) < most) return;

@@ -33,6 +33,7 @@ export function statusText(
   const rows: [string, string][] = [
     ["task", oneLine(document.task, 160)],
     ...(document.owner === null ? [] : [["owner", oneLine(document.owner, 100)] satisfies [string, string]]),
+    ...turnRow(document),
     ["status", `${style("bold", document.status)}${hintOf(document)}, ${elapsed}`],
     [
       "step",
@@ -69,6 +70,15 @@ export function statusText(
   ];
   const title = style("bold", document.id);
   return [title, ...rows.map(([name, value]) => `  ${style("dim", name.padEnd(10))}${value}`)].join("\n");
+}
+
+/** Whose turn it is where workers are short, as far as somebody said so. */
+function turnRow({ priority, tenant }: SessionStatusDocument): [string, string][] {
+  const said = [
+    ...(priority === null ? [] : [`priority ${priority}`]),
+    ...(tenant === null ? [] : [`tenant ${tenant}`]),
+  ];
+  return said.length === 0 ? [] : [["turn", said.join(", ")]];
 }
 
 /** Less than a cent in ten thousand is noise. */

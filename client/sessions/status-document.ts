@@ -25,6 +25,10 @@ export interface SessionStatusDocument {
   readonly task: string;
   /** Who started it; null where that is not known. */
   readonly owner: string | null;
+  /** 1 to 5, 1 goes first; null: Temporal's usual, 3. */
+  readonly priority: number | null;
+  /** For whom it works; null where nobody said. */
+  readonly tenant: string | null;
   readonly step: number;
   readonly maxSteps: number | null;
   readonly epoch: number;
@@ -124,6 +128,8 @@ export function statusDocument(
     status: statusOf(row, run),
     task: row.task,
     owner: row.owner,
+    priority: config.priority ?? null,
+    tenant: config.tenant ?? null,
     step: figures?.step ?? 0,
     maxSteps: config.limits?.maxSteps ?? null,
     epoch: row.epoch,
@@ -233,6 +239,8 @@ interface KnownConfig {
   readonly limits?: { readonly maxSteps?: number; readonly maxCostUsd?: number };
   readonly repository?: { readonly url: string; readonly branch?: string };
   readonly sandbox?: { readonly image: string };
+  readonly priority?: number;
+  readonly tenant?: string;
 }
 
 /** The row's configuration as far as it is there: an older version's row is shown, not refused. */

@@ -34,6 +34,9 @@ test("priority and tenant go with a session: over continue-as-new, when it is ta
   expect((await longhaul(["say", id, "say: Again."])).code).toBe(0);
   await untilStatus(id, ({ result }) => result === "Again.");
   expect((await described(id)).priority).toMatchObject(asked);
+  const shown = { id, priority: 1, tenant: "acme" };
+  expect(JSON.parse((await longhaul(["status", id, "--json"])).out)).toMatchObject(shown);
+  expect(JSON.parse((await longhaul(["list", "--json"])).out)).toContainEqual(expect.objectContaining(shown));
 }, 240_000);
 
 test("a batch's line beats its flags, and a schedule's sessions have its flags", async () => {

@@ -4,6 +4,7 @@ import { operatorPolicySchema } from "../../activities/config/operator-policy.ts
 import { createSession, findSession } from "../../activities/store/sessions.ts";
 import { switchModel } from "../../activities/store/switch-model.ts";
 import { sendGuidance } from "../../client/sessions/send-guidance.ts";
+import { WORKFLOW_TYPE } from "../../workflows/messages.ts";
 import { runConfig, useAgent } from "../support/agent-harness.ts";
 import { clientServices, sessionRow } from "../support/client-services.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
@@ -48,6 +49,35 @@ it("what goes beyond a rule is refused when its run opens, by the rule's name, a
   await expect(second.result()).rejects.toThrow();
   expect((await refusalOf(second.id)).message).toContain("(max.sessionsPerUser)");
   expect(await findSession(db, "one-more")).toMatchObject({ status: "active" });
+});
+
+it("a run is held to the priority and the tenant that Temporal has for it, whatever its settings say", async () => {
+  Object.assign(agent.deps, {
+    policy: operatorPolicySchema.parse({ tenants: ["acme"], max: { priority: 2 } }),
+  });
+  onTestFinished(() => void Object.assign(agent.deps, { policy: undefined }));
+  const session = await agent.start(scriptedModel().says("Allowed.").says("Never."), {
+    config: (config) => ({ ...config, priority: 2, tenant: "acme" }),
+  });
+  expect((await session.result()).status).toBe("completed");
+  for (const [priority, rule] of [
+    [{ priorityKey: 1, fairnessKey: "acme" }, "max.priority"],
+    [{ priorityKey: 2, fairnessKey: "other" }, "tenants"],
+  ] as const) {
+    const run = await agent.client.workflow.start(WORKFLOW_TYPE, {
+      workflowId: session.id,
+      taskQueue: agent.taskQueue,
+      args: [{}],
+      priority,
+    });
+    await expect(run.result()).rejects.toThrow();
+    const { error } = await sessionRow(agent, session.id);
+    expect(error).toMatchObject({
+      type: "PolicyRefused",
+      message: expect.stringContaining(`(${rule})`) as string,
+    });
+  }
+  expect(session.model.requests).toHaveLength(1);
 });
 
 it("a model that is not allowed is refused at the start, and before a running session asks it", async () => {

@@ -3,13 +3,13 @@ import { agentConfigSchema } from "../../activities/config/agent-config.ts";
 import { operatorPolicySchema, policyRefusal } from "../../activities/config/operator-policy.ts";
 import { exitCodeOf } from "../../client/console/errors.ts";
 
-type Asked = Partial<Record<"sandbox" | "limits" | "run", Record<string, unknown>>>;
+type Asked = Partial<Record<"sandbox" | "limits" | "run" | "begun", Record<string, unknown>>>;
 
-/** @param asked `run`: what else a session's resolved settings have */
-function ruleAgainst(policy: object, { run, ...asked }: Asked = {}): string | undefined {
+/** @param asked `run`: what else a session's resolved settings have; `begun`: what its run was started with */
+function ruleAgainst(policy: object, { run, begun, ...asked }: Asked = {}): string | undefined {
   const { sandbox, limits } = agentConfigSchema.parse(asked);
   const session = { model: "openai/gpt-x", sandbox: { ...sandbox, ...asked.sandbox }, limits, ...run };
-  return policyRefusal(operatorPolicySchema.parse(policy), session as never)?.rule;
+  return policyRefusal(operatorPolicySchema.parse(policy), session as never, begun)?.rule;
 }
 
 test("an empty policy allows what the defaults ask for, and everything else", () => {
@@ -53,6 +53,29 @@ test.each<[string, object, Asked, Asked]>([
   ["max.saved", { max: { saved: "3g" } }, {}, { limits: { maxSaved: "3072m" } }],
   ["max.steps", { max: { steps: 300 } }, {}, { limits: { maxSteps: 300 } }],
   ["max.costUsd", { max: { costUsd: 5 } }, {}, { limits: { maxCostUsd: 5 } }],
+  ["max.priority", { max: { priority: 2 } }, { run: { priority: 1 } }, { run: { priority: 2 } }],
+  // Who asks for none has 3, and a client of Temporal's own may give a run what its settings do not say.
+  ["max.priority", { max: { priority: 4 } }, {}, { run: { priority: 5 } }],
+  ["max.priority", { max: { priority: 3 } }, { begun: { priorityKey: 2 } }, { begun: { priorityKey: 3 } }],
+  [
+    "max.priority",
+    { max: { priority: 3 } },
+    { run: { priority: 2 }, begun: { priorityKey: 4 } },
+    { begun: { priorityKey: 4 } },
+  ],
+  [
+    "tenants",
+    { tenants: ["acme", "team-*"] },
+    { run: { tenant: "acme-2" } },
+    { run: { tenant: "team-red" }, begun: { fairnessKey: "acme" } },
+  ],
+  ["tenants", { tenants: ["acme"] }, {}, { run: { tenant: "acme" } }],
+  [
+    "tenants",
+    { tenants: ["acme"] },
+    { run: { tenant: "acme" }, begun: { fairnessKey: "other" } },
+    { run: { tenant: "acme" }, begun: {} },
+  ],
   ["models", { models: ["openai/gpt-*"] }, { run: { model: "anthropic/claude-x" } }, {}],
   [
     "models",

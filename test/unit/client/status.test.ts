@@ -11,6 +11,8 @@ const DOCUMENT: SessionStatusDocument = {
   status: "active",
   task: "Do it.",
   owner: null,
+  priority: null,
+  tenant: null,
   step: 3,
   maxSteps: 50,
   epoch: 1,
@@ -49,6 +51,13 @@ it("a run that Temporal has forgotten is not one that was never started", () => 
   const gone = shown({ workflowStatus: "GONE" });
   expect(gone).not.toContain("not started yet");
   expect(gone).toContain('Temporal no longer has its run; resume it with: longhaul say s "go on"');
+});
+
+it("whose turn a session is on is a line where somebody said so", () => {
+  expect(shown({ priority: 1, tenant: "acme" })).toMatch(/turn +priority 1, tenant acme\n/);
+  expect(shown({ tenant: "acme" })).toMatch(/turn +tenant acme\n/);
+  expect(shown({ priority: 5 })).toMatch(/turn +priority 5\n/);
+  expect(shown({})).not.toContain("turn ");
 });
 
 it("messages that an ended session left unread are shown, with what makes it read them", () => {
