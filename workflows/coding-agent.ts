@@ -72,6 +72,7 @@ async function runSession(run: Run, input: CodingAgentInput): Promise<Outcome> {
   if (session.policy.searchAttributes) setSearchAttributes(run, "active");
   await fetchRepository(run);
   if (input.deliver) return input.deliver.outcome;
+  if (session.isSpent) return { status: "max_steps", limit: "cost" };
   watchDeadline(run, session.policy);
   await setUpSandbox(run);
   return loop(run, session.policy);

@@ -68,6 +68,8 @@ export interface OpenedSession {
   readonly cold?: boolean;
   /** USD of the session so far, where a person is asked at its limit: a run may begin there. */
   readonly costUsd?: number;
+  /** Begun or taken up when nothing is left of what it may cost: it ends before it pays. */
+  readonly isSpent?: true;
   /** Messages of an earlier run wait in Postgres. */
   readonly parked?: boolean;
   /** The sandbox of an earlier run, where it is on a host with a queue of its own. */

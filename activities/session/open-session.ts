@@ -18,6 +18,7 @@ import { cacheSeconds } from "../config/asked-model.ts";
 import type { RunConfig } from "../config/agent-config.ts";
 import { branchOf } from "../config/git-settings.ts";
 import { runPolicyOf } from "../config/run-policy.ts";
+import { isSpent } from "../step/budget.ts";
 import { endTasks } from "../step/end-tasks.ts";
 import { takeOwnTools } from "../step/own-calls.ts";
 import { toolsToTake } from "../step/server-tools.ts";
@@ -50,6 +51,7 @@ async function openSession(
   if (input.task !== undefined) await prepare(deps, scope.sessionId, input.task);
   if (input.schedule !== undefined) await prepareScheduled(deps, scope.sessionId, input.schedule);
   const at = await standpointOf(db, scope.sessionId, input);
+  const goesOn = at.phase === "resume" && input.continuedStep === undefined;
   const step = at.step - 1;
   const taken = await takeOver(
     deps,
@@ -91,7 +93,7 @@ async function openSession(
     loadView(db, session.id),
     lastRound(db, session.id),
     countParked(db, session.id),
-    policy.asksAtLimit === true && policy.maxCostUsd !== undefined ? spentUsd(db, session.id) : undefined,
+    policy.maxCostUsd === undefined ? undefined : spentUsd(db, session.id),
   ]);
   if (input.continuedStep === undefined && scope.attempt === 1 && !wentBack) {
     await appendEvents(db, session.id, session.epoch, [
@@ -118,7 +120,9 @@ async function openSession(
     context: contextSizeOf(rows, measureOf(session, prefix)),
     round,
     ...(cold ? { cold } : {}),
-    ...(costUsd === undefined ? {} : { costUsd }),
+    ...(costUsd === undefined || policy.asksAtLimit !== true ? {} : { costUsd }),
+    // One that was continued or taken back makes its last step at the limit, as it would have.
+    ...(costUsd !== undefined && goesOn && isSpent(deps.policy, policy, costUsd) ? { isSpent: true } : {}),
     ...(parked > 0 ? { parked: true } : {}),
     ...sandboxOf(session),
   };

@@ -6,6 +6,7 @@ import {
   type OpenBudget,
   type ReachedLimit,
 } from "../contract/budget-question.ts";
+import type { RunPolicy } from "../contract/run-policy.ts";
 import type { Queryable } from "../store/db.ts";
 import { openQuestion, type QuestionOption, type QuestionRow } from "../store/questions.ts";
 import type { Session } from "../store/sessions.ts";
@@ -14,6 +15,17 @@ import type { Session } from "../store/sessions.ts";
 export function roomFor(policy: OperatorPolicy | undefined, { limit, used, of }: ReachedLimit): number {
   const most = limit === "cost" ? policy?.max.costUsd : policy?.max.steps;
   return Math.max(0, (most ?? Infinity) - Math.max(used, of));
+}
+
+/** Whether a session may make no more requests, and nobody can be asked for more. */
+export function isSpent(
+  policy: OperatorPolicy | undefined,
+  { maxCostUsd, asksAtLimit }: Pick<RunPolicy, "maxCostUsd" | "asksAtLimit">,
+  usedUsd: number,
+): boolean {
+  if (maxCostUsd === undefined || usedUsd < maxCostUsd) return false;
+  const reached = { limit: "cost", used: usedUsd, of: maxCostUsd } as const;
+  return asksAtLimit !== true || budgetOptions("cost", maxCostUsd, roomFor(policy, reached)) === undefined;
 }
 
 interface OpenedBudget {

@@ -3,6 +3,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { operatorPolicySchema } from "../../activities/config/operator-policy.ts";
 import type { RunConfig } from "../../activities/config/agent-config.ts";
 import { findSession } from "../../activities/store/sessions.ts";
+import { readWaiting } from "../../activities/store/waiting-messages.ts";
 import { sendAnswer } from "../../client/sessions/send-answer.ts";
 import { sendGuidance } from "../../client/sessions/send-guidance.ts";
 import { checkSession } from "../support/checker/check-session.ts";
@@ -101,6 +102,38 @@ it("outlives its worker; stop ends as today, and a message then asks again", asy
     result: "Done.",
   });
   await checkSession(session.place, session, { kills: 1 });
+});
+
+it("resumed at the limit of cost, ends before it pays where nobody may be asked, and keeps the message", async () => {
+  const policy = operatorPolicySchema.parse({ max: { costUsd: 1 } });
+  onTestFinished(() => void Object.assign(agent.deps, { policy: undefined }));
+  for (const [onLimit, operator] of [
+    ["stop", undefined],
+    ["ask", policy],
+  ] as const) {
+    Object.assign(agent.deps, { policy: operator });
+    const script = steps(1).says("That is all.").with({ usage }).says("Never.");
+    const session = await agent.start(script, { config: asking({ maxCostUsd: 1, onLimit }) });
+    expect(await session.result()).toMatchObject({ status: "max_steps", limit: "cost", steps: 2 });
+    const services = clientServices(agent);
+    const row = await sessionRow(agent, session.id);
+    await sendGuidance(services, row, { id: "m1", text: "Go on.", attachments: [] });
+    expect(await agent.client.workflow.getHandle(session.id).result()).toMatchObject({
+      status: "max_steps",
+      limit: "cost",
+      steps: 2,
+      result: "That is all.",
+    });
+    expect(session.model.requests).toHaveLength(2);
+    const ends = (await session.events()).filter(({ type }) => type === "session:ended");
+    expect(ends[1]?.data).toMatchObject({
+      reason:
+        "The session has cost what it may (limits.maxCostUsd: $1). The conversation and the files are kept.",
+    });
+    const { db } = agent.database.store;
+    expect(await readWaiting(db, session.id)).toMatchObject([{ id: "m1", text: "Go on." }]);
+    await checkSession(agent, session);
+  }
 });
 
 it("is still there after a reset to while it waited; steps are this run's own", async () => {
