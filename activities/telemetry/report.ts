@@ -40,6 +40,11 @@ export interface Reporter {
   readonly session: Pick<Session, "id" | "epoch" | "parentId">;
 }
 
+/** Who reports a run, with the model that it runs on. */
+interface RunReporter extends Reporter {
+  readonly session: Reporter["session"] & Pick<Session, "config">;
+}
+
 /** A request to a model, with its estimate and its bill. */
 export function reportCall(
   reporter: Reporter,
@@ -122,7 +127,7 @@ export interface ReportedEnd extends StepUsage {
 }
 
 /** The end of a run, and with it its own span. */
-export function reportEnd(reporter: Reporter, end: ReportedEnd, texts: Texts): void {
+export function reportEnd(reporter: RunReporter, end: ReportedEnd, texts: Texts): void {
   log.info("session ended", { session: reporter.session.id, run: reporter.scope.runId, ...end });
   const { status, model } = end;
   reporter.deps.telemetry?.add("longhaul.sessions", 1, { status, model });
@@ -131,7 +136,7 @@ export function reportEnd(reporter: Reporter, end: ReportedEnd, texts: Texts): v
 
 /** The span of the run that this one continues as new, which had no end of its own. */
 export function reportContinued(
-  reporter: Reporter,
+  reporter: RunReporter,
   runId: string,
   run: { readonly model: string; readonly steps: number },
 ): void {
@@ -139,9 +144,9 @@ export function reportContinued(
 }
 
 async function emitRun(
-  { deps: { store, telemetry, sanitizer }, session }: Reporter,
+  { deps: { store, telemetry, sanitizer }, session }: RunReporter,
   runId: string,
-  run: Omit<RunFactsOfSpan, "events">,
+  run: Omit<RunFactsOfSpan, "events" | "target">,
   texts: Texts,
 ): Promise<void> {
   const { db } = store;
@@ -156,7 +161,12 @@ async function emitRun(
   // It has ended, and said so, before a message made it continue.
   if (run.status === "continued" && events.some(({ type }) => type === "session:ended")) return;
   const at = { trace, session, runId, endMs, durationMs: endMs - row.startedAt.getTime() };
-  send(telemetry, runSpan(at, { ...run, previousTrace: before, events }), texts, sanitizer);
+  send(
+    telemetry,
+    runSpan(at, { ...run, target: session.config, previousTrace: before, events }),
+    texts,
+    sanitizer,
+  );
 }
 
 function emit(reporter: Reporter, durationMs: number, texts: Texts, span: (at: Place) => Span): void {

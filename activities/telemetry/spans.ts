@@ -22,28 +22,32 @@ export interface Place {
   readonly durationMs: number;
 }
 
+/** What a model is called, and by whom it is served. */
+type Target = Pick<ModelTarget, "api" | "provider" | "modelName">;
+
 /** Texts that go along where the operator wants them, masked. */
 export type Texts = Readonly<Record<string, string | undefined>>;
 
-export function chatSpan(at: Place, call: ModelCallRow, target: ModelTarget, attempts: Lost): Span {
+export function chatSpan(at: Place, call: ModelCallRow, target: Target, attempts: Lost): Span {
   const { usage } = call;
   return {
     ...placed(
       at,
       spanIdOf(at.session.id, at.runId, at.session.epoch, call.step, call.purpose, call.attempt, at.endMs),
     ),
-    name: `chat ${call.model}`,
+    name: `chat ${requestModel(target, call.model)}`,
     kind: "client",
     parentId: at.trace.rootId,
     attributes: {
       ...common(at, call.step, call.attempt),
       "gen_ai.operation.name": "chat",
       "gen_ai.provider.name": providerOf(target),
-      "gen_ai.request.model": target.modelName ?? call.model,
-      ...(call.finish === undefined ? {} : { "gen_ai.response.finish_reasons": [call.finish] }),
+      "gen_ai.request.model": requestModel(target, call.model),
+      // Without a bill there was no answer: how the request ended is an error's type.
       ...(usage === undefined
         ? {}
         : {
+            ...(call.finish === undefined ? {} : { "gen_ai.response.finish_reasons": [call.finish] }),
             "gen_ai.usage.input_tokens": usage.input,
             "gen_ai.usage.output_tokens": usage.output,
             "gen_ai.usage.cache_read.input_tokens": usage.cached,
@@ -98,6 +102,7 @@ export function toolSpan(at: Place, call: ToolFactsOfSpan, attempts: Lost): Span
 export interface RunFactsOfSpan {
   readonly status: string;
   readonly model: string;
+  readonly target: Target;
   readonly steps: number;
   readonly rounds?: number;
   readonly error?: string | undefined;
@@ -118,7 +123,8 @@ export function runSpan(at: Place, run: RunFactsOfSpan): Span {
       ...common(at),
       "gen_ai.operation.name": "invoke_agent",
       "gen_ai.agent.name": AGENT,
-      "gen_ai.request.model": run.model,
+      "gen_ai.provider.name": providerOf(run.target),
+      "gen_ai.request.model": requestModel(run.target, run.model),
       "longhaul.status": run.status,
       "longhaul.step": run.steps,
       ...(run.rounds === undefined ? {} : { "longhaul.compaction_rounds": run.rounds }),
@@ -136,12 +142,23 @@ export function runSpan(at: Place, run: RunFactsOfSpan): Span {
   };
 }
 
-/** With texts: each cut. */
+/** With texts: each cut, and a message in the form that the conventions give it. An empty one is left out. */
 export function withTexts(span: Span, texts: Texts, clean: (text: string) => string): Span {
   const attributes: Record<string, string> = {};
   for (const [name, text] of Object.entries(texts))
-    if (text !== undefined) attributes[name] = cutChars(clean(text), MAX_TEXT_CHARS);
+    if (text) attributes[name] = formed(name, cutChars(clean(text), MAX_TEXT_CHARS));
   return { ...span, attributes: { ...span.attributes, ...attributes } };
+}
+
+/** Whose words they are. Viewers take a message apart, so that it is JSON and no plain text. */
+const ROLES: Readonly<Record<string, string>> = {
+  "gen_ai.input.messages": "user",
+  "gen_ai.output.messages": "assistant",
+};
+
+function formed(name: string, text: string): string {
+  const role = ROLES[name];
+  return role === undefined ? text : JSON.stringify([{ role, parts: [{ type: "text", content: text }] }]);
 }
 
 /** Attempts that ended with their worker before this one. They have no span: it was lost with them. */
@@ -173,8 +190,11 @@ function common({ session, runId }: Place, step?: number, attempt?: number): Att
   };
 }
 
+/** As it is asked for: without the provider's name, which has an attribute of its own. */
+const requestModel = (target: Target, model: string): string => target.modelName ?? model;
+
 /** The provider's name as the conventions have it: of the wire where a person gave none. */
-function providerOf({ provider, api }: ModelTarget): string {
+function providerOf({ provider, api }: Target): string {
   return (
     provider?.name ??
     { responses: "openai", chat: "openai", messages: "anthropic", gemini: "gcp.gemini" }[api]

@@ -40,12 +40,14 @@ const untilRuns = (id: string, count: number) =>
 
 it("has a run as one trace, its requests and calls beside each other, with the bill's figures and no secret", async () => {
   const script = scriptedModel()
+    .fails(503)
     .calls("bash", { command: `echo the key is ${CANARY}` })
     .says("Done.");
   const session = await stand.agent.start(script, { task: `Use ${CANARY}.` });
   await session.result();
   const spans = await untilRuns(session.id, 1);
   expect(spans.map(({ name }) => name).toSorted()).toEqual([
+    "chat openai/gpt-4o",
     "chat openai/gpt-4o",
     "chat openai/gpt-4o",
     "execute_tool bash",
@@ -58,6 +60,8 @@ it("has a run as one trace, its requests and calls beside each other, with the b
     expect(span.parentId).toBe(root?.spanId);
     expect(span.endNs > span.startNs && span.endNs <= (root?.endNs ?? 0n)).toBe(true);
   }
+  const [failed] = spans.filter(({ error }) => error !== undefined);
+  expect(failed).toMatchObject({ error: "unavailable", attributes: { "error.type": "unavailable" } });
   const { store } = stand.agent.database;
   const bills = await store.db.select().from(modelCalls).where(eq(modelCalls.sessionId, session.id));
   const sum = (name: string) => spans.reduce((all, span) => all + Number(span.attributes[name] ?? 0), 0);

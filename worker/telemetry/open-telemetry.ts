@@ -112,7 +112,10 @@ export function createOpenTelemetry(
         {
           kind: span.kind === "client" ? SpanKind.CLIENT : SpanKind.INTERNAL,
           startTime: new Date(span.startMs),
-          attributes: listsOf(span.attributes),
+          attributes: {
+            ...listsOf(span.attributes),
+            ...(span.error === undefined ? {} : { "error.type": span.error }),
+          },
           links: (span.links ?? []).map((link) => ({ context: contextOf(link.traceId, link.spanId) })),
         },
         context,
