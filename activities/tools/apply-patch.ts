@@ -4,7 +4,7 @@ import { failure, ToolFailure } from "./failure.ts";
 import { parsePatch, type PatchOperation } from "./patch-parse.ts";
 import { type FileState, type OperationState, planPatch, type PlannedFile, standOf } from "./patch-plan.ts";
 import { oneLine, showName } from "./paths.ts";
-import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   patch: z
@@ -16,7 +16,7 @@ const input = z.strictObject({
 /** How often a patch is planned anew because a file changed between reading and writing. */
 const MAX_ROUNDS = 5;
 
-export const applyPatch = defineTool({
+export const applyPatch = typedTool({
   name: "apply_patch",
   description: `Changes several files at once: all of it or, where one part does not fit, nothing. Format:
 *** Begin Patch

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ToolFailure } from "./failure.ts";
 import { oneLine } from "./paths.ts";
-import { defineTool } from "./tool.ts";
+import { typedTool } from "./tool.ts";
 
 /** A person may be away for long; after this the default is as good as none. Source: ours. */
 const MAX_TIMEOUT_SECONDS = 30 * 86_400;
@@ -53,7 +53,7 @@ export const optionsOf = (given: AskUserInput): { label: string; description?: s
   (given.options ?? []).map((one) => (typeof one === "string" ? { label: one } : one));
 
 /** Performed by a person: `askPerson` and `settleQuestion` do what `run` does for other tools. */
-export const askUser = defineTool<AskUserInput>({
+export const askUser = typedTool<AskUserInput>({
   name: "ask_user",
   description:
     "Asks the person a question and waits for the answer, as long as it takes. For what only they can decide: what they want, " +

@@ -4,7 +4,7 @@ import { readBytes } from "../sandbox/command-output.ts";
 import { diskNote } from "./disk-note.ts";
 import { failure } from "./failure.ts";
 import { oneLine } from "./paths.ts";
-import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   id: z.string().describe("Id that bash gave for the background command."),
@@ -21,7 +21,7 @@ const NOTE_CHARS = 400;
 /** Bytes before and after a page in which a secret may begin or end: more than a private key in base64 takes. */
 const AROUND_BYTES = 8_192;
 
-export const bashOutput = defineTool({
+export const bashOutput = typedTool({
   name: "bash_output",
   description:
     "Shows a background command's state and its output: the newest, or from `offset` on. Each answer names the offset " +

@@ -7,7 +7,7 @@ import { outputOf } from "../sandbox/command-output.ts";
 import { failure, LeaveRunning } from "./failure.ts";
 import { networkNote } from "./network-note.ts";
 import { oneLine, workspacePath } from "./paths.ts";
-import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 import { type ToolLimits } from "../contract/tools.ts";
 
 const input = z.strictObject({
@@ -30,7 +30,7 @@ const input = z.strictObject({
 const GRACE_MS = 200;
 /** The sandbox ends a command at its time; this much later we do it ourselves. */
 const BOX_MARGIN_MS = 5_000;
-export const bash = defineTool({
+export const bash = typedTool({
   name: "bash",
   description:
     "Runs a command in the sandbox with bash, in /workspace. Each call is a new shell: variables and `cd` do not last. " +

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { failure } from "./failure.ts";
 import { oneLine } from "./paths.ts";
-import { defineTool } from "./tool.ts";
+import { typedTool } from "./tool.ts";
 
 export const DELEGATE = "delegate";
 /** Of a task; a longer one belongs in a file of the workspace. Source: ours, some 5,000 tokens. */
@@ -26,7 +26,7 @@ export const delegateInput = z.strictObject({
 export type DelegateInput = z.infer<typeof delegateInput>;
 
 /** Performed by the workflow, as a session of its own; only an input that is no good comes to the worker's tools. */
-export const delegate = defineTool({
+export const delegate = typedTool({
   name: DELEGATE,
   description:
     "Gives a task to another agent, which works on a copy of /workspace in a sandbox of its own, and returns its last answer. " +

@@ -6,7 +6,7 @@ import { accepted, failure } from "./failure.ts";
 import { omissionLine } from "./omission.ts";
 import { oneLine, showName, workspacePath } from "./paths.ts";
 import { encodeText, readTextFile } from "./text-file.ts";
-import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   path: z.string().describe("File to edit, relative to /workspace or absolute inside it. It must exist."),
@@ -21,7 +21,7 @@ const input = z.strictObject({
 /** Each round of parallel edits on one file lets one through, so this many can meet. */
 const MAX_ROUNDS = 20;
 
-export const editFile = defineTool({
+export const editFile = typedTool({
   name: "edit_file",
   description:
     "Replaces a piece of text in a file. old_string must match exactly one place, or set replace_all; give enough " +

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ToolFailure } from "./failure.ts";
 import { oneLine } from "./paths.ts";
-import { defineTool } from "./tool.ts";
+import { typedTool } from "./tool.ts";
 
 /** Of a plan: people read it as a whole. Source: ours. */
 const MAX_PLAN_CHARS = 20_000;
@@ -18,7 +18,7 @@ const input = z.strictObject({
 export type ExitPlanInput = z.infer<typeof input>;
 
 /** Performed by a person, as `ask_user` is; only sessions in plan mode have it. */
-export const exitPlan = defineTool<ExitPlanInput>({
+export const exitPlan = typedTool<ExitPlanInput>({
   name: "exit_plan",
   description:
     "Shows your plan to the person and waits for their word. Until they approve it, nothing in /workspace can be changed: " +

@@ -3,7 +3,7 @@ import { runOnPath } from "./sandbox-program.ts";
 import { failure } from "./failure.ts";
 import { globToRegExp } from "./glob-pattern.ts";
 import { oneLine, showName, WORKSPACE, workspacePath } from "./paths.ts";
-import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   pattern: z
@@ -30,7 +30,7 @@ fi
 exit 0
 `;
 
-export const globFiles = defineTool({
+export const globFiles = typedTool({
   name: "glob_files",
   description:
     "Finds files by name pattern, newest first, at most 1,000. Leaves out .git, node_modules and what .gitignore names.",

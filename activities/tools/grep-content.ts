@@ -3,7 +3,7 @@ import { cutChars } from "../contract/cut-text.ts";
 import { runOnPath } from "./sandbox-program.ts";
 import { failure } from "./failure.ts";
 import { oneLine, showName, workspacePath } from "./paths.ts";
-import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 import { type ToolLimits } from "../contract/tools.ts";
 
 const input = z.strictObject({
@@ -41,7 +41,7 @@ else
 fi
 `;
 
-export const grepContent = defineTool({
+export const grepContent = typedTool({
   name: "grep_content",
   description:
     "Searches file contents by regular expression: matching lines with their numbers, by file, at most 1,000, each cut " +

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { describeState, noSuchCommand } from "./bash-output.ts";
 import { failure } from "./failure.ts";
 import { oneLine } from "./paths.ts";
-import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   id: z.string().describe("Id that bash gave for the background command."),
@@ -11,7 +11,7 @@ const input = z.strictObject({
 /** A server gets this long to close its files. */
 const GRACE_MS = 2_000;
 
-export const killProcess = defineTool({
+export const killProcess = typedTool({
   name: "kill_process",
   description:
     "Ends a background command with all the processes it started: TERM, after 2 s KILL. Its output stays readable with bash_output.",

@@ -2,13 +2,13 @@ import { z } from "zod";
 import type { FileEntry } from "../sandbox/sandbox.ts";
 import { accepted } from "./failure.ts";
 import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
-import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   path: z.string().optional().describe("Folder to list, relative to /workspace. Default: /workspace itself."),
 });
 
-export const listDirectory = defineTool({
+export const listDirectory = typedTool({
   name: "list_directory",
   description:
     "Lists a folder: folders first (with a slash), then files with their size, links with where they point. " +

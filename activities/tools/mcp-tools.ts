@@ -11,7 +11,7 @@ import { createToolRegistry, toolSpec, type ToolRegistry } from "./index.ts";
 import { oneLine } from "./paths.ts";
 import { OWN_TOOLS, ownTool } from "./own/own-tools.ts";
 import { searchTools } from "./search-tools.ts";
-import { defineTool, type Tool } from "./tool.ts";
+import { typedTool, type Tool } from "./tool.ts";
 
 /** Of a tool's name. Source: providers take 64. */
 const MAX_NAME_CHARS = 64;
@@ -124,7 +124,7 @@ function mcpTool(server: string, settings: McpServer, entry: McpToolEntry): Tool
   const isReadOnly =
     isListed(settings.readOnly, entry.name) || (settings.trustHints && hints?.readOnly === true);
   const isRepeatable = isReadOnly || (settings.trustHints && hints?.idempotent === true);
-  return defineTool({
+  return typedTool({
     name: mcpToolName(server, entry.name),
     description: entry.description,
     input,

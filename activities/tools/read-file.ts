@@ -5,7 +5,7 @@ import type { ToolLimits } from "../contract/tools.ts";
 import { accepted, failure } from "./failure.ts";
 import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
 import { runOnPath } from "./sandbox-program.ts";
-import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   path: z.string().describe("File to read, relative to /workspace or absolute inside it."),
@@ -22,7 +22,7 @@ const PAGE_BYTES = 4_194_304;
 /** Room for the line that says which page this is. */
 const NOTE_CHARS = 500;
 
-export const readFile = defineTool({
+export const readFile = typedTool({
   name: "read_file",
   description:
     "Reads a text file. Each line comes as its number, a tab and its text: leave number and tab out when you quote " +

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { failure } from "./failure.ts";
 import { oneLine } from "./paths.ts";
-import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   handle: z.string().describe("Handle of the output, such as s12c0, from a truncation or clearing notice."),
@@ -12,7 +12,7 @@ const input = z.strictObject({
 /** Room for the line that says which page this is. */
 const NOTE_CHARS = 500;
 
-export const readOutput = defineTool({
+export const readOutput = typedTool({
   name: "read_output",
   description:
     "Reads again the whole output of an earlier tool call that was truncated or cleared, page by page, also after a restart.",

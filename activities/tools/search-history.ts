@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { failure } from "./failure.ts";
 import { oneLine } from "./paths.ts";
-import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 import { type HistorySearch } from "../contract/tools.ts";
 
 const input = z.strictObject({
@@ -17,7 +17,7 @@ const EXCERPT_CHARS = 500;
 /** More words than this narrow a search no further. */
 const MAX_WORDS = 12;
 
-export const searchHistory = defineTool({
+export const searchHistory = typedTool({
   name: "search_history",
   description:
     "Finds earlier messages of this session, also those that a summary has replaced, and the whole outputs of results that " +

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { cutChars } from "../contract/cut-text.ts";
 import { failure } from "./failure.ts";
 import { oneLine } from "./paths.ts";
-import { defineTool, type Tool, type ToolContext, type ToolResult } from "./tool.ts";
+import { typedTool, type Tool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   query: z.string().min(1).describe("A few words on what the tool should do, or its name."),
@@ -18,7 +18,7 @@ export const SEARCH_TOOLS = "search_tools";
 /** @param hidden the tools behind the search, in fixed order */
 export function searchTools(hidden: readonly Tool[]): Tool {
   const servers = [...new Set(hidden.map(({ server }) => server))].join(", ");
-  return defineTool({
+  return typedTool({
     name: SEARCH_TOOLS,
     description: `Finds tools among ${hidden.length} of the servers ${servers} that are not listed here. The tools it finds, at most ${MAX_FOUND}, can be called from your next step on.`,
     input,

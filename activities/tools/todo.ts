@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { failure } from "./failure.ts";
 import { oneLine } from "./paths.ts";
-import { defineTool, type ToolResult } from "./tool.ts";
+import { typedTool, type ToolResult } from "./tool.ts";
 
 const item = z.strictObject({
   content: z.string().trim().min(1).max(500).describe("What is to be done, in one line."),
@@ -15,7 +15,7 @@ const input = z.strictObject({
 const BOX = { pending: "[ ]", in_progress: "[~]", completed: "[x]" } as const;
 
 /** Keeps no store: the list in force is the newest call in the transcript. */
-export const todo = defineTool({
+export const todo = typedTool({
   name: "todo",
   description:
     "Writes down the plan as a checklist, for you and for those who watch. Use it for work of three steps and more: " +

@@ -25,12 +25,12 @@ export interface Tool<Input = unknown> {
   /** Read-only tools simply run again after a crash; all others go through the ledger and never do. */
   readonly readOnly: boolean;
   /** At most 60 characters for people: a command's first line, a path. */
-  readonly about: (input: Input) => string;
+  about(input: Input): string;
   /**
    * Does it. What goes wrong is a result with `isError`, in words that help the model on.
    * Contract: throws only for what is not the tool's own failure (SandboxLost, the abort reason, a lost database).
    */
-  readonly run: (input: Input, context: ToolContext) => Promise<ToolResult>;
+  run(input: Input, context: ToolContext): Promise<ToolResult>;
 }
 
 export interface ToolContext {
@@ -99,7 +99,10 @@ export interface ToolResult {
   readonly whole?: { readonly chars: number; readonly pieces: () => AsyncIterable<string> };
 }
 
-/** A tool among others. Its schema alone knows the input's type from here on, and `invokeTool` always asks it. */
-export function defineTool<Input>(tool: Tool<Input>): Tool {
-  return tool as unknown as Tool;
+/**
+ * Types `run` and `about` by the schema, then drops the input's type, so that tools share one list.
+ * `invokeTool` parses each input with the schema before it calls them.
+ */
+export function typedTool<Input>(tool: Tool<Input>): Tool {
+  return tool;
 }

@@ -3,7 +3,7 @@ import { accepted, failure } from "./failure.ts";
 import { imageTypeOf } from "../contract/image-type.ts";
 import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
 import { MAX_IMAGE_BYTES as MAX_BYTES, storeImage } from "./store-image.ts";
-import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   path: z.string().describe("PNG, JPEG, GIF or WebP file, relative to /workspace or absolute inside it."),
@@ -11,7 +11,7 @@ const input = z.strictObject({
 
 const CHUNK_BYTES = 1_048_576;
 
-export const viewImage = defineTool({
+export const viewImage = typedTool({
   name: "view_image",
   description: "Shows you an image file of the workspace: PNG, JPEG, GIF or WebP, at most 5 MB.",
   input,

@@ -4,7 +4,7 @@ import { accepted, failure } from "./failure.ts";
 import { omissionLine } from "./omission.ts";
 import { oneLine, showName, showSize, workspacePath } from "./paths.ts";
 import { readTextFile } from "./text-file.ts";
-import { defineTool, type ToolContext, type ToolResult } from "./tool.ts";
+import { typedTool, type ToolContext, type ToolResult } from "./tool.ts";
 
 const input = z.strictObject({
   path: z
@@ -13,7 +13,7 @@ const input = z.strictObject({
   content: z.string().describe("The whole content of the file."),
 });
 
-export const writeFile = defineTool({
+export const writeFile = typedTool({
   name: "write_file",
   description:
     "Writes a whole file: a new one, or in place of the one that is there (its mode stays). To change a part of a file " +

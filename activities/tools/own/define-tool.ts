@@ -16,7 +16,7 @@ export interface ToolDefinition<Input extends z.ZodType = z.ZodType> {
   /** After so many ms `signal` is aborted, and the call ends. Default 60,000, at most 600,000. */
   readonly timeoutMs?: number;
   /** Does it, in the worker's process. What it throws is told to the model as its failure. */
-  readonly run: (input: z.output<Input>, context: ToolRunContext) => ToolAnswer | Promise<ToolAnswer>;
+  run(input: z.output<Input>, context: ToolRunContext): ToolAnswer | Promise<ToolAnswer>;
 }
 
 export interface ToolRunContext {
@@ -38,7 +38,7 @@ export interface ToolSandbox {
   writeFile(path: string, text: string): Promise<void>;
 }
 
-/** A tool, with its input's type told to `run`. */
+/** Types `run`'s input by the schema. */
 export function defineTool<Input extends z.ZodType>(tool: ToolDefinition<Input>): ToolDefinition {
-  return tool as unknown as ToolDefinition;
+  return tool;
 }

@@ -6,7 +6,7 @@ import { reasonOf } from "../../contract/reason-of.ts";
 import { findTool, toolRegistry } from "../index.ts";
 import { oneLine } from "../paths.ts";
 import { SEARCH_TOOLS } from "../search-tools.ts";
-import { defineTool, type Tool } from "../tool.ts";
+import { typedTool, type Tool } from "../tool.ts";
 import type { ToolDefinition } from "./define-tool.ts";
 
 /** In place of a server's name among a session's catalogues; no server can be called so. */
@@ -102,7 +102,7 @@ const input = z.record(z.string(), z.unknown());
 
 /** A tool as a session has it: whichever worker takes the call runs it, if it has it. */
 export function ownTool({ name, description, inputSchema, hints }: McpToolEntry): Tool {
-  return defineTool({
+  return typedTool({
     name,
     description,
     input,

@@ -1,6 +1,6 @@
 /** A tool that does nothing and answers with as many characters as it is asked for, of words that do not compress. */
 import { z } from "zod";
-import { defineTool } from "../../../activities/tools/tool.ts";
+import { typedTool } from "../../../activities/tools/tool.ts";
 
 const input = z.strictObject({ key: z.string(), chars: z.number().int().positive() });
 
@@ -21,7 +21,7 @@ export function wordsOf(key: string, chars: number): string {
   return text.slice(0, chars);
 }
 
-export const probe = defineTool({
+export const probe = typedTool({
   name: "probe",
   description: "Answers with words.",
   input,

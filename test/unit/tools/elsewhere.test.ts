@@ -3,10 +3,10 @@ import { z } from "zod";
 import { toolSpecs } from "../../../activities/tools/index.ts";
 import { toolIn } from "../../../activities/tools/elsewhere.ts";
 import { createToolRegistry, toolRegistry } from "../../../activities/tools/index.ts";
-import { defineTool, type ToolContext } from "../../../activities/tools/tool.ts";
+import { typedTool, type ToolContext } from "../../../activities/tools/tool.ts";
 
 const echo = (name: string) =>
-  defineTool({
+  typedTool({
     name,
     description: "Reads in /workspace.",
     input: z.looseObject({}),

@@ -11,7 +11,7 @@ import {
   toolSpecs,
 } from "../../../activities/tools/index.ts";
 import { aboutCall, invokeTool } from "../../../activities/tools/invoke.ts";
-import { defineTool, type ToolContext, type ToolResult } from "../../../activities/tools/tool.ts";
+import { typedTool, type ToolContext, type ToolResult } from "../../../activities/tools/tool.ts";
 import { callTool, createFakeMemory, useFakeSandbox } from "../../support/tool-context.ts";
 
 const sandbox = useFakeSandbox();
@@ -29,7 +29,7 @@ const context = (): ToolContext => ({
 
 /** A registry with one tool that does what the test says. */
 function probe(run: () => Promise<ToolResult>): ReturnType<typeof createToolRegistry> {
-  const tool = defineTool({
+  const tool = typedTool({
     name: "probe",
     description: "For the test.",
     input: z.strictObject({}),
