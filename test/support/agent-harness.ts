@@ -48,9 +48,9 @@ export interface AgentHarness {
   readonly docker: Dockerode;
   readonly taskQueue: string;
   readonly deps: AgentDeps;
-  /** Starts a session on a model of its own. */
+  /** Starts a session with its own scripted model. */
   start(script: ModelScript | Turn, options?: StartOptions): Promise<RunningSession>;
-  /** A session that something else starts, such as a fork: on the model of one that is there. */
+  /** Wraps a session that something else starts, such as a fork; it uses the model of an existing session. */
   adopt(id: string, like: RunningSession): RunningSession;
   close(): Promise<void>;
 }
@@ -59,12 +59,12 @@ export interface StartOptions {
   readonly task?: string;
   readonly config?: (config: RunConfig) => RunConfig;
   readonly input?: CodingAgentInput;
-  /** Files the session begins with, and the text of their AGENTS.md. */
+  /** Files that the session begins with, and the text of their AGENTS.md. */
   readonly workspace?: StoredPack | undefined;
   readonly instructions?: string | undefined;
-  /** What the server says its models take, beside or in place of the usual. */
+  /** Models that the server lists, in addition to the usual ones or overriding them. */
   readonly served?: NonNullable<ScriptedModelOptions["models"]>;
-  /** Told the id before the session begins. */
+  /** Called with the id before the session begins. */
   readonly named?: (id: string) => void;
   /** The server's tokenizer; default a real one, which is slow on very long conversations. */
   readonly countTokens?: NonNullable<ScriptedModelOptions["countTokens"]>;
@@ -76,7 +76,7 @@ export interface RunningSession {
   readonly handle: WorkflowHandle<typeof codingAgent>;
   result(): Promise<ClosedSession>;
   events(): Promise<SessionEvent[]>;
-  /** Waits until an event of that kind is there (and fits). */
+  /** Waits for an event of that kind that `fits`. */
   until<Type extends EventType>(
     type: Type,
     fits?: (event: SessionEvent<Type>) => boolean,
@@ -89,7 +89,7 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
   const taskQueue = `test-${randomBytes(4).toString("hex")}`;
   const docker = new Dockerode();
   const sandboxHost = createDockerHost({ docker, name: "test" });
-  // Tests look at the rows themselves: what is streamed is written as for somebody who watches.
+  // Tests read the rows, so chunks are written as often as for a watched session.
   const announcements = hearAnnouncements(database.store);
   const notifier = createNotifier({ ...announcements, isWatched: () => true });
   const address = inject("temporalAddress");
@@ -105,7 +105,7 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
     store: database.store,
     notifier,
     announcements,
-    // Each session has a server of its own, found by the cache key, which is its id.
+    // Each session has its own server, found by the cache key, which is the session's id.
     model: {
       ask: (request, onDelta, signal) => pick(models, request.cacheKey).ask(request, onDelta, signal),
     },
@@ -120,7 +120,7 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
       LONGHAUL_GIT_FOLDER: gitFolder,
     }),
     defaultConfig: undefined,
-    // How long a pause or a reset from outside may take to be heard; stops are announced.
+    // How long a pause or a reset from outside may take to arrive; stops are announced.
     heartbeatMs: 500,
     delegateLookMs: 1_000,
     searchAttributes: false,
@@ -212,7 +212,7 @@ export async function startAgent(own: Partial<AgentDeps> = {}): Promise<AgentHar
   };
 }
 
-/** One for all tests of a file. */
+/** One agent for all tests of a file. */
 export function useAgent(heartbeatMs?: number): AgentHarness {
   return perFile(
     () => startAgent(heartbeatMs === undefined ? {} : { heartbeatMs }),
@@ -220,7 +220,7 @@ export function useAgent(heartbeatMs?: number): AgentHarness {
   );
 }
 
-/** Without a network: what guards one is a container more for each sandbox, and has tests of its own. */
+/** Without a network: a guarded network needs one more container for each sandbox and has its own tests. */
 export function runConfig(): RunConfig {
   const settings = agentConfigSchema.parse({
     sandbox: { image: inject("sandboxImage"), memory: "512m", network: "none" },
@@ -238,7 +238,7 @@ export function runConfig(): RunConfig {
   };
 }
 
-/** The session whose delegate it is, or itself. */
+/** The session itself, or the parent of a delegate. */
 const rootOf = (id: string): string => id.replace(/\.s\d+c\d+(e\d+)?$/, "");
 
 function pick(models: ReadonlyMap<string, ReturnType<typeof createAiSdkModel>>, id: string) {
@@ -258,7 +258,7 @@ function runningSession(
     id,
     model,
     handle,
-    // A run that hangs fails its test by name, not by the suite's patience.
+    // A run that hangs fails its own test instead of timing out the suite.
     result: () =>
       Promise.race([
         handle.result(),

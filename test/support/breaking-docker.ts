@@ -1,4 +1,4 @@
-/** A Docker engine whose streams into a sandbox break when told to: what happened inside stands, who asked hears nothing. */
+/** A Docker engine whose streams into a sandbox can be broken: the command's effect remains, its caller gets no answer. */
 import { Duplex } from "node:stream";
 import Dockerode from "dockerode";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
@@ -7,9 +7,9 @@ import type { TestSandboxes } from "./test-boxes.ts";
 
 export interface BreakingDocker {
   readonly docker: Dockerode;
-  /** The next answer is lost, and its stream with it. */
+  /** Drops the next answer together with its stream. */
   loseNextAnswer(): void;
-  /** How many answers were lost. */
+  /** How many answers were dropped. */
   readonly lost: number;
   /** Ends every open stream. */
   breakStreams(): void;
@@ -18,9 +18,9 @@ export interface BreakingDocker {
 /** One sandbox as two workers have it. */
 export interface TwoWays {
   readonly breaking: BreakingDocker;
-  /** Over streams that break when told to. */
+  /** Over streams that can be broken. */
   readonly sandbox: Sandbox;
-  /** Over one that does not. */
+  /** Over an ordinary stream. */
   readonly sound: Sandbox;
   close(): Promise<void>;
 }

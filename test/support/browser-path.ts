@@ -1,4 +1,4 @@
-/** Where this machine has Chromium or Chrome: by CHROME_BIN, else on PATH. */
+/** Finds Chromium or Chrome: CHROME_BIN, else PATH. */
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 

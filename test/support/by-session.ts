@@ -1,9 +1,9 @@
-/** A model for a session and its delegates: who asks is known by the request's key, which is a session's id. */
+/** A model for a session and its delegates. The request's cache key is a session's id and identifies the sender. */
 import type { ParsedRequest, Reply, ReplyPart } from "./model-server/wire.ts";
 
 /**
- * Answers by what stands behind the root's id in the asking session's (`""`, `.s1c0`), in order.
- * A request that there is no answer for fails.
+ * Answers in order, by the suffix of the session's id after the root's (`""`, `.s1c0`).
+ * A request without an answer fails.
  */
 export function bySession(
   answers: Readonly<Record<string, readonly (readonly ReplyPart[])[]>>,

@@ -1,4 +1,4 @@
-/** Checkpoints that build on one another, oldest first, as they are restored. */
+/** A chain of checkpoints, oldest first, as they are restored. */
 import type { StoredChain, StoredPack } from "../../activities/store/workspace-pack.ts";
 
 export function chainOf(...packs: readonly StoredPack[]): StoredChain {

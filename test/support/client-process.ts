@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { clientArgs } from "./program.ts";
 
 export interface ClientProcess {
-  /** What it wrote so far. */
+  /** Its output so far. */
   out(): string;
   err(): string;
   /** @returns its exit code */

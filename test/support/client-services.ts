@@ -1,4 +1,4 @@
-/** What the client's verbs work with, over the services of a test's agent. */
+/** The services that the client's commands use, taken from a test's agent. */
 import type { Output } from "../../client/console/output.ts";
 import type { Services } from "../../client/connect/connection.ts";
 import { requireSession } from "../../client/sessions/with-session.ts";

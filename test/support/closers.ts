@@ -1,4 +1,4 @@
-/** What was brought up, taken down again in the opposite order, each once; what fails to go does not keep the others. */
+/** Closes what was started, once each and in reverse order; a failure does not stop the others. */
 export function createClosers(...first: readonly (() => Promise<unknown>)[]) {
   const closers = [...first];
   return {

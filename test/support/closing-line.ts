@@ -1,6 +1,6 @@
 /**
- * Ends the run's output with the tests that passed only on the second try, its slowest files, and one line that machines
- * read: `N passed, N failed`, with `, N skipped` where there are.
+ * Ends the run's output with the tests that passed only on the second try, its slowest files, and one machine-readable
+ * line: `N passed, N failed`, with `, N skipped` where there are any.
  */
 import { writeSync } from "node:fs";
 import type { SerializedError } from "vitest";
@@ -16,10 +16,10 @@ export class ClosingLine implements Reporter {
   #count: Count = { passed: 0, failed: 0, skipped: 0 };
 
   onInit(): void {
-    // The set-up ends its services after the last report, and may say so: only at exit is the last line the last.
+    // The set-up stops its services after the last report and may print; only on exit is this the last line.
     process.once("exit", (code) => {
       const { failed } = this.#count;
-      // What failed outside any test, the set-up or a filter that matches nothing, counts as one.
+      // A failure outside any test (the set-up, a filter without matches) counts as one.
       writeSync(1, `${closingLine({ ...this.#count, failed: code !== 0 && failed === 0 ? 1 : failed })}\n`);
     });
   }
@@ -36,7 +36,7 @@ export class ClosingLine implements Reporter {
         else if (state === "passed") count.passed += 1;
         else count.skipped += 1;
       }
-      // A file that does not load, or whose hooks fail, has no failed test of its own to show for it.
+      // A file that does not load, or whose hooks fail, has no failed test that counts it.
       count.failed += failed === 0 && module.state() === "failed" ? 1 : failed;
     }
     this.#count = count;
@@ -44,7 +44,7 @@ export class ClosingLine implements Reporter {
       modules.map((module) => ({ file: module.relativeModuleId, ms: module.diagnostic().duration })),
     );
     if (flaky.length > 0) writeSync(2, `\nPassed only on the second try:\n${flaky.join("\n")}\n`);
-    // Of a whole run alone: who runs a few files sees their times beside them.
+    // Only for a whole run: a run of a few files prints their times anyway.
     if (modules.length > SHOWN_FILES) writeSync(2, `\nSlowest files:\n${slowest.join("\n")}\n`);
   }
 }

@@ -141,7 +141,7 @@ export async function compactingSession(database: TestDatabase, steps: Message[]
       environment(1).run(createUndoCompaction(deps), { step: 40, requestId }) as Promise<UndoneFacts>,
     prune: () => environment(1).run(createPrune(deps), { step: 40 }) as Promise<PruneFacts>,
     view: () => loadView(db, id),
-    /** All that is said: the prompt is not. */
+    /** All messages except the prompt. */
     all: () =>
       db
         .select()

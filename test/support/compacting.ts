@@ -1,4 +1,4 @@
-/** Compaction without a database: rows before and after a round, and a summariser that follows a script. */
+/** Compaction without a database: rows before and after a compaction, and a summariser that follows a script. */
 import { budgetFor } from "../../activities/contract/budget.ts";
 import type { Message, StoredMessage } from "../../activities/contract/message.ts";
 import type { RawAnswer } from "../../activities/compaction/summary-check.ts";
@@ -40,13 +40,13 @@ export function roundOf(
   return { rows, budget, round, trigger, prefixTokens: 2_000, summariserWindowTokens: 32_000, ...extra };
 }
 
-/** @throws where the round came to something else */
+/** @throws where the compaction had another outcome */
 export function compacted(done: Compaction): Extract<Compaction, { kind: "compacted" }> {
   if (done.kind !== "compacted") throw new Error(`Not compacted: ${JSON.stringify(done)}`);
   return done;
 }
 
-/** The view after a round, as the store would give it. */
+/** The view after a compaction, as the store would return it. */
 export function afterRound(
   rows: readonly StoredMessage[],
   done: Extract<Compaction, { kind: "compacted" }>,

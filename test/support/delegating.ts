@@ -1,4 +1,4 @@
-/** Sessions that delegate, and resets to the moments that matter for their delegates. */
+/** Sessions that delegate, and resets to the points that matter for their delegates. */
 import { randomUUID } from "node:crypto";
 import type { Client, WorkflowHandle } from "@temporalio/client";
 import { eq } from "drizzle-orm";
@@ -43,19 +43,19 @@ export async function resetTo(
   });
 }
 
-/** The task that asked for the newest delegate: its answer is there, and nothing of it was begun. */
+/** The task that requested the newest delegate: its answer is stored, and no part of it has begun. */
 export const beforeDelegate = (events: readonly HistoryEvent[]): TaskId =>
   events.findLast(
     ({ activityTaskScheduledEventAttributes: scheduled }) => scheduled?.activityType?.name === "openDelegate",
   )?.activityTaskScheduledEventAttributes?.workflowTaskCompletedEventId;
 
-/** The first task that knows that a delegate was started. */
+/** The first task after a delegate was started. */
 export const afterStart = (events: readonly HistoryEvent[]): TaskId => {
   const started = events.findIndex((event) => event.childWorkflowExecutionStartedEventAttributes);
   return events.slice(started).find((event) => event.workflowTaskCompletedEventAttributes)?.eventId;
 };
 
-/** The claims of the offline checker, over a session and all its delegates that asked the same model. */
+/** The offline checker's claims, over a session and all its delegates that used the same model. */
 export async function checkFamily(
   place: Place,
   { model }: { readonly model: { readonly log: readonly ServedRequest[] } },

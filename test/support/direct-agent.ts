@@ -39,19 +39,19 @@ export interface DirectAgentOptions {
   /** AGENTS.md of the workspace. */
   readonly instructions?: string;
   readonly config?: Partial<RunConfig>;
-  /** What of the configuration needs the server's address: a provider of one's own. */
+  /** The part of the configuration that needs the server's address: a custom provider. */
   readonly targetAt?: (baseUrl: string) => Partial<RunConfig>;
-  /** Puts something between us and the server; resolves with the address that is asked instead. */
+  /** Puts something in front of the server; resolves with the address to use instead. */
   readonly through?: (baseUrl: string) => Promise<string>;
   /** The server that is played. */
   readonly dialect?: DialectName;
   /** What the server says its models take. */
   readonly served?: Readonly<Record<string, ServedModel>>;
-  /** Where its sandbox is, in the place of the folder that is `sandbox`. */
+  /** Its sandbox's host, instead of the folder that is `sandbox`. */
   readonly sandboxHost?: SandboxHost;
-  /** False in long runs: requests are seen by the script and not kept. */
+  /** False in long runs: the script sees the requests, and they are not kept. */
   readonly keepRequests?: boolean;
-  /** The server's tokenizer, where it is another than the real one. */
+  /** The server's tokenizer; default: the real one. */
   readonly countTokens?: (text: string) => number;
 }
 
@@ -60,7 +60,7 @@ export interface DirectAgent {
   readonly model: ScriptedModelServer;
   readonly sandbox: FakeSandbox;
   readonly deps: AgentDeps;
-  /** The Temporal run that activities are asked by; a new one takes the session over. */
+  /** The Temporal run that activities belong to; a new one claims the session. */
   runId: string;
   /** Runs one activity as an attempt of this run. */
   perform<Name extends keyof AgentActivities>(
@@ -176,7 +176,7 @@ export function directConfig(changes: Partial<RunConfig> = {}): RunConfig {
   };
 }
 
-/** A host with this one sandbox, which comes back as it was when it is opened after its removal. */
+/** A host with this one sandbox, unchanged when it is opened after its removal. */
 function hostOf(sandbox: Sandbox): SandboxHost {
   let isThere = false;
   return {
@@ -197,7 +197,7 @@ function hostOf(sandbox: Sandbox): SandboxHost {
 
 let said = 0;
 
-/** A message of a person, with an id of its own. */
+/** A person's message, with its own id. */
 export function guidance(text: string, id = `said-${++said}`): Guidance {
   return { id, parts: [{ type: "text", text }], queuedAt: "2026-11-21T10:00:00.000Z" };
 }

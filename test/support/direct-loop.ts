@@ -1,4 +1,4 @@
-/** The workflow itself over activities that are called directly: Temporal's engine is replaced by what a run without cancels needs of it. */
+/** The workflow itself over activities that are called directly: a minimal replacement of Temporal's engine, without cancellation. */
 import { ApplicationFailure, type WorkflowInfo } from "@temporalio/workflow";
 import { vi } from "vitest";
 import type { Guidance } from "../../activities/contract/guidance.ts";
@@ -9,7 +9,7 @@ import type { DirectAgent } from "./direct-agent.ts";
 type Handler = (...args: unknown[]) => unknown;
 type Activity = (name: string, input: never) => Promise<unknown>;
 
-/** Of the run that is played: one at a time. */
+/** Of the run being played: one at a time. */
 const engine = vi.hoisted(() => ({
   info: {} as Partial<WorkflowInfo>,
   handlers: new Map<string, Handler>(),
@@ -37,13 +37,13 @@ vi.mock("@temporalio/workflow", async (importOriginal) => {
 });
 
 export interface LoopEnd {
-  /** The session's, or the type of the failure that the run ended with. */
+  /** The session's status, or the type of the failure that ended the run. */
   readonly status: string;
   readonly state: { readonly step: number; readonly round: number; readonly usedTokens: number };
   readonly prunes: number;
 }
 
-/** What is done about the sandbox is nothing: it is a folder, which stays. */
+/** Sandbox activities do nothing: the sandbox is a folder, which stays. */
 const NO_SANDBOX: ReadonlyMap<string, object> = new Map([
   ["openSandbox", { container: "folder" }],
   ["saveWorkspace", { changed: 0, bytes: 0 }],
@@ -52,7 +52,7 @@ const NO_SANDBOX: ReadonlyMap<string, object> = new Map([
 
 /**
  * Plays a session to its end.
- * @param options.guidanceAt what is said before a step
+ * @param options.guidanceAt messages that arrive before a step
  */
 export async function playLoop(
   agent: DirectAgent,

@@ -1,6 +1,6 @@
 /**
- * A proxy in front of the Docker engine that lets calls through by the rules of the one that compose runs: a pattern of whole paths
- * for each method.
+ * A proxy in front of the Docker engine with the rules of the one in docker-compose.yml: for each method, a pattern of
+ * whole paths.
  */
 import { readFileSync } from "node:fs";
 import { createServer, request, type IncomingMessage } from "node:http";
@@ -12,12 +12,12 @@ export interface SocketProxy {
   readonly port: number;
   /** Rules that let something through. */
   readonly used: ReadonlySet<string>;
-  /** What was not let through. */
+  /** Refused requests. */
   readonly refused: readonly string[];
   close(): Promise<void>;
 }
 
-/** As compose has them: `-allowGET=/version`. */
+/** As in docker-compose.yml: `-allowGET=/version`. */
 export function composedRules(): readonly string[] {
   const text = readFileSync(new URL("../../docker-compose.yml", import.meta.url), "utf8");
   const { services } = parse(text) as { services: Record<string, { command?: readonly string[] }> };
@@ -39,7 +39,7 @@ export async function startSocketProxy(rules: readonly string[]): Promise<Socket
     return fitting.length > 0;
   };
   const passOn = ({ method, url, headers }: IncomingMessage) =>
-    // A connection of its own, which ends with who asked.
+    // Its own connection, which ends with the client's.
     request({ socketPath: SOCKET, method, path: url, headers, agent: false });
   const server = createServer((asked, answer) => {
     if (!passes(asked)) return void answer.writeHead(403).end("Forbidden");
@@ -54,7 +54,7 @@ export async function startSocketProxy(rules: readonly string[]): Promise<Socket
     answer.on("close", () => answer.writableFinished || engine.destroy());
     asked.pipe(engine);
   });
-  // A stream into a container: from here on it is bytes both ways.
+  // A stream into a container: from here on, bytes in both directions.
   server.on("upgrade", (asked: IncomingMessage, socket: Socket, head: Buffer) => {
     if (!passes(asked)) return void socket.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
     const fields = asked.rawHeaders.flatMap((name, at, all) =>

@@ -1,4 +1,4 @@
-/** A session without Temporal whose sandbox is on a fake engine: its steps, its end, and the run that takes it up. */
+/** A session without Temporal whose sandbox is on a fake engine: its steps, its end, and the run that resumes it. */
 import { onTestFinished } from "vitest";
 import type { AgentActivities } from "../../activities/contract/activities.ts";
 import { createActivities, type AgentDeps } from "../../activities/index.ts";
@@ -29,7 +29,7 @@ export async function startOn(
 
 type Worker = Pick<DirectAgent, "perform">;
 
-/** Another worker of the session, with nothing in its memory. */
+/** Another worker of the session, with an empty memory. */
 export function otherWorker(agent: DirectAgent, changes: Partial<AgentDeps> = {}): Worker {
   const activities: AgentActivities = createActivities({ ...agent.deps, ...changes });
   return {
@@ -54,17 +54,17 @@ export const untilSaved = (agent: DirectAgent, times = 1) =>
     async () => (await agent.events()).filter((type) => type === "sandbox:saved").length >= times,
   );
 
-/** Ends the run in charge after a step, as the workflow does. */
+/** Ends the current run after a step, as the workflow does. */
 export async function close(agent: DirectAgent, step: number, by: Worker = agent): Promise<void> {
   await by.perform("closeSandbox", { step });
   await by.perform("closeSession", { step, status: "completed" });
 }
 
-/** A new run takes the session up. @returns its first step */
+/** A new run claims the session. @returns its first step */
 export async function resume(agent: DirectAgent, runId: string): Promise<number> {
   agent.runId = runId;
   return (await agent.perform("openSession", { chain: runId })).step + 1;
 }
 
-/** What the model calls. */
+/** The model's calls. */
 export const bash = (command: string) => call("bash", { command });

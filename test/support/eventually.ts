@@ -1,4 +1,4 @@
-/** Waits for a condition, looking every 20 ms. @throws Error naming what was waited for */
+/** Waits for a condition, checking every 20 ms. @throws Error that names the condition */
 export async function eventually<T>(
   what: string,
   look: () => Promise<T | undefined | false> | T | undefined | false,

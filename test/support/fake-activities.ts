@@ -1,4 +1,4 @@
-/** Activities for workflow tests: they answer as told and remember what they were asked. */
+/** Activities for workflow tests: they return what the test sets and record their inputs. */
 import type {
   AgentActivities,
   CallFacts,
@@ -59,7 +59,7 @@ export interface FakeActivities {
 }
 
 export interface FakeOptions {
-  /** The model's answers in order; the last one stays. */
+  /** The model's answers in order; the last one repeats. */
   readonly steps: readonly (ModelStepFacts | (() => Promise<ModelStepFacts>))[];
   readonly rounds?: readonly CompactionFacts[];
   /** Hash of each call's result in order; default all different. */
@@ -67,9 +67,9 @@ export interface FakeOptions {
   readonly maxSteps?: number;
   readonly maxHistoryEvents?: number;
   readonly step?: number;
-  /** What deliveries come to, in order; then nothing. */
+  /** Outcomes of deliveries, in order; then none. */
   readonly publications?: Publication[];
-  /** More of the run's policy. */
+  /** Further fields of the run's policy. */
   readonly policy?: Partial<RunPolicy>;
 }
 

@@ -1,4 +1,4 @@
-/** An engine that makes sandboxes of folders, one a session, and loses them for good: hosts of several workers share it. */
+/** An engine whose sandboxes are folders, one a session, and which can lose them for good; hosts of several workers share it. */
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
 import { SandboxLost } from "../../activities/sandbox/sandbox-lost.ts";
@@ -6,15 +6,15 @@ import { createFakeSandbox, type FakeSandbox } from "./fake-sandbox.ts";
 
 export interface FakeEngine {
   readonly host: SandboxHost;
-  /** The session's sandbox as it is now. */
+  /** The session's current sandbox. */
   fake(sessionId: string): FakeSandbox | undefined;
-  /** How many were made so far. */
+  /** How many were created so far. */
   readonly made: number;
-  /** What an opening waits for before it is done; default nothing. */
+  /** Awaited before an opening completes; default nothing. */
   beforeOpen: (signal: AbortSignal | undefined) => Promise<void>;
-  /** What a program of ours waits for in a sandbox, as for saving or restoring its files; default nothing. */
+  /** Awaited by a program of ours in a sandbox, such as one that saves or restores files; default nothing. */
   beforeProgram: (signal: AbortSignal | undefined) => Promise<void>;
-  /** What writing a file waits for; default nothing. */
+  /** Awaited before a file is written; default nothing. */
   beforeFile: () => Promise<void>;
   close(): Promise<void>;
 }
@@ -86,7 +86,7 @@ export function createFakeEngine(name = "engine"): FakeEngine {
   return engine;
 }
 
-/** Never resolves by itself, as an engine that hangs. @throws the signal's reason */
+/** Never resolves by itself, like an engine that hangs. @throws the signal's reason */
 export function untilAborted(signal: AbortSignal | undefined): Promise<void> {
   return new Promise((_resolve, reject) => {
     signal?.addEventListener("abort", () => reject(signal.reason as Error), { once: true });

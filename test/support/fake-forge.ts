@@ -1,5 +1,5 @@
 /**
- * Pull requests as GitHub and GitLab keep them: required fields, one open request for a branch (422 and 409), tokens. Source:
+ * Pull requests with the rules of GitHub and GitLab: required fields, one open request for a branch (422 and 409), tokens. Source:
  * docs.github.com/rest/pulls/pulls and docs.gitlab.com/api/merge_requests.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -16,9 +16,9 @@ interface KeptRequest {
 
 export interface FakeForge {
   readonly requests: KeptRequest[];
-  /** Answers so many lookups as if nothing were open: another's request comes in between. */
+  /** Answers this many lookups as if nothing were open: a concurrent request opens one in between. */
   blindLookups: number;
-  /** @returns false for what is not the forge's */
+  /** @returns false for requests that are not for the forge */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
 }
 
@@ -29,7 +29,7 @@ export interface Answer {
 
 export type Fields = Record<string, unknown>;
 
-/** @param token one that is taken, or the App whose tokens are */
+/** @param token the accepted token, or the App whose tokens are accepted */
 export function createFakeForge(token: string | FakeGitHubApp, branches: () => readonly string[]): FakeForge {
   const isRight = (given: string) => (typeof token === "string" ? given === token : token.takes(given));
   const forge: FakeForge = {
@@ -90,7 +90,7 @@ export function createFakeForge(token: string | FakeGitHubApp, branches: () => r
     });
     if (path === "/repos/acme/app/pulls" && method === "GET") {
       const [owner, branch] = (query.get("head") ?? "").split(":");
-      // Without its owner GitHub ignores the filter and answers with all.
+      // Without the owner, GitHub ignores the filter and returns all.
       if (owner !== "acme") return { status: 200, body: forge.requests.map(shown) };
       return { status: 200, body: open(branch ?? "", query.get("base") ?? "").map(shown) };
     }

@@ -1,5 +1,5 @@
 /**
- * A GitHub App as GitHub judges one: the signature and times of its JWT, where it is installed, tokens that expire. Source:
+ * A GitHub App with GitHub's checks: the signature and times of its JWT, where it is installed, tokens that expire. Source:
  * docs.github.com/apps/creating-github-apps/authenticating-with-a-github-app and docs.github.com/rest/apps/apps.
  */
 import { generateKeyPairSync, randomBytes, verify } from "node:crypto";
@@ -23,9 +23,9 @@ export interface FakeGitHubApp {
   readonly issued: Issued[];
   /** Repositories by full name where it is installed. */
   readonly installedOn: string[];
-  /** Whether a token was issued and lives. */
+  /** Whether a token was issued and has not expired. */
   readonly takes: (token: string) => boolean;
-  /** @returns undefined for what is not the App's */
+  /** @returns undefined for requests that are not for the App */
   answer(method: string, path: string, bearer: string, fields: Fields): Answer | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** One command of the fake sandbox: a child process in a group of its own, its output kept in memory. */
+/** One command of the fake sandbox: a child process in its own group, its output kept in memory. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -63,7 +63,7 @@ export async function startProcess(command: SandboxCommand, root: string): Promi
   child.stdin?.on("error", () => {});
   child.stdin?.write(command.stdin ?? new Uint8Array());
   if (command.more !== true) child.stdin?.end();
-  // `exit`, not `close`: a child that holds the pipe must not hold the command. What is in the pipe gets one turn.
+  // `exit`, not `close`: a child that holds the pipe must not keep the command open. The pipe's content gets one turn.
   const exited = new Promise<void>((resolve) => {
     child.once("exit", (code, signal) => {
       const finish = (): void => {
@@ -78,7 +78,7 @@ export async function startProcess(command: SandboxCommand, root: string): Promi
     try {
       process.kill(-(child.pid ?? 0), signal);
     } catch {
-      // The group is gone already.
+      // The group has already ended.
     }
   };
   const timer =
@@ -135,8 +135,8 @@ export async function startProcess(command: SandboxCommand, root: string): Promi
 let foundPath: string | undefined;
 
 /**
- * The folder of the real python3 comes first: where a version manager puts a script in front of it, each start takes 0.2 s
- * instead of 0.02 s, and a save is a start.
+ * The folder of the real python3 comes first: with a version manager's shim in front of it, each start takes 0.2 s
+ * instead of 0.02 s, and each save starts it.
  */
 function searchPath(): string {
   if (foundPath !== undefined) return foundPath;

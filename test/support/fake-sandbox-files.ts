@@ -1,4 +1,4 @@
-/** Files of the fake sandbox: a folder on disk, walled by real paths. */
+/** Files of the fake sandbox: a folder on disk, confined by real paths. */
 import { createHash } from "node:crypto";
 import {
   chmod,
@@ -24,7 +24,7 @@ export function createFakeFiles(root: string): SandboxFiles {
     reason,
     message: `${name}: ${what}.`,
   });
-  // One change at a time, as the sandbox's own file program has it by its lock.
+  // One change at a time, as the sandbox's own file program ensures by its lock.
   let turn: Promise<unknown> = Promise.resolve();
   const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
     const mine = turn.then(work, work);
@@ -32,7 +32,7 @@ export function createFakeFiles(root: string): SandboxFiles {
     return mine;
   };
 
-  /** Where the entry itself is: links on the way are followed, one at the end is not. */
+  /** Where the entry itself is: links in its parents are followed, a link at the end is not. */
   async function locateEntry(name: string): Promise<{ ok: true; at: string } | Refusal> {
     const lexical = path.posix.resolve("/workspace", name);
     if (lexical === "/workspace") return { ok: true, at: root };
@@ -113,7 +113,7 @@ export function createFakeFiles(root: string): SandboxFiles {
         const found = await lstat(place.at).catch(() => undefined);
         if (found === undefined) return refuse("not-found", name, "no such file");
         if (found.isDirectory()) return refuse("not-a-file", name, "is a folder");
-        // The hash is of what is read at the path: of a link's target, while the link itself goes.
+        // The hash is of the content read at the path, so of a link's target; the link itself is removed.
         if (options.ifHash !== undefined && sha256((await contentOf(place.at)) ?? "") !== options.ifHash) {
           return refuse("changed", name, "was changed meanwhile");
         }

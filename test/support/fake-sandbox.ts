@@ -1,6 +1,6 @@
 /**
- * The tests' adapter of the sandbox port: a folder on disk and child processes of this one. It stands in where no
- * Docker is wanted; it walls nothing off. `/workspace` is that folder.
+ * The tests' adapter of the sandbox port: a folder on disk and child processes of this one, for tests without Docker.
+ * It isolates nothing. `/workspace` is that folder.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,9 +12,9 @@ import { type FakeProcess, startProcess } from "./fake-process.ts";
 export interface FakeSandbox extends Sandbox {
   /** The folder on disk that is /workspace. */
   readonly root: string;
-  /** Commands in the order in which they were really started. */
+  /** Commands in the order in which they really started. */
   readonly started: readonly SandboxCommand[];
-  /** Forgets a command, as a sandbox that was made anew would. */
+  /** Forgets a command, as a recreated sandbox would. */
   forget(id: string): void;
   /** Ends all commands and removes the folder. */
   dispose(): Promise<void>;

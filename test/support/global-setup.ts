@@ -28,7 +28,7 @@ interface Run {
   templateUrl: string | undefined;
 }
 
-// vitest loads this file anew for each project, so what they share is kept on the process.
+// vitest loads this file once per project, so shared state is kept on the process.
 const KEY = Symbol.for("longhaul.test-run");
 const shared = globalThis as { [KEY]?: Run };
 
@@ -66,7 +66,7 @@ async function provideAll(project: TestProject, run: Run): Promise<void> {
   const need = NEEDS[project.name] ?? [];
   const services = await startServices(run.home, need);
   await provideDatabase(project, run, services);
-  // Only what was asked for: a test in the wrong project fails with the developer's services too.
+  // Only what was requested: a test in the wrong project fails with the developer's services too.
   const hasTemporal = need.includes("temporal");
   project.provide("temporalAddress", hasTemporal ? services.temporalAddress : "not-needed.invalid:0");
   project.provide(

@@ -1,4 +1,4 @@
-/** Recorded histories: taken from Temporal, freed of all that says where they were recorded, kept as small files. */
+/** Recorded histories: taken from Temporal, stripped of where they were recorded, stored as small files. */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,9 +7,9 @@ import type { WorkflowHandle } from "@temporalio/client";
 
 const HISTORIES = fileURLToPath(new URL("../fixtures/histories", import.meta.url));
 
-/** Says where it was recorded; replay reads none of it. */
+/** Where it was recorded; replay reads none of it. */
 const WHERE = new Set(["identity", "stackTrace", "binaryChecksum"]);
-/** Identities stand in the names of sticky queues too. */
+/** Names of sticky queues contain identities too. */
 const IDENTITY = /\d+@[\w.-]+/g;
 
 export interface RecordedHistory {
@@ -18,7 +18,7 @@ export interface RecordedHistory {
   readonly history: { readonly events: readonly Record<string, unknown>[] };
 }
 
-/** One event a line, so that a recording anew shows what has changed. */
+/** One event a line, so that the diff of a new recording shows what changed. */
 export async function recordHistory(
   shape: string,
   handle: Pick<WorkflowHandle, "fetchHistory">,
@@ -44,7 +44,7 @@ export function recordedHistories(): RecordedHistory[] {
   });
 }
 
-/** A history's text with its payloads readable, for looking for what must not be there. */
+/** A history's text with its payloads readable, to search it for what it must not contain. */
 export function readable(history: unknown): string {
   return JSON.stringify(history, (key, value: unknown) =>
     key === "data" && typeof value === "string" ? Buffer.from(value, "base64").toString() : value,

@@ -1,4 +1,4 @@
-/** Repositories whose configuration and hooks run programs, and a look at them as a prompt or an editor takes it. */
+/** Repositories whose configuration and hooks run programs, and commands that a prompt or an editor runs in them. */
 import { execFileSync } from "node:child_process";
 import {
   chmodSync,
@@ -19,7 +19,7 @@ const scratch = mkdtempSync(join(tmpdir(), "longhaul-hostile-"));
 const markers = join(scratch, "markers");
 mkdirSync(markers);
 
-/** Names of the programs that have run since they were last forgotten. */
+/** Names of the programs that have run since the last reset. */
 export const programsRun = (): string[] => readdirSync(markers);
 
 export function forgetProgramsRun(): void {
@@ -28,7 +28,7 @@ export function forgetProgramsRun(): void {
 
 export const removeHostile = () => rmSync(scratch, { recursive: true, force: true });
 
-/** Git as a prompt or an editor runs it: with nobody's settings but the repository's. Never fails. */
+/** Git as a prompt or an editor runs it: with no settings but the repository's. Never fails. */
 export function git(cwd: string, ...args: string[]): string {
   const environment = {
     PATH: process.env["PATH"],
@@ -108,7 +108,7 @@ function filesOf(root: string, below = ""): WorkspaceFile[] {
   });
 }
 
-/** A repository with a submodule, a nested one and a bare one, all of which run programs whenever Git looks at them. */
+/** A repository with a submodule, a nested one and a bare one, all of which run programs whenever Git reads them. */
 export function hostileWorkspace(): WorkspaceFile[] {
   const root = join(scratch, "session");
   const lib = join(scratch, "lib");

@@ -1,17 +1,17 @@
-/** Workspaces made to break whoever saves, restores, pulls or compares them, as programs that make them in a sandbox. */
+/** Workspaces that try to break saving, restoring, pulling and comparing, as programs that create them in a sandbox. */
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 export interface Hostile {
-  /** Python that makes it in the current folder, with `os`, `socket` and `sub(folder)` at hand. */
+  /** Python that creates it in the current folder, with `os`, `socket` and `sub(folder)` defined. */
   readonly fill: string;
-  /** What is not saved, and why: the beginning of `path reason`; and Python that removes it. */
+  /** Files that are not saved, and why: the beginning of `path reason`; and Python that removes them. */
   readonly skipped?: readonly [named: string, removal: string];
-  /** Runs beside the first save, and ends when there is a file named `stop`. */
+  /** Runs during the first save, and ends when a file named `stop` exists. */
   readonly beside?: string;
 }
 
-/** Deep trees are made and looked at from open folders: their paths are longer than the kernel takes. */
+/** Deep trees are created and read through open folders: their paths are longer than the kernel accepts. */
 export const TOOLS = String.raw`
 import hashlib, os, socket, stat, sys
 def sub(name, at=None):
@@ -30,7 +30,7 @@ def nested(depth, name="d"):
     return at
 `;
 
-/** A hash of all there is but sockets and pipes: kinds, modes, names, targets, times of files, contents. */
+/** A hash of everything but sockets and pipes: kinds, modes, names, targets, times of files, contents. */
 export const HASH = String.raw`
 digest, count = hashlib.sha256(), 0
 stack = [(b"", os.open(".", os.O_RDONLY), None)]
@@ -76,7 +76,7 @@ while stack:
 print(count, digest.hexdigest())
 `;
 
-/** Made by whoever runs what a repository names. */
+/** Created by programs that a repository names. */
 export const MARKER = join(tmpdir(), `longhaul-was-run-${process.pid}`);
 
 export const HOSTILE: Readonly<Record<string, Hostile>> = {

@@ -31,7 +31,7 @@ function pngOf(width: number, height: number, line: () => Buffer): Buffer {
 
 export const DOT_PNG = png(1, 1, [200, 30, 30]);
 
-/** A PNG of about so many bytes, a picture of noise; another for each seed. */
+/** A PNG of about that many bytes, a picture of noise; each seed gives another. */
 export function bigPng(bytes: number, seed: number): Buffer {
   const width = 1_000;
   let state = seed + 1;

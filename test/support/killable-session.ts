@@ -27,7 +27,7 @@ export interface KillableSession {
   readonly sandbox: Dockerode.Container;
   /** For `checkSession`. */
   readonly place: Place;
-  /** @param environment of this worker alone, on top of the others' */
+  /** @param environment of this worker alone, in addition to the others' */
   startWorker(
     environment?: Readonly<Record<string, string>>,
     files?: WorkerProcessOptions,
@@ -36,21 +36,21 @@ export interface KillableSession {
 }
 
 export interface KillableOptions {
-  /** host:port of a Temporal of the test's own. */
+  /** host:port of the test's own Temporal. */
   readonly temporalAddress?: string;
-  /** DOCKER_HOST of an engine of the test's own. */
+  /** DOCKER_HOST of the test's own engine. */
   readonly dockerHost?: string;
   readonly config?: (config: RunConfig) => RunConfig;
   readonly task?: string;
   /** Files that the session begins with. */
   readonly workspace?: StoredPack;
-  /** Another session whose queue, workers and model serve this one too. */
+  /** Another session, to share its queue, workers and model. */
   readonly beside?: KillableSession;
-  /** Of the workers, on top of what they need. */
+  /** Of the workers, in addition to what they need. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-/** Starts a session on a task queue of its own, which nobody serves yet. */
+/** Starts a session on its own task queue, which has no worker yet. */
 export async function startKillableSession(
   database: { readonly url: string; readonly store: Store },
   script: ModelScript,

@@ -1,6 +1,6 @@
 /**
- * A store of Git LFS with the transfer `basic`, as strict as the real ones: types of content, credentials, hashes, and an object
- * that counts only once it was verified. Source: git-lfs, docs/api/batch.md and docs/api/basic-transfers.md.
+ * A Git LFS store with the transfer `basic`, as strict as the real ones: content types, credentials, hashes, and an
+ * object that counts only once it is verified. Source: git-lfs, docs/api/batch.md and docs/api/basic-transfers.md.
  */
 import { createHash, randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -38,7 +38,7 @@ interface Asked {
 
 /** Of the repository `acme/app.git`, for the password of any user. */
 export function createLfsServer(password: string): LfsServer {
-  /** Lets in what a batch was answered with, once. */
+  /** A token from a batch's answer, valid once. */
   const tickets = new Map<string, string>();
   const unverified = new Map<string, Buffer>();
   const server: LfsServer = {

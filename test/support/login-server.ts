@@ -6,9 +6,9 @@ import { afterAll } from "vitest";
 export interface LoginServer {
   /** Of the MCP server behind it. */
   readonly url: string;
-  /** Grants that were given, in order. */
+  /** Grants, in order. */
   readonly grants: string[];
-  /** The token that is good now, and for how long new ones are, in seconds. */
+  /** The valid token, and the lifetime of new ones in seconds. */
   token: string;
   expiresIn: number;
 }
@@ -55,7 +55,7 @@ export async function startLoginServer(behind: string): Promise<LoginServer> {
         if (!isGood) return json({ error: "invalid_grant" }, 400);
         state.grants.push(grant);
         count += 1;
-        // Each refresh ends the token before: two at once would end the login.
+        // Each refresh revokes the token before: two at once would end the login.
         refresh = `refresh-token-${count}`;
         state.token = `access-token-${count}`;
         return json({

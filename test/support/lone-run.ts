@@ -1,4 +1,4 @@
-/** For activities that are called without Temporal: whichever run asks is the current one, and nobody else was told anything. */
+/** For activities that are called without Temporal: every run counts as the current one, and no announcement was made. */
 import type { SessionRuns } from "../../activities/contract/session-runs.ts";
 
 export const loneRun: SessionRuns = {

@@ -1,19 +1,19 @@
-/** A session whose sandbox is taken away in the middle of a command. */
+/** A session whose sandbox is removed during a command. */
 import { eventually } from "./eventually.ts";
 import type { AgentHarness, RunningSession } from "./agent-harness.ts";
 import { transcriptOf } from "./stored.ts";
 
-/** A busy machine takes its time to bring a sandbox up. */
+/** A busy machine needs time to start a sandbox. */
 const BUSY_MS = 180_000;
 
-/** Waits until a process whose command line holds `text` runs in the session's sandbox. */
+/** Waits until a process whose command line contains `text` runs in the session's sandbox. */
 export async function untilItRuns(agent: AgentHarness, session: RunningSession, text: string): Promise<void> {
   const sandbox = agent.docker.getContainer(`longhaul-${session.id}`);
   await eventually(
     `"${text}" runs`,
     async () => {
       const top = await sandbox.top().catch(() => undefined);
-      // The shell's own line has the text before it has begun anything.
+      // The shell's own command line contains the text before anything has begun.
       return top?.Processes.some((row: string[]) => row.at(-1) === text);
     },
     BUSY_MS,
@@ -26,7 +26,7 @@ export async function removeAll(agent: AgentHarness, session: RunningSession): P
   await agent.docker.getVolume(`longhaul-${session.id}`).remove();
 }
 
-/** What the model was told of its sandbox at step boundaries. */
+/** Notices about the sandbox that the model got at step boundaries. */
 export async function noticesOf(agent: AgentHarness, session: RunningSession): Promise<string[]> {
   const rows = await transcriptOf(agent.database.store, session.id);
   return rows

@@ -1,12 +1,12 @@
-/** A session that leaves a line in a file at every step, so that what ran twice or never is seen by counting. */
+/** A session that appends a line to a file at every step, to count what ran twice or never. */
 import { expect } from "vitest";
 import type { Store } from "../../activities/store/db.ts";
 import { call, scriptedModel, text, type ModelScript } from "./scripted-model.ts";
 import { callRows, resultTexts, transcriptOf } from "./stored.ts";
 
 /**
- * `steps` steps of a command that takes a while, then one that reads what they left, then words. What is answered
- * depends on what was asked alone, so that a step that is asked for twice is the same step.
+ * `steps` steps of a slow command, then one that reads what they wrote, then a text. Each answer
+ * depends on its request alone, so that a repeated step is the same step.
  */
 export function markerSteps(steps: number, seconds = 0.3): ModelScript {
   return scriptedModel().forever(({ items }) => {
@@ -26,7 +26,7 @@ export function markerSteps(steps: number, seconds = 0.3): ModelScript {
   });
 }
 
-/** Every command ran once and in order, every call has its one result, no sequence is missing or taken twice. */
+/** Every command ran once and in order, every call has one result, no sequence is missing or used twice. */
 export async function expectMarkerSteps(store: Store, sessionId: string, steps: number): Promise<void> {
   const lines = Array.from({ length: steps }, (_value, index) => String(index + 1));
   const results = await resultTexts(store, sessionId);
@@ -35,7 +35,7 @@ export async function expectMarkerSteps(store: Store, sessionId: string, steps: 
     results.filter((result) => result.startsWith("end ")).map((result) => result.split("\n")[0]),
   ).toEqual(lines.map((line) => `end ${line}`));
   const rows = await transcriptOf(store, sessionId);
-  // The prompt is the first.
+  // The first is the prompt.
   expect(rows.map((row) => row.sequence)).toEqual(rows.map((_row, index) => index + 2));
   expect(rows.filter((row) => row.slot === "assistant")).toHaveLength(steps + 2);
   const calls = await callRows(store, sessionId);

@@ -1,4 +1,4 @@
-/** An MCP server of the revision 2026-07-28 as a program for the sandbox: it asks a person, or does its work as a task. */
+/** An MCP server of the revision 2026-07-28 as a program for the sandbox: it asks a person, or works as a task. */
 
 const PROGRAM = `
 import json, os, sys, time

@@ -14,9 +14,9 @@ export interface TestMcpServer {
   readonly methods: string[];
   /** Headers of the newest request. */
   headers(): IncomingMessage["headers"];
-  /** Tells those who listen that its tools changed; the older revisions tell of it by themselves. */
+  /** Notifies listeners that its tools changed; the older revisions do so by themselves. */
   toolsChanged(): void;
-  /** Sessions of the older revisions, which it then has forgotten. */
+  /** Forgets the sessions of the older revisions. */
   forgetSessions(): void;
 }
 

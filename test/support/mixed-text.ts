@@ -1,4 +1,4 @@
-/** Text of the kinds that a coding agent reads: prose, code, JSON, logs, Chinese. The same for the same seed. */
+/** Text of the kinds that a coding agent reads: prose, code, JSON, logs, Chinese. Determined by the seed. */
 const LINES: readonly ((n: number) => string)[] = [
   (n) =>
     `The ferry to quay ${n % 7} leaves a little later than the printed timetable says, as everybody knows.`,
@@ -13,7 +13,7 @@ const LINES: readonly ((n: number) => string)[] = [
 ];
 
 export function mixedText(seed: number, lines: number): string {
-  // Blocks of one kind, as files are.
+  // Blocks of one kind, like files.
   return Array.from({ length: lines }, (_, line) => {
     const n = seed * 31 + line;
     return LINES[Math.floor(line / 12 + seed) % LINES.length]?.(n) ?? "";

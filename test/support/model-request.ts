@@ -29,7 +29,7 @@ export const toolResult = (
   content: [{ type: "tool-result", toolCallId, toolName: "bash", outcome: "completed", text, ...more }],
 });
 
-/** Of a request, with the model's settings beside the others. */
+/** Of a request, with the model's settings added. */
 export type RequestParts = Partial<Omit<ModelRequest, "target"> & ModelTarget>;
 
 export function modelRequest(request: RequestParts = {}): ModelRequest {
@@ -66,7 +66,7 @@ export function modelRequest(request: RequestParts = {}): ModelRequest {
   };
 }
 
-/** Closed with the test, which fails where a request came that the script had no answer for. */
+/** Closed after the test, which fails where a request had no answer in the script. */
 export async function play(
   script: ModelScript,
   options?: ScriptedModelOptions,

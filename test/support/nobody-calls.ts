@@ -1,4 +1,4 @@
-/** For what is tested without other processes: nobody announces anything, and every session counts as watched. */
+/** For tests without other processes: announces nothing, and counts every session as watched. */
 import type { Announcements } from "../../activities/store/announcements.ts";
 
 export const nobodyCalls: Announcements = {

@@ -1,10 +1,10 @@
-/** A double of an OpenTelemetry collector: takes OTLP over HTTP as protobuf and keeps what came. */
+/** A double of an OpenTelemetry collector: accepts OTLP over HTTP as protobuf and keeps it. */
 import { createServer } from "node:http";
 import { gunzipSync } from "node:zlib";
 import type { AddressInfo } from "node:net";
 import protobuf from "protobufjs";
 
-/** The part of opentelemetry/proto that is looked at, with the numbers of its fields. */
+/** The part of opentelemetry/proto that tests read, with its field numbers. */
 const { root } = protobuf.parse(`
   syntax = "proto3";
   message Traces { repeated ResourceSpans resource_spans = 1; }
@@ -35,7 +35,7 @@ export interface CollectedSpan {
   readonly name: string;
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty of a root. */
+  /** Empty for a root span. */
   readonly parentId: string;
   readonly attributes: Readonly<Record<string, unknown>>;
   readonly events: readonly string[];
@@ -56,14 +56,14 @@ export interface OtlpCollector {
   readonly spans: CollectedSpan[];
   /** As last reported. */
   readonly metrics: CollectedMetric[];
-  /** Every byte that came, as text. */
+  /** Every received byte, as text. */
   readonly bytes: () => string;
-  /** How many requests came. */
+  /** Number of requests. */
   readonly requests: () => number;
   close(): Promise<void>;
 }
 
-/** @param hangs takes requests and never answers */
+/** @param hangs accepts requests and never answers */
 export async function startCollector({ hangs = false } = {}): Promise<OtlpCollector> {
   const bodies: Buffer[] = [];
   const spans: CollectedSpan[] = [];

@@ -1,4 +1,4 @@
-/** A Docker engine of a test's own, with the sandbox image in it: to be stopped and started again. */
+/** A test's own Docker engine, with the sandbox image in it, which the test stops and restarts. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ export interface OwnDocker {
   /** For DOCKER_HOST. */
   readonly host: string;
   readonly docker: Dockerode;
-  /** `end`: in good order, its containers are stopped; `kill`: kill -9 of the daemon. */
+  /** `end`: an orderly stop, which also stops its containers; `kill`: kill -9 of the daemon. */
   stop(how?: "end" | "kill"): Promise<void>;
   start(): Promise<void>;
   close(): Promise<void>;
@@ -28,7 +28,7 @@ export function noOwnDocker(): string | undefined {
   return missing === undefined ? undefined : `${missing} is not on PATH`;
 }
 
-/** @param image taken from the engine that the other tests use */
+/** @param image copied from the engine that the other tests use */
 export async function startOwnDocker(image: string): Promise<OwnDocker> {
   const home = mkdtempSync(join(tmpdir(), "longhaul-docker-"));
   const socketPath = join(home, "docker.sock");
@@ -36,11 +36,11 @@ export async function startOwnDocker(image: string): Promise<OwnDocker> {
   const log = join(home, "dockerd.log");
   let mark: ProcessMark | undefined;
   const start = async () => {
-    // Where nobody reaps orphans, the containerd of a killed daemon stays a zombie, and the next daemon waits for it.
+    // Without a process that reaps orphans, a killed daemon's containerd stays a zombie, and the next daemon waits for it.
     rmSync(join(home, "exec", "containerd", "containerd.pid"), { force: true });
     mark = await launch({
-      // In a network namespace of its own: in the machine's, `--bridge=none` would delete the bridge docker0 of the
-      // engine that everybody else uses.
+      // In its own network namespace: in the machine's, `--bridge=none` would delete the bridge docker0 of the
+      // shared engine.
       command: "unshare",
       args: [
         "--net",

@@ -1,9 +1,9 @@
-/** A Postgres of a test's own, with a migrated database: to be stopped, killed, starved and filled. */
+/** A test's own Postgres with a migrated database, which the test stops, kills, starves and fills. */
 import { migrateStore, openStore, type Store } from "../../activities/store/db.ts";
 import { type PostgresServer, type PostgresServerOptions, startPostgresServer } from "./postgres-server.ts";
 
 export interface OwnPostgres extends PostgresServer {
-  /** The test's own way in; outlives restarts like the product's. */
+  /** The test's own connections; they survive restarts, like the product's. */
   readonly store: Store;
 }
 

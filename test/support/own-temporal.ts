@@ -1,4 +1,4 @@
-/** A Temporal development server of a test's own, with a database file: to be stopped and started again. */
+/** A test's own Temporal development server with a database file, which the test stops and restarts. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ export interface OwnTemporal {
 
 const START_MS = 60_000;
 
-/** @param values of dynamic configuration, `name=value`, on top of what the product's own server has */
+/** @param values of dynamic configuration, `name=value`, in addition to those of the product's own server */
 export async function startOwnTemporal(values: readonly string[] = []): Promise<OwnTemporal> {
   const home = mkdtempSync(join(tmpdir(), "longhaul-temporal-"));
   const log = join(home, "temporal.log");

@@ -1,4 +1,4 @@
-/** A project that has installed the packed tarball, as a consumer has it. */
+/** A project that has installed the packed tarball, like a consumer's. */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,9 +20,9 @@ const STRICT = [
 
 export interface Consumer {
   readonly folder: string;
-  /** @throws where it does not type-check, strictly; `file.js` is then beside `file.ts` */
+  /** @throws where it does not type-check, strictly; writes `file.js` beside `file.ts` */
   compile(file: string): void;
-  /** @returns what it printed */
+  /** @returns its output */
   run(command: string, args: readonly string[]): string;
   remove(): void;
 }
@@ -34,7 +34,7 @@ export function installPacked(): Consumer {
   run(process.execPath, [join(project, "scripts/build-library.ts")], project);
   run("npm", ["pack", "--ignore-scripts", "--silent", "--pack-destination", folder], project);
   run("tar", ["-xzf", `longhaul-${productVersion()}.tgz`]);
-  // Its dependencies as they are locked here: a registry is not asked.
+  // Its dependencies as locked here, without asking a registry.
   const { dependencies } = JSON.parse(readFileSync(join(folder, "package/package.json"), "utf8")) as {
     readonly dependencies: Record<string, string>;
   };

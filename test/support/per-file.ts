@@ -1,15 +1,15 @@
-/** Something that a test file, or each of its tests, has for itself. */
+/** Resources of a test file, or of each of its tests. */
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 
 type Make<T> = () => Promise<T>;
 type End<T> = (made: T) => Promise<void>;
 
-/** Made before the first test of the file or `describe`, ended after the last. Its fields are there once the tests run. */
+/** Made before the first test of the file or `describe`, closed after the last. Its fields exist once the tests run. */
 export function perFile<T extends object>(make: Make<T>, end: End<T>): T {
   return made(beforeAll, afterAll, make, end);
 }
 
-/** Made before each test, ended after it. */
+/** Made before each test, closed after it. */
 export function perTest<T extends object>(make: Make<T>, end: End<T>): T {
   return made(beforeEach, afterEach, make, end);
 }

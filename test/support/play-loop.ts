@@ -1,4 +1,4 @@
-/** The loop on a real Temporal server with activities that answer as told: workflow tests without anything else. */
+/** The loop on a real Temporal server with scripted activities: workflow tests without anything else. */
 import { randomUUID } from "node:crypto";
 import { Client, Connection } from "@temporalio/client";
 import { NativeConnection, Worker, type WorkerOptions } from "@temporalio/worker";
@@ -28,7 +28,7 @@ export interface Played {
 
 export interface PlayOptions extends FakeOptions {
   readonly whileClosing?: (handle: Handle) => Promise<void>;
-  /** Activities that are not the usual ones. */
+  /** Activities that replace the usual ones. */
   readonly activities?: Partial<AgentActivities>;
 }
 
@@ -37,7 +37,7 @@ interface Connections {
   readonly client: Client;
 }
 
-// One for all tests of a process; they end with it.
+// Shared by all tests of a process; they end with it.
 let connecting: Promise<Connections> | undefined;
 
 /** The connections that all tests of a process share. */
@@ -54,8 +54,8 @@ async function connect(): Promise<Connections> {
 }
 
 /**
- * Runs a session to its end on a worker of its own.
- * @param during what happens beside it, once it has started; `startAnother` starts one more session on the same worker
+ * Runs a session to its end on its own worker.
+ * @param during runs in parallel once the session has started; `startAnother` starts one more session on the same worker
  */
 export async function play(
   options: PlayOptions,
@@ -90,7 +90,7 @@ export async function play(
 
 /**
  * As `play`, on two workers one after the other.
- * @param between what happens while there is none
+ * @param between runs while there is no worker
  * @param until when the first one ends
  */
 export async function playTwice(

@@ -20,7 +20,7 @@ interface PlayedCall {
   readonly text: string;
 }
 
-/** So many of the newest messages are shown, beside the task: the window is small on purpose. */
+/** How many of the newest messages are sent, in addition to the task: the window is small on purpose. */
 const TAIL_MESSAGES = 6;
 const MAX_STEPS = 150;
 

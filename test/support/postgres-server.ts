@@ -1,4 +1,4 @@
-/** A Postgres server of a test's own, with nothing in it: to be stopped, killed, starved and filled. */
+/** A test's own empty Postgres server, which the test stops, kills, starves and fills. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,29 +9,29 @@ import { endProcess, freePort, launch, type ProcessMark, run, tail } from "../..
 import { eventually } from "./eventually.ts";
 
 export interface PostgresServer {
-  /** Of its superuser, to the database `postgres`. */
+  /** Its superuser's URL of the database `postgres`. */
   readonly url: string;
   readonly port: number;
   /** The folder of its data. */
   readonly data: string;
   /** Of its first process; 0 while it is stopped. */
   pid(): number;
-  /** `fast` ends its clients at once, `immediate` does not even write what it has in memory. */
+  /** `fast` disconnects its clients, `immediate` does not even write what it has in memory. */
   stop(how?: "fast" | "immediate"): Promise<void>;
   /** On the same port, with the same data. */
   start(): Promise<void>;
-  /** It accepts connections and answers nothing, until what is returned is called. */
+  /** It accepts connections and answers nothing, until the returned function is called. */
   pause(): Promise<() => void>;
   /** Ends it and removes its data. */
   close(): Promise<void>;
 }
 
 export interface PostgresServerOptions {
-  /** As in postgresql.conf, such as `max_connections=20`; a later one counts. By default nothing is flushed to the disk. */
+  /** As in postgresql.conf, such as `max_connections=20`; a later one wins. By default nothing is flushed to the disk. */
   readonly settings?: readonly string[];
   /** Where its data go; default a new temporary folder. */
   readonly folder?: string;
-  /** Where its log of changes goes; default with the data. */
+  /** Folder of its write-ahead log; default with the data. */
   readonly walFolder?: string;
 }
 
@@ -118,7 +118,7 @@ export async function startPostgresServer(options: PostgresServerOptions = {}): 
   };
 }
 
-/** Stops a process and its children. The kernel goes on accepting connections for it. */
+/** Stops a process and its children. The kernel continues to accept connections for it. */
 async function pauseAll(pid: number): Promise<() => void> {
   process.kill(pid, "SIGSTOP");
   const { stdout } = await run("ps", ["-o", "pid=", "--ppid", String(pid)]).catch(() => ({ stdout: "" }));

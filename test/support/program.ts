@@ -1,4 +1,4 @@
-/** How a test starts the real program: as `npx longhaul` does, which keeps compiled code from one start to the next. */
+/** How tests start the real program: like `npx longhaul`, which keeps compiled code from one start to the next. */
 import { fileURLToPath } from "node:url";
 
 const QUICK_START = new URL("../../scripts/quick-start.mjs", import.meta.url).href;

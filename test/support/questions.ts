@@ -1,4 +1,4 @@
-/** What sessions ask of people, as tests look at it. */
+/** A session's questions, as tests read them. */
 import { findSession } from "../../activities/store/reading.ts";
 import type { QuestionRow } from "../../activities/store/questions.ts";
 import type { Store } from "../../activities/store/db.ts";

@@ -1,4 +1,4 @@
-/** Random lives of a session, for property tests: what may happen to it, told as data, and how it is made to happen. */
+/** Random histories of a session, for property tests: events as data, and a driver that applies them. */
 import fc from "fast-check";
 import { ActivityCancellationDetails } from "@temporalio/common";
 import { lastRound } from "../../activities/store/compactions.ts";
@@ -24,7 +24,7 @@ export type Happening =
       readonly says: string;
       readonly thinks: string;
       readonly calls: readonly RandomCall[];
-      /** What is said before it; an empty text is a message that a signal can bring. */
+      /** A person's message before it; an empty text is possible because a signal can bring one. */
       readonly said: readonly string[];
     }
   | { readonly kind: "cancelled step"; readonly says: string }
@@ -35,7 +35,7 @@ export type Happening =
     }
   | { readonly kind: "prune" }
   | { readonly kind: "undo" }
-  /** Temporal's reset to an earlier step: `back` steps ago, in front of its model call or of its tools. */
+  /** Temporal's reset to an earlier step: `back` steps ago, before its model call or before its tools. */
   | { readonly kind: "reset"; readonly back: number; readonly phase: "model" | "tools" }
   /** The run ends with calls open, by itself or by Terminate, after which no code of ours runs; a message resumes it. */
   | { readonly kind: "resume"; readonly terminated: boolean };
@@ -108,7 +108,7 @@ export const happening: fc.Arbitrary<Happening> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("resume" as const), terminated: fc.boolean() }) },
 );
 
-/** What a session's life is at: which step comes next, which round, which run. */
+/** The session's position: next step, next compaction, current run. */
 export interface Life {
   readonly agent: DirectAgent;
   step: number;
@@ -117,14 +117,14 @@ export interface Life {
   round: number;
   runs: number;
   requests: number;
-  /** What the model answers next. */
+  /** The model's next answer. */
   answer: readonly ReplyPart[];
   summary: string;
-  /** The newest message of a person on the live line that has words. */
+  /** The newest message of a person on the live line that has a text. */
   lastSaid: { readonly step: number; readonly text: string }[];
 }
 
-/** The script of a random session's model: what its life says at the moment. A probe's answer is of no interest. */
+/** The script of a random session's model: its current answer. A probe's answer does not matter. */
 export function scriptOf(life: () => Pick<Life, "answer" | "summary">): Turn {
   return (request) => {
     if (request.system === PROBE) return { parts: [text("ok")] };
@@ -132,12 +132,12 @@ export function scriptOf(life: () => Pick<Life, "answer" | "summary">): Turn {
   };
 }
 
-/** System prompt of requests that only ask whether the server takes them. */
+/** System prompt of requests that only test whether the server accepts them. */
 export const PROBE = "A probe.";
 
 export async function happen(life: Life, what: Happening): Promise<void> {
   const { agent } = life;
-  // Temporal tries a call again until it has a result, unless the run ends or another takes over.
+  // Temporal retries a call until it has a result, unless the run ends or another claims the session.
   if (what.kind !== "resume" && what.kind !== "reset")
     for (const index of life.open) await agent.perform("runTool", { step: life.step, index });
   life.open = [];
@@ -171,7 +171,7 @@ export async function happen(life: Life, what: Happening): Promise<void> {
       const running = agent
         .perform("modelStep", { step, guidance: [] }, { environment })
         .finally(() => (over = true));
-      // Where it is too large to be sent, there is nothing to cancel.
+      // Where the request is too large to be sent, there is nothing to cancel.
       await eventually("the request or its end", () => over || agent.model.log[asked]?.request !== undefined);
       environment.cancel("CANCELLED", new ActivityCancellationDetails({ cancelRequested: true }));
       if ((await running).kind === "interrupted") life.step = step;
@@ -204,7 +204,7 @@ export async function happen(life: Life, what: Happening): Promise<void> {
         forget(life, step + 1);
         const [first, ...rest] = await callsOf(life, step);
         if (first === undefined) {
-          // The step had no calls: the run goes on with the next one.
+          // The step had no calls: the run continues with the next one.
           await happen(life, { kind: "step", says: "After it.", thinks: "", calls: [], said: [] });
         } else {
           await agent.perform("runTool", { step, index: first });

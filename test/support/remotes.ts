@@ -33,7 +33,7 @@ export interface Remote {
   /** A reference's commit; undefined where it has none. */
   at(ref: string): string | undefined;
   /**
-   * Somebody else commits on a branch. @returns the commit
+   * Another person commits on a branch. @returns the commit
    * @param links commits of submodules by their paths
    */
   commit(
@@ -45,8 +45,8 @@ export interface Remote {
 }
 
 /**
- * A repository with one commit on `main`: `acme/app.git` of a folder of its own.
- * @param place another name, and the repository beside which it is
+ * A repository with one commit on `main`: `acme/app.git` in its own folder.
+ * @param place another name, and an existing repository in whose folder it is made
  */
 export function makeRemote(
   files: Readonly<Record<string, string>> = { "README.md": "# Here\n" },
@@ -101,22 +101,22 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<b
 interface Held {
   /** Resolves when a request is at the point. */
   readonly reached: Promise<void>;
-  /** Lets nothing more through of what is held: its client is gone. */
+  /** Drops everything that is held: its client is gone. */
   readonly drop: () => void;
 }
 
 export interface GitServer {
-  /** Holds the next request to a service: before Git does it, or when it is done and before the answer. */
+  /** Holds the next request to a service: before Git runs, or between its end and the answer. */
   hold(service: string, when: "before" | "after"): Held;
   readonly origin: string;
-  /** How often it was asked with the right password, and without. */
+  /** How many requests came with the right password, and without. */
   readonly seen: { allowed: number; refused: number };
   close(): Promise<void>;
 }
 
 /**
- * `git http-backend` over the remote's folder: `<origin>/acme/app.git`. Wants the password of any user, or one that it takes.
- * @param other is asked first, such as a forge's interface beside it
+ * `git http-backend` over the remote's folder: `<origin>/acme/app.git`. Any user name; the password must equal or satisfy `password`.
+ * @param other handles requests first, such as a forge's API on the same server
  */
 export async function serveGit(
   remote: Remote,
@@ -142,7 +142,7 @@ export async function serveGit(
       }
       seen.allowed += 1;
       const [hold] = holds;
-      // What is asked first of a service only lists references.
+      // The first request to a service only lists references.
       if (
         hold === undefined ||
         request.method !== "POST" ||

@@ -1,4 +1,4 @@
-/** What a person does in Temporal's Web UI with "Reset". */
+/** The Web UI's "Reset". */
 import { randomUUID } from "node:crypto";
 import type { Client } from "@temporalio/client";
 
@@ -9,9 +9,9 @@ interface Asked {
 }
 
 /**
- * Resets a session's newest run, or the one that is named, to the moment before it asked the model for a step.
+ * Resets a session's newest run, or the given one, to the moment before it requested a step from the model.
  * @returns the new run's id
- * @throws Error where that run never asked for it
+ * @throws Error where that run never requested it
  */
 export async function resetToStep(client: Client, id: string, step: number, ofRun?: string): Promise<string> {
   const asked: Asked | undefined = (await askedIn(client, id, ofRun)).find((each) => each.step === step);
@@ -26,7 +26,7 @@ export async function resetToStep(client: Client, id: string, step: number, ofRu
   return runId;
 }
 
-/** The steps that a session's newest run asked the model for, in order. */
+/** The steps that a session's newest run requested, in order. */
 export async function stepsAsked(client: Client, id: string): Promise<number[]> {
   return (await askedIn(client, id)).map(({ step }) => step);
 }

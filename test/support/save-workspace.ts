@@ -1,4 +1,4 @@
-/** A workspace's save as a value, for tests. The product hands it to what stores it. */
+/** A workspace's save as a value, for tests. The product passes it on to the store. */
 import {
   keepWorkspace,
   type WorkspaceBase,

@@ -1,6 +1,6 @@
 /**
- * A model that plays a script behind the strict model server: tests say what it answers and see what it was asked.
- * A request that the script has nothing for gets a loud 500, and `close` throws, so that the test fails.
+ * A model that plays a script behind the strict model server: tests set its answers and read its requests.
+ * A request beyond the script gets a 500, and `close` throws, so that the test fails.
  */
 import { encode } from "gpt-tokenizer/encoding/o200k_base";
 import type { DialectName } from "./model-server/dialects/dialect.ts";
@@ -16,7 +16,7 @@ export const thought = (value: string, encrypted = true): ReplyPart => ({
   text: value,
   encrypted,
 });
-/** @param args as text is sent as it is, JSON or not */
+/** @param args a text is sent unchanged, JSON or not */
 export const call = (name: string, args: unknown, options: CallOptions = {}): ReplyPart => ({
   type: "call",
   name,
@@ -25,7 +25,7 @@ export const call = (name: string, args: unknown, options: CallOptions = {}): Re
 });
 
 /**
- * A queue of answers; each verb but `with` adds one answer.
+ * A queue of answers; each method but `with` adds one answer.
  * @example scriptedModel().calls("bash", { command: "ls" }).says("Done.")
  */
 export class ModelScript {
@@ -35,7 +35,7 @@ export class ModelScript {
   says(value: string): this {
     return this.answers(text(value));
   }
-  /** One answer of one call, after some words where `says` is given. */
+  /** One answer with one call, after a text where `says` is given. */
   calls(name: string, args: unknown, options: CallOptions & { readonly says?: string } = {}): this {
     const { says, ...rest } = options;
     return this.answers(...(says === undefined ? [] : [text(says)]), call(name, args, rest));
@@ -65,16 +65,16 @@ export class ModelScript {
     for (let time = 0; time < (options.times ?? 1); time += 1) this.replies({ error });
     return this;
   }
-  /** A limit of rate as the server has it: asks for so many seconds, in a header, a text or a field. */
+  /** A rate limit in the server's own form: asks for a wait in seconds, in a header, a text or a field. */
   limits(seconds: number): this {
     return this.replies({ error: { status: 429, rateLimitSeconds: seconds } });
   }
-  /** One answer as data, or decided when its request is there. */
+  /** One answer as data, or decided when its request arrives. */
   replies(turn: Turn): this {
     this.turns.push(turn);
     return this;
   }
-  /** What every request gets once the queue is empty; may be all there is. */
+  /** The answer to every request once the queue is empty; a script may consist of it. */
   forever(turn: Turn): this {
     this.last = turn;
     return this;
@@ -86,17 +86,17 @@ export function scriptedModel(): ModelScript {
 }
 
 export interface ScriptedModelOptions {
-  /** Beside `gpt-4o` and `o3`, or in their place. */
+  /** In addition to `gpt-4o` and `o3`, or overriding them. */
   readonly models?: Readonly<Record<string, ServedModel>>;
   readonly port?: number;
   readonly apiKey?: string;
   /** False in long runs, where the requests would fill the memory: only the script sees them. */
   readonly keepRequests?: boolean;
-  /** The server that is played, with its stream, refusals and words; default: the wires as their owners document them. */
+  /** The server to play, with its stream, refusals and errors; default: the wires as their owners document them. */
   readonly dialect?: DialectName;
-  /** Headers come so late: a local server that reads its prompt first. */
+  /** Delay of the headers in ms: a local server that reads its prompt first. */
   readonly prefillMs?: number;
-  /** The server's tokenizer: what bills and the window go by. Default `countTokens`. */
+  /** The server's tokenizer, for bills and the window. Default `countTokens`. */
   readonly countTokens?: (text: string) => number;
 }
 
@@ -105,13 +105,13 @@ export interface ScriptedModelServer {
   readonly baseUrl: string;
   /** Accepted requests, in order. */
   readonly requests: readonly ParsedRequest[];
-  /** All that came, refused ones too, with times and bills. */
+  /** All requests, also refused ones, with times and bills. */
   readonly log: readonly ServedRequest[];
-  /** Those on which the client hung up before the answer was whole. */
+  /** Requests whose client hung up before the answer was complete. */
   readonly aborts: readonly ServedRequest[];
-  /** Answers of the queue that nobody has asked for. */
+  /** Answers of the queue that were not requested. */
   readonly remaining: number;
-  /** @throws Error where a request came that the script had no answer for */
+  /** @throws Error where a request came beyond the script */
   close(): Promise<void>;
 }
 

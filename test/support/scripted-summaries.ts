@@ -1,4 +1,4 @@
-/** A scripted model that is asked for steps and for summaries: tells them apart, and writes summaries as a model would. */
+/** A scripted model for steps and summaries: distinguishes the requests, and writes good summaries. */
 import { SUMMARY_SYSTEM } from "../../activities/compaction/summary-prompt.ts";
 import type { ParsedRequest, Reply } from "./model-server/wire.ts";
 import { summaryText } from "./compacting.ts";
@@ -8,7 +8,7 @@ export function isSummaryRequest(request: ParsedRequest): boolean {
   return request.system.includes(SUMMARY_SYSTEM.slice(0, 60));
 }
 
-/** All words of a request's conversation. */
+/** All text of a request's conversation. */
 export function wordsOf(request: ParsedRequest): string {
   return request.items.map((item) => JSON.stringify(item)).join("\n");
 }
@@ -16,11 +16,11 @@ export function wordsOf(request: ParsedRequest): string {
 export interface LongSession {
   /** Answers of steps in order, from step 1; a request beyond them gets an error. */
   readonly steps: readonly Reply[];
-  /** Answers a request for a summary. Default: a good summary that keeps each FACT-n it reads. */
+  /** Answers a request for a summary. Default: a good summary that keeps each FACT-n of the request. */
   readonly summary?: (request: ParsedRequest) => Reply;
 }
 
-/** A retried step gets the same answer again only where it was refused, since a refused one never came to the script. */
+/** A retried step gets the same answer only after a refusal, since a refused request never reached the script. */
 export function longSession({ steps, summary = goodSummary }: LongSession): Turn {
   let next = 0;
   return (request) => {
@@ -36,7 +36,7 @@ export function goodSummary(request: ParsedRequest): Reply {
   return { parts: [text(summaryText({ state: `Known: ${facts.join("; ") || "nothing yet"}.` }))] };
 }
 
-/** A step that runs a command with some kilobytes of output; each differs, so that nobody takes it for stuck. */
+/** A step that runs a command with some kilobytes of output; each differs, so that it does not count as a loop. */
 export function noisyStep(step: number, lines = 60): Reply {
   const command = `for i in $(seq ${lines}); do echo "step ${step} line $i of a build that goes on"; done`;
   return { parts: [call("bash", { command })] };

@@ -34,37 +34,37 @@ declare module "vitest" {
 
 const say = (line: string) => process.stderr.write(`[set-up] ${line}\n`);
 
-/** True where developers lend theirs: DATABASE_URL, TEMPORAL_ADDRESS and SANDBOX_IMAGE say which. Nothing is started. */
+/** True where the developer's services are used: DATABASE_URL, TEMPORAL_ADDRESS and SANDBOX_IMAGE. Nothing is started. */
 function lent(): boolean {
   return process.env["LONGHAUL_TEST_SERVICES"] === "dev";
 }
 
-/** Brings up what is needed, on free ports, with data in a folder of this run. @throws ServiceMissing */
+/** Starts what is needed, on free ports, with data in a folder of this run. @throws ServiceMissing */
 export async function startServices(home: string, need: readonly Need[]): Promise<LocalServices> {
   if (!lent()) {
     const services = await bringUp({ home, ports: "free", say, need });
-    // Tests make databases of their own, which the worker's role may not.
+    // Tests create databases, which the worker's role may not.
     return { ...services, databaseUrl: ownPostgresUrl(home, "superuser") ?? services.databaseUrl };
   }
   const services = findServices(home);
   return { ...services, sandboxImage: services.sandboxImage ?? agentConfigSchema.parse({}).sandbox.image };
 }
 
-/** A folder for this run's data, named by our process so that a later run can tell whether we are gone. */
+/** A folder for this run's data, named after our process so that a later run can tell whether it has ended. */
 export function newTestHome(): string {
   const home = join(projectHome, `test-${process.pid}-${randomBytes(3).toString("hex")}`);
   mkdirSync(home, { recursive: true });
   return home;
 }
 
-/** Ends the services and removes the data. */
+/** Stops the services and removes the data. */
 export async function endServices(home: string): Promise<void> {
   if (!existsSync(home)) return;
   await bringDown({ home, say: () => {} });
   rmSync(home, { recursive: true, force: true, maxRetries: 3 });
 }
 
-/** Ends what runs left behind that were killed before they could. */
+/** Removes what earlier runs left that were killed before their clean-up. */
 export async function sweepOldRuns(): Promise<void> {
   if (!existsSync(projectHome)) return;
   for (const name of readdirSync(projectHome)) {
@@ -74,7 +74,7 @@ export async function sweepOldRuns(): Promise<void> {
   }
 }
 
-/** Makes the database that test databases are copies of. */
+/** Creates the template of the test databases. */
 export async function makeTemplate(databaseUrl: string): Promise<string> {
   const name = `template_${process.pid}_${randomBytes(3).toString("hex")}`;
   await onServer(databaseUrl, (client) => client.query(`create database ${name}`));
@@ -93,7 +93,7 @@ export async function dropDatabase(databaseUrl: string, name: string): Promise<v
   await onServer(databaseUrl, (client) => client.query(`drop database if exists ${name} with (force)`));
 }
 
-/** Runs `work` on a connection of its own. */
+/** Runs `work` on its own connection. */
 export async function onServer<T>(databaseUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();

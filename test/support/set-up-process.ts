@@ -1,4 +1,4 @@
-/** A set-up of its own, as a program that a test interrupts: Postgres, Temporal and a worker in the folder that it is told. */
+/** A set-up as a program that a test interrupts: Postgres, Temporal and a worker in the given folder. */
 import { once } from "node:events";
 import { bringUp } from "../../client/setup/services.ts";
 import { tellingWhatStays } from "../../client/setup/interrupted.ts";
@@ -11,6 +11,6 @@ await tellingWhatStays({ home, say }, async () => {
   const services = await bringUp({ home, ports: "free", say, need: ["postgres", "temporal"] });
   await ensureWorker({ home, services, say });
   say("Everything is running.");
-  // The last line is interrupted too: set-up is over when the test says so.
+  // The last line may be interrupted too: the set-up is over when the test sends its signal.
   await once(process.stdin.resume(), "end");
 });

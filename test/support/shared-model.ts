@@ -3,15 +3,15 @@ import type { ParsedRequest, Reply, ServedRequest } from "./model-server/wire.ts
 import { CANARY } from "./canary.ts";
 import { startScriptedModel, type ScriptedModelOptions } from "./scripted-model.ts";
 
-/** Decides by the request alone, so that a step that is asked for again gets the same answer. */
+/** Decides by the request alone, so that a repeated step gets the same answer. */
 export type Answering = (request: ParsedRequest) => Reply | Promise<Reply>;
 
 export interface SharedModel {
   /** For OPENAI_BASE_URL; the key is CANARY. */
   readonly baseUrl: string;
-  /** Who answers this session's requests from now on. */
+  /** Sets the script of this session's requests. */
   serve(sessionId: string, answering: Answering): void;
-  /** What came for one session. */
+  /** One session's requests. */
   logOf(sessionId: string): readonly ServedRequest[];
   close(): Promise<void>;
 }

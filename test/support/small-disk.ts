@@ -1,4 +1,4 @@
-/** A small disk of a test's own, which it fills and empties. Needs root on Linux. */
+/** A small disk of the test's own, to fill and empty. Needs root on Linux. */
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,14 +6,14 @@ import { run } from "../../client/setup/processes.ts";
 
 export interface SmallDisk {
   readonly folder: string;
-  /** Not a byte is left, whoever else writes meanwhile; may be called again when others have given something back. */
+  /** Leaves no byte free, even while others write; may be called again when others have freed space. */
   fill(): void;
-  /** Takes back what `fill` took. */
+  /** Frees what `fill` took. */
   empty(): void;
   remove(): Promise<void>;
 }
 
-/** Why there can be none here; undefined where there can. */
+/** Why this machine cannot have one; undefined where it can. */
 export const noSmallDisk =
   process.platform === "linux" && process.getuid?.() === 0 ? undefined : "mounting needs root on Linux";
 
@@ -37,7 +37,7 @@ export async function mountSmallDisk(size: string): Promise<SmallDisk> {
   };
 }
 
-/** Until the disk refuses it: what is free is not asked first, for another process may take it in between. */
+/** Writes until the disk is full, without asking for the free space, which another process may take in between. */
 function appendUntilFull(file: number, chunk: Buffer): void {
   try {
     for (;;) writeSync(file, chunk);

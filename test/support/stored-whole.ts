@@ -1,4 +1,4 @@
-/** A whole session as it is read for export and report, without a database. */
+/** A whole session as export and report read it, without a database. */
 import type { readWhole, SessionRow } from "../../activities/store/reading.ts";
 
 type Whole = Awaited<ReturnType<typeof readWhole>>;
@@ -76,7 +76,7 @@ function billRow(step: number, row: Partial<CallRow> = {}): CallRow {
   };
 }
 
-/** A task, a step with two calls of which one has no result, a summary, an abandoned answer, the last words. */
+/** A task, a step with two calls of which one has no result, a summary, an abandoned answer, the last text. */
 export const wholeSession: Whole = {
   delegations: [],
   messages: [

@@ -1,4 +1,4 @@
-/** What a session left behind: rows in order, and everything as text for looking for what must not be there. */
+/** What a session stored: rows in order, and everything as text to search. */
 import { and, asc, eq, ne } from "drizzle-orm";
 import type { WorkflowHandle } from "@temporalio/client";
 import type { Store } from "../../activities/store/db.ts";
@@ -7,7 +7,7 @@ import { messages, toolCalls } from "../../activities/store/schema/index.ts";
 type MessageRow = typeof messages.$inferSelect;
 type CallRow = typeof toolCalls.$inferSelect;
 
-/** All that was said in a session, abandoned lines too, in order; not its prompt. */
+/** All messages of a session in order, with abandoned lines and without its prompt. */
 export function transcriptOf({ db }: Pick<Store, "db">, sessionId: string): Promise<MessageRow[]> {
   return db
     .select()

@@ -1,4 +1,4 @@
-/** An MCP server whose tool is done as a task (SEP-2663): asked for by name, whoever began it. */
+/** An MCP server whose tool runs as a task (SEP-2663), which any client can fetch by its id. */
 import type { CallToolResult, McpServer } from "@modelcontextprotocol/server";
 import { z } from "zod";
 
@@ -7,11 +7,11 @@ type State = { readonly status: string } & Readonly<Record<string, unknown>>;
 export interface Tasks {
   /** How often a task was begun. */
   begun: number;
-  /** Names that were asked for, in order, and those that were to end. */
+  /** Ids that were fetched, in order, and those that were cancelled. */
   readonly looked: string[];
   readonly cancelled: string[];
   readonly updates: unknown[];
-  /** What looks are told, by task; default: that it works. */
+  /** The state that a fetch returns, by task; default: working. */
   readonly states: Map<string, State>;
 }
 
@@ -26,7 +26,7 @@ export const createTasks = (): Tasks => ({
   states: new Map(),
 });
 
-/** Adds the tool `work` and the methods for its tasks. It refuses clients that do not say that they follow tasks. */
+/** Adds the tool `work` and the methods for its tasks. It refuses clients that do not declare support for tasks. */
 export function addTasks(server: McpServer, tasks: Tasks): void {
   const times = { createdAt: "2026-11-23T09:00:00Z", lastUpdatedAt: "2026-11-23T09:00:00Z", ttlMs: null };
   server.registerTool("work", { description: "Works for long." }, ({ mcpReq }) => {
@@ -54,5 +54,5 @@ export function addTasks(server: McpServer, tasks: Tasks): void {
   });
 }
 
-/** What a task that has ended gives. */
+/** The result of a finished task. */
 export const done = (text: string): CallToolResult => ({ content: [{ type: "text", text }] });

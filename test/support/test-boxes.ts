@@ -1,4 +1,4 @@
-/** Real sandboxes for a test file: sessions with names of their own, removed afterwards whatever happened. */
+/** Real sandboxes for a test file: sessions with unique ids, removed afterwards in any case. */
 import { randomBytes } from "node:crypto";
 import Dockerode from "dockerode";
 import { inject } from "vitest";
@@ -13,16 +13,16 @@ export interface TestSandboxes {
   /** The host that most tests use; `newHost` is another worker's. */
   readonly host: SandboxHost;
   newHost(): SandboxHost;
-  /** A host whose engine refuses every container that wants a capability of the network. */
+  /** A host whose engine refuses every container with a network capability. */
   lame(): { readonly host: SandboxHost; readonly said: readonly string[] };
-  /** A spec with a session of its own. */
+  /** A spec with its own session. */
   spec(changes?: Partial<SandboxSpec>): SandboxSpec;
   /** Ids, on this machine, of the processes that copy between a worker and the sandbox's supervisor. */
   relays(sandbox: Sandbox): Promise<readonly number[]>;
   dispose(): Promise<void>;
 }
 
-/** @param egress the proxy of this file, where it needs one with names of its own */
+/** @param egress the proxy of this file, where it needs one with its own names */
 export function createTestSandboxes(egress?: DockerHostOptions["egress"]): TestSandboxes {
   const docker = new Dockerode();
   const run = randomBytes(4).toString("hex");
@@ -76,7 +76,7 @@ export function createTestSandboxes(egress?: DockerHostOptions["egress"]): TestS
   };
 }
 
-/** Those of a test file. @param egress as above */
+/** Sandboxes of a test file. @param egress as above */
 export function useTestSandboxes(egress?: DockerHostOptions["egress"]): TestSandboxes {
   return perFile(
     async () => createTestSandboxes(egress),
@@ -86,7 +86,7 @@ export function useTestSandboxes(egress?: DockerHostOptions["egress"]): TestSand
 
 let commands = 0;
 
-/** An id that was not used before. */
+/** A new unique id. */
 export const newId = (): string => `c${++commands}`;
 
 export interface Ran {
@@ -104,7 +104,7 @@ export async function bash(sandbox: Sandbox, script: string, timeoutMs = 20_000)
   return { state, out: await read("out"), err: await read("err") };
 }
 
-/** Runs a script over the workspace of a sandbox as root, from a container beside it. @throws Error with its exit code */
+/** Runs a script over the workspace of a sandbox as root, from another container. @throws Error with its exit code */
 export async function asRoot({ docker }: TestSandboxes, sandbox: Sandbox, script: string): Promise<void> {
   const container = await docker.createContainer({
     Image: inject("sandboxImage"),
@@ -122,7 +122,7 @@ export async function asRoot({ docker }: TestSandboxes, sandbox: Sandbox, script
   }
 }
 
-/** Asks every 20 ms until the answer is yes. @throws Error after `timeoutMs` */
+/** Checks every 20 ms until the condition holds. @throws Error after `timeoutMs` */
 export async function waitUntil(
   condition: () => boolean | Promise<boolean>,
   what: string,

@@ -1,4 +1,4 @@
-/** A database of its own for a test file: a copy of the migrated template, in milliseconds. */
+/** A test file's own database: a copy of the migrated template, made in milliseconds. */
 import { randomBytes } from "node:crypto";
 import { inject } from "vitest";
 import { openStore, type Store } from "../../activities/store/db.ts";
@@ -8,7 +8,7 @@ import { dropDatabase, onServer } from "./services.ts";
 export interface TestDatabase {
   readonly url: string;
   readonly store: Store;
-  /** Closes the store and drops the database, also while others are connected. */
+  /** Closes the store and drops the database, even while others are connected. */
   drop(): Promise<void>;
 }
 

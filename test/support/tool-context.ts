@@ -15,7 +15,7 @@ export function useFakeSandbox(): FakeSandbox {
   return perTest(createFakeSandbox, (sandbox) => sandbox.dispose());
 }
 
-/** Writes a file past the sandbox, with its folders. */
+/** Writes a file, with its folders, without the sandbox. */
 export async function putFile(
   { root }: FakeSandbox,
   name: string,
@@ -26,7 +26,7 @@ export async function putFile(
   await writeFile(at, content);
 }
 
-/** A session's memory in a map: whole outputs, rows and blobs as the tests put them in. */
+/** A session's memory in a map: whole outputs, rows and blobs as the tests set them. */
 export function createFakeMemory(
   outputs: ReadonlyMap<string, string> = new Map(),
   rows: HistorySearch["hits"] = [],
@@ -52,7 +52,7 @@ export function createFakeMemory(
 
 let calls = 0;
 
-/** Calls a tool in a sandbox the way an activity would, each call under a key of its own. */
+/** Calls a tool in a sandbox as an activity would, each call with its own key. */
 export async function callTool(
   sandbox: Sandbox,
   name: string,

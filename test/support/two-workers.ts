@@ -1,4 +1,4 @@
-/** A session that two workers serve, and which of them is at work. */
+/** A session with two workers, and which of them is running an activity. */
 import { onTestFinished } from "vitest";
 import { readEvents } from "../../activities/store/events.ts";
 import type { SessionEvent } from "../../activities/store/event.ts";
@@ -20,7 +20,7 @@ export async function startWithTwo(
   return { session, workers };
 }
 
-/** Which of the workers has the activity of that type now. */
+/** The worker that now runs an activity of that type. */
 export async function busyWith(
   session: KillableSession,
   workers: readonly WorkerProcess[],

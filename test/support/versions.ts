@@ -2,7 +2,7 @@
 import type { Client } from "@temporalio/client";
 import { eventually } from "./eventually.ts";
 
-/** Once its workers have been seen there. */
+/** Once the server has seen their workers. */
 export async function makeCurrent(client: Client, deploymentName: string, buildId: string): Promise<void> {
   await eventually(
     `${buildId} becomes current`,

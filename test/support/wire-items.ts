@@ -1,4 +1,4 @@
-/** Our messages as the items of a request, for the strict server's own checks without a server. */
+/** Our messages as items of a request, for the strict server's checks without a server. */
 import type { ModelMessage } from "ai";
 import type { Message } from "../../activities/contract/message.ts";
 import { toModelMessages } from "../../activities/model/request/to-model-messages.ts";
@@ -6,7 +6,7 @@ import type { WireItem } from "./model-server/wire.ts";
 
 type Api = "responses" | "chat";
 
-/** What the SDK is given, flat and in order, as each wire has it. */
+/** The SDK's input, flat and in order, as each wire has it. */
 export function wireItems(messages: readonly Message[], api: Api): WireItem[] {
   return toModelMessages(messages, { model: "openai/o3", api }).flatMap((message) => itemsOf(message, api));
 }
@@ -36,7 +36,7 @@ function itemsOf(message: ModelMessage, api: Api): WireItem[] {
     }
     return [];
   });
-  // A chat message has its text in front of its calls.
+  // A chat message has its text before its calls.
   return api === "responses"
     ? items
     : [...items.filter((item) => item.type !== "call"), ...items.filter((item) => item.type === "call")];

@@ -1,4 +1,4 @@
-/** A real worker as a process of its own: what `npm run worker` runs, so that it can be killed. */
+/** A real worker as its own process, started like `npm run worker`, so that it can be killed. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, mkdtempSync, openSync, rmSync } from "node:fs";
@@ -7,23 +7,23 @@ import { join } from "node:path";
 import { eventually } from "./eventually.ts";
 import { workerArgs } from "./program.ts";
 
-/** A busy machine takes its time to load what a worker needs. */
+/** A busy machine needs time to load what a worker needs. */
 const READY_MS = 180_000;
 
 export interface WorkerProcess {
-  /** False once it has ended, whyever. */
+  /** False once it has ended, for any reason. */
   readonly alive: boolean;
-  /** kill -9: nothing is handed over, no socket closed in good order. Resolves when it is gone. */
+  /** kill -9: no handover, no orderly closing of sockets. Resolves when it is gone. */
   kill(): Promise<void>;
   readonly pid: number;
   /** Written when it polls. */
   readonly readyFile: string;
-  /** SIGSTOP and SIGCONT: its connections stay, and it does nothing in between. */
+  /** SIGSTOP and SIGCONT: its connections stay open, and it does nothing in between. */
   stop(): void;
   resume(): void;
   /** SIGTERM. @returns its exit code */
   terminate(): Promise<number | null>;
-  /** What it wrote so far. */
+  /** Its output so far. */
   log(): string;
 }
 
@@ -44,7 +44,7 @@ export async function startWorkerProcess(
   const logFile = options.logFile === undefined ? undefined : openSync(options.logFile, "a");
   let log = "";
   const child = spawn(process.execPath, workerArgs(), {
-    // Nothing of ours but what any process has: a test's own settings must not decide.
+    // Only the variables that any process has: a test's own settings must not decide.
     env: {
       PATH: process.env["PATH"],
       HOME: process.env["HOME"],

@@ -1,4 +1,4 @@
-/** I6: what was kept is billed as the model billed it, once an answer; every other request is listed as wasted. */
+/** I6: each kept answer is billed once, as the model billed it; every other request is listed as wasted. */
 import { forkedAt, metaOf, placeOf, type BillRow, type Evidence } from "./evidence.ts";
 import { countsOf, type Violation } from "./violation.ts";
 
@@ -15,7 +15,7 @@ const violation = (where: string, expected: string, found: string): Violation =>
   found,
 });
 
-/** Each whole answer has one kept bill, of the usage that it remembers. */
+/** Each whole answer has one kept bill, with the usage stored in the answer. */
 function answers({ bills, messages }: Needed): Violation[] {
   const kept = bills.filter((bill) => bill.status === "kept" && bill.purpose === "step");
   const list: Violation[] = [];
@@ -37,7 +37,7 @@ function answers({ bills, messages }: Needed): Violation[] {
   return list;
 }
 
-/** The model's own bills: the kept ones are among them, and the rest is as many as were wasted. */
+/** The kept bills are among the model's own, and the number of the others equals the number of wasted ones. */
 function againstModel({ bills, served, kills }: Needed): Violation[] {
   if (served === undefined) return [];
   const paid = served.filter((entry) => entry.status === 200);
@@ -67,7 +67,7 @@ function againstModel({ bills, served, kills }: Needed): Violation[] {
   return list;
 }
 
-/** What the session's end says was spent is the sum of its bills so far. */
+/** The cost in the session's end is the sum of its bills up to then. */
 function total({ bills, events }: Needed): Violation[] {
   const ended = events.findLast((event) => event.type === "session:ended");
   if (!ended) return [];

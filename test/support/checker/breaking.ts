@@ -37,10 +37,10 @@ export const parked = (id: string, deliveredSequence: number | null) => ({
 });
 export const container = { kind: "container", name: "longhaul-sound" } as const;
 
-/** What is broken, how, and words of the violation that is to be found. */
+/** What is broken, how, and text of the expected violation. */
 export type Breaks = Readonly<Record<string, readonly [string, Break, string][]>>;
 
-/** One test for each: the claim it is listed under is found broken. */
+/** One test for each: the checker reports a violation of the claim. */
 export function testBreaks(breaks: Breaks): void {
   const cases = Object.entries(breaks).flatMap(([claim, list]) =>
     list.map(([what, change, words]) => [claim, what, change, words] as const),

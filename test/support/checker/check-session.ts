@@ -13,19 +13,19 @@ export interface CheckedSession {
 }
 
 /**
- * Verifies the claims I1–I12 over all that a session left in Postgres, Temporal, Docker and the strict model server's
- * log. Call it last in every test that breaks something, once the run has ended:
+ * Verifies the claims I1–I12 over everything that a session left in Postgres, Temporal, Docker and the strict model
+ * server's log. Call it last in every test that breaks something, once the run has ended:
  *
  *     await checkSession(agent, session);               // agent: startAgent(), session: agent.start(…)
  *     await checkSession(session.place, session, { kills: 1 });   // a killable session whose worker was killed once
  *
- * - `kills`: workers that were killed or ended in the middle of a request: as many requests may lack a bill.
+ * - `kills`: workers that were killed or ended during a request: that many requests may lack a bill.
  * - Commands of the form `echo MARK >> NAME.marks` are counted: each call's line is there once (at most once where its
  *   outcome is not known).
- * - A run that is still open is checked as far as an open one can be.
+ * - Of an open run, only the claims that hold before its end are checked.
  * - `watched`: the events that a watcher received, to be compared with the stored ones.
  *
- * | claim | says |
+ * | claim | states |
  * |---|---|
  * | I1 | sequences 1..n without hole or duplicate; one answer a step |
  * | I2 | each call one result, in order; the ledger agrees; no request was refused |

@@ -29,7 +29,7 @@ const CHECKS: readonly ((evidence: Evidence) => Violation[])[] = [
   checkReplays,
 ];
 
-/** @returns what does not hold, in the order of the claims; empty where all is well */
+/** @returns the violations, in the order of the claims; empty where there are none */
 export function checkEvidence(evidence: Evidence): Violation[] {
   return CHECKS.flatMap((check) => check(evidence));
 }

@@ -8,7 +8,7 @@ const STATUS: Readonly<Record<string, readonly string[]>> = {
   COMPLETED: ["completed", "max_steps"],
   FAILED: ["failed"],
   CANCELLED: ["cancelled"],
-  // A run that Temporal ended wrote nothing: the reaper does, in its own time.
+  // A run that Temporal ended wrote nothing; the reaper closes its session later.
   TERMINATED: ["active", "waiting", "cancelled", "completed", "failed", "max_steps"],
   TIMED_OUT: ["active", "waiting", "failed"],
   RUNNING: ["active", "waiting"],
@@ -21,7 +21,7 @@ export function checkClosing(evidence: Needed): Violation[] {
   if (status === undefined) return [violation("I8", where, "a run in Temporal", "none")];
   const list: Violation[] = [];
   const expected = STATUS[status] ?? [];
-  // A run that waits for its first worker has not taken the session over yet.
+  // A run that waits for its first worker has not claimed the session yet.
   const owner = runs.at(-1)?.runId;
   const begun = status !== "RUNNING" || owner === histories.at(-1)?.runId;
   if (begun && !expected.includes(session.status))

@@ -21,7 +21,7 @@ import type { ServedRequest } from "../model-server/wire.ts";
 import { isClosed, type BoxEvidence, type Evidence } from "./evidence.ts";
 import { collectHistories } from "./histories.ts";
 
-/** Where a session lives. A test's agent is one as it is. */
+/** Where a session lives. A test's agent is such a place. */
 export interface Place {
   readonly database: { readonly store: Pick<Store, "db"> };
   readonly client: Client;
@@ -94,7 +94,7 @@ export async function collectEvidence(
   };
 }
 
-/** What is left of the session's sandbox; looks again until it is gone or the grace is over. */
+/** What is left of the session's sandbox; polls until it is gone or the grace period is over. */
 async function boxesOf(docker: Dockerode, id: string, graceMs: number): Promise<BoxEvidence[]> {
   const filters = { label: [`${LABEL}=${id}`] };
   const end = Date.now() + graceMs;

@@ -1,4 +1,4 @@
-/** What the offline checker looks at: all that a session left behind, as plain data. */
+/** What the offline checker reads: everything that a session left behind, as plain data. */
 import type { AssistantPart, ToolResultPart } from "../../../activities/contract/message.ts";
 import type { SessionEvent } from "../../../activities/store/event.ts";
 import type {
@@ -23,9 +23,9 @@ export type RoundRow = typeof compactionEvents.$inferSelect;
 
 export interface Evidence {
   readonly session: typeof sessions.$inferSelect;
-  /** Counters: the highest message sequence and event seq that were given out. */
+  /** Counters: the highest message sequence and event seq that were assigned. */
   readonly cursor: { readonly messageSequence: number; readonly eventSeq: number };
-  /** In the order in which they took the session over. */
+  /** In the order in which they claimed the session. */
   readonly runs: readonly (typeof runs.$inferSelect)[];
   /** All lines, by sequence. */
   readonly messages: readonly MessageRow[];
@@ -39,15 +39,15 @@ export interface Evidence {
   readonly chunks: readonly (typeof streamChunks.$inferSelect)[];
   /** Temporal's runs that could be fetched, oldest first. */
   readonly histories: readonly RunHistory[];
-  /** The strict model server's log; absent where it was not at hand, and then its claims are not checked. */
+  /** The strict model server's log; without it, its claims are not checked. */
   readonly served: readonly ServedRequest[] | undefined;
-  /** Containers and volumes that carry the session's label, after a grace. */
+  /** Containers and volumes that carry the session's label after a grace period. */
   readonly sandboxes: readonly BoxEvidence[];
   /** Lines of each file `*.marks` of the workspace as last saved; absent where nothing was saved. */
   readonly marks: ReadonlyMap<string, readonly string[]> | undefined;
-  /** Values that must be nowhere. */
+  /** Values that must appear nowhere. */
   readonly canaries: readonly string[];
-  /** What a watcher received, live or later; absent where nobody watched. */
+  /** What a watcher received, live or later; absent where no one watched. */
   readonly watched: readonly SessionEvent[] | undefined;
   /** Requests that may have reached the model without a bill: one for each worker that was killed. */
   readonly kills: number;
@@ -55,7 +55,7 @@ export interface Evidence {
 
 export interface RunHistory {
   readonly runId: string;
-  /** Temporal's word: `RUNNING`, `COMPLETED`, `CONTINUED_AS_NEW` … */
+  /** Temporal's status: `RUNNING`, `COMPLETED`, `CONTINUED_AS_NEW` … */
   readonly status: string;
   /** Guidance as it was accepted, in order. */
   readonly accepted: readonly AcceptedGuidance[];
@@ -77,17 +77,17 @@ export interface BoxEvidence {
   readonly name: string;
 }
 
-/** What was said in the line in force, by sequence; compacted rows too, the prompt not. */
+/** Messages of the current line, by sequence, with compacted rows and without the prompt. */
 export function liveRows({ messages: rows }: Pick<Evidence, "messages">): MessageRow[] {
   return rows.filter((row) => row.supersededEpoch === null && row.role !== "system");
 }
 
-/** The words a fork's own first message begins with. */
+/** The beginning of a fork's own first message. */
 const FORK_NOTE = "[This conversation goes on from an earlier point of session ";
 
 /**
- * The sequence of the note with which a fork begins, 0 for any other session. What comes before it was copied: its
- * bills, events and waiting messages are the other's, and so are the sequences that are missing.
+ * The sequence of the note with which a fork begins, 0 for any other session. Everything before it was copied: its
+ * bills, events and waiting messages belong to the other session, and so do the missing sequences.
  */
 export function forkedAt({ messages: rows }: Pick<Evidence, "messages">): number {
   const notes = rows.filter(
@@ -100,7 +100,7 @@ export function metaOf(row: MessageRow): MessageMeta {
   return (row.meta ?? {}) as MessageMeta;
 }
 
-/** Ids of the calls an answer asks for, in order. */
+/** Ids of an answer's calls, in order. */
 export function callIdsOf(row: MessageRow): string[] {
   if (row.role !== "assistant") return [];
   return (row.content as AssistantPart[]).flatMap((part) =>
@@ -112,12 +112,12 @@ export function resultOf(row: MessageRow): ToolResultPart | undefined {
   return row.role === "tool" ? (row.content as ToolResultPart[])[0] : undefined;
 }
 
-/** Temporal's word on the newest run; undefined where there is no history. */
+/** Temporal's status of the newest run; undefined where there is no history. */
 export function lastStatus({ histories }: Pick<Evidence, "histories">): string | undefined {
   return histories.at(-1)?.status;
 }
 
-/** True where the newest run has come to an end of its own: then nothing may be left open. */
+/** True where the newest run closed by itself: then nothing may be left open. */
 export function isClosed(evidence: Pick<Evidence, "histories">): boolean {
   return ["COMPLETED", "FAILED", "CANCELLED"].includes(lastStatus(evidence) ?? "");
 }

@@ -1,4 +1,4 @@
-/** I4: every message of a person that was accepted is in the transcript once, in order, or is kept as undelivered. */
+/** I4: every accepted message of a person is in the transcript once, in order, or is kept as undelivered. */
 import { isClosed, lastStatus, liveRows, metaOf, placeOf, type Evidence } from "./evidence.ts";
 import { countsOf, type Violation } from "./violation.ts";
 
@@ -33,7 +33,7 @@ const violation = (where: string, expected: string, found: string): Violation =>
   found,
 });
 
-/** A run that goes on may hold messages in its memory, and so may one that was ended from outside, until another follows. */
+/** A run that continues may hold messages in memory, and so may one that was ended from outside, until another follows. */
 function acceptedIds(evidence: Needed): { owed: Set<string>; order: string[] } {
   const order = new Set<string>();
   const owed = new Set<string>();
@@ -45,7 +45,7 @@ function acceptedIds(evidence: Needed): { owed: Set<string>; order: string[] } {
       if (isKept || isFollowed) owed.add(id);
     }
   }
-  // The last run of all decides what is still on its way: what was handed to it is its to deliver.
+  // The last run decides what is still on its way: it has to deliver what it was given.
   if (!isClosed(evidence) && lastStatus(evidence) !== undefined)
     return { owed: new Set(), order: [...order] };
   return { owed, order: [...order] };

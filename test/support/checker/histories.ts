@@ -1,4 +1,4 @@
-/** Temporal's side of the evidence: each run's history, what it accepted from people, and whether it replays. */
+/** Temporal's side of the evidence: each run's history, the messages it accepted, and whether it replays. */
 import type { Client } from "@temporalio/client";
 import { Worker } from "@temporalio/worker";
 import { ensureWorkflowBundle } from "../../../worker/bundle.ts";
@@ -42,7 +42,7 @@ export async function collectHistories(
   return list;
 }
 
-/** One at a time: the SDK ends its runtime with the last worker, also where another is just being made. */
+/** One at a time: the SDK shuts down its runtime with the last worker, even while another is being created. */
 let replays: Promise<unknown> = Promise.resolve();
 
 function replayFailure(workflowId: string, history: History): Promise<string | undefined> {
@@ -65,7 +65,7 @@ async function replayOne(workflowId: string, history: History): Promise<string |
   }
 }
 
-/** Messages of people with an id of their own, in the order in which the run took them; an id counts once. */
+/** People's messages with an id, in the order in which the run accepted them, without repeated ids. */
 function acceptedIn({ events }: History): AcceptedGuidance[] {
   const updates = new Map<string, unknown>();
   const list = (events ?? []).flatMap((event): AcceptedGuidance[] => {

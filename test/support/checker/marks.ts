@@ -1,6 +1,6 @@
 /**
- * I3: a command that changes things ran at most once. Commands that say `echo <mark> >> <name>.marks` leave a line for
- * each time they ran; a mark belongs to one call.
+ * I3: a command that changes something ran at most once. Commands such as `echo <mark> >> <name>.marks` append a line
+ * each time they run; a mark belongs to one call.
  */
 import type { AssistantPart } from "../../../activities/contract/message.ts";
 import { liveRows, type Evidence } from "./evidence.ts";
@@ -26,7 +26,7 @@ export function checkMarks(evidence: Needed): Violation[] {
   for (const [file, lines] of marks) {
     for (const [mark, count] of countsOf(lines)) {
       const calls = made.filter((call) => call.mark === mark && call.file === file);
-      // A delegate begins with its parent's files: marks of no call of its own are its parent's.
+      // A delegate begins with its parent's files, so marks of none of its own calls are its parent's.
       if (calls.length === 0 && evidence.session.parentId !== null) continue;
       if (count > calls.length)
         list.push(violation(`${file}: ${mark}`, `at most ${calls.length} (its calls)`, `${count} lines`));
@@ -68,7 +68,7 @@ function markedCalls({ messages, calls }: Needed): MarkedCall[] {
   });
 }
 
-/** A sandbox that was lost with its volume comes back as last saved: what a call wrote after that save is gone, and reported. */
+/** A sandbox that lost its volume is restored from the last save: what a call wrote after that save is gone, and reported. */
 function isForgotten({ events }: Needed, { finishedAt }: MarkedCall): boolean {
   return events.some(
     ({ type, data, at }) =>

@@ -1,4 +1,4 @@
-/** I2: each call has exactly one result under its answer, the ledger says the same, and no request was refused. */
+/** I2: each call has exactly one result under its answer, the ledger agrees, and no request was refused. */
 import {
   callIdsOf,
   isClosed,
@@ -51,7 +51,7 @@ function resultsUnder(
   open: boolean,
 ): Violation[] {
   const ids = results.map((row) => resultOf(row)?.toolCallId ?? "");
-  // Calls that were made again after a reset have later sequences than those that were not.
+  // Calls that were made again after a reset have later sequences than the others.
   const again = results.some((row) => row.epoch !== answer.epoch);
   const [a, b] = again ? [due.toSorted(), ids.toSorted()] : [due, ids];
   const fits = open ? b.every((id) => a.includes(id)) && new Set(b).size === b.length : a.join() === b.join();
@@ -93,7 +93,7 @@ function isOpen(call: CallRow): boolean {
   return call.status === "pending" || call.status === "running";
 }
 
-/** The server refuses what a provider would; a window smaller than configured is no fault of the transcript. */
+/** The server refuses what a provider would; a window smaller than configured is not the transcript's fault. */
 function refusals({ served }: Needed): Violation[] {
   return (served ?? []).flatMap((entry, index) => {
     const { refused, status } = entry;

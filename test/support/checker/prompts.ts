@@ -1,4 +1,4 @@
-/** I5: what the model was sent grows by appending, except where a compaction, a prune or a new epoch changed it. */
+/** I5: requests grow by appending, except where a compaction, a prune or a new epoch changed them. */
 import { isSummaryRequest } from "../scripted-summaries.ts";
 import type { ParsedRequest } from "../model-server/wire.ts";
 import type { Evidence } from "./evidence.ts";
@@ -6,7 +6,7 @@ import type { Violation } from "./violation.ts";
 
 type Needed = Pick<Evidence, "served" | "rounds" | "events" | "runs">;
 
-/** Clocks of Postgres and the model server, and how long a change may take to be stored. */
+/** Clock skew of Postgres and the model server, plus the time until a change is stored. */
 const SLACK_MS = 2_000;
 
 interface Asked {
@@ -52,7 +52,7 @@ const violation = ({ number }: Asked, expected: string, found: string): Violatio
   found,
 });
 
-/** When the view may have changed other than by growing; undefined where the time is not kept. */
+/** When the view may have changed other than by growing; undefined where the time is not stored. */
 function changesOf({ rounds, events, runs }: Needed): (number | undefined)[] {
   return [
     ...rounds.filter((round) => round.status !== "failed").map((round) => round.createdAt.getTime()),

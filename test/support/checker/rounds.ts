@@ -1,4 +1,4 @@
-/** I7: each finished round has one summary that is smaller than what it replaced, and marks that belong to it. */
+/** I7: each finished compaction has one summary that is smaller than what it replaced, and its own marks. */
 import { placeOf, type Evidence, type RoundRow } from "./evidence.ts";
 import type { Violation } from "./violation.ts";
 
@@ -55,7 +55,7 @@ function orphans({ messages }: Needed, rounds: readonly RoundRow[]): Violation[]
     .map((row) => violation(placeOf(row), "a finished round that made it", "none"));
 }
 
-/** Numbers in force have no hole. */
+/** The numbers of compactions in force have no gap. */
 function numbers(rounds: readonly RoundRow[]): Violation[] {
   const live = rounds.filter((round) => round.supersededEpoch === null);
   const given = live.map((round) => round.round).toSorted((a, b) => a - b);
@@ -64,7 +64,7 @@ function numbers(rounds: readonly RoundRow[]): Violation[] {
   return [violation("compaction_events", `rounds ${expected.join(", ")}`, given.join(", "))];
 }
 
-/** A row is out of view by one round in force, and by no other. */
+/** Exactly one compaction in force hides a row. */
 function marks({ messages }: Needed, rounds: readonly RoundRow[]): Violation[] {
   const inForce = new Set(
     rounds
@@ -74,10 +74,10 @@ function marks({ messages }: Needed, rounds: readonly RoundRow[]): Violation[] {
   const list: Violation[] = [];
   const seen = new Set<number>();
   for (const row of messages) {
-    // A row comes once for each round that replaced it.
+    // A row is listed once for each compaction that replaced it.
     if (seen.has(row.id)) list.push(violation(placeOf(row), "one round that replaced it", "another as well"));
     seen.add(row.id);
-    // A round that was undone holds its own summary.
+    // An undone compaction holds its own summary.
     if (row.compactedRound === null || row.slot === `summary:${row.compactedRound}`) continue;
     if (row.supersededEpoch === null && !inForce.has(row.compactedRound))
       list.push(

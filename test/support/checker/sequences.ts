@@ -15,7 +15,7 @@ const violation = (where: string, expected: string, found: string): Violation =>
   found,
 });
 
-/** Every sequence that was given out is a message, or is set aside for a call that has no result (yet, or any more). */
+/** Every assigned sequence is a message, or is reserved for a call without a result. */
 function holes(evidence: Needed): Violation[] {
   const filled = new Set(evidence.messages.map((row) => row.sequence));
   const closed = isClosed(evidence);
@@ -52,7 +52,7 @@ function order({ messages, session }: Needed): Violation[] {
     if (row.kind === "summary") continue;
     if (row.position !== row.sequence)
       list.push(violation(placeOf(row), "a position that is its sequence", `${row.position}`));
-    // Results of a step that was reset in its middle come again under a later epoch.
+    // Results of a step that was reset in its middle are stored again under a later epoch.
     if (before && row.step < before.step && row.epoch === before.epoch)
       list.push(violation(placeOf(row), `a step from ${before.step} on`, `step ${row.step}`));
     before = row;
@@ -60,7 +60,7 @@ function order({ messages, session }: Needed): Violation[] {
   return list;
 }
 
-/** A step without an answer is one that was stopped before a word was said: its request is billed as wasted. */
+/** A step without an answer was stopped before its first token: its request is billed as wasted. */
 function steps({ messages, bills }: Needed): Violation[] {
   const answered = new Set(
     liveRows({ messages })

@@ -1,4 +1,4 @@
-/** I11: every event is as its schema says, with no field that the schema does not know. */
+/** I11: every event matches its schema and has no other field. */
 import { eventData } from "../../../activities/store/event-data.ts";
 import type { EventType } from "../../../activities/store/event.ts";
 import type { Evidence } from "./evidence.ts";

@@ -168,7 +168,7 @@ export function servedEntry(
   return { request, receivedAt: at(second).getTime(), status: 200, usage };
 }
 
-/** Three steps: two calls at once, a message of a person, a round of compaction, the end. */
+/** Three steps: two calls at once, a person's message, a compaction, the end. */
 export function soundEvidence(): Evidence {
   const compacted = { isCompacted: true, compactedRound: 1, compactedAt: at(9) };
   const summary = "Session Summary (Compaction Round 1)";

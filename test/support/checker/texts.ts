@@ -71,7 +71,7 @@ function stored(evidence: Needed): [string, unknown][] {
   return [["sessions", evidence.session], ...rows];
 }
 
-/** As it is, and as tools print it. */
+/** The value itself, and the encodings that tools print. */
 function spellingsOf(secret: string): string[] {
   const bytes = Buffer.from(secret);
   return [secret, bytes.toString("base64").replace(/=+$/, ""), bytes.toString("hex")];

@@ -1,4 +1,4 @@
-/** A claim that does not hold, with what a person needs to look into it. */
+/** A claim that does not hold, with what a person needs to investigate it. */
 export interface Violation {
   /** I1 … I12. */
   readonly claim: string;
@@ -17,7 +17,7 @@ export function describeViolations(list: readonly Violation[]): string {
     .join("\n");
 }
 
-/** How often each value is there. */
+/** How often each value occurs. */
 export function countsOf<T>(values: Iterable<T>): Map<T, number> {
   const counts = new Map<T, number>();
   for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);

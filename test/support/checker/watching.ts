@@ -1,4 +1,4 @@
-/** I11: watchers see what is stored, and what is stored was announced: each answer, result and message once. */
+/** I11: watchers see what is stored, and each stored answer, result and message was announced once. */
 import { isDeepStrictEqual } from "node:util";
 import { forkedAt, isClosed, metaOf, placeOf, type EventRow, type Evidence } from "./evidence.ts";
 import { countsOf, type Violation } from "./violation.ts";
@@ -26,7 +26,7 @@ function seqs({ events, chunks, cursor }: Needed): Violation[] {
   return list;
 }
 
-/** Each row that watchers wait for has its event, once. */
+/** Each row that watchers wait for has exactly one event. */
 function told({ events, messages, calls }: Needed): Violation[] {
   const responses = countsOf(events.filter((event) => event.type === "llm:response").map(stepOf));
   const dequeued = countsOf(
@@ -49,7 +49,7 @@ function told({ events, messages, calls }: Needed): Violation[] {
     const mine = events.filter((event) => isResultOf(event, call));
     const where = `call ${call.step}.${call.index} (epoch ${call.epoch}, ${call.name})`;
     const count = mine.length;
-    // Also one that the session's end gave its result.
+    // Including results that the session's end stored.
     const must = call.status !== "pending" && call.status !== "running";
     if (count > 1 || (must && count === 0))
       list.push(violation(where, `${must ? "one" : "at most one"} llm:tool-result`, `${count}`));
@@ -67,11 +67,11 @@ function isResultOf(event: EventRow, call: Evidence["calls"][number]): boolean {
   if (event.type !== "llm:tool-result" || event.step !== call.step) return false;
   const { callId, index } = event.data as { callId: string; index: number };
   if (callId !== call.callId || index !== call.index) return false;
-  // A call that was pending when its line was left is made under the new epoch with its old row.
+  // A call that was pending when its line was abandoned runs under the new epoch with its old row.
   return event.epoch >= call.epoch && event.epoch < (call.supersededEpoch ?? Infinity);
 }
 
-/** Pieces of an answer go when it is stored: those that are left would be shown twice. */
+/** Chunks of an answer are deleted when it is stored: remaining ones would be shown twice. */
 function leftovers(evidence: Needed): Violation[] {
   if (!isClosed(evidence)) return [];
   const answered = new Set(
@@ -84,7 +84,7 @@ function leftovers(evidence: Needed): Violation[] {
     );
 }
 
-/** Pieces of finished steps are gone from the log by now, so only events are compared. */
+/** Chunks of finished steps are no longer in the log, so only events are compared. */
 function seen({ events, watched }: Needed): Violation[] {
   if (watched === undefined) return [];
   const list: Violation[] = [];

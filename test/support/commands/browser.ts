@@ -4,11 +4,11 @@ import { onTestFinished } from "vitest";
 import { browserPath } from "../browser-path.ts";
 import { createClosers } from "../closers.ts";
 
-/** For a test's name, where it is left out. */
+/** Added to a test's name where the test is skipped. */
 export const noBrowser =
   browserPath === undefined ? " (skipped: no Chromium on PATH, and no CHROME_BIN)" : "";
 
-/** A browser for one test. The container that tests run in may not let it have a sandbox of its own. */
+/** A browser for one test, without its own sandbox, which a container may not allow. */
 export async function openBrowser(): Promise<Browser> {
   const closers = createClosers();
   onTestFinished(closers.close);
@@ -24,11 +24,11 @@ export interface Looked {
   readonly page: Page;
   /** Errors of the console and of scripts. */
   readonly errors: string[];
-  /** What was asked for, data in the page itself aside. */
+  /** Requested addresses, without `data:` ones. */
   readonly requests: string[];
 }
 
-/** A page of this width, in pixels, and what goes on in it. */
+/** A page of this width in pixels, with its errors and requests. */
 export async function lookAt(browser: Browser, url: string, width: number, height = 844): Promise<Looked> {
   const page = await browser.newPage({ viewport: { width, height } });
   const [errors, requests]: [string[], string[]] = [[], []];
@@ -39,7 +39,7 @@ export async function lookAt(browser: Browser, url: string, width: number, heigh
   return { page, errors, requests };
 }
 
-/** Runs in the page, so it is text: this program knows no document. */
+/** Runs in the page, so it is text: this program's types have no document. */
 const TOO_WIDE = `(() => {
   const root = document.documentElement;
   const wide = [...document.body.querySelectorAll("*")].filter(
@@ -49,5 +49,5 @@ const TOO_WIDE = `(() => {
   return root.scrollWidth > root.clientWidth ? ["the page: " + root.scrollWidth + " px", ...found] : found;
 })()`;
 
-/** What reaches over the right edge of the screen; what lies in code or in a table that scrolls by itself may. */
+/** Elements that reach over the right edge of the screen, except code and tables that scroll. */
 export const tooWide = (page: Page): Promise<string[]> => page.evaluate(TOO_WIDE);

@@ -1,4 +1,4 @@
-/** One stack for all tests of commands: a database, a model that does what it is told, and a worker process. */
+/** One stack for all tests of commands: a database, a model that follows its prompt, and a worker process. */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ declare module "vitest" {
   }
 }
 
-/** Runs after the services' own set-up. @returns the end of it, which vitest calls */
+/** Runs after the services' own set-up. @returns the teardown, which vitest calls */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const provided = project.getProvidedContext();
   const name = `commands_${randomBytes(6).toString("hex")}`;

@@ -70,12 +70,12 @@ function spawned(program: string, args: readonly string[], options: Options): St
   };
 }
 
-/** The same in a terminal of its own, of this width: what it draws comes out as `out`. */
+/** The same in a terminal of this width; what it draws is returned as `out`. */
 export function inTerminal(words: readonly string[], columns: number, options: Options = {}): Started {
   const quoted = [process.execPath, ...clientArgs(words)].map((word) => `'${word.replaceAll("'", "'\\''")}'`);
   const command = `stty cols ${columns} rows 24; exec ${quoted.join(" ")}`;
   const environment = { TERM: "xterm-256color", SHELL: "/bin/bash", ...options.environment };
-  // Of util-linux: it gives its child a terminal, and copies what comes out of it.
+  // `script` of util-linux gives its child a terminal and copies the output.
   return spawned("script", ["-qfec", command, "/dev/null"], { ...options, environment });
 }
 
@@ -85,8 +85,8 @@ export function longhaul(words: readonly string[], options?: Options): Promise<E
 }
 
 /**
- * Starts a session on `task`, by the program where it has flags, or else in this process: a start of the program takes 1.3 s
- * of a processor. @returns its id
+ * Starts a session on `task`: by the program where there are flags, else in this process, because a start of the program
+ * takes 1.3 s of CPU. @returns its id
  */
 export async function begin(task: string, ...flags: readonly string[]): Promise<string> {
   if (flags.length === 0) return beginHere(task);
@@ -112,7 +112,7 @@ export async function finished(task: string, ...flags: readonly string[]): Promi
 
 export const statusOf = (id: string): Promise<SessionStatusDocument> => untilStatus(id, () => true);
 
-/** Waits until the session's status is so, and reads it in this process: a start of the program takes a second. */
+/** Waits for the session's status, read in this process: a start of the program takes a second. */
 export function untilStatus(
   id: string,
   fits: (status: SessionStatusDocument) => boolean,
@@ -156,7 +156,7 @@ export async function untilRunning(id: string, step = 1): Promise<void> {
   await eventually(`step ${step} of ${id} runs its tools`, runs, 60_000);
 }
 
-/** Temporal's own client, as the Web UI has it. */
+/** Temporal's own client, as the Web UI uses it. */
 export async function temporal(): Promise<Client> {
   const address = inject("commandsEnvironment")["TEMPORAL_ADDRESS"] ?? "";
   const connection = await Connection.connect({ address });

@@ -1,7 +1,8 @@
 /**
- * A model that does what the newest message says, a line a step: `run: COMMAND` calls bash, `say: TEXT` ends the task,
- * `ask: JSON` calls ask_user with it, `slowly: TEXT` ends it word by word, `refuse` is an error of the provider, `bar` its answer to a wrong key. So one server serves any number of sessions,
- * and a test reads like what it does. A message without such lines is answered with "Done.".
+ * A model that follows the newest message, one line a step: `run: COMMAND` calls bash, `say: TEXT` ends the task,
+ * `ask: JSON` calls ask_user with it, `slowly: TEXT` ends it word by word, `refuse` is a provider's error, `bar` its
+ * answer to a wrong key. One server serves any number of sessions, and a test shows what its session does. A message
+ * without such lines is answered with "Done.".
  */
 import type { ParsedRequest, Reply } from "../model-server/wire.ts";
 import { call, text } from "../scripted-model.ts";
@@ -9,7 +10,7 @@ import { goodSummary, isSummaryRequest } from "../scripted-summaries.ts";
 
 const ORDER = /^(?:.*?\s)?(run|ask|say|slowly|refuse|bar)\b:? ?(.*)$/;
 
-/** Source: OpenAI's answer to a key that it does not know. */
+/** Source: OpenAI's answer to an unknown key. */
 const WRONG_KEY = {
   message:
     "Incorrect API key provided: sk-wrong. You can find your API key at https://platform.openai.com/account/api-keys.",
@@ -40,7 +41,7 @@ export function obey(request: ParsedRequest): Reply {
 
 type Order = readonly [verb: string, words: string];
 
-/** The orders of the last message that has some, and how many of them were carried out since. */
+/** The orders of the last message that has any, and how many were carried out since. */
 function newestOrders(request: ParsedRequest): { readonly orders: readonly Order[]; readonly done: number } {
   let orders: readonly Order[] = [];
   let done = 0;

@@ -1,6 +1,6 @@
 /**
- * Many sessions under one worker, each held at a point of its own; one kill -9 for all, and the next worker at once.
- * So one wait for the lost heartbeat covers every point.
+ * Many sessions under one worker, each held at its own point; one kill -9 for all, and the next worker at once.
+ * Every point shares one wait for the lost heartbeat.
  */
 import { randomBytes } from "node:crypto";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
@@ -28,7 +28,7 @@ import { CRASH_SCRIPTS, GO_FILE, playCrashScript, type ScriptName } from "./scri
 export interface CrashedSession {
   readonly id: string;
   readonly model: { readonly log: readonly ServedRequest[] };
-  /** Its end, within minutes from now. Rejects where the run failed. */
+  /** Its outcome, within minutes from now. Rejects where the run failed. */
   result(): Promise<unknown>;
 }
 
@@ -36,12 +36,12 @@ export interface CrashMatrix {
   readonly place: Place;
   /** By the point's name. */
   readonly crashed: ReadonlyMap<string, CrashedSession>;
-  /** Nothing happened to these. */
+  /** Undisturbed runs to compare with. */
   readonly undisturbed: ReadonlyMap<ScriptName, CrashedSession>;
   close(): Promise<void>;
 }
 
-/** How long all may take to come to their points on a busy machine. */
+/** How long all sessions may take to reach their points on a busy machine. */
 const REACH_MS = 540_000;
 const RESULT_MS = 540_000;
 
@@ -51,7 +51,7 @@ interface Held {
   readonly release: () => Promise<void>;
 }
 
-/** Brings all to their points, kills, and starts the next worker. Results are awaited by who looks at them. */
+/** Brings all sessions to their points, kills, and starts the next worker. Callers await the results. */
 export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<CrashMatrix> {
   const database = await createTestDatabase(10);
   const holds = await createRowHolds(database);
@@ -70,7 +70,7 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
       DATABASE_URL: database.url,
       // Each held write keeps a connection.
       DATABASE_CONNECTIONS: "60",
-      // And keeps it silent until all have come to their points.
+      // The connection stays silent until all sessions have reached their points.
       DATABASE_TIMEOUT_MS: String(REACH_MS),
       TEMPORAL_ADDRESS: address,
       OPENAI_BASE_URL: model.baseUrl,
@@ -80,7 +80,7 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
       LONGHAUL_LOG_LEVEL: "warn",
     });
 
-  /** Starts a session; `model` tells that a request came to the point where it is held. */
+  /** Starts a session; `model` reports a request at the point where it is held. */
   const start = async (scriptName: ScriptName, hold: Hold | undefined) => {
     const script = CRASH_SCRIPTS[scriptName];
     const id = `test-${randomBytes(5).toString("hex")}`;
@@ -185,8 +185,8 @@ export async function runCrashMatrix(points: readonly CrashPoint[]): Promise<Cra
 }
 
 /**
- * The live transcript without what differs by chance: rows' ids and times, the provider's item ids, and how a change that
- * was made already is told.
+ * The live transcript without what differs by chance: rows' ids and times, the provider's item ids, and the wording for
+ * a change that was already made.
  */
 export async function wordsOfTranscript({ database }: Place, id: string): Promise<object[]> {
   const rows = await transcriptOf(database.store, id);
@@ -212,12 +212,12 @@ function withoutChance(part: {
   const { providerOptions: _, text, ...rest } = part;
   if (text === undefined) return rest;
   const [edited] = (part.toolName === "edit_file" && /^Edited \w+\.\w+/.exec(text)) || [text];
-  // A file that an attempt before had written is there already.
+  // A file that an earlier attempt wrote already exists.
   const written = part.toolName === "write_file" ? edited.replace(/^(Created|Replaced)/, "Wrote") : edited;
   return { ...rest, text: written.replace(/\n\[took [\d.]+ s\]$/, "") };
 }
 
-/** Nothing may give up while others are on their way to their points. */
+/** Long timeouts, because a session waits for the others to reach their points. */
 function patient(config: RunConfig): RunConfig {
   const { limits } = config;
   const timeout = 900_000;

@@ -1,4 +1,4 @@
-/** Where a worker is killed: each point is reached and held from outside, and says what must not happen twice. */
+/** Where a worker is killed: how each point is reached and held from outside, and what must not happen twice. */
 import type { RowHoldSpec } from "./row-holds.ts";
 import type { ScriptName } from "./scripts.ts";
 
@@ -13,17 +13,17 @@ export interface CrashPoint {
 }
 
 export type Hold =
-  /** At a commit; the write is then lost with the worker, or kept although nobody hears of it. */
+  /** At a commit; the write is then lost with the worker, or kept although its caller never learns of it. */
   | {
       readonly at: "row";
       readonly row: RowHoldSpec;
       readonly fate: "kept" | "lost";
     }
-  /** The request is there and unanswered, or half answered. */
+  /** The request has arrived and is unanswered or half answered. */
   | {
       readonly at: "model";
       readonly purpose: "step" | "summary";
-      /** Any, where it is left out. */
+      /** Default: any. */
       readonly step?: number;
       readonly half?: boolean;
     }
@@ -63,7 +63,7 @@ function around(
 
 const asked = (step: number, half = false): Hold => ({ at: "model", purpose: "step", step, half });
 
-/** The next step is asked for beside a save, so its request may be under way. */
+/** The next step is requested in parallel with a save, so its request may be under way. */
 const BESIDE = { lost: 1, kept: 1 } as const;
 
 export const CRASH_POINTS: readonly CrashPoint[] = [

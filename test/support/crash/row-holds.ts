@@ -1,21 +1,21 @@
 /**
- * Holds a write of the product at its commit, from the outside: a deferred trigger of the test's own database waits for
- * a lock that the test has. The worker that waits for the commit is killed meanwhile; then the write is let through, so
- * that it was kept and nobody heard of it, or it is thrown away with its connection.
+ * Holds one of the product's writes at its commit, from outside: a deferred trigger in the test's database waits for an
+ * advisory lock of the test. The worker that waits for the commit is killed meanwhile; then the write is committed
+ * although its caller is gone, or it is discarded with its connection.
  */
 import pg from "pg";
 import type { TestDatabase } from "../test-database.ts";
 
 export interface RowHoldSpec {
   readonly table: "runs" | "stored_messages" | "tool_calls" | "compaction_events" | "checkpoints" | "events";
-  /** Columns of the row as it becomes; an update counts that makes it so. */
+  /** Columns of the row after the write; an update matches when it gives them these values. */
   readonly match: Readonly<Record<string, unknown>>;
 }
 
 interface RowHold {
   /** True while a write waits. */
   reached(): Promise<boolean>;
-  /** Lets go: `kept` commits what waits, `lost` ends its connection first. To be called once. */
+  /** Releases: `kept` commits the waiting write, `lost` ends its connection first. Call it once. */
   release(fate: "kept" | "lost"): Promise<void>;
 }
 
@@ -24,7 +24,7 @@ export interface RowHolds {
   close(): Promise<void>;
 }
 
-/** Of advisory locks that are ours. */
+/** Class of our advisory locks. */
 const LOCK_CLASS = 47_110_001;
 const TABLES = ["runs", "stored_messages", "tool_calls", "compaction_events", "checkpoints", "events"];
 
@@ -47,7 +47,7 @@ ${TABLES.map(
   deferrable initially deferred for each row execute function hold_row();`,
 ).join("\n")}`;
 
-/** Prepares a test's database. Its triggers are gone with it. */
+/** Prepares a test's database. Its triggers are dropped with it. */
 export async function createRowHolds({ url }: Pick<TestDatabase, "url">): Promise<RowHolds> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

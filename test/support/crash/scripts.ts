@@ -1,4 +1,4 @@
-/** Sessions of the crash matrix: what the model says, step by step, with call ids that are always the same. */
+/** Sessions of the crash matrix: the model's answers, step by step, with fixed call ids. */
 import type { RunConfig } from "../../../activities/config/agent-config.ts";
 import type { ParsedRequest, Reply } from "../model-server/wire.ts";
 import { call, text } from "../scripted-model.ts";
@@ -8,7 +8,7 @@ export interface CrashScript {
   /** Answers from step 1; the last one ends the run. */
   readonly steps: readonly Reply[];
   readonly config?: (config: RunConfig) => RunConfig;
-  /** Signals sent when a step is asked for the first time: before its answer, so they count at the next. */
+  /** Signals sent at a step's first request: before its answer, so they count at the next step. */
   readonly signals?: Readonly<Record<number, { readonly name: string; readonly message: object }>>;
 }
 
@@ -68,7 +68,7 @@ export const CRASH_SCRIPTS: Readonly<Record<ScriptName, CrashScript>> = {
     }),
     signals: { 6: { name: "compact", message: {} } },
   },
-  // The last two turns are spared, so two messages come late; then, near the trigger, old results are hidden.
+  // Prune protects the last two turns, so two messages come late; near the trigger, it hides old results.
   pruning: {
     steps: [...range(1, 11).map((number) => step(number, noisy(number, 220))), step(12)],
     config: (config) => ({
@@ -90,7 +90,7 @@ export function stepOf(request: ParsedRequest): number {
   return Math.max(0, ...said) + 1;
 }
 
-/** Plays a script by what a request says; `first` sees each step's first request, and may put another answer in place. */
+/** Plays a script by a request's content; `first` gets each step's first request and may replace the answer. */
 export function playCrashScript(
   script: CrashScript,
   first: (

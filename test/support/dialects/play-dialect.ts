@@ -1,4 +1,4 @@
-/** A session of twenty steps on one server, with all that happens to sessions: what went well, case by case. */
+/** A session of twenty steps on one server, with everything that happens to sessions: the result of each case. */
 import { ActivityCancellationDetails, ApplicationFailure } from "@temporalio/common";
 import type { ModelStepFacts } from "../../../activities/contract/activities.ts";
 import type { Guidance } from "../../../activities/contract/guidance.ts";
@@ -26,7 +26,7 @@ import {
 } from "./session-script.ts";
 import { MAX_OUTPUT_TOKENS, TARGETS, targetAt, WINDOW_TOKENS } from "./targets.ts";
 
-/** Plays it. Never throws for what the product or the server did wrong: that is the outcome. */
+/** Plays it. Never throws for a fault of the product or the server: that is the outcome. */
 export async function playDialect(database: TestDatabase, name: DialectName): Promise<Outcome> {
   const { model } = TARGETS[name];
   const queue = answersOfSession();
@@ -131,7 +131,7 @@ class DialectSession {
       case 16:
         return this.#away();
       case 17:
-        // Taken with step 16, while the other server is there.
+        // Step 16 answers it too, while the other server is running.
         return;
       case 19:
         await this.#answered(step);
@@ -144,7 +144,7 @@ class DialectSession {
     }
   }
 
-  /** A step with its calls. @throws Error where it did not end in an answer after just so many failures */
+  /** A step with its calls. @throws Error where it did not end in an answer after exactly that many failures */
   async #answered(step: number, said: readonly Guidance[] = [], failures = 0): Promise<void> {
     const facts = await this.#ask(step, said, failures);
     if (facts.kind !== "answered") throw new Error(`ended as ${facts.kind}`);
@@ -261,7 +261,7 @@ class DialectSession {
     else this.#fail(one, otherwise);
   }
 
-  /** A failure stays. */
+  /** A pass does not replace a failure. */
   #pass(one: Case): void {
     this.#outcome[one] ??= "✓";
   }
@@ -275,7 +275,7 @@ function hasImage(item: ParsedRequest["items"][number]): boolean {
   return "parts" in item && item.parts.some((part) => part.type === "image");
 }
 
-/** Whether an earlier answer's thoughts are in a request, as its wire has them. */
+/** Whether a request contains an earlier answer's thoughts, in its wire's form. */
 function isReturned({ api, items, raw }: ParsedRequest): boolean {
   if (api === "gemini") return JSON.stringify(raw["contents"]).includes("thoughtSignature");
   if (api === "chat") return JSON.stringify(raw["messages"]).includes("Thought 2.");

@@ -1,10 +1,10 @@
-/** How a person configures each server that can be played: its provider as in longhaul.yaml, and a model of it. Data. */
+/** How a person configures each server that can be played: its provider in longhaul.yaml, and one of its models. Data. */
 import type { RunConfig } from "../../../activities/config/agent-config.ts";
 import type { ModelTarget, ProviderConfig } from "../../../activities/config/model-target.ts";
 import { findProvider } from "../../../activities/config/providers.ts";
 import type { DialectName } from "../model-server/dialects/dialect.ts";
 
-/** Variable that the direct agent's worker has. */
+/** Variable of the direct agent's worker. */
 const KEY = "TEST_API_KEY";
 export const WINDOW_TOKENS = 64_000;
 export const MAX_OUTPUT_TOKENS = 8_000;
@@ -14,11 +14,11 @@ export interface DialectTarget {
   /** Without its address. */
   readonly config: ProviderConfig;
   readonly model: string;
-  /** The model's thoughts: sent back to it, only seen, or never shown. */
+  /** The model's thoughts: sent back to it, only shown, or never shown. */
   readonly thoughts: "returned" | "seen" | "none";
-  /** The model reasons, though its wire may not show it. */
+  /** The model reasons, although its wire may not show it. */
   readonly thinks: boolean;
-  /** Its 429 says how long to wait. */
+  /** Its 429 states how long to wait. */
   readonly tellsWait: boolean;
 }
 
@@ -88,7 +88,7 @@ export const TARGETS: Readonly<Record<DialectName, DialectTarget>> = {
   llamacpp: { provider: "llamacpp", config: local, model: "gpt-oss-20b", ...seen },
 };
 
-/** What a session keeps of the model, with the server at `baseUrl`. */
+/** What a session stores about the model, with the server at `baseUrl`. */
 export function targetAt(
   name: DialectName,
   baseUrl: string,

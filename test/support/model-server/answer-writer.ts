@@ -1,7 +1,7 @@
-/** What both wires' writers have in common. Pure. */
+/** What the wires' writers have in common. Pure. */
 import type { ReplyPart, WireUsage } from "./wire.ts";
 
-/** Pieces of content; the rest of the reply's parts act on the stream and never reach a writer. */
+/** Content of an answer; a reply's other parts act on the stream and never reach a writer. */
 export type ContentPart = Extract<ReplyPart, { type: "text" | "refusal" | "reasoning" | "call" }>;
 
 export interface Frame {
@@ -21,13 +21,13 @@ export interface AnswerWriter {
   part(part: ContentPart, chunkChars: number): Iterable<Frame>;
   finish(closing: Closing): string;
   error(code: string | null, message: string): string;
-  /** The answer of a request that did not ask for a stream, from the parts written so far. */
+  /** The answer of a request without a stream, from the parts written so far. */
   whole(closing: Closing): unknown;
 }
 
 export interface Answering {
   readonly model: string;
-  /** Numbers the server's answers: ids are made of it. */
+  /** Number of the answer, for its ids. */
   readonly number: number;
 }
 

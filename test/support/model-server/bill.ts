@@ -7,7 +7,7 @@ import type { ParsedRequest, WireItem, WirePart } from "./wire.ts";
 
 const CACHE_MINIMUM_TOKENS = 1_024;
 const CACHE_STEP_TOKENS = 128;
-/** What the format itself costs per message. Source: OpenAI cookbook, 3 per message. */
+/** Tokens per message for the format itself. Source: OpenAI cookbook, 3 per message. */
 const TOKENS_PER_ITEM = 3;
 /** One high-detail image of 1,024 × 1,024. Source: OpenAI's vision guide. */
 const TOKENS_PER_IMAGE = 765;
@@ -19,7 +19,7 @@ interface Segment {
   readonly tokens: number;
 }
 
-/** A request measured: what the bill and the window check go by. */
+/** A request's size, for the bill and the window check. */
 export interface Measured {
   readonly tokens: number;
   readonly segments: readonly Segment[];
@@ -34,7 +34,7 @@ export class Biller {
     this.#countTokens = countTokens;
   }
 
-  /** Tokens of a text; what was counted before costs nothing. */
+  /** Tokens of a text, cached. */
   count(text: string): number {
     return this.#remembered(hashOf(text), text);
   }
@@ -48,13 +48,13 @@ export class Biller {
     return { tokens: segments.reduce((sum, one) => sum + one.tokens, 0), segments };
   }
 
-  /** Cached tokens of an accepted request; remembers it for the next. */
+  /** Cached tokens of an accepted request; stores it for the next. */
   cached(request: Pick<ParsedRequest, "model" | "cacheKey">, { segments, tokens }: Measured): number {
     const key = `${request.model}\n${request.cacheKey ?? ""}`;
     const known = this.#prefixes.get(key) ?? [];
     const common = Math.max(0, ...known.map((prefix) => commonTokens(prefix, segments)));
     this.#prefixes.set(key, [segments, ...known].slice(0, MAX_PREFIXES_PER_KEY));
-    // The last token is never cached: there must be something left to compute.
+    // The last token is never cached: something must be left to compute.
     const usable = Math.min(common, tokens - 1);
     return usable < CACHE_MINIMUM_TOKENS ? 0 : usable - (usable % CACHE_STEP_TOKENS);
   }

@@ -1,11 +1,11 @@
-/** Who may ask, for which model, and how much fits: each wire in its own words. Pure. */
+/** Key, model and size of a request: each wire refuses in its own words. Pure. */
 import type { Dialect } from "./dialects/dialect.ts";
 import { Refusal } from "./refusal.ts";
 import type { ParsedRequest, ServedModel, WireApi } from "./wire.ts";
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-/** @throws Refusal without a key, or with another than the one asked for */
+/** @throws Refusal without a key, or with another than the expected one */
 export function checkKey(
   api: WireApi,
   headers: Headers,
@@ -59,7 +59,7 @@ function wrongKey(api: WireApi, key: string): Refusal {
   );
 }
 
-/** What a request for a model that is not there gets. */
+/** The answer to a request for an unknown model. */
 export function unknownModel(api: WireApi, name: string): Refusal {
   switch (api) {
     case "responses":

@@ -1,4 +1,4 @@
-/** Refuses every field that the wire does not know, and values that it does not take. Pure. */
+/** Refuses unknown fields and values of a wire. Pure. */
 import { isObject, type Json } from "./fields.ts";
 import {
   ID_PREFIXES,
@@ -16,13 +16,13 @@ import { Refusal } from "./refusal.ts";
 
 type Api = "responses" | "chat";
 
-/** What a compatible server knows beside the official schema. */
+/** What a compatible server accepts in addition to the official schema. */
 export interface KnownFields {
-  /** Parameters; `any` ignores whatever it does not know. */
+  /** Parameters; `any` ignores unknown ones. */
   readonly parameters: readonly string[] | "any";
   /** Fields of messages, parts and calls. */
   readonly fields: readonly string[] | "any";
-  /** A person's image without `detail` is refused, as the schema has it. */
+  /** Refuses a person's image without `detail`, as the schema does. */
   readonly needsDetail?: boolean;
 }
 
@@ -61,7 +61,7 @@ function checkValues(api: Api, raw: Json): void {
 function checkItem(api: Api, item: Json, path: string, known: KnownFields): void {
   const kind = api === "responses" ? (item["type"] ?? "message") : item["role"];
   const fields = typeof kind === "string" ? ITEM_FIELDS[api][kind] : undefined;
-  // What is of no known type is refused by the parser.
+  // The parser refuses unknown types.
   if (typeof kind !== "string" || fields === undefined) return;
   refuseUnknown(item, fields, known.fields, `${path}.`);
   if (api === "responses" && known.fields !== "any") checkItemId(item["id"], kind, path);

@@ -1,4 +1,4 @@
-/** Tool calls and their results as the real service wants them. Pure. */
+/** Order of tool calls and results, as the real service requires it. Pure. */
 import { Refusal } from "./refusal.ts";
 import type { WireItem } from "./wire.ts";
 
@@ -19,7 +19,7 @@ export function checkPairs(api: "responses" | "chat", items: readonly WireItem[]
       answering = true;
       return;
     }
-    // Text and reasoning of the same turn may stand between calls; anything after the first result begins a new turn.
+    // Text and reasoning of the same turn may come between calls; anything after the first result begins a new turn.
     const sameTurn =
       item.type === "call" ||
       item.type === "reasoning" ||
@@ -73,7 +73,7 @@ function refuseResult(api: "responses" | "chat", callId: string, index: number):
       );
 }
 
-/** @throws Refusal for a name that no tool may have */
+/** @throws Refusal for an invalid tool name */
 export function checkName(name: string, path: string): void {
   if (NAME.test(name)) return;
   throw name.length > 64

@@ -1,4 +1,4 @@
-/** Parameters that OpenAI takes only together with others, or not with every model. Pure. Source: its refusals' texts. */
+/** Parameters that OpenAI accepts only with others, or not with every model. Pure. Source: its refusals' texts. */
 import { isObject } from "./fields.ts";
 import { Refusal } from "./refusal.ts";
 import type { ParsedRequest, ServedModel } from "./wire.ts";
@@ -122,7 +122,7 @@ function checkReasoning({ raw, api }: Request, model: ServedModel): void {
     throw new Refusal(400, "Unrecognized request argument supplied: reasoning_effort");
 }
 
-/** Source: OpenAI's answer to organisations that are not verified (continuedev/continue#12031, OpenHands/software-agent-sdk#987). */
+/** Source: OpenAI's answer to unverified organisations (continuedev/continue#12031, OpenHands/software-agent-sdk#987). */
 function checkSummary(raw: Request["raw"], model: ServedModel): void {
   const reasoning = raw["reasoning"];
   if (model.summaries !== false || !isObject(reasoning) || typeof reasoning["summary"] !== "string") return;

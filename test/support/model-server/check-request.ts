@@ -12,12 +12,12 @@ import type { ParsedRequest, ServedModel, WireItem } from "./wire.ts";
 
 type Request = Omit<ParsedRequest, "inputTokens">;
 
-/** OpenAI itself knows nothing beside its schema. */
+/** OpenAI accepts nothing beyond its schema. */
 const OPENAI_ALONE: KnownFields = { parameters: [], fields: [], needsDetail: true };
 
 /**
- * @param dialect what this server knows or refuses beside its wire
- * @throws Refusal for a request that the real service would not take
+ * @param dialect what this server accepts or refuses beyond its wire
+ * @throws Refusal for a request that the real service would refuse
  */
 export function checkRequest(request: Request, model: ServedModel, dialect: Dialect): void {
   switch (request.api) {

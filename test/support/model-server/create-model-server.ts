@@ -1,6 +1,6 @@
 /**
- * A local model server that speaks four wires, plays the dialects of servers that people use, and refuses what the real
- * ones refuse: the tests' scripted model is built on it. Loopback only, no dependency.
+ * A local model server that speaks four wires, plays the dialects of common servers, and refuses what the real
+ * ones refuse. The tests' scripted model is built on it. Loopback only, no dependency.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -133,7 +133,7 @@ function accept(
   return { request: { ...parsed, inputTokens: tokens }, measured: { ...measured, tokens }, model };
 }
 
-/** A local server reads the whole prompt before it says anything. */
+/** A local server reads the whole prompt before it answers. */
 function withPrefill(reply: Reply, prefillMs: number | undefined): Reply {
   return prefillMs === undefined ? reply : { beforeHeaders: prefillMs, ...reply };
 }

@@ -1,4 +1,4 @@
-/** The writer of a request's answer: its wire, and what of it was asked for. Pure. */
+/** Chooses the writer of an answer by the request's wire and options. Pure. */
 import type { AnswerWriter } from "./answer-writer.ts";
 import { createChatWriter } from "./chat-writer.ts";
 import { OPENAI_CHAT } from "./dialects/chat-style.ts";
@@ -11,7 +11,7 @@ import { createResponsesWriter } from "./responses-writer.ts";
 import type { ParsedRequest, ServedModel, WireUsage } from "./wire.ts";
 
 interface Writing {
-  /** Of the request at the server. */
+  /** Number of the request at this server. */
   readonly number: number;
   readonly dialect: Dialect;
   readonly model: ServedModel;

@@ -1,4 +1,4 @@
-/** Reading the fields of a body, with the real service's words where one is wrong. Pure. */
+/** Reads the fields of a body, with the real service's errors. Pure. */
 import { Refusal } from "./refusal.ts";
 import type { WirePart } from "./wire.ts";
 
@@ -19,7 +19,7 @@ export function text(value: unknown, path: string): string {
   );
 }
 
-/** Types of image that are taken, by their first bytes in hex. Source: OpenAI's vision guide. */
+/** Accepted image types, by their first bytes in hex. Source: OpenAI's vision guide. */
 const IMAGE_SIGNATURES: readonly (readonly [string, RegExp])[] = [
   ["image/png", /^89504e470d0a1a0a/],
   ["image/jpeg", /^ffd8ff/],
@@ -27,7 +27,7 @@ const IMAGE_SIGNATURES: readonly (readonly [string, RegExp])[] = [
   ["image/webp", /^52494646.{8}57454250/],
 ];
 
-/** What an image is by its first bytes, whatever it is called. */
+/** An image's type by its first bytes, whatever its declared type. */
 export function imageTypeOf(base64: string): string | undefined {
   const head = Buffer.from(base64.slice(0, 64), "base64").toString("hex");
   return IMAGE_SIGNATURES.find(([, signature]) => signature.test(head))?.[0];

@@ -1,5 +1,5 @@
 /**
- * What OpenAI's two wires know, as data: whatever is not named here is refused.
+ * The schema of OpenAI's two wires as data: anything else is refused.
  * Source: openai/openai-openapi 2.3.0, commit f85dbe2 of 2026-08-21 (CreateResponse, CreateChatCompletionRequest and the
  * schemas of their items).
  */
@@ -125,7 +125,7 @@ export const TOOL_FIELDS: Readonly<Record<"responses" | "chat", readonly string[
   chat: ["name", "description", "parameters", "strict"],
 };
 
-/** What an item's own id begins with. */
+/** Prefixes of items' own ids. */
 export const ID_PREFIXES: Readonly<Record<string, string>> = {
   message: "msg",
   reasoning: "rs",
@@ -169,5 +169,5 @@ export const IMAGE_DETAILS: Readonly<Record<"responses" | "chat", readonly strin
   chat: ["low", "high", "auto"],
 };
 
-/** Longest cache key that is taken. Source: the service's own refusal (openai/codex#2000 and alike); the schema names none. */
+/** Maximum length of a cache key. Source: the service's own refusal (openai/codex#2000 and others); the schema has none. */
 export const MAX_CACHE_KEY_CHARS = 64;

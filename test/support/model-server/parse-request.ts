@@ -9,8 +9,8 @@ import type { ParsedRequest, WireApi, WireItem, WireTool } from "./wire.ts";
 
 /**
  * The request without its token count.
- * @param named the model, where the address has it
- * @throws Refusal for what is not JSON, not well-formed or not of the format
+ * @param named the model, where the address contains it
+ * @throws Refusal for a body that is not JSON, not well-formed or not of the format
  */
 export function parseRequest(
   { api, named }: { readonly api: WireApi; readonly named?: string },

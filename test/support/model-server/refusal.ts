@@ -1,12 +1,12 @@
-/** A request that is not taken. Each wire has its own form for it (error-body.ts). */
+/** A refused request. Each wire has its own form for it (error-body.ts). */
 
-/** What went wrong, in no wire's form. */
+/** What went wrong, independent of the wire. */
 export interface Fault {
   readonly status: number;
   readonly message: string;
   readonly code: string | null;
   readonly param: string | null;
-  /** What the server asks to be waited; whole or broken seconds. */
+  /** The wait that the server asks for, in whole or fractional seconds. */
   readonly retryAfterSeconds?: number;
 }
 

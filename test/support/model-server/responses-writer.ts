@@ -16,7 +16,7 @@ type Item = Record<string, unknown>;
 interface ResponsesAnswering extends Answering {
   /** The request asked for encrypted reasoning. */
   readonly encrypted: boolean;
-  /** The request asked for a summary of the reasoning: unasked there is none. */
+  /** The request asked for a summary of the reasoning; otherwise there is none. */
   readonly summary: boolean;
 }
 

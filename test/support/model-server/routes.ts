@@ -1,11 +1,11 @@
-/** Which wire an address speaks. Pure. */
+/** The wire of an address. Pure. */
 import type { IncomingMessage } from "node:http";
 import type { Dialect } from "./dialects/dialect.ts";
 import type { WireApi } from "./wire.ts";
 
 export interface Route {
   readonly api: WireApi;
-  /** The model, where the address has it. */
+  /** The model, where the address contains it. */
   readonly named?: string;
   /** The address asks for a stream. */
   readonly stream?: true;
@@ -16,7 +16,7 @@ export function pathOf(incoming: IncomingMessage): string {
   return (incoming.url ?? "").replace(/\?.*$/, "").replace(/\/$/, "");
 }
 
-/** Undefined for an address that the server does not have. */
+/** Undefined for an unknown address. */
 export function routeOf(incoming: IncomingMessage, dialect: Dialect): Route | undefined {
   if (incoming.method !== "POST") return undefined;
   const path = pathOf(incoming);
@@ -26,7 +26,7 @@ export function routeOf(incoming: IncomingMessage, dialect: Dialect): Route | un
     if (query.get(name) !== value) return undefined;
   const gemini = /^\/v1beta\/models\/([^/:]+):(stream)?[gG]enerateContent$/.exec(path);
   if (gemini?.[1] !== undefined) {
-    // Without `alt=sse` the real stream is one JSON list, which no client of ours asks for.
+    // Without `alt=sse` the real stream is one JSON list, which our clients do not request.
     if (gemini[2] !== undefined && query.get("alt") !== "sse") return undefined;
     return { api: "gemini", named: decodeURIComponent(gemini[1]), ...(gemini[2] ? { stream: true } : {}) };
   }

@@ -7,8 +7,8 @@ import type { Reply, ReplyPart } from "./wire.ts";
 const CHUNK_CHARS = 200;
 
 /**
- * Resolves when everything that will be sent is sent; a hang resolves when `signal` (the connection's end) fires.
- * Without pauses the whole answer is one write: a zero-latency server costs its clients nothing but parsing.
+ * Resolves when everything is sent; a hang resolves when `signal` (the connection's end) fires.
+ * Without pauses the whole answer is one write, so that a zero-latency server costs its clients only parsing.
  */
 export async function sendReply(
   response: ServerResponse,
@@ -38,7 +38,7 @@ export async function sendReply(
     if (pending !== "") response.write(pending);
     pending = "";
   };
-  // Headers go out at once where the first piece lets itself be waited for.
+  // Headers are sent at once where the first piece is delayed.
   if (reply.parts?.[0]?.type === "hang" || reply.parts?.[0]?.type === "wait") response.flushHeaders();
   else pending = writer.begin();
   for (const part of reply.parts ?? []) {
@@ -58,7 +58,7 @@ export async function sendReply(
     if (part.type === "wait" && !(await pause(part.ms, signal))) return;
     if (part.type === "hang") return ended(signal);
     if (part.type === "drop") {
-      // What was written must arrive first, or the cut would be one before the headers.
+      // What was written must arrive first, or the cut would come before the headers.
       await pause(5, signal);
       options.drop();
       return;

@@ -1,10 +1,10 @@
-/** What passes through the model server, free of any wire's format. Types only. */
+/** What passes through the model server, independent of the wire. Types only. */
 import type { DialectName } from "./dialects/dialect.ts";
 
 /** OpenAI's Responses and chat completions, Anthropic's messages, Google's generateContent. */
 export type WireApi = "responses" | "chat" | "messages" | "gemini";
 
-/** One piece of a message. `bytes` of media is counted, its content is not kept. */
+/** One piece of a message. Media is counted by `bytes`; its content is not kept. */
 export type WirePart =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "image" | "file"; readonly mediaType: string; readonly bytes: number };
@@ -36,7 +36,7 @@ export interface ParsedRequest {
   readonly tools: readonly WireTool[];
   readonly maxOutputTokens: number | undefined;
   readonly cacheKey: string | undefined;
-  /** The body as it came. */
+  /** The original body. */
   readonly raw: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
   /** Size of the body. */
@@ -45,20 +45,20 @@ export interface ParsedRequest {
   readonly inputTokens: number;
 }
 
-/** What the server answers. Pieces are sent in order; the ones that are not content act on the stream itself. */
+/** The server's answer. Pieces are sent in order; those without content act on the stream itself. */
 export interface Reply {
   readonly parts?: readonly ReplyPart[];
   /** Default: by content. */
   readonly finish?: "stop" | "tool-calls" | "length" | "content-filter";
-  /** Wins over the bill; `null` sends no usage at all. */
+  /** Overrides the bill; `null` sends no usage. */
   readonly usage?: Partial<WireUsage> | null;
   /** Characters of one delta; default 200. */
   readonly chunkChars?: number;
   /** Pause between two deltas; default none. */
   readonly chunkDelayMs?: number;
-  /** An answer that is no answer: sent instead of everything else. */
+  /** An error instead of an answer. */
   readonly error?: HttpError;
-  /** Before the response's headers: wait so long, never answer, or cut the connection. */
+  /** Before the response's headers: wait this long, never answer, or cut the connection. */
   readonly beforeHeaders?: number | "hang" | "drop";
 }
 
@@ -67,7 +67,7 @@ export type ReplyPart =
   | { readonly type: "refusal"; readonly text: string }
   /** `encrypted: false` leaves the encrypted content out, as for a model that has none. */
   | { readonly type: "reasoning"; readonly text: string; readonly encrypted?: boolean }
-  /** `arguments` as text is sent as it is, JSON or not. `cut` leaves the call unfinished. */
+  /** `arguments` as text is sent unchanged, JSON or not. `cut` leaves the call unfinished. */
   | {
       readonly type: "call";
       readonly name: string;
@@ -76,7 +76,7 @@ export type ReplyPart =
       readonly cut?: boolean;
     }
   | { readonly type: "wait"; readonly ms: number }
-  /** Says nothing more; the connection stays open. */
+  /** Sends nothing more; the connection stays open. */
   | { readonly type: "hang" }
   /** Destroys the socket. */
   | { readonly type: "drop" }
@@ -84,7 +84,7 @@ export type ReplyPart =
   | { readonly type: "end" }
   /** An error event within the 200 stream; nothing follows. */
   | { readonly type: "error"; readonly code?: string; readonly message: string }
-  /** Bytes that are no event of the format. */
+  /** Bytes that are not an event of the format. */
   | { readonly type: "garbage"; readonly text: string };
 
 export interface WireUsage {
@@ -96,22 +96,22 @@ export interface WireUsage {
 
 export interface HttpError {
   readonly status: number;
-  /** As it is; where it is absent, `message` and `code` in the server's own form. */
+  /** Sent unchanged; default: `message` and `code` in the server's own form. */
   readonly body?: unknown;
   readonly message?: string;
   readonly code?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** A limit of rate as the server has it, which asks for so many seconds; wins over all of the above. */
+  /** A rate limit in the server's own form, which asks for a wait in seconds; overrides all of the above. */
   readonly rateLimitSeconds?: number;
 }
 
-/** What a model of the server takes. */
+/** What a model of the server accepts. */
 export interface ServedModel {
   readonly window: number;
   readonly maxOutput?: number;
   readonly input?: readonly ("text" | "image" | "pdf")[];
   readonly reasoning?: boolean;
-  /** False: its thoughts are not shown to this account, whose organisation is not verified. */
+  /** False: its thoughts are hidden from this account, whose organisation is not verified. */
   readonly summaries?: false;
   /** Gemini 3 and later: calls carry a signature that must come back. */
   readonly signatures?: boolean;
@@ -124,17 +124,17 @@ export interface ModelServerOptions {
   readonly reply: (request: ParsedRequest) => Reply | Promise<Reply>;
   readonly models: Readonly<Record<string, ServedModel>>;
   readonly countTokens: (text: string) => number;
-  /** The only key that is let in; `null`: none is asked for; default: any that is not empty. */
+  /** The only accepted key; `null`: no key is required; default: any that is not empty. */
   readonly apiKey?: string | null;
   /** A client hung up before its answer was whole. */
   readonly onAbort?: (served: ServedRequest) => void;
-  /** The server that is played; default: the four wires as their owners document them. */
+  /** The server to play; default: the four wires as their owners document them. */
   readonly dialect?: DialectName;
-  /** Nothing is said, headers neither, before so much time has passed: a local server that reads its prompt. */
+  /** Sends nothing, not even headers, for this time: a local server that reads its prompt. */
   readonly prefillMs?: number;
 }
 
-/** One request as it went. Times are `Date.now()`. */
+/** One request and its outcome. Times are `Date.now()`. */
 export interface ServedRequest {
   /** Absent where the request was refused before it could be read. */
   request?: ParsedRequest;

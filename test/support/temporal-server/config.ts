@@ -1,7 +1,7 @@
-/** The server's own file of settings: one process with all four services, on 127.0.0.1. Pure. */
+/** The server's own configuration file: one process with all four services, on 127.0.0.1. Pure. */
 import { stringify } from "yaml";
 
-/** What the server calls its parts; each takes two ports. */
+/** The server's names for its services; each needs two ports. */
 export const SERVICES = ["frontend", "matching", "history", "worker"] as const;
 export type ServicePorts = Readonly<Record<(typeof SERVICES)[number], { grpc: number; membership: number }>>;
 
@@ -13,10 +13,10 @@ export interface ServerSettings {
   readonly dynamicConfig: string;
 }
 
-/** Databases of the server: its state, and what is listed. */
+/** Databases of the server: its state, and its visibility store. */
 export const DATABASES = { temporal: "temporal", visibility: "temporal_visibility" } as const;
 
-/** As many as the server's own image has by default, which docker-compose.yml leaves as it is. */
+/** The default of the server's own image, which docker-compose.yml keeps. */
 const HISTORY_SHARDS = 4;
 /** Source: ours; Postgres has 300 connections in the benchmark, and the workers need some. */
 const STATE_CONNECTIONS = 40;

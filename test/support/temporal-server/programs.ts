@@ -1,4 +1,4 @@
-/** Temporal's server as a company runs it, and the tool that makes its tables: built once from its Go module. */
+/** Temporal's production server and its schema tool: built once from its Go module. */
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { childEnvironment } from "../../../client/setup/environment.ts";
@@ -8,12 +8,12 @@ import { cacheFolder } from "../../../client/setup/temporal-binary.ts";
 import { ServiceMissing } from "../../../worker/connect/service-missing.ts";
 import { reasonOf } from "../../../activities/contract/reason-of.ts";
 
-/** Of the server's image in docker-compose.yml too: a unit test compares them. */
+/** The version in docker-compose.yml: a unit test compares them. */
 export const SERVER_VERSION = "1.32.0";
 const MODULE = "go.temporal.io/server";
-/** Named by Go after their folders. */
+/** Go names them after their folders. */
 const PROGRAMS = { server: "cmd/server", sql: "cmd/tools/sql" } as const;
-/** Two cores that others use too took 11 minutes. Source: measured 2026-11. */
+/** Building took 11 minutes on two shared cores. Source: measured 2026-11. */
 const BUILD_MS = 40 * 60_000;
 
 export interface ServerPrograms {
@@ -21,7 +21,7 @@ export interface ServerPrograms {
   readonly sql: string;
 }
 
-/** Where they are; builds them where they are not. @throws ServiceMissing */
+/** Finds them, or builds them. @throws ServiceMissing */
 export async function temporalServerPrograms(say: Say): Promise<ServerPrograms> {
   const cache = cacheFolder();
   const folder = join(cache, `temporal-server-v${SERVER_VERSION}`);
@@ -47,7 +47,7 @@ export async function temporalServerPrograms(say: Say): Promise<ServerPrograms> 
         },
       ),
     );
-    // Another that built it meanwhile has the same.
+    // A concurrent build has made the same.
     if (!existsSync(folder)) renameSync(building, folder);
     return programs;
   } catch (error) {

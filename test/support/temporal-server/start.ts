@@ -1,4 +1,4 @@
-/** Temporal as a company runs it: its server, with its state in a Postgres of its own, both ended together. */
+/** Temporal in production form: its server, with its state in its own Postgres, both stopped together. */
 import { randomInt } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -28,21 +28,21 @@ import { type ServerPrograms, temporalServerPrograms } from "./programs.ts";
 export interface PostgresTemporal extends OwnTemporal {
   /** 0 while it is stopped. */
   pid(): number;
-  /** What it keeps its state in. */
+  /** Its state's Postgres. */
   readonly postgres: PostgresServer;
 }
 
 const DYNAMIC_CONFIG = fileURLToPath(new URL("../../../docs/compose/dynamic-config.yaml", import.meta.url));
-/** A busy machine's first start, with the caches of namespaces that it fills every 10 s. */
+/** A busy machine's first start, including namespace caches that are refreshed every 10 s. */
 const START_MS = 120_000;
-/** Its lines carry a stack each. */
+/** Each of its log lines has a stack. */
 const LOG_CHARS = 800;
 const RETENTION_SECONDS = 24 * 60 * 60;
 
 /**
  * With a namespace `default`; the workers add its search attributes.
- * @param options.durable what is committed is flushed to the disk, as where nothing may be lost
- * @throws ServiceMissing where it can neither be found nor built
+ * @param options.durable commits are flushed to the disk, for tests in which nothing may be lost
+ * @throws ServiceMissing where the server is neither found nor built
  */
 export async function startPostgresTemporal(options: {
   durable: boolean;
@@ -100,7 +100,7 @@ async function makeTables({ sql }: ServerPrograms, port: number): Promise<void> 
   }
 }
 
-/** The server stores its ports as 16 bits with a sign, and others are taken from 32,768 on by whoever asks for any. */
+/** The server stores ports as signed 16-bit numbers; higher ones are the system's ephemeral ports. */
 const PORTS = { from: 20_000, to: 32_000 } as const;
 
 async function freePorts(): Promise<ServicePorts> {

@@ -1,9 +1,9 @@
-/** The stream of chat completions as OpenAI sends it: what other servers differ from. */
+/** The stream of chat completions as OpenAI sends it; other servers differ from it. */
 import { openAiError } from "../error-body.ts";
 import type { ChatStyle } from "./dialect.ts";
 
 export const OPENAI_CHAT: ChatStyle = {
-  // OpenAI's own chat wire shows no reasoning at all.
+  // OpenAI's own chat wire shows no reasoning.
   reasoning: "none",
   opening: "",
   between: "",

@@ -1,4 +1,4 @@
-/** What single servers refuse, as parts that a dialect is made of. Pure. */
+/** Checks of single servers, from which dialects are composed. Pure. */
 import { isOurEncryption } from "../encrypted-reasoning.ts";
 import { isObject, type Json } from "../fields.ts";
 import { Refusal } from "../refusal.ts";
@@ -22,7 +22,7 @@ export function noFinalAssistant(message: string, status = 400): Check {
   };
 }
 
-/** Knows no role but the old four. */
+/** Accepts only the four original roles. */
 export function noDeveloper(request: Request): void {
   const place = messagesOf(request).findIndex((message) => message["role"] === "developer");
   if (place === -1) return;
@@ -33,20 +33,20 @@ export function noDeveloper(request: Request): void {
   );
 }
 
-/** Its validator knows `max_tokens` alone. */
+/** Its validator accepts only `max_tokens`. */
 export function oldLimitAlone({ raw }: Request): void {
   if (raw["max_completion_tokens"] === undefined) return;
   throw new Refusal(422, "body.max_completion_tokens: Extra inputs are not permitted", "extra_forbidden");
 }
 
-/** Each in its turn. */
+/** Runs all checks in order. */
 export function all(...checks: readonly Check[]): Check {
   return (request) => {
     for (const check of checks) check(request);
   };
 }
 
-/** A thinking model gets its thoughts back with each call that it made. `empty`: an empty text will do. */
+/** A thinking model requires its thoughts with each of its calls. `empty`: accepts an empty text. */
 export function passedBackReasoning(rule: {
   readonly empty: boolean;
   readonly message: (index: number) => string;
@@ -89,7 +89,7 @@ export function mistralOrder(request: Request): void {
   );
 }
 
-/** Gemini 3 through the compatible endpoint: of the current turn, the first call of each message. */
+/** Gemini 3 through the compatible endpoint: signatures in the current turn, on the first call of each message. */
 export function signedCalls(request: Request): void {
   const messages = messagesOf(request);
   const begins = messages.findLastIndex((message) => message["role"] === "user");

@@ -26,25 +26,25 @@ export type DialectName =
   | "gemini";
 
 export interface Dialect {
-  /** The wire that a session on it uses; others are served as well where the server has them. */
+  /** The wire that a session on it uses; the server may serve others as well. */
   readonly api: WireApi;
-  /** Base URL of a client, after the host. Default `/v1`. */
+  /** Path of the base URL. Default `/v1`. */
   readonly basePath?: string;
-  /** Header with the key; default by wire. `none` takes every request, as a local server. */
+  /** Header with the key; default by wire. `none` accepts every request, like a local server. */
   readonly key?: "bearer" | "api-key" | "none";
-  /** Query that every request must carry. */
+  /** Query parameters that every request must have. */
   readonly query?: Readonly<Record<string, string>>;
-  /** What a parameter may be depends on the model, as OpenAI has it: no temperature for those that reason, and so on. */
+  /** Accepted parameters depend on the model, as at OpenAI: no temperature for those that reason, and so on. */
   readonly byModel?: true;
-  /** What is taken beside the official schema; default nothing. Of OpenAI's two wires. */
+  /** What OpenAI's two wires accept beyond the official schema; default nothing. */
   readonly known?: KnownFields;
-  /** Refuses what only this server does, with its own words. */
+  /** Refuses what only this server refuses, with its own words. */
   readonly check?: (request: Omit<ParsedRequest, "inputTokens">, model: ServedModel) => void;
   readonly chat?: Partial<ChatStyle>;
   readonly overflow?: (size: PromptSize) => Fault;
-  /** Cuts a prompt that is too long in silence, and bills what is left. */
+  /** Cuts a prompt that is too long without an error, and bills the rest. */
   readonly truncates?: true;
-  /** A 429 that asks for so many seconds. */
+  /** A 429 that asks for a wait in seconds. */
   readonly rateLimit?: (seconds: number) => HttpError;
   readonly errorBody?: (fault: Fault) => unknown;
 }
@@ -57,23 +57,23 @@ interface PromptSize {
 
 /** The stream of chat completions. */
 export interface ChatStyle {
-  /** Where thoughts stand in a delta. */
+  /** Where a delta has its thoughts. */
   readonly reasoning: "reasoning_content" | "reasoning" | "reasoning_details" | "none";
-  /** Before the first chunk, as it is: comments, empty chunks, a filter's results. */
+  /** Sent literally before the first chunk: comments, empty chunks, a filter's results. */
   readonly opening: string;
-  /** After the first piece, as it is. */
+  /** Sent literally after the first piece. */
   readonly between: string;
   /** In every delta: some servers repeat the role. */
   readonly everyDelta: Readonly<Record<string, unknown>>;
   readonly callId: (answer: number, index: number, name: string) => string;
   /** A call in pieces; whole with its arguments as text; whole as an object; or whole and without `index`. */
   readonly calls: "pieces" | "whole" | "object" | "no-index";
-  /** Fields of a call's later pieces, beside its arguments. */
+  /** Fields of a call's later pieces, in addition to its arguments. */
   readonly laterPieces: Readonly<Record<string, unknown>>;
   /** `extra_content.google.thought_signature` on the first call of an answer. */
   readonly signature: boolean;
   readonly usage: "own-chunk" | "with-finish" | "in-choice" | "x_groq";
-  /** Usage comes unasked. */
+  /** Usage is sent without a request for it. */
   readonly alwaysUsage: boolean;
   readonly usageOf: (usage: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>;
   readonly finishOfCalls: "tool_calls" | "stop";

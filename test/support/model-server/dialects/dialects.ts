@@ -1,4 +1,4 @@
-/** Every server that people use, by name: one switch of the model server. Source of each beside its row. */
+/** Every common server by name. The source of each is beside its row. */
 import type { Dialect, DialectName } from "./dialect.ts";
 import { HOSTED } from "./hosted.ts";
 import { LOCAL } from "./local.ts";
@@ -14,7 +14,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   ...LOCAL,
 };
 
-/** The four wires as their owners document them; but on chat thoughts are shown and taken back, as compatible servers do. */
+/** The four wires as their owners document them; but chat shows thoughts and accepts them back, as compatible servers do. */
 export const OFFICIAL: Dialect = {
   api: "responses",
   byModel: true,

@@ -1,4 +1,4 @@
-/** Hosted services with chat completions of their own. */
+/** Hosted services with their own chat completions. */
 import type { Fault } from "../refusal.ts";
 import { nineChars } from "./chat-style.ts";
 import {
@@ -177,7 +177,7 @@ export const HOSTED: Readonly<Record<Hosted, Dialect>> = {
     }),
   },
 
-  // No `index`, signatures that must come back, errors in a list, a subset of schemas.
+  // No `index`, signatures that must be sent back, errors in a list, a subset of schemas.
   // Source: openclaude#67 #393, nakama#292, opensquilla#225.
   "gemini-compatible": {
     api: "chat",

@@ -1,4 +1,4 @@
-/** Servers on one's own machine. They take any key, and say nothing before the prompt is read. */
+/** Servers on the user's machine. They accept any key, and send nothing before the prompt is read. */
 import type { Fault } from "../refusal.ts";
 import { event } from "./chat-style.ts";
 import { noFinalAssistant } from "./checks.ts";
@@ -44,7 +44,7 @@ export const LOCAL: Readonly<Record<Local, Dialect>> = {
       ),
     errorBody: vllmError,
   },
-  // Cuts at its num_ctx in silence; whole calls with an empty `type` here and there.
+  // Cuts at its num_ctx without an error; whole calls, sometimes with an empty `type`.
   // Source: TradingAgents#168; opencode#27920 (last message); Ollama's OpenAI compatibility page.
   ollama: {
     api: "chat",

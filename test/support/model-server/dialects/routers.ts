@@ -1,4 +1,4 @@
-/** What stands between us and a model's owner: routers, proxies, Azure. */
+/** Services between us and a model's owner: routers, proxies, Azure. */
 import { event } from "./chat-style.ts";
 import type { Dialect, DialectName } from "./dialect.ts";
 
@@ -60,7 +60,7 @@ export const ROUTERS: Readonly<Record<Router, Dialect>> = {
     }),
   },
 
-  // The key in a header of its own, a version in the query, a first chunk without choices (classic).
+  // The key in its own header, a version in the query, a first chunk without choices (classic).
   // Source: Microsoft's reference, "Azure OpenAI in Foundry Models v1" and "Content filtering".
   azure: {
     api: "responses",

@@ -207,7 +207,7 @@ function nameOf(value: unknown): string {
   return isObject(value) && typeof value["name"] === "string" ? value["name"] : "";
 }
 
-/** Of the current turn alone: the first call of each step carries what the model gave it. Source: "Thought signatures". */
+/** In the current turn only: the first call of each step carries the model's signature. Source: "Thought signatures". */
 function checkSignatures(contents: readonly Json[]): void {
   const begins = contents.findLastIndex(
     (content) =>

@@ -16,14 +16,14 @@ type Json = Record<string, unknown>;
 
 const FINISH = {
   stop: "STOP",
-  // Gemini has no reason of its own for calls.
+  // Gemini has no finish reason for calls.
   "tool-calls": "STOP",
   length: "MAX_TOKENS",
   "content-filter": "SAFETY",
 } as const;
 
 export interface GeminiAnswering extends Answering {
-  /** `includeThoughts`: summaries of thoughts are parts of the answer. */
+  /** `includeThoughts`: thought summaries are parts of the answer. */
   readonly thoughts: boolean;
   /** Gemini 3 and later sign the first call of a step. */
   readonly signatures: boolean;
@@ -96,7 +96,7 @@ export function createGeminiWriter(answering: GeminiAnswering): AnswerWriter {
   };
 }
 
-/** Thoughts are counted beside the candidates' tokens. */
+/** Thoughts are counted separately from the candidates' tokens. */
 function usageOf(usage: WireUsage): Json {
   return {
     promptTokenCount: usage.input,

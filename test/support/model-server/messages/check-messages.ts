@@ -109,7 +109,7 @@ function checkTools({ raw, tools }: Request): void {
 function countMarks(value: unknown): number {
   if (Array.isArray(value)) return value.reduce((sum: number, one) => sum + countMarks(one), 0);
   if (!isObject(value)) return 0;
-  // What a tool was called with, and its schema, are the client's own.
+  // A call's input and a tool's schema are the client's own.
   return Object.entries(value).reduce((sum, [name, one]) => {
     if (name === "input" || name === "input_schema") return sum;
     return sum + (name === "cache_control" ? 1 : countMarks(one));
@@ -192,7 +192,7 @@ function checkAnswers(
   const uses = blocks.flatMap(([at, block]) =>
     block["type"] === "tool_use" ? [[at, block["id"]] as const] : [],
   );
-  // Results come first in the message that answers; whatever stands before one hides it.
+  // Results come first in the message that answers; anything before one hides it.
   const end = answers.findIndex(([, block]) => block["type"] !== "tool_result");
   const first = end === -1 ? answers : answers.slice(0, end);
   const answered = first.map(([, block]) => block["tool_use_id"]);

@@ -22,13 +22,13 @@ const STOP = {
 } as const;
 
 export interface MessagesAnswering extends Answering {
-  /** The request asks the model to think: without it there are no such blocks. */
+  /** The request enables thinking: without it there are no such blocks. */
   readonly thinking: boolean;
-  /** `display: "omitted"`: a thinking block has its signature, and no text. */
+  /** `display: "omitted"`: a thinking block has a signature and no text. */
   readonly omitted: boolean;
   /** Known before the first token, and part of the first event. */
   readonly usage: WireUsage | undefined;
-  /** A mark is set: the rest of the prompt is written to the cache. */
+  /** A cache mark is set: the rest of the prompt is written to the cache. */
   readonly marked: boolean;
 }
 

@@ -3,7 +3,7 @@ import { imageTypeOf, isObject, type Json } from "../fields.ts";
 import { Refusal } from "../refusal.ts";
 import type { WireItem, WirePart, WireTool } from "../wire.ts";
 
-/** What an Anthropic request says; the checks of order are in check-messages.ts. */
+/** The content of an Anthropic request; check-messages.ts checks the order. */
 export interface MessagesConversation {
   readonly system: string;
   readonly items: WireItem[];
