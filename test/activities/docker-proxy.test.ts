@@ -11,7 +11,7 @@ import { keptName } from "../../activities/sandbox/docker/set-up-images.ts";
 import type { SandboxHost } from "../../activities/sandbox/sandbox-host.ts";
 import { probeDocker } from "../../worker/connect/probe.ts";
 import { composedRules, startSocketProxy, type SocketProxy } from "../support/docker-socket-proxy.ts";
-import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";
+import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-sandboxes.ts";
 
 let proxy: SocketProxy;
 let host: SandboxHost;

@@ -8,7 +8,7 @@ import { summaryText, work } from "../support/compacting.ts";
 import { loneRun } from "../support/lone-run.ts";
 import { compactingSession } from "../support/compacting-session.ts";
 import { useDatabase } from "../support/test-database.ts";
-import { nobodyCalls } from "../support/nobody-calls.ts";
+import { silentAnnouncements } from "../support/silent-announcements.ts";
 
 const database = useDatabase();
 
@@ -25,7 +25,7 @@ it("a run that takes the session over back before a round reads the view without
   const at = { step: round?.step ?? 0, phase: "model", round: 0 } as const;
   const enter = (runId: string) =>
     enterReading(
-      { store: database.store, sessionRuns: loneRun, announcements: nobodyCalls },
+      { store: database.store, sessionRuns: loneRun, announcements: silentAnnouncements },
       { sessionId: one.id, runId },
       at,
       read,

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { type BreakingDocker, openTwoWays, type TwoWays } from "../support/breaking-docker.ts";
-import { bash, useTestSandboxes, newId } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes, newId } from "../support/test-sandboxes.ts";
 
 /** By far the longest answer is a stream's making anew, some 0.2 s. */
 const ANSWER_MS = 20_000;

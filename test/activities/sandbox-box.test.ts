@@ -4,7 +4,13 @@ import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import { sandboxName, createOptions, differences } from "../../activities/sandbox/docker/profile.ts";
 import { SandboxLost } from "../../activities/sandbox/sandbox-lost.ts";
 import { createSurroundings } from "../../activities/sandbox/docker/surroundings.ts";
-import { bash, createTestSandboxes, newId, type TestSandboxes, waitUntil } from "../support/test-boxes.ts";
+import {
+  bash,
+  createTestSandboxes,
+  newId,
+  type TestSandboxes,
+  waitUntil,
+} from "../support/test-sandboxes.ts";
 
 let sandboxes: TestSandboxes;
 /** The same image by another name. */

@@ -2,7 +2,7 @@ import { beforeAll, beforeEach, expect, test } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { SandboxSpec } from "../../activities/sandbox/spec.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
-import { bash, useTestSandboxes, newId, waitUntil } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes, newId, waitUntil } from "../support/test-sandboxes.ts";
 import { callTool } from "../support/tool-context.ts";
 
 const MIB = 2 ** 20;

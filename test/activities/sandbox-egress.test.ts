@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { egressProxySource } from "../../activities/sandbox/agent/sources.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { bash, createTestSandboxes, type TestSandboxes, waitUntil } from "../support/test-boxes.ts";
+import { bash, createTestSandboxes, type TestSandboxes, waitUntil } from "../support/test-sandboxes.ts";
 
 const BYTES = 4 * 2 ** 20;
 const payload = randomBytes(BYTES);

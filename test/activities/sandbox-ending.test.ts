@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import type { CommandState, Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { bash, useTestSandboxes, newId, waitUntil } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes, newId, waitUntil } from "../support/test-sandboxes.ts";
 
 const sandboxes = useTestSandboxes();
 let sandbox: Sandbox;

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { beforeAll, expect, test } from "vitest";
 import type { SandboxFiles, Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { bash, useTestSandboxes, newId } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes, newId } from "../support/test-sandboxes.ts";
 
 const sandboxes = useTestSandboxes();
 let sandbox: Sandbox;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { prepareWork } from "../../activities/git/sandbox-git.ts";
-import { bash, useTestSandboxes } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";
 
 const boxes = useTestSandboxes();
 

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { beforeAll, expect, test } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { bash, useTestSandboxes } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";
 
 const sandboxes = useTestSandboxes();
 let sandbox: Sandbox;

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { type BreakingDocker, openTwoWays, type TwoWays } from "../support/breaking-docker.ts";
-import { bash, useTestSandboxes, newId } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes, newId } from "../support/test-sandboxes.ts";
 
 const sandboxes = useTestSandboxes();
 let ways: TwoWays;

@@ -7,7 +7,7 @@ import { sandboxName } from "../../activities/sandbox/docker/profile.ts";
 import { readHostAddresses } from "../../activities/sandbox/docker/firewall.ts";
 import { type Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { DEFAULT_IMAGE } from "../../activities/config/default-image.ts";
-import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";
+import { bash, createTestSandboxes, type TestSandboxes } from "../support/test-sandboxes.ts";
 
 let sandboxes: TestSandboxes;
 let sandbox: Sandbox;

@@ -3,7 +3,7 @@ import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
 import { DOT_PNG } from "../support/images.ts";
-import { bash, useTestSandboxes, newId, waitUntil } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes, newId, waitUntil } from "../support/test-sandboxes.ts";
 import { callTool, createFakeMemory } from "../support/tool-context.ts";
 
 const sandboxes = useTestSandboxes();

@@ -7,7 +7,7 @@ import {
   runningSandbox,
 } from "../../activities/sandbox/docker/sandbox-ports.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
-import { useTestSandboxes, waitUntil } from "../support/test-boxes.ts";
+import { useTestSandboxes, waitUntil } from "../support/test-sandboxes.ts";
 
 const SERVER = `
 const http = require("http"), net = require("net");

@@ -3,7 +3,7 @@ import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { SandboxSpec } from "../../activities/sandbox/spec.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
-import { bash, useTestSandboxes, waitUntil } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes, waitUntil } from "../support/test-sandboxes.ts";
 import { callTool } from "../support/tool-context.ts";
 
 const MIB = 2 ** 20;

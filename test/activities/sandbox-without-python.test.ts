@@ -5,7 +5,7 @@ import { buffer } from "node:stream/consumers";
 import Dockerode from "dockerode";
 import { pack } from "tar-stream";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { createTestSandboxes, type TestSandboxes } from "../support/test-boxes.ts";
+import { createTestSandboxes, type TestSandboxes } from "../support/test-sandboxes.ts";
 
 const docker = new Dockerode();
 const image = `longhaul-without-python-${randomBytes(3).toString("hex")}`;

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { createSanitizer } from "../../activities/redaction/sanitizer.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import type { InvokedTool } from "../../activities/tools/invoke.ts";
-import { useTestSandboxes, waitUntil } from "../support/test-boxes.ts";
+import { useTestSandboxes, waitUntil } from "../support/test-sandboxes.ts";
 import { callTool } from "../support/tool-context.ts";
 
 const sandboxes = useTestSandboxes();

@@ -13,7 +13,7 @@ import { recordSandbox } from "../../activities/store/sandboxes.ts";
 import { createSession, findSession, type Session } from "../../activities/store/sessions.ts";
 import type { SessionSandboxes } from "../../activities/workspace/session-sandbox.ts";
 import { runConfig } from "../support/agent-harness.ts";
-import { bash, useTestSandboxes } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 
 const ROUNDS = 5;

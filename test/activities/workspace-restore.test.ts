@@ -5,7 +5,7 @@ import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
 import { restoreWorkspace, type WorkspaceBase } from "../../activities/workspace/workspace.ts";
 import { readChain, type StoredPack } from "../../activities/store/workspace-pack.ts";
 import { chainOf } from "../support/chain-of.ts";
-import { asRoot, bash, useTestSandboxes } from "../support/test-boxes.ts";
+import { asRoot, bash, useTestSandboxes } from "../support/test-sandboxes.ts";
 import { saveWorkspace } from "../support/save-workspace.ts";
 
 const sandboxes = useTestSandboxes();

@@ -26,7 +26,7 @@ import { diffWorkspaces } from "../../client/workspace/workspace-diff.ts";
 import { writeWorkspace } from "../../client/workspace/write-workspace.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { HASH, HOSTILE, MARKER, TOOLS } from "../support/hostile-workspaces.ts";
-import { useTestSandboxes } from "../support/test-boxes.ts";
+import { useTestSandboxes } from "../support/test-sandboxes.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
 import { saveWorkspace } from "../support/save-workspace.ts";
 

@@ -3,7 +3,7 @@ import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { boxes, checkpoints } from "../../activities/store/schema/index.ts";
 import { eventually, type StartOptions, useAgent } from "../support/agent-harness.ts";
-import { noticesOf, removeAll, untilItRuns } from "../support/lost-box.ts";
+import { noticesOf, removeAll, untilItRuns } from "../support/lost-sandbox.ts";
 import { call, scriptedModel } from "../support/scripted-model.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
 

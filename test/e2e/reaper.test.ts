@@ -18,10 +18,10 @@ import { sandboxSpec } from "../../activities/workspace/sandbox-spec.ts";
 import { listedAsRunning } from "../../worker/connect/running-sessions.ts";
 import { reapSandboxes, startReaper } from "../../worker/reaper.ts";
 import { runConfig } from "../support/agent-harness.ts";
-import { bash, useTestSandboxes } from "../support/test-boxes.ts";
+import { bash, useTestSandboxes } from "../support/test-sandboxes.ts";
 import { eventually } from "../support/eventually.ts";
 import { createTestDatabase, type TestDatabase } from "../support/test-database.ts";
-import { nobodyCalls } from "../support/nobody-calls.ts";
+import { silentAnnouncements } from "../support/silent-announcements.ts";
 
 const sandboxes = useTestSandboxes();
 let database: TestDatabase;
@@ -86,7 +86,7 @@ const isThere = ({ sessionId }: SandboxSpec) =>
 const optionsOf = (host: SandboxHost) => ({
   host,
   store: database.store,
-  notifier: createNotifier(nobodyCalls),
+  notifier: createNotifier(silentAnnouncements),
   client,
   logger: pino({ level: "silent" }),
 });

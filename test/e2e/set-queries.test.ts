@@ -14,7 +14,7 @@ import { listedAsRunning } from "../../worker/connect/running-sessions.ts";
 import { reapSandboxes } from "../../worker/reaper.ts";
 import { runConfig } from "../support/agent-harness.ts";
 import { eventually } from "../support/eventually.ts";
-import { nobodyCalls } from "../support/nobody-calls.ts";
+import { silentAnnouncements } from "../support/silent-announcements.ts";
 import { useDatabase } from "../support/test-database.ts";
 
 const database = useDatabase(4);
@@ -83,7 +83,7 @@ it("a round of the reaper, the list and its figures ask the same for 200 session
     reapSandboxes({
       host: hostOf(some),
       store: store(),
-      notifier: createNotifier(nobodyCalls),
+      notifier: createNotifier(silentAnnouncements),
       client,
       logger: pino({ level: "silent" }),
     });

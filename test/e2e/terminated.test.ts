@@ -14,7 +14,7 @@ import { createRowHolds, type RowHolds } from "../support/crash/row-holds.ts";
 import { eventually } from "../support/eventually.ts";
 import { call, scriptedModel, text } from "../support/scripted-model.ts";
 import { isSummaryRequest, longSession, noisyStep, says, wordsOf } from "../support/scripted-summaries.ts";
-import { untilItRuns } from "../support/lost-box.ts";
+import { untilItRuns } from "../support/lost-sandbox.ts";
 import { callRows, resultTexts } from "../support/stored.ts";
 
 let agent: AgentHarness;

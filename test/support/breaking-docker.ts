@@ -3,7 +3,7 @@ import { Duplex } from "node:stream";
 import Dockerode from "dockerode";
 import { createDockerHost } from "../../activities/sandbox/docker/docker.ts";
 import type { Sandbox } from "../../activities/sandbox/sandbox.ts";
-import type { TestSandboxes } from "./test-boxes.ts";
+import type { TestSandboxes } from "./test-sandboxes.ts";
 
 export interface BreakingDocker {
   readonly docker: Dockerode;

@@ -26,7 +26,7 @@ import { createUndoCompaction } from "../../activities/step/undo-compaction.ts";
 import { toolRegistry } from "../../activities/tools/index.ts";
 import { rowsOf } from "./rows.ts";
 import type { TestDatabase } from "./test-database.ts";
-import { nobodyCalls } from "./nobody-calls.ts";
+import { silentAnnouncements } from "./silent-announcements.ts";
 
 export const SECRET = "sk-secret-0123456789abcdef";
 const RUN = "run-1";
@@ -88,8 +88,8 @@ export async function compactingSession(database: TestDatabase, steps: Message[]
   };
   const deps: AgentDeps = {
     store: database.store,
-    notifier: createNotifier(nobodyCalls),
-    announcements: nobodyCalls,
+    notifier: createNotifier(silentAnnouncements),
+    announcements: silentAnnouncements,
     model,
     sandboxHost: undefined as never,
     sessionRuns: loneRun,

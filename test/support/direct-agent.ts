@@ -31,7 +31,7 @@ import {
   type Turn,
 } from "./scripted-model.ts";
 import type { TestDatabase } from "./test-database.ts";
-import { nobodyCalls } from "./nobody-calls.ts";
+import { silentAnnouncements } from "./silent-announcements.ts";
 
 export interface DirectAgentOptions {
   readonly task?: string;
@@ -105,8 +105,8 @@ export async function startDirectAgent(
   const config = { ...settings, ...options.targetAt?.(baseUrl) };
   const deps: AgentDeps = {
     store: database.store,
-    notifier: createNotifier(nobodyCalls),
-    announcements: nobodyCalls,
+    notifier: createNotifier(silentAnnouncements),
+    announcements: silentAnnouncements,
     model: createAiSdkModel({
       environment: { OPENAI_API_KEY: "sk-direct", OPENAI_BASE_URL: baseUrl, TEST_API_KEY: "sk-direct" },
       mask: (text) => text,

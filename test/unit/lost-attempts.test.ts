@@ -11,7 +11,7 @@ import {
   type AttemptMark,
 } from "../../activities/runtime/lost-attempts.ts";
 import { retryable } from "../../activities/contract/failures.ts";
-import { nobodyCalls } from "../support/nobody-calls.ts";
+import { silentAnnouncements } from "../support/silent-announcements.ts";
 
 const mark = (attempt: number, changes: Partial<AttemptMark> = {}): AttemptMark => ({
   attempt,
@@ -53,7 +53,7 @@ async function run(
   const beats: unknown[] = [];
   environment.on("heartbeat", (details) => beats.push(details));
   const deps = {
-    announcements: nobodyCalls,
+    announcements: silentAnnouncements,
     heartbeatMs: 60_000,
     sanitizer: createSanitizer([]),
     store: undefined as never,

@@ -2,7 +2,7 @@
 import Dockerode from "dockerode";
 import { afterAll, expect, test } from "vitest";
 import { FULL_IMAGE } from "../../activities/config/default-image.ts";
-import { bash, createTestSandboxes } from "../support/test-boxes.ts";
+import { bash, createTestSandboxes } from "../support/test-sandboxes.ts";
 
 const sandboxes = createTestSandboxes();
 afterAll(() => sandboxes.dispose());

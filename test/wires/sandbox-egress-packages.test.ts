@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
 import { FULL_IMAGE } from "../../activities/config/default-image.ts";
 import { expandDomains } from "../../activities/config/egress-domains.ts";
-import { bash, createTestSandboxes } from "../support/test-boxes.ts";
+import { bash, createTestSandboxes } from "../support/test-sandboxes.ts";
 
 const domains = expandDomains(["group:packages"]);
 const found = await Promise.all(

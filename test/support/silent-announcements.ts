@@ -1,7 +1,7 @@
 /** For tests without other processes: announces nothing, and counts every session as watched. */
 import type { Announcements } from "../../activities/store/announcements.ts";
 
-export const nobodyCalls: Announcements = {
+export const silentAnnouncements: Announcements = {
   isWatched: () => true,
   wake: async () => undefined,
   onWatched: () => () => undefined,
